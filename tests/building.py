@@ -1,0 +1,210 @@
+"""Small scenarios for tests, and what to read off their traces."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varsim.cluster.job import Job
+from varsim.cluster.worker import Read, Worker
+from varsim.scenario import Scenario
+from varsim.simulate import Run, run_one
+from varsim.trace import EvaluationRow, GradientRow, Outcome, Phase, Span, Trace
+from varsim.values.gradient import Parameters
+
+MS = 1_000_000  # ns
+
+# A network that takes no time: the hold of any test's message rounds to 0 ns.
+NO_TIME = {"bandwidth": 1e18, "latency": 0.0, "sharing": "first_come"}
+
+APPLIED, DROPPED, PARTLY, PENDING = Outcome
+
+
+class Fate(NamedTuple):
+    """A gradient, when it was applied or dropped (ms), and which of the two."""
+
+    worker: int
+    iteration: int
+    time: float
+    outcome: Outcome
+
+
+def scenario(strategy: Mapping[str, Any], **changes: Any) -> Scenario:
+    """A scenario of one strategy: 3 workers of 100 ms per step, a network that takes no time.
+
+    Keys of `cluster`, `network`, `workload`, `problem`, `optimizer` and `stop` are changed one by
+    one; a `kind` that differs, or `network` and `stop` as a whole, replaces all of them. So do
+    `strategies`, `seed`, `replications`, `targets`, `name` at the top.
+    """
+    parts: dict[str, dict[str, Any]] = {
+        "cluster": {"workers": 3, "compute": {"kind": "constant", "value": 0.1}},
+        "network": NO_TIME,
+        "workload": {"batch_size": 1},
+        "problem": {"kind": "quadratic"},
+        "optimizer": {"kind": "sgd", "learning_rate": 0.1},
+        "stop": {"global_steps": 3},
+    }
+    for name in ("network", "stop"):
+        parts[name] = dict(changes.pop(name, parts[name]))
+    for name, default in parts.items():
+        change = changes.pop(name, {})
+        keep = name in ("cluster", "workload") or change.get("kind") in (None, default.get("kind"))
+        parts[name] = {**default, **change} if keep else dict(change)
+    workload = {"problem": parts["problem"], "optimizer": parts["optimizer"], **parts["workload"]}
+    whole = {
+        "name": "test",
+        "replications": 1,
+        "cluster": {**parts["cluster"], "network": parts["network"]},
+        "workload": workload,
+        "strategies": (strategy,),
+        "stop": parts["stop"],
+    }
+    return Scenario.model_validate({**whole, **changes})
+
+
+def run(strategy: str | Mapping[str, Any], **changes: Any) -> Trace:
+    """The trace of replication 0 of such a scenario; a strategy without settings by its kind."""
+    described = {"kind": strategy} if isinstance(strategy, str) else strategy
+    return run_one(Run(scenario(described, **changes), 0, 0))
+
+
+def slow(rank: int, factor: float, **window: float) -> dict[str, Any]:
+    """An entry of `slow_workers` or `slow_links`."""
+    return {"rank": rank, "factor": factor, **window}
+
+
+def milliseconds(times: Iterable[int]) -> list[float]:
+    """Times in ns as ms; whole ms compare exactly with integers."""
+    return [int(time) / MS for time in times]
+
+
+def gradient_rows(trace: Trace) -> list[GradientRow]:
+    return [GradientRow(*row) for row in trace.gradients.tolist()]
+
+
+def span_rows(trace: Trace, worker: int) -> list[Span]:
+    """One worker's spans in order of time."""
+    rows = [Span(*row) for row in trace.spans.tolist() if row[0] == worker]
+    return sorted(rows, key=lambda span: span.start)
+
+
+def life(trace: Trace, worker: int) -> list[tuple[str, float, float]]:
+    """What a worker did: (phase, from ms, to ms), in order; the same phase joined."""
+    joined: list[tuple[str, float, float]] = []
+    for span in span_rows(trace, worker):
+        name, start, end = Phase(span.phase).name.lower(), span.start / MS, span.end / MS
+        if joined and joined[-1][0] == name != "compute" and joined[-1][2] == start:
+            joined[-1] = (name, joined[-1][1], end)
+        else:
+            joined.append((name, start, end))
+    return joined
+
+
+def fates(trace: Trace) -> list[Fate]:
+    """All gradients that were applied or dropped, in that order."""
+    return [
+        Fate(row.worker, row.iteration, row.applied / MS, Outcome(row.outcome))
+        for row in gradient_rows(trace)
+        if row.outcome != PENDING
+    ]
+
+
+def staleness(trace: Trace) -> list[int]:
+    """Of all gradients that were applied at least partly, in the order of their end."""
+    return [
+        row.applied_step - row.read_step
+        for row in gradient_rows(trace)
+        if row.outcome in (APPLIED, PARTLY)
+    ]
+
+
+def losses(trace: Trace) -> list[float]:
+    return [row.loss for row in trace.evaluations]
+
+
+def phase_time(trace: Trace, phase: Phase) -> int:
+    """ns that all workers together spent on one phase."""
+    chosen = trace.spans[trace.spans[:, 1] == phase]
+    return int((chosen[:, 3] - chosen[:, 2]).sum())
+
+
+def assert_same(one: Trace, other: Trace) -> None:
+    """Every field of two traces is equal, bit for bit."""
+    for field in Trace.__slots__:
+        a, b = getattr(one, field), getattr(other, field)
+        if isinstance(a, np.ndarray):
+            assert a.dtype == b.dtype, field
+            assert np.array_equal(a, b), field
+        elif a and isinstance(a, list) and isinstance(a[0], EvaluationRow):
+            # As bytes: nan is equal to nan there.
+            assert np.array(a).tobytes() == np.array(b).tobytes(), field
+        else:
+            assert a == b, field
+
+
+class Model:
+    """Plain numpy training of a scenario's problem: gradients one by one, no clock, no laziness."""
+
+    def __init__(self, scenario: Scenario, replication: int = 0) -> None:
+        self._batch_size = scenario.workload.batch_size
+        self._task = scenario.workload.problem.task(scenario.seed, replication)
+        self._optimizer = scenario.workload.optimizer
+        self.start: Parameters = self._task.initial()
+        self.states = [self._optimizer.init(value) for value in self.start]
+
+    def batch(self, worker: int, iteration: int) -> NDArray[Any]:
+        from varsim.values.problem import BLOCK
+
+        block, row = divmod(iteration, BLOCK)
+        return self._task.batches(worker, block, self._batch_size)[row : row + 1]
+
+    def gradient(self, at: Parameters, worker: int, iteration: int) -> Parameters:
+        rows = self._task.gradients(at, self.batch(worker, iteration))
+        return tuple(row[0] for row in rows)
+
+    def loss(self, at: Parameters) -> float:
+        return self._task.loss(at)
+
+    def step(self, at: Parameters, gradient: Sequence[NDArray[np.float64] | None]) -> Parameters:
+        """Update the variables that have a gradient; the optimizer's slots are kept here."""
+        new = list(at)
+        for index, part in enumerate(gradient):
+            if part is not None:
+                new[index], self.states[index] = self._optimizer.update(
+                    part, self.states[index], at[index]
+                )
+        return tuple(new)
+
+
+def mean(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Added from first to last, then divided."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total / len(parts)
+
+
+def job(strategy: str = "on_write", **changes: Any) -> Job:
+    """A live job without processes; changes as in `scenario`."""
+    made = scenario({"kind": strategy}, **changes)
+    return Job(made.cluster, made.workload, made.stop, seed=made.seed, replication=0)
+
+
+def play(job: Job, *activities: Any) -> None:
+    """Let processes run until nothing is left to happen."""
+    for activity in activities:
+        job.spawn(activity)
+    job.clock.run_until_stopped()
+
+
+def at(job: Job, worker: Worker, time: int, then: Callable[[], Any]) -> Any:
+    """A process of a worker that does nothing until `time` (ns)."""
+    yield from job.clock.sleep_until(time)
+    worker.ready_at = worker._since = time
+    yield from then()
+
+
+def read_now(worker: Worker, step: int = 0) -> Read:
+    """What a worker would have read at its own time; the parameters do not matter."""
+    return Read(worker.job.task.initial(), worker.ready_at, step)

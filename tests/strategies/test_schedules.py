@@ -1,0 +1,773 @@
+"""Every strategy on constant times, against schedules worked out by hand; all times in ms."""
+
+import math
+
+import pytest
+from building import (
+    APPLIED,
+    DROPPED,
+    MS,
+    PARTLY,
+    Fate,
+    Model,
+    fates,
+    gradient_rows,
+    life,
+    losses,
+    mean,
+    milliseconds,
+    phase_time,
+    run,
+    scenario,
+    slow,
+    staleness,
+)
+
+from varsim.trace import Phase, Trace
+
+# 100 bytes take 10 ms, a message is 1 ms on its way besides.
+SMALL = {"bandwidth": 1e4, "latency": 1e-3, "sharing": "first_come"}
+
+
+def test_single_steps_one_after_the_other() -> None:
+    # Compute 100, and again, and again. Nothing else takes time.
+    trace = run("single")
+
+    assert milliseconds(trace.steps) == [100, 200, 300]
+    assert trace.workers == 1
+    assert life(trace, 0) == [("compute", 0, 100), ("compute", 100, 200), ("compute", 200, 300)]
+    assert trace.stopped_by == "global_steps"
+    assert staleness(trace) == [0, 0, 0]
+
+
+def test_on_write_with_a_straggler_and_latency() -> None:
+    # 300 bytes over a ring of 3: chunks of 100 bytes hold a link 10 and arrive 1 later, in 4
+    # rounds. Workers 0 and 1 compute 100, worker 2 takes 200.
+    #
+    # from->to   entry  round 0     round 1     round 2     round 3     has sent, received all
+    # 0 -> 1     100    100 -> 111  211 -> 222  221 -> 232  231 -> 242  w0: 241, 244
+    # 1 -> 2     100    100 -> 111  111 -> 122  222 -> 233  232 -> 243  w1: 242, 242
+    # 2 -> 0     200    200 -> 211  210 -> 221  220 -> 231  233 -> 244  w2: 243, 243
+    #
+    # Each goes on at its own end; the step counts at the last, 244. Second step: entries 344,
+    # 342, 443.
+    #
+    # 0 -> 1     344    344 -> 355  454 -> 465  464 -> 475  474 -> 485  w0: 484, 487
+    # 1 -> 2     342    342 -> 353  355 -> 366  465 -> 476  475 -> 486  w1: 485, 485
+    # 2 -> 0     443    443 -> 454  453 -> 464  463 -> 474  476 -> 487  w2: 486, 486
+    #
+    # Alone, a ring takes 4 x 11 = 44; what is beyond that is waiting for others.
+    trace = run(
+        "on_write",
+        network=SMALL,
+        problem={"dimension": 75},
+        cluster={"slow_workers": (slow(2, 2.0),)},
+        stop={"global_steps": 2},
+    )
+
+    assert milliseconds(trace.steps) == [244, 487]
+    assert life(trace, 0) == [
+        ("compute", 0, 100),
+        ("barrier", 100, 200),
+        ("write", 200, 244),
+        ("compute", 244, 344),
+        ("barrier", 344, 443),
+        ("write", 443, 487),
+    ]
+    assert life(trace, 1)[:4] == [
+        ("compute", 0, 100),
+        ("barrier", 100, 198),
+        ("write", 198, 242),
+        ("compute", 242, 342),
+    ]
+    assert life(trace, 2)[:3] == [
+        ("compute", 0, 200),
+        ("write", 200, 243),
+        ("compute", 243, 443),
+    ]
+    assert staleness(trace) == [0] * 6
+    assert [link.moved for link in trace.links] == [2 * 4 * 100.0] * 6
+
+
+def test_slow_worker_scenario_costs_what_the_closed_forms_say() -> None:
+    # 8 workers of 1 s, one of 4 s, no network (slow-worker-01 to 03). Gradients used per second:
+    # with a barrier 8 / 4 s; without, 7 + 1/4. Waiting for 7 of 8 would give 7 / 1 s, but tokens
+    # make every update cost 8 iterations, and all workers together make 7.25 a second: no more
+    # than 7.25 / 8 updates of 7 gradients, 6.34 a second.
+    cluster = {
+        "workers": 8,
+        "compute": {"kind": "constant", "value": 1.0},
+        "slow_workers": (slow(7, 4.0),),
+    }
+
+    def used(strategy: dict[str, object]) -> float:
+        trace = run(strategy, cluster=cluster, stop={"time": 400.0})
+        return len(staleness(trace)) / 400
+
+    assert used({"kind": "on_write"}) == 2.0
+    assert used({"kind": "none"}) == 7.25
+    assert used({"kind": "sync_replicas", "replicas_to_aggregate": 8}) == pytest.approx(
+        2.0, abs=8 * 2 / 400
+    )
+    assert used({"kind": "sync_replicas", "replicas_to_aggregate": 7}) <= 7 * 7.25 / 8
+
+
+class TestOnRead:
+    """2 workers of 100 and 300; 200 bytes: a ring of 2 takes 2 x (10 + 1) = 22."""
+
+    CHANGES = {
+        "network": SMALL,
+        "problem": {"dimension": 50, "noise": 1.0},
+        "cluster": {"workers": 2, "slow_workers": (slow(1, 3.0),)},
+        "stop": {"time": 1.3},
+    }
+
+    def values(self, aggregation: str, write_back: bool) -> list[float]:
+        """The losses an outsider reads at the start, after 2 and after 4 steps."""
+        model = Model(scenario({"kind": "on_read"}, **self.CHANGES))
+        copies = [model.start, model.start]
+
+        def read() -> tuple[object, ...]:
+            (a,), (b,) = copies
+            return ({"mean": (a + b) / 2, "sum": a + b, "only_first_replica": a}[aggregation],)
+
+        seen = [model.loss(read())]
+        for step in range(4):
+            copies = [
+                model.step(copy, model.gradient(copy, worker, step))
+                for worker, copy in enumerate(copies)
+            ]
+            if step % 2:
+                seen.append(model.loss(read()))
+                if write_back:
+                    share = 2 if aggregation == "sum" else 1
+                    copies = [(read()[0] / share,)] * 2
+        return seen
+
+    @pytest.mark.parametrize("write_back", [False, True])
+    @pytest.mark.parametrize("aggregation", ["mean", "sum"])
+    def test_all_meet_and_reduce_every_second_step(
+        self, aggregation: str, write_back: bool
+    ) -> None:
+        # Worker 0: 0 -100- -200- meets; worker 1: 0 -300- -600- meets: ring until 622, read.
+        # Worker 0: 622 -722- -822- meets; worker 1: -922- -1222-: ring until 1244, read.
+        # A step counts when both copies have made it.
+        strategy = {
+            "kind": "on_read",
+            "read_every": 2,
+            "aggregation": aggregation,
+            "write_back": write_back,
+        }
+        trace = run(strategy, **self.CHANGES)
+
+        assert milliseconds(trace.steps) == [300, 600, 922, 1222]
+        assert life(trace, 0) == [
+            ("compute", 0, 100),
+            ("compute", 100, 200),
+            ("barrier", 200, 600),
+            ("write", 600, 622),
+            ("compute", 622, 722),
+            ("compute", 722, 822),
+            ("barrier", 822, 1222),
+            ("write", 1222, 1244),
+            ("compute", 1244, 1300),
+        ]
+        assert [(row.time / MS, row.global_step) for row in trace.evaluations] == [
+            (0, 0),
+            (622, 2),
+            (1244, 4),
+        ]
+        assert losses(trace) == self.values(aggregation, write_back)
+        # What others had done and this copy had not, at each read of it:
+        #   time      0 w0, 0 w1, 100 w0, 300 w1,  622 w0, w1,  722 w0,  922 w1,  1244 w0, w1
+        #   all made  0     0     1       3        4       4    5        7        8        8
+        #   its own   0     0     1       1        2       2    3        3        4        4
+        # Writing back at 622 makes a copy contain all 4 updates that were made by then.
+        expected = (
+            [0, 0, 0, 2, 0, 0, 0, 2, 0, 0] if write_back else [0, 0, 0, 2, 2, 2, 2, 4, 4, 4]
+        )
+        assert trace.copy_staleness.tolist() == expected
+
+    def test_the_first_replica_alone_costs_the_meeting_only(self) -> None:
+        # No bytes: meet at 600, go on at 600; meet at 1200.
+        strategy = {"kind": "on_read", "read_every": 2, "aggregation": "only_first_replica"}
+        trace = run(strategy, **self.CHANGES)
+
+        assert milliseconds(trace.steps) == [300, 600, 900, 1200]
+        assert [row.time / MS for row in trace.evaluations] == [0, 600, 1200]
+        assert losses(trace) == self.values("only_first_replica", False)
+        assert life(trace, 0)[2:4] == [("barrier", 200, 600), ("compute", 600, 700)]
+        assert sum(link.moved for link in trace.links) == 0
+
+    def test_writing_back_the_first_replica_is_a_broadcast(self) -> None:
+        # At 600 worker 0 sends 200 bytes: 20 on the link, 1 on the way: 621. Again at 1221.
+        strategy = {
+            "kind": "on_read",
+            "read_every": 2,
+            "aggregation": "only_first_replica",
+            "write_back": True,
+        }
+        trace = run(strategy, **self.CHANGES)
+
+        assert milliseconds(trace.steps) == [300, 600, 921, 1221]
+        assert losses(trace) == self.values("only_first_replica", True)
+        assert life(trace, 0)[2:4] == [("barrier", 200, 600), ("write", 600, 621)]
+        assert life(trace, 1)[2:3] == [("read", 600, 621)]
+
+    @pytest.mark.parametrize(("sharing", "arrivals"), [("first_come", [621, 641]), ("fair", [641, 641])])
+    def test_a_broadcast_leaves_worker_0_over_its_one_link(
+        self, sharing: str, arrivals: list[int]
+    ) -> None:
+        # To workers 1 and 2, 20 each. One after the other: 620 + 1, 640 + 1. Together: 640 + 1.
+        trace = run(
+            {
+                "kind": "on_read",
+                "read_every": 2,
+                "aggregation": "only_first_replica",
+                "write_back": True,
+            },
+            network={**SMALL, "sharing": sharing},
+            problem={"dimension": 50},
+            cluster={"slow_workers": (slow(1, 3.0),)},
+            stop={"time": 0.65},
+        )
+
+        assert [life(trace, worker)[-1] for worker in range(3)] == [
+            ("compute", 641, 650),
+            ("compute", arrivals[0], 650),
+            ("compute", arrivals[1], 650),
+        ]
+
+
+class TestNone:
+    """Asynchronous; 100 bytes: 10 on each link, 1 on the way."""
+
+    CHANGES = {
+        "network": SMALL,
+        "problem": {"dimension": 25, "noise": 1.0},
+        "cluster": {"workers": 2, "slow_workers": (slow(1, 3.0),)},
+        "workload": {"evaluate_every": 1},
+        "stop": {"global_steps": 7},
+    }
+
+    def test_first_come_links(self) -> None:
+        # The server's up link serves worker 0 in 0..10 and worker 1 in 10..20.
+        #
+        # worker 0: reads 0..11, computes ..111, pushes ..122 (update 1, read at step 0)
+        #           reads ..133, computes ..233, pushes ..244 (update 2, read at 1)
+        #           reads ..255, computes ..355, pushes ..366 (update 4, read at 2)
+        #           reads ..377, computes ..477, pushes ..488 (update 5, read at 4)
+        #           reads ..499, computes ..599, pushes ..610 (update 6, read at 5)
+        # worker 1: reads 0..21, computes ..321, pushes ..332 (update 3, read at step 0)
+        #           reads ..343, computes ..643, pushes ..654 (update 7, read at 3)
+        trace = run("none", **self.CHANGES)
+
+        assert milliseconds(trace.steps) == [122, 244, 332, 366, 488, 610, 654]
+        assert staleness(trace) == [0, 0, 2, 1, 0, 0, 3]
+        assert [fate.worker for fate in fates(trace)] == [0, 0, 1, 0, 0, 0, 1]
+        assert life(trace, 1) == [
+            ("queue", 0, 10),
+            ("read", 10, 21),
+            ("compute", 21, 321),
+            ("write", 321, 332),
+            ("read", 332, 343),
+            ("compute", 343, 643),
+            ("write", 643, 654),
+        ]
+
+    def test_values_are_those_of_the_versions_read(self) -> None:
+        # As above: the version each of the seven gradients was computed from.
+        trace = run("none", **self.CHANGES)
+        model = Model(scenario({"kind": "none"}, **self.CHANGES))
+        versions = [model.start]
+        order = [(0, 0, 0), (0, 1, 1), (1, 0, 0), (0, 2, 2), (0, 3, 4), (0, 4, 5), (1, 1, 3)]
+        for worker, iteration, read in order:
+            gradient = model.gradient(versions[read], worker, iteration)
+            versions.append(model.step(versions[-1], gradient))
+
+        assert losses(trace) == [model.loss(version) for version in versions]
+
+    def test_a_slow_server_port_queues_reads_and_pushes(self) -> None:
+        # Server links of half the bandwidth: 20 each. Reads at 0: 20 + 1, 40 + 1, 60 + 1.
+        # Pushes start at 121, 141, 161 and find the port free: 142, 162, 182. Each reads again at
+        # once: no queue ever again, 142 -> 163, compute 263, push 284.
+        trace = run(
+            "none",
+            network={**SMALL, "server_bandwidth": 5e3},
+            problem={"dimension": 25},
+            stop={"global_steps": 4},
+        )
+
+        assert milliseconds(trace.steps) == [142, 162, 182, 284]
+        assert life(trace, 2)[:3] == [("queue", 0, 40), ("read", 40, 61), ("compute", 61, 161)]
+
+    def test_fair_links_keep_equal_workers_together(self) -> None:
+        # 3 reads share the port: 30 + 1. Compute 131. 3 pushes share it: 161 + 1 = 162.
+        # Reads at 162: 193. Compute 293, pushes 324. Alone a message takes 11, so 20 are queueing.
+        trace = run(
+            "none",
+            network={**SMALL, "sharing": "fair"},
+            problem={"dimension": 25},
+            stop={"global_steps": 6},
+        )
+
+        assert milliseconds(trace.steps) == [162, 162, 162, 324, 324, 324]
+        # All read at one instant: by rank, worker 1 after worker 0 has pushed, and so on.
+        assert [fate.worker for fate in fates(trace)] == [0, 1, 2, 0, 1, 2]
+        assert life(trace, 1)[:5] == [
+            ("queue", 0, 20),
+            ("read", 20, 31),
+            ("compute", 31, 131),
+            ("queue", 131, 151),
+            ("write", 151, 162),
+        ]
+
+    def test_simgrid_asynchronous_server(self) -> None:
+        # Fair links; compute 500, 500, 500, 1000; 100 for a message alone, no latency. SimGrid's
+        # scenario begins with computing: pushes of the three fast workers at 0.8, 1.9, 3.0, 4.1,
+        # 5.2 s, of the slow one at 1.1, 2.3, 3.5, 4.7, 5.9 s. Here all four read first, sharing
+        # the port until 0.4 s: the same, 0.4 s later.
+        trace = run(
+            "none",
+            network={"bandwidth": 1e3, "latency": 0.0, "sharing": "fair"},
+            problem={"dimension": 25},
+            cluster={
+                "workers": 4,
+                "compute": {"kind": "constant", "value": 0.5},
+                "slow_workers": (slow(3, 2.0),),
+            },
+            stop={"global_steps": 20},
+        )
+
+        pushes = [[f.time for f in fates(trace) if f.worker == worker] for worker in range(4)]
+        assert pushes[:3] == [[1200, 2300, 3400, 4500, 5600]] * 3
+        assert pushes[3] == [1500, 2700, 3900, 5100, 6300]
+
+    def test_a_read_between_two_variables_is_torn(self) -> None:
+        # weights 96 bytes, bias 4 bytes; workers have 1 kB/s, worker 0 a tenth of it, the server
+        # plenty. Worker 0: reads ..1000, computes ..1100, weights arrive at 2060, bias at 2100.
+        # Worker 1: reads ..100, computes 1875 ..1975, weights 2071, bias 2075 (update 1); reads
+        # again at 2075: worker 0's weights are in, its bias is not. Update 2 at 2100.
+        # Worker 1: reads ..2175, computes ..4050, weights 4146, bias 4150 (update 3).
+        changes = {
+            "network": {
+                "bandwidth": 1e3,
+                "server_bandwidth": 1e15,
+                "latency": 0.0,
+                "sharing": "first_come",
+                "slow_links": (slow(0, 10.0),),
+            },
+            "problem": {"kind": "linear_regression", "features": 24},
+            "cluster": {"workers": 2, "slow_workers": (slow(1, 18.75),)},
+            "workload": {"evaluate_every": 1},
+        }
+        trace = run("none", **changes)
+
+        assert milliseconds(trace.steps) == [2075, 2100, 4150]
+        assert staleness(trace) == [0, 1, 1]
+        model = Model(scenario({"kind": "none"}, **changes))
+        start, first = model.start, model.gradient(model.start, 0, 0)
+        second = model.gradient(start, 1, 0)
+        weights = model.step(start, [first[0], None])  # 2060
+        one = model.step(weights, second)  # 2071, 2075
+        two = model.step(one, [None, first[1]])  # 2100
+        three = model.step(two, model.gradient(one, 1, 1))
+        assert losses(trace) == [model.loss(version) for version in (start, one, two, three)]
+
+
+def sync(aggregate: int, **settings: int) -> dict[str, object]:
+    return {"kind": "sync_replicas", "replicas_to_aggregate": aggregate, **settings}
+
+
+def workers(*factors: float) -> dict[str, object]:
+    """Workers of 100 times these factors."""
+    entries = tuple(slow(rank, factor) for rank, factor in enumerate(factors) if factor != 1)
+    return {"workers": len(factors), "slow_workers": entries}
+
+
+def story(text: str) -> list[Fate]:
+    """Fates from lines of `time: worker#iteration ...`, with a minus before what is dropped."""
+    told = []
+    for line in text.split("\n"):
+        time, _, gradients = line.partition(":")
+        for word in gradients.split():
+            worker, iteration = map(int, word.lstrip("-").split("#"))
+            outcome = DROPPED if word.startswith("-") else APPLIED
+            told.append(Fate(worker, iteration, float(time), outcome))
+    return told
+
+
+class TestSyncReplicas:
+    """Times of computing only: messages take none. 0#2(1) is worker 0's third gradient, label 1.
+
+    In brackets the token queue after the line. Who pushes takes the oldest token.
+    """
+
+    def check(self, trace: Trace, updates: list[float], told: str) -> None:
+        assert milliseconds(trace.steps) == updates
+        assert fates(trace) == story(told)
+        assert set(staleness(trace)) == {0}
+        assert phase_time(trace, Phase.BARRIER) == 0
+
+    def test_first_iterations_are_free_and_then_wasted(self) -> None:
+        # N = T = 2, workers of 100 and 170. At the start [0 0]; 2 tokens per update.
+        # 100  0#0(0) in, takes 0       [0]
+        # 170  1#0(0) in, UPDATE 1      [0 1 1], takes 0: [1 1]
+        # 200  0#1(0) dropped, takes 1  [1]
+        # 300  0#2(1) in, takes 1       []      the token that worker 1 did not fetch in time
+        # 340  1#1(0) dropped, waits            two dropped: N, once and never again
+        # 400  0#3(1) in, UPDATE 2      [2 2], both go on: []
+        # 500  0#4(2) in, waits
+        # 570  1#2(2) in, UPDATE 3      both go on; from here on a barrier: 570 + 170
+        trace = run(sync(2), cluster=workers(1, 1.7), stop={"global_steps": 5})
+
+        self.check(
+            trace,
+            [170, 400, 570, 740, 910],
+            """170: 0#0 1#0
+            200: -0#1
+            340: -1#1
+            400: 0#2 0#3
+            570: 0#4 1#2
+            740: 0#5 1#3
+            910: 0#6 1#4""",
+        )
+        assert life(trace, 1)[:5] == [
+            ("compute", 0, 170),
+            ("compute", 170, 340),
+            ("token", 340, 400),
+            ("compute", 400, 570),
+            ("compute", 570, 740),
+        ]
+
+    def test_a_fast_worker_can_put_two_gradients_into_the_first_update(self) -> None:
+        # N = T = 2, workers of 100 and 350. At the start [0 0].
+        # 100  0#0(0) in, takes 0       [0]
+        # 200  0#1(0) in, UPDATE 1      [0 1 1], takes 0: [1 1]
+        # 300  0#2(0) dropped, takes 1  [1]
+        # 350  1#0(0) dropped, takes 1  []
+        # 400  0#3(1) in, waits
+        # 700  1#1(1) in, UPDATE 2      both go on
+        # 800  0#4(2) in, waits;  1050  1#2(2) in, UPDATE 3
+        trace = run(sync(2), cluster=workers(1, 3.5))
+
+        self.check(
+            trace,
+            [200, 700, 1050],
+            """200: 0#0 0#1
+            300: -0#2
+            350: -1#0
+            700: 0#3 1#1
+            1050: 0#4 1#2""",
+        )
+
+    def test_an_unfetched_token_costs_the_fast_worker_an_iteration(self) -> None:
+        # N = 1, T = 2: one backup worker; workers of 100 and 260. At the start [0].
+        # 100  0#0(0) in, UPDATE 1      [0 1 1], takes 0: [1 1]
+        # 200  0#1(0) dropped, takes 1  [1]
+        # 260  1#0(0) dropped, takes 1  []
+        # 300  0#2(1) in, UPDATE 2      [2 2], takes 2: [2]
+        # 400  0#3(2) in, UPDATE 3      [2 3 3], takes 2: [3 3]   stale as it is handed out
+        # 500  0#4(2) dropped, takes 3  [3]                       the lost iteration
+        # 520  1#1(1) dropped, takes 3  []
+        # 600  0#5(3) in, UPDATE 4      [4 4], takes 4: [4]
+        # 700  0#6(4) in, UPDATE 5      [4 5 5], takes 4: [5 5]
+        # 780  1#2(3) dropped, takes 5  [5]
+        # 800  0#7(4) dropped, takes 5  []
+        # 900  0#8(5) in, UPDATE 6
+        trace = run(sync(1), cluster=workers(1, 2.6), stop={"global_steps": 6})
+
+        self.check(
+            trace,
+            [100, 300, 400, 600, 700, 900],
+            """100: 0#0
+            200: -0#1
+            260: -1#0
+            300: 0#2
+            400: 0#3
+            500: -0#4
+            520: -1#1
+            600: 0#5
+            700: 0#6
+            780: -1#2
+            800: -0#7
+            900: 0#8""",
+        )
+        # Worker 0 read at step 3 for its gradient 4: not stale by values, dropped by its label.
+        lost = gradient_rows(trace)[5]
+        assert (lost.worker, lost.iteration) == (0, 4)
+        assert (lost.read_step, lost.applied_step) == (2, 3)
+        assert lost.read == trace.steps[2]
+
+    def test_a_backup_worker_cuts_the_waiting(self) -> None:
+        # N = 2, T = 3: workers of 100, 110 and 505. At the start [0 0]; 3 tokens per update.
+        #  100  0#0(0) in, takes 0       [0]
+        #  110  1#0(0) in, UPDATE 1      [0 1 1 1], takes 0: [1 1 1]
+        #  200  0#1(0) dropped, takes 1  [1 1]
+        #  220  1#1(0) dropped, takes 1  [1]
+        #  300  0#2(1) in, takes 1       []
+        #  330  1#2(1) in, UPDATE 2      [2 2 2], takes 2: [2 2]
+        #  400  0#3(1) dropped, takes 2  [2]         does an iteration of the straggler's
+        #  440  1#3(2) in, takes 2       []
+        #  500  0#4(2) in, UPDATE 3      [3 3 3], takes 3: [3 3]
+        #  505  2#0(0) dropped, takes 3  [3]
+        #  550  1#4(2) dropped, takes 3  []
+        #  600  0#5(3) in, waits
+        #  660  1#5(3) in, UPDATE 4      [4 4 4], both take 4: [4]
+        #  760  0#6(4) in, takes 4       []
+        #  770  1#6(4) in, UPDATE 5      [5 5 5], takes 5: [5 5]
+        #  860  0#7(4) dropped, takes 5  [5]
+        #  880  1#7(5) in, takes 5       []
+        #  960  0#8(5) in, UPDATE 6      [6 6 6], takes 6: [6 6]
+        #  990  1#8(5) dropped, takes 6  [6]
+        # 1010  2#1(3) dropped, takes 6  []
+        # 1060  0#9(6) in, waits
+        # 1100  1#9(6) in, UPDATE 7
+        trace = run(sync(2), cluster=workers(1, 1.1, 5.05), stop={"global_steps": 7})
+
+        self.check(
+            trace,
+            [110, 330, 500, 660, 770, 960, 1100],
+            """110: 0#0 1#0
+            200: -0#1
+            220: -1#1
+            330: 0#2 1#2
+            400: -0#3
+            500: 1#3 0#4
+            505: -2#0
+            550: -1#4
+            660: 0#5 1#5
+            770: 0#6 1#6
+            860: -0#7
+            960: 1#7 0#8
+            990: -1#8
+            1010: -2#1
+            1100: 0#9 1#9""",
+        )
+
+    def test_more_gradients_than_workers(self) -> None:
+        # N = 3 of 2 workers of 100 and 130, T = 2: 3 tokens per update. At the start [0 0 0].
+        # 100  0#0(0) in, takes 0       [0 0]
+        # 130  1#0(0) in, takes 0       [0]
+        # 200  0#1(0) in, UPDATE 1      [0 1 1 1], takes 0: [1 1 1]
+        # 260  1#1(0) dropped, takes 1  [1 1]
+        # 300  0#2(0) dropped, takes 1  [1]         2 workers, 2 dropped
+        # 390  1#2(1) in, takes 1       []
+        # 400  0#3(1) in, waits
+        # 520  1#3(1) in, UPDATE 2      [2 2 2], both take 2: [2]
+        # 620  0#4(2) in, takes 2       []
+        # 650  1#4(2) in, waits
+        # 720  0#5(2) in, UPDATE 3
+        trace = run(sync(3), cluster=workers(1, 1.3))
+
+        self.check(
+            trace,
+            [200, 520, 720],
+            """200: 0#0 1#0 0#1
+            260: -1#1
+            300: -0#2
+            520: 1#2 0#3 1#3
+            720: 0#4 1#4 0#5""",
+        )
+
+    def test_the_fewest_initial_tokens_waste_nothing(self) -> None:
+        # The same with N - T = 1 token at the start, [0].
+        # 100  0#0(0) in, takes 0       []
+        # 130  1#0(0) in, waits
+        # 200  0#1(0) in, UPDATE 1      [1 1 1], both take 1: [1]
+        # 300  0#2(1) in, takes 1       []
+        # 330  1#1(1) in, waits
+        # 400  0#3(1) in, UPDATE 2
+        trace = run(sync(3, initial_tokens=1), cluster=workers(1, 1.3))
+
+        self.check(
+            trace,
+            [200, 400, 600],
+            """200: 0#0 1#0 0#1
+            400: 0#2 1#1 0#3
+            600: 0#4 1#2 0#5""",
+        )
+
+    def test_more_tokens_than_workers(self) -> None:
+        # N = 1, T = 3 of only 2 workers of 100 and 130: still 3 iterations per update.
+        # At the start [0].
+        # 100  0#0(0) in, UPDATE 1      [0 1 1 1], takes 0: [1 1 1]
+        # 130  1#0(0) dropped, takes 1  [1 1]
+        # 200  0#1(0) dropped, takes 1  [1]
+        # 260  1#1(1) in, UPDATE 2      [1 2 2 2], takes 1: [2 2 2]
+        # 300  0#2(1) dropped, takes 2  [2 2]
+        # 390  1#2(1) dropped, takes 2  [2]
+        # 400  0#3(2) in, UPDATE 3
+        trace = run(sync(1, total_num_replicas=3), cluster=workers(1, 1.3))
+
+        self.check(
+            trace,
+            [100, 260, 400],
+            """100: 0#0
+            130: -1#0
+            200: -0#1
+            260: 1#1
+            300: -0#2
+            390: -1#2
+            400: 0#3""",
+        )
+
+    def test_fewer_tokens_than_workers(self) -> None:
+        # N = T = 2 of 3 workers of 100, 110 and 130: 2 tokens per update, the third competes.
+        # At the start [0 0].
+        # 100  0#0(0) in, takes 0       [0]
+        # 110  1#0(0) in, UPDATE 1      [0 1 1], takes 0: [1 1]
+        # 130  2#0(0) dropped, takes 1  [1]
+        # 200  0#1(0) dropped, takes 1  []
+        # 220  1#1(0) dropped, waits
+        # 260  2#1(1) in, waits
+        # 300  0#2(1) in, UPDATE 2      [2 2]: worker 1 and worker 2, who asked first; 0 waits
+        # 410  1#2(2) in, waits
+        # 430  2#2(2) in, UPDATE 3      [3 3]: workers 0 and 1
+        # 530  0#3(3) in, waits
+        # 540  1#3(3) in, UPDATE 4
+        trace = run(
+            sync(2, total_num_replicas=2), cluster=workers(1, 1.1, 1.3), stop={"global_steps": 4}
+        )
+
+        self.check(
+            trace,
+            [110, 300, 430, 540],
+            """110: 0#0 1#0
+            130: -2#0
+            200: -0#1
+            220: -1#1
+            300: 2#1 0#2
+            430: 1#2 2#2
+            540: 0#3 1#3""",
+        )
+
+    def test_simgrid_synchronous_server(self) -> None:
+        # Fair links; compute 500, 100 for a message alone, no latency; 4 workers, N = T = 4.
+        # Four reads or pushes at once take 400. SimGrid's scenario begins with computing: updates
+        # at 0.9, 2.2, 3.5 s, replies at 3.9 s. Here all read first (0.4 s later), and after the
+        # first update each takes a token that was there at the start: the second iterations, all
+        # labelled 0, are in vain. So 1.3, then 2.6 later, and from there on every 1.3 s.
+        trace = run(
+            sync(4),
+            network={"bandwidth": 1e3, "latency": 0.0, "sharing": "fair"},
+            problem={"dimension": 25},
+            cluster={"workers": 4, "compute": {"kind": "constant", "value": 0.5}},
+            stop={"global_steps": 4},
+        )
+
+        assert milliseconds(trace.steps) == [1300, 3900, 5200, 6500]
+        dropped = [fate for fate in fates(trace) if fate.outcome == DROPPED]
+        assert dropped == [Fate(worker, 1, 2600, DROPPED) for worker in range(4)]
+        assert life(trace, 0)[-5:] == [
+            ("queue", 5200, 5500),
+            ("read", 5500, 5600),
+            ("compute", 5600, 6100),
+            ("queue", 6100, 6400),
+            ("write", 6400, 6500),
+        ]
+
+    def test_first_come_links_spread_the_workers_out(self) -> None:
+        # N = T = 2 equal workers, 100 bytes: 10 per link, 1 on the way, no tokens at the start.
+        # worker 0: reads ..11, computes ..111, pushes ..122, waits
+        # worker 1: reads ..21 (10 queueing), computes ..121, pushes ..132: UPDATE 1, token
+        # Both read at 132, worker 0 first, as it asked for its token first: 143 and 153; 243 and
+        # 253; 254 and 264: UPDATE 2.
+        trace = run(
+            sync(2, initial_tokens=0),
+            network=SMALL,
+            problem={"dimension": 25},
+            cluster={"workers": 2},
+            stop={"global_steps": 2},
+        )
+
+        assert milliseconds(trace.steps) == [132, 264]
+        assert life(trace, 0) == [
+            ("read", 0, 11),
+            ("compute", 11, 111),
+            ("write", 111, 122),
+            ("token", 122, 132),
+            ("read", 132, 143),
+            ("compute", 143, 243),
+            ("write", 243, 254),
+            ("token", 254, 264),
+        ]
+        assert life(trace, 1)[3:] == [
+            ("write", 121, 132),
+            ("queue", 132, 142),
+            ("read", 142, 153),
+            ("compute", 153, 253),
+            ("write", 253, 264),
+        ]
+
+
+class TestVariablesAreIndependent:
+    """Weights of 96 bytes and a bias of 4; workers have 1 kB/s, worker 1 a tenth; a fast server.
+
+    Worker 1 reads ..1000 and computes ..1100: its weights arrive at 2060, its bias at 2100.
+    Worker 0 reads ..100 and computes 1880 ..1980: weights at 2076, bias at 2080.
+    Worker 2 computes 1882: weights at 2078, bias at 2082.
+    """
+
+    def changes(self, number: int) -> dict[str, object]:
+        return {
+            "network": {
+                "bandwidth": 1e3,
+                "server_bandwidth": 1e15,
+                "latency": 0.0,
+                "sharing": "first_come",
+                "slow_links": (slow(1, 10.0),),
+            },
+            "problem": {"kind": "linear_regression", "features": 24},
+            "cluster": workers(*(18.8, 1, 18.82)[:number]),
+            "workload": {"evaluate_every": 1, "batch_size": 4},
+            "stop": {"global_steps": 1},
+        }
+
+    def test_a_gradient_is_accepted_for_one_variable_and_dropped_for_another(self) -> None:
+        # N = 1. 2060 weights: worker 1 makes the update. 2076 weights of worker 0: dropped.
+        # 2080 bias: worker 0 makes the update, and with it step 1. 2100 bias of worker 1: dropped.
+        changes = {**self.changes(2), "stop": {"time": 2.11}}
+        trace = run(sync(1), **changes)
+
+        assert milliseconds(trace.steps) == [2080]
+        assert fates(trace)[:2] == [Fate(0, 0, 2080, PARTLY), Fate(1, 0, 2100, PARTLY)]
+        assert [row.parts_applied for row in gradient_rows(trace)[:2]] == [1, 1]
+        model = Model(scenario({"kind": "none"}, **changes))
+        zero, one = (model.gradient(model.start, worker, 0) for worker in range(2))
+        assert losses(trace)[-1] == model.loss(model.step(model.start, [one[0], zero[1]]))
+
+    def test_variables_average_different_workers_in_one_update(self) -> None:
+        # N = 2, T = 3. Weights: workers 1 (2060) and 0 (2076), not 2 (2078).
+        # Bias: workers 0 (2080) and 2 (2082), not 1 (2100).
+        changes = {**self.changes(3), "stop": {"time": 2.11}}
+        trace = run(sync(2), **changes)
+
+        assert milliseconds(trace.steps) == [2082]
+        assert fates(trace)[:3] == [
+            Fate(0, 0, 2080 + 2, APPLIED),
+            Fate(2, 0, 2082, PARTLY),
+            Fate(1, 0, 2100, PARTLY),
+        ]
+        model = Model(scenario({"kind": "none"}, **changes))
+        zero, one, two = (model.gradient(model.start, worker, 0) for worker in range(3))
+        update = [mean([one[0], zero[0]]), mean([zero[1], two[1]])]
+        assert losses(trace)[-1] == model.loss(model.step(model.start, update))
+        assert trace.gradients_aggregated == trace.gradients_evaluated == 3
+
+
+def test_every_update_costs_as_many_iterations_as_tokens() -> None:
+    # T = 8 workers, N = 4, random times. TensorFlow, measured: 964 iterations for 120 updates.
+    # Iterations = initial tokens + 8 x updates - tokens left, at most 16 or so of them.
+    trace = run(
+        sync(4),
+        cluster={
+            "workers": 8,
+            "compute": {"kind": "shifted_exponential", "minimum": 0.1, "mean": 0.15},
+        },
+        stop={"global_steps": 120},
+    )
+
+    outcomes = [fate.outcome for fate in fates(trace)]
+    assert outcomes.count(APPLIED) == 4 * 120
+    assert math.isclose(len(outcomes), 8 * 120 + 4, abs_tol=16)

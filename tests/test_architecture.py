@@ -1,0 +1,266 @@
+"""The house rules that a reader relies on, read off the syntax trees of the package."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "varsim"
+TESTS = Path(__file__).parent
+
+# A file imports from its own layer or any above it in this list, never from one below.
+LAYERS = (
+    "schema units presets trace values",
+    "cluster",
+    "strategies",
+    "scenario",
+    "load document syntax shape wording fault",
+    "simulate estimate result statistics measure tables words formatting render "
+    "save text_columns chrome_trace",
+    "plots timeline curves figure",
+    "report",
+    "cli catalogue progress",
+)
+
+# Who may import a library; those not named here may be imported anywhere.
+LIBRARIES = {
+    "simpy": {"cluster"},
+    "ruamel": {"load", "document", "syntax", "fault"},
+    "matplotlib": {"plots", "timeline", "curves", "figure"},
+    "jinja2": {"report"},
+    "rich": {"cli", "catalogue", "progress"},
+    "typer": {"cli"},
+    "loky": {"simulate"},
+    "pandas": set(" ".join(LAYERS[5:]).split()),
+    "random": set(),
+    "sklearn": set(),
+    "scipy.stats": set(),
+}
+
+LONGEST_FILE = 450
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+STRATEGIES = [path for path in MODULES if "strategies" in path.parts]
+
+
+def unit_of(path: Path) -> str:
+    """The part of the house a file belongs to: the folder or file right under the package."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def layer_of(unit: str) -> int:
+    found = [index for index, layer in enumerate(LAYERS) if unit in layer.split()]
+    assert len(found) == 1, f"varsim/{unit} must stand in exactly one layer of {__file__}"
+    return found[0]
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Every imported module, dotted; `from a import b` as a.b, which covers modules and names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def wrong_layers(unit: str, tree: ast.AST) -> list[str]:
+    """Imports that point at a later layer."""
+    wrong = []
+    for name in imports(tree):
+        top, _, rest = name.partition(".")
+        if top != "varsim" or rest == "__version__":
+            continue
+        if layer_of(rest.split(".")[0]) > layer_of(unit):
+            wrong.append(name)
+    return wrong
+
+
+def wrong_libraries(unit: str, tree: ast.AST) -> list[str]:
+    """Imports of libraries that belong to other files."""
+    return [
+        name
+        for name in imports(tree)
+        for library, homes in LIBRARIES.items()
+        if f"{name}.".startswith(f"{library}.") and unit not in homes
+    ]
+
+
+def is_activity(node: ast.AST) -> bool:
+    """Is this a function that waits?"""
+    if not isinstance(node, ast.FunctionDef) or node.returns is None:
+        return False
+    return any(isinstance(n, ast.Name) and n.id == "Activity" for n in ast.walk(node.returns))
+
+
+def takes_an_activity(node: ast.AST) -> bool:
+    """Is this a function that is handed an activity, to run it as a process?"""
+    return isinstance(node, ast.FunctionDef) and any(
+        isinstance(n, ast.Name) and n.id == "Activity"
+        for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+        if argument.annotation is not None
+        for n in ast.walk(argument.annotation)
+    )
+
+
+def called(node: ast.Call) -> str:
+    """The last name of what is called."""
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def forgotten(tree: ast.AST, activities: set[str], spawners: set[str]) -> list[str]:
+    """Calls of activities that are neither waited for nor handed over as a process."""
+    fine: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.YieldFrom):
+            fine.add(node.value)
+        elif isinstance(node, ast.Call) and called(node) in spawners:
+            fine.update(node.args)
+            # spawn(self.role(job, w) for w in workers)
+            fine.update(a.elt for a in node.args if isinstance(a, ast.GeneratorExp | ast.ListComp))
+    return [
+        f"line {node.lineno}: {called(node)}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and called(node) in activities and node not in fine
+    ]
+
+
+def bare_yields(tree: ast.AST) -> list[str]:
+    return [f"line {node.lineno}" for node in ast.walk(tree) if isinstance(node, ast.Yield)]
+
+
+def trees(paths: list[Path]) -> Iterator[ast.Module]:
+    return (ast.parse(path.read_text(encoding="utf-8")) for path in paths)
+
+
+def waiting_names() -> tuple[set[str], set[str]]:
+    """Names of all functions that wait, and of all that run such a function as a process."""
+    sources = [p for p in MODULES if unit_of(p) in {"cluster", "strategies"}]
+    nodes = [node for tree in trees(sources) for node in ast.walk(tree)]
+    activities = {n.name for n in nodes if isinstance(n, ast.FunctionDef) and is_activity(n)}
+    spawners = {n.name for n in nodes if isinstance(n, ast.FunctionDef) and takes_an_activity(n)}
+    return activities, spawners
+
+
+def test_the_package_is_there() -> None:
+    assert len(MODULES) > 20
+    assert len(STRATEGIES) > 5
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+class TestEveryModule:
+    def test_imports_no_later_layer(self, path: Path) -> None:
+        if path.parent == PACKAGE and path.stem in {"__init__", "__main__"}:
+            return  # the package's front door leads everywhere, lazily: see the test below
+        (tree,) = trees([path])
+        assert wrong_layers(unit_of(path), tree) == []
+
+    def test_imports_only_its_own_libraries(self, path: Path) -> None:
+        (tree,) = trees([path])
+        assert wrong_libraries(unit_of(path), tree) == []
+
+    def test_is_not_too_long(self, path: Path) -> None:
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
+
+    def test_draws_random_numbers_only_from_named_streams(self, path: Path) -> None:
+        (tree,) = trees([path])
+        makers = {"default_rng", "RandomState", "SeedSequence", "PCG64", "seed", "MT19937"}
+        used = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+        if path.name != "stream.py":
+            assert not used & (makers - {"seed"})
+            assert "np.random.seed" not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", STRATEGIES, ids=lambda p: p.name)
+class TestEveryStrategyFile:
+    def test_imports_no_other_strategy(self, path: Path) -> None:
+        if path.name == "__init__.py":
+            return  # the table
+        (tree,) = trees([path])
+        others = {p.stem for p in STRATEGIES} - {"__init__", "base", path.stem}
+        named = {name.split(".")[2] for name in imports(tree) if name.startswith("varsim.strat")}
+        assert not named & others
+
+    def test_waits_only_through_yield_from(self, path: Path) -> None:
+        (tree,) = trees([path])
+        assert bare_yields(tree) == []
+
+    def test_forgets_no_activity(self, path: Path) -> None:
+        (tree,) = trees([path])
+        assert forgotten(tree, *waiting_names()) == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted(TESTS.rglob("*.py")), ids=lambda p: str(p.relative_to(TESTS))
+)
+def test_no_test_file_is_too_long(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
+
+
+def test_activities_outside_the_cluster_only_delegate() -> None:
+    for path in MODULES:
+        if unit_of(path) == "cluster":
+            continue
+        (tree,) = trees([path])
+        for node in ast.walk(tree):
+            assert not is_activity(node) or bare_yields(node) == [], path
+
+
+def test_every_unit_of_the_list_exists() -> None:
+    units = {unit_of(path) for path in MODULES}
+    assert set(" ".join(LAYERS).split()) <= units
+
+
+def test_importing_the_package_imports_nothing_of_it() -> None:
+    """Only names for the type checker stand at the top of `varsim/__init__.py`."""
+    (tree,) = trees([PACKAGE / "__init__.py"])
+    at_run_time = [node for node in tree.body if not isinstance(node, ast.If)]
+    assert not [name for node in at_run_time for name in imports(node) if "varsim" in name]
+
+
+class TestTheRulesThemselves:
+    """Each rule catches what it is there to catch."""
+
+    def test_a_later_layer(self) -> None:
+        assert wrong_layers("values", ast.parse("from varsim.cluster.clock import Clock"))
+        assert wrong_layers("load", ast.parse("from varsim import simulate"))
+        assert wrong_layers("cluster", ast.parse("import varsim.strategies.none"))
+        assert not wrong_layers("cluster", ast.parse("from varsim import __version__, presets"))
+
+    def test_a_library_in_the_wrong_place(self) -> None:
+        assert wrong_libraries("strategies", ast.parse("import simpy.events"))
+        assert wrong_libraries("result", ast.parse("from scipy import stats"))
+        assert not wrong_libraries("cluster", ast.parse("from simpy.events import Event"))
+        assert not wrong_libraries("values", ast.parse("from scipy.special import gamma"))
+
+    @pytest.mark.parametrize(
+        ("line", "caught"),
+        [
+            ("worker.fetch()", True),
+            ("x = worker.fetch()", True),
+            ("x = [worker.fetch()]", True),
+            ("x = yield from worker.fetch()", False),
+            ("job.spawn(worker.fetch())", False),
+            ("job.spawn(worker.fetch() for worker in job.workers)", False),
+            ("worker.count()", False),
+        ],
+    )
+    def test_a_forgotten_activity(self, line: str, caught: bool) -> None:
+        tree = ast.parse(f"def role(job, worker):\n    {line}")
+        assert bool(forgotten(tree, {"fetch"}, {"spawn"})) is caught
+
+    def test_what_waits_is_found_by_its_annotation(self) -> None:
+        waits, runs, other = ast.parse(
+            "def a() -> Activity[None]: ...\n"
+            "def b(process: Activity[None]) -> None: ...\n"
+            "def c() -> int: ..."
+        ).body
+        assert [is_activity(node) for node in (waits, runs, other)] == [True, False, False]
+        assert [takes_an_activity(node) for node in (waits, runs, other)] == [False, True, False]
+
+    def test_a_bare_yield(self) -> None:
+        assert bare_yields(ast.parse("def f():\n    yield event"))
+        assert not bare_yields(ast.parse("def f():\n    yield from event()"))

@@ -1,0 +1,354 @@
+"""The command line in one process: what each command prints, writes and returns."""
+
+import csv
+import importlib
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas
+import pytest
+from typer.testing import CliRunner, Result
+
+from varsim import catalogue, cli, progress
+from varsim.cluster.job import DeadlockError
+from varsim.load import load_scenario
+
+SMALL = (Path(__file__).parent / "small.yaml").read_text()
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A scenario file in an empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.fixture
+def run() -> Run:
+    def invoke(*arguments: object) -> Result:
+        return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+    return invoke
+
+
+def summary(result: Result) -> dict[str, object]:
+    assert result.exit_code == 0, result.stderr
+    loaded = json.loads(result.stdout)
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+class TestRun:
+    def test_ends_with_the_answer_and_the_report(self, small: Path, run: Run) -> None:
+        result = run("run", small)
+        assert result.exit_code == 0, result.stderr
+        lines = result.stdout.splitlines()
+        assert lines[-1] == "report: reports/small/report.html"
+        assert any(line.startswith("on_write") for line in lines)
+        assert any(line.startswith("async") for line in lines)
+        saved = load_scenario(small.parent / "reports" / "small" / "scenario.yaml")
+        assert saved == load_scenario(small)
+        assert (small.parent / "reports" / "small" / "report.html").stat().st_size > 1000
+        assert result.stderr == ""
+
+    def test_prints_the_answer_of_the_result(self, small: Path, run: Run) -> None:
+        from varsim.save import load_result
+
+        result = run("run", small, "--out", "there")
+        for sentence in load_result(small.parent / "there").answer().splitlines():
+            assert sentence in result.stdout
+
+    def test_out_says_where(self, small: Path, run: Run) -> None:
+        assert run("run", small, "--out", "some/where").exit_code == 0
+        assert (small.parent / "some/where/summary.json").exists()
+        assert not (small.parent / "reports").exists()
+
+    def test_seed_and_replications_are_shorthands(self, small: Path, run: Run) -> None:
+        run("run", small, "--seed", 9, "--replications", 3, "--out", "a")
+        run("run", small, "--set", "seed=9", "--set", "replications=3", "--out", "b")
+        scenario = load_scenario(small.parent / "a" / "scenario.yaml")
+        assert (scenario.seed, scenario.replications) == (9, 3)
+        for file in ("summary.json", "updates.csv", "scenario.yaml"):
+            assert (small.parent / "a" / file).read_bytes() == (
+                small.parent / "b" / file
+            ).read_bytes()
+
+    def test_set_reaches_any_key(self, small: Path, run: Run) -> None:
+        run("run", small, "--set", "cluster.workers=4", "--set", "stop.global_steps=5")
+        scenario = load_scenario(small.parent / "reports/small/scenario.yaml")
+        assert scenario.cluster.workers == 4
+        assert scenario.stop.global_steps == 5
+
+    @pytest.mark.parametrize("wanted", ["none", "async"])
+    def test_strategy_selects_by_kind_or_name(self, small: Path, run: Run, wanted: str) -> None:
+        result = run("run", small, "--strategy", wanted)
+        assert "async" in result.stdout
+        assert "on_write" not in result.stdout
+        scenario = load_scenario(small.parent / "reports/small/scenario.yaml")
+        assert [strategy.label for strategy in scenario.strategies] == ["async"]
+
+    def test_an_unknown_strategy_is_a_usage_error(self, small: Path, run: Run) -> None:
+        result = run("run", small, "--strategy", "gossip")
+        assert result.exit_code == 2
+        assert "no strategy 'gossip' in this scenario; it has: on_write, async" in result.stderr
+
+    @pytest.mark.parametrize("jobs", [1, 2])
+    def test_jobs_change_nothing(self, small: Path, run: Run, jobs: int) -> None:
+        run("run", small, "--out", "one")
+        run("run", small, "--out", "many", "--jobs", jobs)
+        one = sorted(path.name for path in (small.parent / "one").iterdir())
+        assert one == sorted(path.name for path in (small.parent / "many").iterdir())
+        for name in one:
+            assert (small.parent / "one" / name).read_bytes() == (
+                small.parent / "many" / name
+            ).read_bytes(), name
+
+
+class TestFormats:
+    def test_json_is_the_whole_output(self, small: Path, run: Run) -> None:
+        result = run("run", small, "--format", "json")
+        assert "on_write" in json.dumps(summary(result))
+        assert "report: reports/small/report.html" in result.stderr
+
+    def test_csv_is_the_whole_output(self, small: Path, run: Run) -> None:
+        result = run("run", small, "--format", "csv")
+        rows = list(csv.DictReader(io.StringIO(result.stdout)))
+        assert {row["strategy"] for row in rows} == {"on_write", "async"}
+        assert all(None not in row for row in rows)
+
+    def test_md_has_a_table(self, small: Path, run: Run) -> None:
+        result = run("run", small, "--format", "md")
+        assert sum(line.startswith("|") for line in result.stdout.splitlines()) >= 4
+
+    def test_another_format_is_a_usage_error(self, small: Path, run: Run) -> None:
+        result = run("run", small, "--format", "xml")
+        assert result.exit_code == 2
+        assert not (small.parent / "reports").exists()
+
+
+class TestCheck:
+    def test_says_what_it_is_and_how_long_a_step_takes(self, small: Path, run: Run) -> None:
+        result = run("check", small)
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout.startswith(f"{small}: ok\n")
+        assert "3 workers" in result.stdout
+        estimates = result.stdout[result.stdout.index("back of an envelope") :]
+        assert "on_write" in estimates
+        assert "async" in estimates
+        assert " ms" in estimates
+
+    def test_set_is_checked_too(self, small: Path, run: Run) -> None:
+        assert "5 workers" in run("check", small, "--set", "cluster.workers=5").stdout
+
+    def test_writes_nothing(self, small: Path, run: Run) -> None:
+        run("check", small)
+        assert list(small.parent.iterdir()) == [small]
+
+    def test_a_broken_scenario_is_shown_without_a_traceback(self, small: Path, run: Run) -> None:
+        small.write_text(SMALL.replace("workers: 3", "wrokers: 3"))
+        result = run("check", small)
+        assert result.exit_code == 2
+        assert result.stdout == ""
+        assert "small.yaml:6:3: error:" in result.stderr
+        assert "workers" in result.stderr
+        assert "Traceback" not in result.stderr
+
+    def test_a_missing_file_is_a_usage_error(self, small: Path, run: Run) -> None:
+        result = run("check", "nowhere.yaml")
+        assert result.exit_code == 2
+        assert "nowhere.yaml" in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+class TestList:
+    @pytest.mark.parametrize("table", catalogue.TABLES)
+    def test_every_name_has_one_line(self, run: Run, table: str) -> None:
+        result = run("list", table)
+        assert result.exit_code == 0
+        lines = result.stdout.splitlines()
+        names = list(catalogue.TABLES[table]())
+        assert [line.split()[0] for line in lines] == names
+        assert all(len(line.split(maxsplit=1)) == 2 for line in lines), "a line for every name"
+
+    def test_all_tables_without_a_name(self, run: Run) -> None:
+        text = run("list").stdout
+        headings = [line[:-1] for line in text.splitlines() if line.endswith(":")]
+        assert headings == list(catalogue.TABLES)
+        assert "  sync_replicas " in text
+        assert "  resnet50 " in text
+
+    def test_the_strategies_of_the_first_release(self) -> None:
+        assert {"on_write", "on_read", "none", "sync_replicas", "single"} <= set(
+            catalogue.strategies()
+        )
+
+    def test_a_link_without_latency_says_so(self) -> None:
+        assert "no latency" in catalogue.links()["25gbe"]
+        assert "600 ns" in catalogue.links()["infiniband_hdr"]
+
+
+def test_schema_is_a_json_schema_of_the_scenario(run: Run) -> None:
+    schema = json.loads(run("schema").stdout)
+    assert {"cluster", "workload", "strategies", "stop"} <= set(schema["properties"])
+
+
+def test_version_names_what_decides_a_result(run: Run) -> None:
+    from varsim import __version__
+
+    assert run("version").stdout.startswith(f"varsim {__version__} (scenario schema 1, engine ")
+
+
+class TestPlot:
+    def test_draws_again_what_was_deleted(self, small: Path, run: Run) -> None:
+        run("run", small)
+        report = small.parent / "reports" / "small"
+        before = {path.name: path.read_bytes() for path in report.iterdir()}
+        drawn = [name for name in before if name.endswith((".png", ".svg", ".html"))]
+        assert len(drawn) > 10
+        for name in drawn:
+            (report / name).unlink()
+        result = run("plot", report)
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout.splitlines()[-1] == f"report: {report / 'report.html'}"
+        after = {path.name: path.read_bytes() for path in report.iterdir()}
+        assert after.keys() == before.keys()
+        assert [name for name in before if after[name] != before[name]] == []
+
+    def test_a_directory_without_a_run_is_a_usage_error(self, small: Path, run: Run) -> None:
+        result = run("plot", small.parent)
+        assert result.exit_code == 2
+        assert len(result.stderr.splitlines()) == 1
+
+
+class TestDemo:
+    def test_runs_the_bundled_scenario(
+        self, small: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(cli, "bundled_quickstart", lambda: small)
+        result = run("demo")
+        assert result.exit_code == 0
+        assert result.stdout.splitlines()[-1] == "report: reports/small/report.html"
+
+    def test_the_bundled_scenario_is_the_quickstart(self) -> None:
+        assert load_scenario(cli.bundled_quickstart()).name == "quickstart"
+
+
+class TestEndings:
+    """Whatever goes wrong in a run is one clear message and an exit code."""
+
+    @pytest.fixture
+    def failing(self, small: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+        def invoke(error: BaseException) -> Result:
+            def fail(*_: object, **__: object) -> None:
+                raise error
+
+            monkeypatch.setattr(importlib.import_module("varsim.simulate"), "simulate", fail)
+            return run("run", small)
+
+        return invoke
+
+    def test_a_deadlock_is_told(self, failing: Run) -> None:
+        result = failing(DeadlockError("sync_replicas: the run stands still at 1 s\n  worker 0"))
+        assert result.exit_code == 1
+        assert result.stderr.startswith("varsim: deadlock: sync_replicas: the run stands still")
+        assert "Traceback" not in result.stderr
+
+    def test_a_full_disk_is_one_line(self, failing: Run) -> None:
+        result = failing(OSError(28, "No space left on device", "reports/small"))
+        assert result.exit_code == 1
+        assert result.stderr == "varsim: [Errno 28] No space left on device: 'reports/small'\n"
+
+    def test_an_interrupt_is_one_line(self, failing: Run, small: Path) -> None:
+        result = failing(KeyboardInterrupt())
+        assert result.exit_code == 130
+        assert result.stderr == "varsim: interrupted\n"
+        assert list(small.parent.iterdir()) == [small]
+
+    def test_too_little_memory_is_one_line(self, failing: Run) -> None:
+        result = failing(MemoryError())
+        assert result.exit_code == 1
+        assert len(result.stderr.splitlines()) == 1
+
+    def test_a_bug_shows_where_and_asks_for_a_report(self, failing: Run) -> None:
+        result = failing(ZeroDivisionError("spans"))
+        assert result.exit_code == 1
+        assert "ZeroDivisionError: spans" in result.stderr
+        assert result.stderr.splitlines()[-1].startswith("varsim: this is a bug in varsim")
+
+    def test_an_impossible_directory_is_refused_before_the_run(
+        self, small: Path, run: Run, failing: Run
+    ) -> None:
+        failing(AssertionError("simulated although the directory cannot be written"))
+        result = run("run", small, "--out", small / "below" / "a" / "file")
+        assert result.exit_code == 1
+        assert len(result.stderr.splitlines()) == 1
+        assert "Traceback" not in result.stderr
+
+    def test_a_directory_of_something_else_is_not_replaced(self, small: Path, run: Run) -> None:
+        other = small.parent / "precious"
+        other.mkdir()
+        (other / "thesis.txt").write_text("do not delete")
+        result = run("run", small, "--out", other)
+        assert result.exit_code == 2
+        assert [path.name for path in other.iterdir()] == ["thesis.txt"]
+
+
+class TestProgress:
+    def test_a_log_gets_a_line_now_and_then(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        now = iter([0.0, 5.0, 12.0, 13.0, 30.0])
+        monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(now)))
+        with progress.Progress(quiet=False) as report:
+            for done in (1, 4, 5, 10):
+                report(done, 10)
+        # At 5 s too early, at 12 s 3 s a run and 6 to go, at 13 s too soon again, at 30 s the end.
+        captured = capsys.readouterr()
+        assert captured.err == "varsim: 4 of 10 runs, about 18 s left\n"
+        assert captured.out == ""
+
+    def test_quiet_is_quiet(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+        with progress.Progress(quiet=True) as report:
+            report(1, 2)
+        assert capsys.readouterr() == ("", "")
+        with progress.Progress(quiet=False) as report:
+            report(1, 2)
+        assert capsys.readouterr().err.startswith("varsim: 1 of 2 runs")
+
+
+class TestTable:
+    FRAME = pandas.DataFrame(
+        {"updates/s": ["10.1 ± 0.2", "9"], "[red]wasted[/red]": ["0 %", "12 %"]},
+        index=["on_write", "[/red]"],
+    )
+
+    def test_names_are_text_not_markup(self) -> None:
+        text = progress.drawn(self.FRAME)
+        assert "[red]wasted[/red]" in text
+        assert any(line.startswith("[/red]") for line in text.splitlines())
+
+    def test_a_pipe_gets_lines_as_long_as_needed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "20")
+        wide = pandas.DataFrame({f"metric {i}": ["1.0 ± 0.1"] for i in range(20)}, index=["a"])
+        lines = progress.drawn(wide).splitlines()
+        assert len(lines) == 3
+        assert len(lines[-1]) > 200
+
+    def test_a_narrow_terminal_gets_the_table_on_its_side(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("COLUMNS", "60")
+        wide = pandas.DataFrame({f"metric {i}": ["1.0 ± 0.1"] for i in range(20)}, index=["a"])
+        assert len(progress.drawn(wide).splitlines()) == 22
+        assert len(progress.drawn(self.FRAME).splitlines()) == 4

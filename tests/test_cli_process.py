@@ -1,0 +1,164 @@
+"""The command as the shell sees it: exit codes, pipes, terminals, signals, start-up time."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SMALL = (Path(__file__).parent / "small.yaml").read_text()
+VARSIM = [sys.executable, "-m", "varsim"]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL)
+    return path
+
+
+def call(
+    *arguments: object, cwd: Path | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command with no terminal anywhere."""
+    return subprocess.run(
+        [*VARSIM, *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = line.replace("varsim", f"'{sys.executable}' -m varsim")
+    return subprocess.run(
+        ["bash", "-c", command], cwd=cwd, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_exit_codes(small: Path) -> None:
+    assert call("check", small).returncode == 0
+    assert call("run").returncode == 2
+    assert call("fly").returncode == 2
+    small.write_text("name: [")
+    wrong = call("run", small, cwd=small.parent)
+    assert wrong.returncode == 2
+    assert "small.yaml:1:" in wrong.stderr
+    assert "Traceback" not in wrong.stderr
+
+
+def test_results_go_to_stdout_and_carry_no_colours_into_a_pipe(small: Path) -> None:
+    done = call("run", small, cwd=small.parent, TERM="xterm-256color")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    assert done.stdout.splitlines()[-1] == "report: reports/small/report.html"
+
+
+def test_an_ascii_pipe_is_no_reason_to_fail(small: Path) -> None:
+    done = call("run", small, cwd=small.parent, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(small: Path) -> None:
+    done = shell("varsim list | head -n 1; echo ${PIPESTATUS[0]}", small.parent)
+    assert done.stdout.splitlines() == ["strategies:", "0"]
+    assert done.stderr == ""
+    gone = shell("varsim run small.yaml | true; echo ${PIPESTATUS[0]}", small.parent)
+    assert (gone.stdout, gone.stderr) == ("0\n", "")
+    assert (small.parent / "reports/small/report.html").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_cannot_be_written_is_one_line(small: Path) -> None:
+    done = shell("varsim check small.yaml > /dev/full", small.parent)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "No space left" in done.stderr
+
+
+def processes_of(session: int) -> list[int]:
+    """All processes of a session that still run."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_leaves_nothing_behind(small: Path, jobs: str) -> None:
+    long = ["--set", "stop.global_steps=100000000", "--jobs", jobs]
+    process = subprocess.Popen(
+        [*VARSIM, "run", "small.yaml", *long],
+        cwd=small.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    time.sleep(3.0 if jobs == "1" else 5.0)
+    assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the whole group
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert stdout == ""
+    assert stderr == "varsim: interrupted\n"
+    assert [p.name for p in small.parent.iterdir() if p.name != "reports"] == ["small.yaml"]
+    assert not list(small.parent.glob("reports/*"))
+    deadline = time.monotonic() + 10
+    while processes_of(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert processes_of(process.pid) == []
+
+
+def cpu_seconds(*arguments: object) -> float:
+    """Processor time of the command, the best of a few: other load does not count."""
+    times = []
+    for _ in range(4):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert call(*arguments).returncode == 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(times)
+
+
+def test_help_comes_at_once() -> None:
+    assert cpu_seconds("--help") < 0.4
+
+
+def test_a_check_is_quick(small: Path) -> None:
+    assert cpu_seconds("check", small) < 0.8
+
+
+def imported_by(*arguments: object) -> set[str]:
+    """Top-level packages that the command imports."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "varsim", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    return {line.rsplit("|", 1)[1].strip().split(".")[0] for line in lines}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = {"numpy", "pandas", "matplotlib", "scipy", "pydantic", "simpy", "rich", "loky"}
+    assert not imported_by("--help") & heavy
+
+
+def test_a_check_imports_no_tables_and_no_plots(small: Path) -> None:
+    assert not imported_by("check", small) & {"pandas", "matplotlib", "loky", "jinja2"}

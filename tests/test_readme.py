@@ -1,0 +1,201 @@
+"""The README says what is: its commands parse, its scenario and code run, its files exist."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from varsim import cli
+from varsim.load import load_scenario
+from varsim.simulate import simulate
+from varsim.strategies import STRATEGIES
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SMALL = ROOT / "tests" / "small.yaml"
+
+# (language, content) of every fenced block.
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def blocks(language: str) -> list[str]:
+    return [content for label, content in BLOCKS if label == language]
+
+
+def section(heading: str) -> str:
+    """The text under a heading, up to the next."""
+    match = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", README, re.M | re.S)
+    assert match is not None, heading
+    return match[1]
+
+
+def in_first_column(table: str) -> list[str]:
+    """Every `code` word in the first column of the Markdown tables in a text."""
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("|")]
+    return [word for row in rows for word in re.findall(r"`([^`]+)`", row)]
+
+
+COMMANDS = [
+    shlex.split(line.removeprefix("$ varsim "))
+    for block in blocks("console")
+    for line in block.splitlines()
+]
+
+
+class TestSetUp:
+    def test_two_blocks_come_first_and_do_it_all(self) -> None:
+        assert [label for label, _ in BLOCKS[:2]] == ["sh", "sh"]
+        run, test = blocks("sh")
+        for block in (run, test):
+            assert block.startswith("python3 -m venv .venv && .venv/bin/pip install -q -e ")
+            assert len(block.splitlines()) == 1
+        assert run.rstrip().endswith("&& .venv/bin/varsim run scenarios/quickstart.yaml")
+        assert ".[dev]" in test
+        assert ".venv/bin/pytest" in test
+
+    def test_continuous_integration_runs_the_second(self) -> None:
+        extract = re.search(r"^tests=\$\((awk .*)\)$", (ROOT / ".ci/run").read_text(), re.M)
+        assert extract is not None
+        done = subprocess.run(["bash", "-c", extract[1]], cwd=ROOT, capture_output=True, text=True)
+        assert done.stdout == blocks("sh")[1]
+
+    def test_every_console_line_is_a_command_of_varsim(self) -> None:
+        assert len(COMMANDS) > 8
+        for block in blocks("console"):
+            assert all(line.startswith("$ varsim ") for line in block.splitlines())
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_a_shown_command_exists_with_its_options(arguments: list[str]) -> None:
+    group = typer.main.get_command(cli.app)
+    name, *rest = arguments
+    command = group.commands[name]  # type: ignore[attr-defined]
+    context = command.make_context(name, list(rest))
+    if name in {"run", "check"}:
+        assert context.params["file"].is_relative_to("scenarios")
+        assert (ROOT / context.params["file"]).exists()
+        sets = context.params["sets"]
+        scenario = load_scenario(ROOT / context.params["file"], tuple(sets))
+        wanted = context.params.get("strategy", [])
+        assert set(wanted) <= {strategy.kind for strategy in scenario.strategies}
+
+
+def test_the_files_of_a_run_are_those_listed(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli.app, ["run", str(SMALL), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.stderr
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    listed = in_first_column(section("The files of a run"))
+    plots = [name for name in listed if "." not in name]
+    files = {name for name in listed if "." in name}
+    assert files | {f"{plot}.{kind}" for plot in plots for kind in ("png", "svg")} == written
+
+
+class TestOwnComparison:
+    TEXT = section("Your own comparison")
+
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> Path:
+        (scenario,) = blocks("yaml")
+        path = tmp_path / "backup.yaml"
+        path.write_text(scenario)
+        return path
+
+    def test_the_scenario_is_valid_and_runs(self, file: Path) -> None:
+        assert file.read_text().startswith("# ")
+        sets = ("replications=1", "stop.global_steps=10")
+        result = simulate(load_scenario(file, sets))
+        assert len(result.strategies) == len(load_scenario(file).strategies)
+
+    @pytest.mark.parametrize(
+        ("old", "key", "snippet"),
+        [
+            (r"compute: .*", "device: ", "a100_sxm_80gb"),
+            (r"compute: .*", "device: ", "{peak: 312 TFLOP/s, efficiency: 0.4}"),
+            (r"network: .*", "network: ", "{kind: star, preset: 100gbe, latency: 10 us}"),
+            (r"\{kind: none\}", "", "{kind: none, name: 4 servers, on: {parameter_servers: 4}}"),
+        ],
+    )
+    def test_every_shown_variant_is_valid(
+        self, file: Path, old: str, key: str, snippet: str
+    ) -> None:
+        assert snippet in self.TEXT
+        changed, count = re.subn(old, f"{key}{snippet}", file.read_text())
+        assert count == 1
+        file.write_text(changed)
+        load_scenario(file)
+
+    def test_every_key_it_speaks_of_exists(self) -> None:
+        schema = CliRunner().invoke(cli.app, ["schema"]).stdout
+        spoken = re.findall(r"^- .*?`(\w+)`", self.TEXT, re.M)
+        assert len(spoken) > 5
+        for key in (*spoken, "slow_links", "global_steps", "examples", "time", "loss"):
+            assert f'"{key}"' in schema, key
+
+
+def test_the_strategies_are_those_of_the_table() -> None:
+    assert in_first_column(section("The strategies"))[:1] == ["on_write"]
+    kinds = [
+        line.split("`")[1]
+        for line in section("The strategies").splitlines()
+        if line.startswith("| `")
+    ]
+    own = {kind for kind, model in STRATEGIES.items() if model.__module__.startswith("varsim.")}
+    assert set(kinds) == own
+
+
+def test_the_python_example_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    example = blocks("python")[0]
+    names: dict[str, object] = {}
+    exec(compile(example, "README.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert "on_write" in printed
+    assert len(names["waiting"]) > 0  # type: ignore[arg-type]
+
+
+def test_two_places_make_a_strategy(tmp_path: Path) -> None:
+    """The shown file and its line in the table are all that a copy of the package needs."""
+    shutil.copytree(
+        ROOT / "varsim", tmp_path / "varsim", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    source = blocks("python")[1]
+    (tmp_path / "varsim/strategies/lazy_reader.py").write_text(source)
+    table = tmp_path / "varsim/strategies/__init__.py"
+    line = re.search(r"`(\"lazy_reader\": LazyReader)`", README)
+    assert line is not None
+    text, count = re.subn(
+        r"(STRATEGIES.*= \{\n)",
+        "from varsim.strategies.lazy_reader import LazyReader\n\\1    " + line[1] + ",\n",
+        table.read_text(),
+    )
+    assert count == 1
+    table.write_text(text)
+    scenario = tmp_path / "lazy.yaml"
+    scenario.write_text(
+        SMALL.read_text().replace("{kind: on_write}", "{kind: lazy_reader, read_every: 3}")
+    )
+
+    def varsim(*arguments: str) -> str:
+        command = [sys.executable, "-m", "varsim", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "only every few steps" in varsim("list", "strategies")
+    assert "lazy_reader" in varsim("schema")
+    assert "lazy_reader" in varsim("run", "lazy.yaml")
+
+
+def test_every_link_leads_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert target.startswith("https://") or (ROOT / target).exists(), target
+    for path in re.findall(r"`((?:varsim|scenarios|tests|reports)/[\w./]+)`", README):
+        assert (ROOT / path).exists() or path.endswith("lazy_reader.py"), path

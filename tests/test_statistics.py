@@ -1,0 +1,129 @@
+"""Intervals, ratios, spreads and step functions against numbers worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from varsim.statistics import (
+    CLOSE,
+    SAME,
+    difference,
+    interval,
+    latest,
+    ratio,
+    spread,
+    student_t,
+    verdict,
+)
+
+# From printed tables of Student's t, two-sided 95 %.
+T_1, T_2, T_9 = 12.7062, 4.3027, 2.2622
+
+
+@pytest.mark.parametrize(("degrees", "t"), [(1, T_1), (2, T_2), (9, T_9), (120, 1.9799)])
+def test_student_t_is_that_of_printed_tables(degrees: int, t: float) -> None:
+    assert student_t(degrees) == pytest.approx(t, abs=5e-5)
+
+
+def test_an_interval_by_hand() -> None:
+    # Mean 2, standard deviation 1, standard error 1 / sqrt(3).
+    found = interval([1.0, 2.0, 3.0])
+    assert found.mean == 2.0
+    assert found.half_width == pytest.approx(T_2 / math.sqrt(3), rel=1e-4)
+    assert found.high - found.mean == pytest.approx(found.mean - found.low)
+    assert found.replications == 3
+
+
+def test_one_replication_has_a_mean_and_no_interval() -> None:
+    found = interval([2.5])
+    assert found.mean == 2.5
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+
+
+def test_equal_values_have_an_interval_of_no_width() -> None:
+    assert interval([0.1] * 3)[:3] == (0.1, 0.1, 0.1)
+
+
+@pytest.mark.parametrize("missing", [math.nan, math.inf])
+def test_a_value_that_is_missing_in_some_replications_has_no_mean(missing: float) -> None:
+    found = interval([1.0, missing, 2.0])
+    assert math.isnan(found.mean)
+    assert found.replications == 2
+    assert found.note == "in 2 of 3 replications"
+    assert interval([missing]).replications == 0
+
+
+def test_the_interval_covers_the_mean_95_times_in_100() -> None:
+    draws = np.random.default_rng(1).normal(3.0, 2.0, size=(4000, 5)).tolist()
+    covered = sum(found.low <= 3.0 <= found.high for found in map(interval, draws))
+    assert covered / 4000 == pytest.approx(0.95, abs=0.011)  # three standard errors
+
+
+def test_a_ratio_is_the_geometric_mean_of_pairs() -> None:
+    # Ratios 2 and 8: logarithms ln 2 and ln 8, mean ln 4, standard error (ln 8 - ln 2) / 2 = ln 2.
+    found = ratio([2.0, 80.0], [1.0, 10.0])
+    assert found.mean == pytest.approx(4.0)
+    assert found.high == pytest.approx(4.0 * 2.0**T_1, rel=1e-3)
+    assert found.low == pytest.approx(4.0 / 2.0**T_1, rel=1e-3)
+
+
+def test_pairing_removes_what_replications_have_in_common() -> None:
+    found = ratio([2.0, 20.0, 200.0], [1.0, 10.0, 100.0])
+    assert found[:3] == (2.0, 2.0, 2.0)
+
+
+@pytest.mark.parametrize("bad", [0.0, math.nan, math.inf])
+def test_a_pair_with_a_missing_number_has_no_ratio(bad: float) -> None:
+    assert math.isnan(ratio([1.0, 2.0], [1.0, bad]).mean)
+    assert math.isnan(ratio([1.0, bad], [1.0, 2.0]).mean)
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "said"),
+    [
+        ([2.0, 2.1, 2.2], [1.0, 1.0, 1.0], "faster"),
+        ([1.0, 1.0, 1.0], [2.0, 2.1, 2.2], "slower"),
+        ([0.9, 1.0, 1.2], [1.0, 1.0, 1.0], CLOSE),
+        ([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], SAME),
+        ([0.1 + 0.2, 0.3], [0.3, 0.3], SAME),  # but for rounding
+        ([2.0], [1.0], "one replication: no interval"),
+        ([2.0, math.nan], [1.0, 1.0], "in 1 of 2 replications"),
+    ],
+)
+def test_the_verdict_of_a_ratio(above: list[float], below: list[float], said: str) -> None:
+    assert verdict(ratio(above, below), "faster", "slower") == said
+
+
+def test_a_difference_is_paired() -> None:
+    assert difference([5.0, 50.0], [4.0, 49.0])[:3] == (1.0, 1.0, 1.0)
+
+
+def test_a_spread_by_hand() -> None:
+    # Of 0, 1, ..., 100 the p-th percentile is p.
+    found = spread(np.arange(101))
+    assert found == (50.0, 50.0, 95.0, 99.0, 100.0)
+
+
+def test_nothing_has_no_spread() -> None:
+    assert all(math.isnan(part) for part in spread(np.array([], dtype=np.int64)))
+
+
+def test_latest_holds_the_value_until_the_next() -> None:
+    found = latest(np.array([1, 3, 3]), np.array([10.0, 20.0, 30.0]), np.array([0.5, 1, 2.9, 3, 9]))
+    assert math.isnan(found[0])
+    assert found[1:].tolist() == [10.0, 10.0, 30.0, 30.0]
+    assert np.isnan(latest(np.array([], dtype=np.int64), np.array([]), np.array([1.0]))).all()
+
+
+@given(some.lists(some.integers(0, 20), min_size=1), some.lists(some.integers(-1, 21)))
+def test_latest_is_what_a_search_by_hand_finds(moments: list[int], grid: list[int]) -> None:
+    moments = sorted(moments)
+    values = np.arange(len(moments), dtype=np.float64)
+    found = latest(np.array(moments), values, np.array(grid, dtype=np.float64))
+    for point, value in zip(grid, found.tolist(), strict=True):
+        before = [index for index, moment in enumerate(moments) if moment <= point]
+        assert value == before[-1] if before else math.isnan(value)

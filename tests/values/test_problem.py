@@ -1,0 +1,417 @@
+"""Problems: gradients against finite differences, the same bits in any stack, known optima."""
+
+import hashlib
+import math
+import pickle
+import subprocess
+import sys
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
+
+from varsim.values.digits import TRAINING, Digits, load_images
+from varsim.values.linear_regression import LinearRegression, LinearRegressionTask
+from varsim.values.problem import BLOCK, PROBLEMS, AnyProblem, Parameters, Problem, Task
+from varsim.values.quadratic import Quadratic
+from varsim.values.stream import stream
+
+ADAPTER: TypeAdapter[Problem] = TypeAdapter(AnyProblem)
+
+EVERY: list[Problem] = [
+    Quadratic(),
+    Quadratic(dimension=1),
+    Quadratic(dimension=7, condition_number=100.0, noise=0.5, distance=3.0),
+    LinearRegression(),
+    LinearRegression(features=1, examples=5, noise=0.0),
+    LinearRegression(features=33, examples=200),
+    Digits(),
+    Digits(model="mlp"),
+    Digits(model="mlp", hidden=1),
+    Digits(model="mlp", hidden=7),
+]
+WITH_VALUES = {kind for kind, one in PROBLEMS.items() if one().task(0, 0).has_values}
+every = pytest.mark.parametrize("problem", EVERY, ids=repr)
+
+
+def somewhere(problem: Problem, seed: int = 3) -> Parameters:
+    """Parameters away from the start, where nothing is 0 or symmetric."""
+    generator = np.random.default_rng(seed)
+    return tuple(np.array(0.3 * generator.normal(size=s.shape)) for s in problem.variables())
+
+
+def descend(task: Task, rate: float, steps: int, batch: NDArray[Any]) -> Parameters:
+    parameters = task.initial()
+    for _ in range(steps):
+        slopes = task.gradients(parameters, batch)
+        parameters = tuple(p - rate * g[0] for p, g in zip(parameters, slopes, strict=True))
+    return parameters
+
+
+def everything(task: Task) -> NDArray[Any]:
+    """The one batch whose gradient is that of the loss: every example once, or no noise."""
+    if isinstance(task, LinearRegressionTask):
+        return np.arange(len(task._targets))[None]
+    if hasattr(task, "_pixels"):
+        return np.arange(TRAINING)[None]
+    return np.zeros((1, task.initial()[0].size))
+
+
+@every
+def test_the_gradient_is_the_slope_of_the_loss(problem: Problem) -> None:
+    task = problem.task(1, 0)
+    parameters = somewhere(problem)
+    gradients = task.gradients(parameters, everything(task))
+    generator = np.random.default_rng(5)
+    for index, spec in enumerate(problem.variables()):
+        for place in generator.integers(spec.size, size=min(spec.size, 15)):
+            step = np.zeros(spec.size)
+            step[place] = 1e-6
+            step = step.reshape(spec.shape)
+            up, down = (
+                task.loss((*parameters[:index], parameters[index] + s, *parameters[index + 1 :]))
+                for s in (step, -step)
+            )
+            found = gradients[index][0].reshape(-1)[place]
+            assert found == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-8)
+
+
+@every
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 32, 33])
+def test_a_stack_has_the_same_bits_as_one_by_one(problem: Problem, batch_size: int) -> None:
+    for seed in range(3):
+        task = problem.task(seed, 0)
+        parameters = somewhere(problem, seed)
+        batches = task.batches(0, 0, batch_size)
+        alone = [task.gradients(parameters, batches[i : i + 1]) for i in range(BLOCK)]
+        for k in (1, 2, 3, 8, 31, 64):
+            together = task.gradients(parameters, batches[:k])
+            for index in range(len(parameters)):
+                expected = np.concatenate([one[index] for one in alone[:k]])
+                assert together[index].tobytes() == expected.tobytes()
+
+
+@every
+def test_a_stack_out_of_order_has_the_same_bits_too(problem: Problem) -> None:
+    task = problem.task(0, 0)
+    parameters = somewhere(problem)
+    batches = task.batches(0, 0, 32)
+    order = np.random.default_rng(0).permutation(BLOCK)
+    straight = task.gradients(parameters, batches)
+    mixed = task.gradients(parameters, batches[order])
+    for one, other in zip(straight, mixed, strict=True):
+        assert one[order].tobytes() == other.tobytes()
+
+
+@every
+def test_shapes_and_types_are_as_declared_and_nothing_given_is_changed(problem: Problem) -> None:
+    task = problem.task(1, 0)
+    specs = problem.variables()
+    for parameters in (task.initial(), somewhere(problem)):
+        batches = task.batches(0, 0, 4)
+        given = (*parameters, batches)
+        before = [array.copy() for array in given]
+        for array in given:
+            array.setflags(write=False)
+        gradients = task.gradients(parameters, batches)
+        loss, accuracy = task.loss(parameters), task.accuracy(parameters)
+        for array, copy in zip(given, before, strict=True):
+            np.testing.assert_array_equal(array, copy)
+        assert type(loss) is float
+        assert type(accuracy) is float
+        assert batches.shape[0] == BLOCK
+        for spec, value, gradient in zip(specs, parameters, gradients, strict=True):
+            assert value.shape == spec.shape
+            assert gradient.shape == (BLOCK, *spec.shape)
+            assert value.dtype == gradient.dtype == np.float64
+            assert spec.size == value.size
+            assert not any(np.shares_memory(gradient, array) for array in given)
+    assert len({spec.name for spec in specs}) == len(specs)
+
+
+@every
+def test_a_task_is_the_same_in_any_process(problem: Problem) -> None:
+    again = pickle.loads(pickle.dumps(problem))
+    assert again == problem
+    rebuilt, task = again.task(4, 2), problem.task(4, 2)
+    pickled = pickle.loads(pickle.dumps(task))
+    parameters = somewhere(problem)
+    expected = task.gradients(parameters, task.batches(3, 1, 8))
+    for other in (rebuilt, pickled):
+        found = other.gradients(parameters, other.batches(3, 1, 8))
+        assert [g.tobytes() for g in found] == [g.tobytes() for g in expected]
+        starts = zip(other.initial(), task.initial(), strict=True)
+        assert all(np.array_equal(one, two) for one, two in starts)
+
+
+@pytest.mark.parametrize("problem", [p for p in EVERY if getattr(p, "noise", 1)], ids=repr)
+def test_batches_are_keyed_by_seed_replication_worker_and_block(problem: Problem) -> None:
+    keys = [(1, 0, 0, 0), (2, 0, 0, 0), (1, 1, 0, 0), (1, 0, 1, 0), (1, 0, 0, 1)]
+    drawn = []
+    for seed, replication, worker, block in keys:
+        task = problem.task(seed, replication)
+        drawn.append(task.batches(worker, block, 8).tobytes())
+        task.batches(worker, block + 1, 8)
+        assert task.batches(worker, block, 8).tobytes() == drawn[-1]
+    assert len(set(drawn)) == len(keys)
+
+
+@pytest.mark.parametrize("problem", [LinearRegression(), Digits()], ids=repr)
+def test_a_batch_gradient_is_on_average_that_of_the_loss(problem: Problem) -> None:
+    task = problem.task(1, 0)
+    parameters = somewhere(problem)
+    batches = np.concatenate([task.batches(0, block, 16) for block in range(20)])
+    for found, exact in zip(
+        task.gradients(parameters, batches),
+        task.gradients(parameters, everything(task)),
+        strict=True,
+    ):
+        error = found.std(axis=0) / math.sqrt(len(batches))
+        assert np.all(np.abs(found.mean(axis=0) - exact[0]) <= 5 * error + 1e-15)
+
+
+@pytest.mark.parametrize("problem", [LinearRegression(), Digits()], ids=repr)
+def test_a_batch_gradient_is_the_mean_over_its_examples(problem: Problem) -> None:
+    task = problem.task(1, 0)
+    parameters = somewhere(problem)
+    (batch,) = task.batches(0, 0, 8)[:1]
+    whole = task.gradients(parameters, batch[None])
+    single = task.gradients(parameters, batch[:, None])
+    for one, many in zip(whole, single, strict=True):
+        np.testing.assert_allclose(one[0], many.mean(axis=0), rtol=1e-12, atol=1e-15)
+
+
+# Quadratic
+
+
+def test_the_quadratic_is_as_described() -> None:
+    # Curvatures 1/100, 1/10, 1; optimum 2 / sqrt(3) in every coordinate; loss at the start
+    # 1/2 * 1.11 * 4/3.
+    problem = Quadratic(dimension=3, condition_number=100.0, distance=2.0)
+    task = problem.task(0, 0)
+    (slope,) = task.gradients(task.initial(), task.batches(0, 0, 1)[:1])
+    np.testing.assert_allclose(slope[0], -2 / math.sqrt(3) * np.array([0.01, 0.1, 1.0]))
+    assert task.loss(task.initial()) == pytest.approx(0.74)
+    (optimum,) = task.optimum()
+    assert np.linalg.norm(optimum - task.initial()[0]) == pytest.approx(2.0)
+    assert task.loss((optimum,)) == 0.0
+
+
+def test_gradient_descent_on_the_quadratic_shrinks_as_theory_says() -> None:
+    # Each coordinate's error shrinks by 1 - rate * curvature: (1 - 0.5)^10 and (1 - 0.05)^10.
+    task = Quadratic(dimension=2, condition_number=10.0).task(0, 0)
+    (found,) = descend(task, 0.5, 10, np.zeros((1, 2)))
+    (optimum,) = task.optimum()
+    np.testing.assert_allclose((optimum - found) / optimum, [0.95**10, 0.5**10], rtol=1e-10)
+
+
+def test_the_quadratics_noise_is_that_of_a_mean_over_the_batch() -> None:
+    task = Quadratic(dimension=50, noise=2.0).task(1, 0)
+    for batch_size in (1, 16):
+        rows = np.concatenate([task.batches(0, block, batch_size) for block in range(20)])
+        expected = 2.0 / math.sqrt(batch_size)
+        # The standard deviation of n normals has the relative error 1 / sqrt(2 n).
+        assert abs(rows.std() / expected - 1) < 4 / math.sqrt(2 * rows.size)
+        assert abs(rows.mean()) < 4 * expected / math.sqrt(rows.size)
+
+
+def test_a_quadratic_of_one_dimension_has_no_condition_number() -> None:
+    assert Quadratic(dimension=1).condition_number == 1.0
+    with pytest.raises(ValidationError, match="condition_number 1"):
+        Quadratic(dimension=1, condition_number=10.0)
+
+
+# Linear regression
+
+
+def test_linear_regression_reaches_its_optimum() -> None:
+    task = LinearRegression(features=3, examples=50).task(1, 0)
+    found = descend(task, 0.3, 500, everything(task))
+    for one, best in zip(found, task.optimum(), strict=True):
+        np.testing.assert_allclose(one, best, rtol=1e-9)
+    # The errors of 50 targets with 4 parameters fitted: half of 0.1^2 * 46 / 50.
+    assert task.loss(found) == pytest.approx(0.5 * 0.01 * 46 / 50, rel=0.5)
+
+
+def test_linear_regression_without_noise_is_solved_exactly() -> None:
+    task = LinearRegression(noise=0.0).task(1, 0)
+    assert task.loss(task.optimum()) < 1e-25
+    assert LinearRegression(noise=0.1).task(1, 0).loss(task.optimum()) > 1e-3
+
+
+def test_linear_regression_has_the_same_data_in_every_replication() -> None:
+    problem = LinearRegression()
+    losses = [
+        problem.task(s, r).loss(problem.task(s, r).initial()) for s, r in ((1, 0), (1, 1), (2, 0))
+    ]
+    assert losses[0] == losses[1] != losses[2]
+
+
+# Digits
+
+
+def test_the_digits_are_the_published_ones() -> None:
+    path = files("varsim").joinpath("data/digits.npz")
+    assert hashlib.sha256(path.read_bytes()).hexdigest() in files("varsim").joinpath(
+        "data/DIGITS.md"
+    ).read_text(encoding="utf-8")
+    (pixels, answers), (test_pixels, test_answers) = load_images()
+    assert pixels.shape == (1437, 64)
+    assert test_pixels.shape == (360, 64)
+    # How often each digit occurs, as listed by the source for its test set of 1,797.
+    counts = answers.sum(axis=0) + test_answers.sum(axis=0)
+    assert counts.tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+    assert (pixels.min(), pixels.max()) == (0.0, 1.0)
+    # The first image, a nought: its top row is 0 0 5 13 9 1 0 0 of 16.
+    assert (pixels[0, :8] * 16).tolist() == [0, 0, 5, 13, 9, 1, 0, 0]
+    assert answers[0].argmax() == 0
+    with pytest.raises(ValueError, match="read-only"):
+        pixels[0, 0] = 1.0
+
+
+def test_digits_are_read_only_when_they_are_needed() -> None:
+    program = (
+        "from varsim.values.problem import PROBLEMS;"
+        "from varsim.values.digits import load_images;"
+        "problem = PROBLEMS['digits'](); problem.variables();"
+        "assert load_images.cache_info().currsize == 0;"
+        "problem.task(0, 0); problem.task(0, 1);"
+        "assert load_images.cache_info().misses == 1"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_softmax_starts_not_knowing_anything() -> None:
+    task = Digits().task(0, 0)
+    assert task.loss(task.initial()) == pytest.approx(math.log(10))
+
+
+@pytest.mark.parametrize(
+    ("problem", "loss", "accuracy"), [(Digits(), 0.2, 0.88), (Digits(model="mlp"), 0.1, 0.9)]
+)
+def test_the_digits_can_be_learned(problem: Digits, loss: float, accuracy: float) -> None:
+    task = problem.task(1, 0)
+    parameters = task.initial()
+    for block in range(20):
+        for batch in task.batches(0, block, 32):
+            slopes = task.gradients(parameters, batch[None])
+            parameters = tuple(p - 0.3 * g[0] for p, g in zip(parameters, slopes, strict=True))
+    assert task.loss(parameters) < loss
+    assert task.accuracy(parameters) > accuracy
+
+
+def test_the_network_starts_within_glorots_limits_anew_in_every_replication() -> None:
+    problem = Digits(model="mlp", hidden=50)
+    first, second = problem.task(1, 0).initial(), problem.task(1, 1).initial()
+    for spec, one, other in zip(problem.variables(), first, second, strict=True):
+        if spec.name.endswith("bias"):
+            assert not one.any()
+            continue
+        limit = math.sqrt(6 / sum(spec.shape))
+        assert 0.95 * limit < np.abs(one).max() <= limit
+        # The mean of n numbers uniform within +-limit has standard deviation limit / sqrt(3 n).
+        assert abs(one.mean()) < 4 * limit / math.sqrt(3 * one.size)
+        assert not np.array_equal(one, other)
+
+
+def test_large_scores_do_not_overflow() -> None:
+    task = Digits().task(0, 0)
+    parameters = (np.full((64, 10), 1e4) * np.arange(10), np.zeros(10))
+    gradients = task.gradients(parameters, task.batches(0, 0, 4))
+    assert all(np.all(np.isfinite(gradient)) for gradient in gradients)
+    assert math.isfinite(task.loss(parameters))
+
+
+def test_what_has_no_accuracy_says_nan() -> None:
+    for problem in (Quadratic(), LinearRegression()):
+        task = problem.task(0, 0)
+        assert math.isnan(task.accuracy(task.initial()))
+
+
+def test_flops_are_three_forward_passes() -> None:
+    assert Quadratic(dimension=10).flops_per_example() == 60
+    assert LinearRegression(features=20).flops_per_example() == 120
+    assert Digits().flops_per_example() == 3 * 2 * 64 * 10
+    assert Digits(model="mlp", hidden=8).flops_per_example() == 3 * 2 * (64 * 8 + 8 * 10)
+
+
+def test_hidden_belongs_to_the_network_and_is_shown_when_resolved() -> None:
+    assert Digits(model="mlp").hidden == 32
+    assert Digits(model="mlp", hidden=8).hidden == 8
+    with pytest.raises(ValidationError, match="softmax has no hidden layer"):
+        Digits(hidden=8)
+    for problem in EVERY:
+        assert ADAPTER.validate_json(problem.model_dump_json()) == problem
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "one", "other"),
+    [
+        ("quadratic", "dimension", 5, 6),
+        ("quadratic", "condition_number", 10.0, 20.0),
+        ("quadratic", "noise", 0.0, 1.0),
+        ("quadratic", "distance", 1.0, 2.0),
+        ("linear_regression", "features", 5, 6),
+        ("linear_regression", "examples", 100, 200),
+        ("linear_regression", "noise", 0.0, 1.0),
+        ("digits", "model", "softmax", "mlp"),
+        ("digits", "hidden", 5, 6),
+    ],
+)
+def test_every_setting_changes_the_gradients(kind: str, setting: str, one: Any, other: Any) -> None:
+    def gradients(choice: Any) -> list[bytes]:
+        base = {"model": "mlp"} if setting == "hidden" else {}
+        problem = ADAPTER.validate_python({"kind": kind, **base, setting: choice})
+        task = problem.task(1, 0)
+        return [g.tobytes() for g in task.gradients(task.initial(), task.batches(0, 0, 4))]
+
+    assert gradients(one) != gradients(other)
+
+
+def test_every_setting_is_tried_above() -> None:
+    tried = test_every_setting_changes_the_gradients.pytestmark[0].args[1]
+    expected = {
+        (kind, setting)
+        for kind in WITH_VALUES
+        for setting in PROBLEMS[kind].model_fields
+        if setting != "kind"
+    }
+    assert {(kind, setting) for kind, setting, *_ in tried} == expected
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "quadratic", "dimension": 0},
+        {"kind": "quadratic", "dimension": 10**9},
+        {"kind": "quadratic", "condition_number": 0.5},
+        {"kind": "quadratic", "noise": -1.0},
+        {"kind": "quadratic", "distance": 0.0},
+        {"kind": "linear_regression", "features": 0},
+        {"kind": "linear_regression", "features": 10_000, "examples": 1_000_000},
+        {"kind": "linear_regression", "noise": -0.1},
+        {"kind": "digits", "model": "resnet50"},
+        {"kind": "digits", "model": "mlp", "hidden": 0},
+        {"kind": "mnist"},
+    ],
+    ids=repr,
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ADAPTER.validate_python(wrong)
+
+
+def test_the_table_is_complete() -> None:
+    for kind, problem in PROBLEMS.items():
+        assert problem.model_fields["kind"].default == kind
+        assert problem.about
+    assert {problem.kind for problem in EVERY} == WITH_VALUES
+
+
+def test_the_first_batches_are_what_the_stream_of_that_name_gives() -> None:
+    # Written out so that a change of the key, which would change every result, is noticed.
+    expected = stream(5, 1, "batch", 2, 3).integers(1437, size=(64, 32))
+    np.testing.assert_array_equal(Digits().task(5, 1).batches(2, 3, 32), expected)

@@ -1,0 +1,59 @@
+"""varsim: how distributed training keeps its variables in sync, simulated on real values.
+
+>>> import varsim
+>>> result = varsim.simulate(varsim.load_scenario("scenarios/quickstart.yaml"))  # doctest: +SKIP
+>>> result.summary  # doctest: +SKIP
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from varsim.cluster.job import DeadlockError as DeadlockError
+    from varsim.fault import ScenarioError as ScenarioError
+    from varsim.load import load_scenario as load_scenario
+    from varsim.result import Result as Result
+    from varsim.scenario import Scenario as Scenario
+    from varsim.simulate import simulate as simulate
+
+__version__ = "0.1.0"
+
+# Where each public name lives: imported on first use, so that `import varsim` costs nothing.
+_HOMES = {
+    "DeadlockError": "varsim.cluster.job",
+    "Result": "varsim.result",
+    "Scenario": "varsim.scenario",
+    "ScenarioError": "varsim.fault",
+    "load_scenario": "varsim.load",
+    "simulate": "varsim.simulate",
+}
+
+__all__ = [*_HOMES, "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    """The public name, from the module it lives in."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'varsim' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """The package, whose `simulate` stays the function when the module of that name is imported."""
+
+    @property
+    def simulate(self) -> object:
+        return __getattr__("simulate")
+
+    @simulate.setter
+    def simulate(self, module: object) -> None:
+        """The import system offers the module here; `from varsim.simulate import` needs it not."""
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,0 +1,1 @@
+"""Where and when: devices, links, servers and collectives in virtual time. The only simpy."""

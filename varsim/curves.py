@@ -1,0 +1,193 @@
+"""The curves of a result: loss against time and against updates, as data and as figures."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from numpy.typing import NDArray
+
+from varsim.figure import FAINT, INK, PAPER, looks, named, plain_numbers, time_unit
+from varsim.statistics import CLOSE, difference, interval, latest
+
+if TYPE_CHECKING:
+    from varsim.result import Result
+    from varsim.trace import Trace
+
+Against: TypeAlias = Literal["time", "global_step"]
+POINTS: Final = 200  # of a curve, at most
+
+
+class Curve(NamedTuple):
+    """The loss of one strategy over its replications; all of shape (points,)."""
+
+    strategy: str
+    x: NDArray[np.float64]  # seconds or updates
+    mean: NDArray[np.float64]
+    low: NDArray[np.float64]  # nan with one replication
+    high: NDArray[np.float64]
+
+
+def curves(result: "Result", by: Against) -> list[Curve]:
+    """The curves that can be drawn: where every replication was evaluated, the loss finite.
+
+    Between two evaluations the loss is read off the straight line that joins them.
+    """
+    found = []
+    for strategy in result.strategies:
+        runs = [result.trace(strategy, number) for number in range(result.replications)]
+        if not all(run.evaluations for run in runs):
+            continue
+        moments = [_moments(run, by) for run in runs]
+        grid = _grid(moments, even=by == "time")
+        losses = [
+            np.interp(grid, moment, [row.loss for row in run.evaluations])
+            for moment, run in zip(moments, runs, strict=True)
+        ]
+        table = np.array([interval(column)[:3] for column in np.array(losses).T.tolist()])
+        known = np.isfinite(table[:, 0])
+        if known.any():
+            x = grid[known] / (1e9 if by == "time" else 1)
+            found.append(Curve(strategy, x, *table[known].T))
+    return found
+
+
+def losses_at_common_end(result: "Result", by: Against) -> tuple[float, dict[str, list[float]]]:
+    """Where the shortest run ends (s or updates), and all losses measured last by then.
+
+    Strategies in which some replication has no finite loss are left out.
+    """
+    runs = [run for run in result.traces if run.evaluations]
+    if not runs:
+        return 0.0, {}
+    end = min(run.end for run in result.traces)
+    if by == "global_step":
+        end = min(run.evaluations[-1].global_step for run in runs)
+    losses: dict[str, list[float]] = {strategy: [] for strategy in result.strategies}
+    for run in result.traces:
+        values = np.array([row.loss for row in run.evaluations])
+        last = latest(_moments(run, by), values, np.array([float(end)]))
+        losses[run.strategy].append(float(last[0]))
+    end_s = end / 1e9 if by == "time" else float(end)
+    return end_s, {
+        name: values for name, values in losses.items() if all(map(math.isfinite, values))
+    }
+
+
+def title(result: "Result", by: Against) -> str:
+    """Which strategy has the lowest loss where the shortest run ends."""
+    end, losses = losses_at_common_end(result, by)
+    if not losses:
+        return "No finite loss was measured"
+    unit = time_unit(end)
+    when = f"{end / unit.seconds:.3g} {unit.name}" if by == "time" else f"{end:,.0f} updates"
+    means = {strategy: interval(values).mean for strategy, values in losses.items()}
+    best, *others = sorted(means, key=means.__getitem__)
+    if not others:
+        return f"After {when} the loss of {named(best)} is {means[best]:.3g}"
+    gap = difference(losses[best], losses[others[0]])
+    both = f"{named(best)} or {named(others[0])}"
+    if losses[best] == losses[others[0]]:
+        same = [name for name in means if losses[name] == losses[best]]
+        who = " and ".join(map(named, same)) if len(same) < 4 else f"{len(same)} strategies"
+        return f"After {when} {who} have the same, lowest loss: {means[best]:.3g}"
+    if gap.low <= 0 <= gap.high:
+        return f"After {when} the lowest loss is that of {both}, {CLOSE}: {means[best]:.3g}"
+    return f"After {when} {named(best)} has the lowest loss: {means[best]:.3g}"
+
+
+def draw(result: "Result", axes: Axes, by: Against) -> Axes:
+    """Mean loss of every strategy with its interval, against time or updates."""
+    drawn = curves(result, by)
+    if not drawn:
+        axes.text(0.5, 0.5, "no finite loss", transform=axes.transAxes, ha="center", color=FAINT)
+        axes.set_axis_off()
+        return axes
+    unit = time_unit(max(float(curve.x[-1]) for curve in drawn))
+    scale = unit.seconds if by == "time" else 1.0
+    look = looks(result.strategies)
+    for index, (strategy, x, mean, low, high) in enumerate(drawn):
+        color, marker = look[strategy]
+        every = max(1, len(x) // 8)
+        first = index * every // len(drawn) if len(x) > 8 else 0
+        axes.plot(
+            x / scale,
+            mean,
+            color=color,
+            marker=marker,
+            markersize=5.5,
+            markeredgecolor=PAPER,
+            markeredgewidth=0.6,
+            markevery=(first, every),
+        )
+        axes.fill_between(x / scale, low, high, color=color, alpha=0.22, linewidth=0)
+    lowest, highest = _range(result, np.concatenate([curve.mean for curve in drawn]))
+    if lowest > 0 and highest / lowest > 20:
+        axes.set_yscale("log")
+        axes.set_ylim(lowest / 1.15, highest * 1.15)
+        _label_decades(axes, highest / lowest)
+    else:
+        margin = 0.06 * (highest - lowest) or 0.06 * abs(highest) or 1.0
+        axes.set_ylim(lowest - margin, highest + margin)
+        axes.yaxis.set_major_formatter(plain_numbers())
+    if result.target_loss is not None:
+        _draw_target(axes, result.target_loss)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(f"simulated time ({unit.name})" if by == "time" else "updates (global_step)")
+    axes.set_ylabel("training loss")
+    axes.xaxis.set_major_formatter(plain_numbers())
+    return axes
+
+
+def _moments(run: "Trace", by: Against) -> NDArray[np.int64]:
+    """When the run was evaluated, in ns or updates."""
+    rows = run.evaluations
+    moments = [row.time if by == "time" else row.global_step for row in rows]
+    return np.array(moments, dtype=np.int64)
+
+
+def _grid(moments: Sequence[NDArray[np.int64]], even: bool) -> NDArray[np.float64]:
+    """At most POINTS points that every replication covers: evenly spaced, or recorded ones."""
+    start, end = max(m[0] for m in moments), min(m[-1] for m in moments)
+    if start >= end:
+        return np.array([float(end)])
+    if even:
+        return np.linspace(start, end, POINTS)
+    recorded: NDArray[np.float64] = np.unique(np.concatenate(list(moments))).astype(np.float64)
+    recorded = recorded[(recorded >= start) & (recorded <= end)]
+    if len(recorded) > POINTS:
+        recorded = recorded[np.linspace(0, len(recorded) - 1, POINTS).round().astype(int)]
+    return recorded
+
+
+def _range(result: "Result", means: NDArray[np.float64]) -> tuple[float, float]:
+    """The losses shown: a curve that runs away leaves the picture instead of flattening it."""
+    first = [trace.evaluations[0].loss for trace in result.traces if trace.evaluations]
+    start = max((abs(loss) for loss in first if math.isfinite(loss)), default=math.inf)
+    highest = min(float(means.max()), 3 * start) if start > 0 else float(means.max())
+    lowest = float(means.min())
+    target = result.target_loss
+    if target is not None:
+        lowest, highest = min(lowest, target), max(highest, target)
+    return lowest, max(lowest, highest)
+
+
+def _draw_target(axes: Axes, target: float) -> None:
+    axes.axhline(target, color=INK, linewidth=1.1, linestyle=(0, (2, 2)))
+    axes.annotate(
+        f"target {target:g}",
+        (1, target),
+        (-2, 3),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        ha="right",
+        fontsize=8.5,
+    )
+
+
+def _label_decades(axes: Axes, span: float) -> None:
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if span < 1e3 else (1,)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -1,0 +1,129 @@
+"""What is wrong with a scenario, and where: shown with the line, a caret and what to type."""
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+_WIDTH: Final = 96  # characters of a source line that are shown
+_MOST_SHOWN: Final = 50  # faults of one file; the rest is counted
+_TEXT_SHOWN: Final = 40  # characters of a value that are repeated in a message
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """Where text came from: a file, or one `--set`, which has no lines worth showing."""
+
+    name: str
+    lines: Sequence[str] = ()
+    order: int = 0  # faults of the file come before those of the first --set, and so on
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One character of a source; line and column count from 1."""
+
+    source: Source
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong. `line` and `column` are 0 where the whole file is meant."""
+
+    source: Source
+    line: int
+    column: int
+    message: str
+
+    @classmethod
+    def at(cls, mark: Mark, message: str) -> "Fault":
+        """The fault at this place."""
+        return cls(mark.source, mark.line, mark.column, message)
+
+    def __str__(self) -> str:
+        """`file:line:column: error: message`, then the line, then a caret under the place."""
+        name = printable(self.source.name)
+        if not self.source.lines or self.line == 0:
+            return f"{name}: error: {self.message}"
+        head = f"{name}:{self.line}:{self.column}: error: {self.message}"
+        if self.line > len(self.source.lines):
+            return head
+        line, caret = _excerpt(self.source.lines[self.line - 1], self.column - 1)
+        return f"{head}\n  {line}\n  {' ' * caret}^"
+
+
+class ScenarioError(Exception):
+    """A scenario that cannot be run: everything that is wrong with it, in the file's order.
+
+    `problems` holds one Fault each; `str()` is what to show the user. At most fifty are shown;
+    `left_out` counts those that were not even looked at.
+    """
+
+    def __init__(self, faults: Iterable[Fault], left_out: int = 0) -> None:
+        self.problems: tuple[Fault, ...] = tuple(
+            sorted(
+                dict.fromkeys(faults),
+                key=lambda fault: (fault.source.order, fault.line, fault.column, fault.message),
+            )
+        )
+        self.left_out = left_out
+        super().__init__(self.problems, left_out)
+
+    def __str__(self) -> str:
+        """All problems, one after the other."""
+        shown = [str(fault) for fault in self.problems[:_MOST_SHOWN]]
+        more = len(self.problems) - len(shown) + self.left_out
+        return "\n".join([*shown, *([f"... and {more:,} more problems"] if more else [])])
+
+
+def quoted(text: str) -> str:
+    """Text of the user's as part of a message: short, on one line, in quotes."""
+    shown = text if len(text) <= _TEXT_SHOWN else text[: _TEXT_SHOWN - 3] + "..."
+    return f"'{printable(shown)}'"
+
+
+def printable(text: str) -> str:
+    """Text that cannot steer the terminal it is printed on."""
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+        for letter in text
+    )
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant."""
+    if not 0 < len(name) <= 60:
+        return None
+    exact = {other.lower().replace("-", "_"): other for other in known}
+    plain = name.strip().lower().replace("-", "_").replace(" ", "_")
+    if plain in exact:
+        return exact[plain]
+    close = get_close_matches(plain, exact, n=1, cutoff=0.6)
+    return exact[close[0]] if close else None
+
+
+def _excerpt(line: str, caret: int) -> tuple[str, int]:
+    """The part of a line around the caret, and on which column of it the caret stands."""
+    line = line.rstrip()
+    caret = min(caret, len(line))
+    first = 0 if len(line) <= _WIDTH else max(0, min(caret - _WIDTH // 2, len(line) - _WIDTH))
+    last = first + _WIDTH
+    before = ("..." if first else "") + "".join(map(_cell, line[first:caret]))
+    after = "".join(map(_cell, line[caret:last])) + ("..." if last < len(line) else "")
+    return before + after, sum(map(_cells, before))
+
+
+def _cell(letter: str) -> str:
+    return (
+        " " if letter == "\t" else letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}"
+    )
+
+
+def _cells(letter: str) -> int:
+    """How many columns of a terminal a character takes."""
+    if unicodedata.combining(letter):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

@@ -1,0 +1,237 @@
+"""How every figure looks: colours, markers, hatches, text that is safe to draw, and files.
+
+Colours: Petroff, "Accessible Color Sequences for Data Visualization" (2021), arXiv 2107.02270;
+the lists are matplotlib's styles petroff6 and petroff10, written out because 3.9 lacks the first.
+Colour never stands alone: strategies differ by marker too, activities by hatch.
+"""
+
+import io
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import matplotlib
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont, get_font
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.legend import Legend
+from matplotlib.patches import Patch
+from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter
+from matplotlib.transforms import Bbox
+
+PETROFF6: Final = ("#5790fc", "#f89c20", "#e42536", "#964a8b", "#9c9ca1", "#7a21dd")
+PETROFF10: Final = (
+    *("#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6"),
+    *("#a96b59", "#e76300", "#b9ac70", "#717581", "#92dadd"),
+)
+MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
+INK: Final = "#1f2328"
+FAINT: Final = "#59636e"
+GRID: Final = "#d9dee3"
+PAPER: Final = "#ffffff"
+WIDTH: Final = 8.0  # inches
+_GAP: Final = 0.1  # inches below the title and the legend
+
+_STYLE: Final = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": FAINT,
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9.5,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "figure.facecolor": PAPER,
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
+    "font.size": 9.5,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "hatch.color": PAPER,
+    "hatch.linewidth": 0.7,
+    "legend.borderaxespad": 0.0,
+    "legend.borderpad": 0.0,
+    "legend.columnspacing": 1.6,
+    "legend.frameon": False,
+    "legend.handlelength": 2.2,
+    "lines.linewidth": 1.8,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "varsim",
+    "text.color": INK,
+    "xtick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.color": FAINT,
+    "ytick.labelcolor": INK,
+}
+
+
+class Look(NamedTuple):
+    """How one strategy or activity is told apart; `mark` is a marker or a hatch."""
+
+    color: str
+    mark: str
+
+
+# What a worker can do, in the order of the stacked bars: first what is useful, last what is not.
+ACTIVITIES: Final = {
+    "compute": Look("#3f90da", ""),
+    "read": Look("#92dadd", "///"),
+    "write": Look("#ffa90e", "\\\\\\"),
+    "queue": Look("#bd1f01", "xxx"),
+    "barrier": Look("#94a4a2", "|||"),
+    "token": Look("#b9ac70", "---"),
+    "lock": Look("#832db6", "+++"),
+    "down": Look("#717581", "//||"),
+}
+
+
+class TimeUnit(NamedTuple):
+    """A unit for an axis of times."""
+
+    seconds: float
+    name: str
+
+
+class Drawn(NamedTuple):
+    """A figure as the report needs it: its SVG without the title."""
+
+    title: str
+    svg: str
+
+
+def looks(strategies: Sequence[str]) -> dict[str, Look]:
+    """A colour and a marker for every strategy, by its place in the scenario."""
+    colors = PETROFF6 if len(strategies) <= len(PETROFF6) else PETROFF10
+    return {
+        strategy: Look(colors[index % len(colors)], MARKERS[index % len(MARKERS)])
+        for index, strategy in enumerate(strategies)
+    }
+
+
+def time_unit(longest: float) -> TimeUnit:
+    """The unit in which a time of `longest` seconds reads well."""
+    units = (TimeUnit(3600, "h"), TimeUnit(60, "min"), TimeUnit(1, "s"), TimeUnit(1e-3, "ms"))
+    least = (3 * 3600, 5 * 60, 1, 1e-3)
+    found = (unit for unit, size in zip(units, least, strict=True) if longest >= size)
+    return next(found, TimeUnit(1e-6, "µs"))
+
+
+def drawable(text: str) -> str:
+    """The text with nothing in it that matplotlib reads as mathematics or has no glyph for."""
+    glyphs = _glyphs()
+    return "".join(
+        "\\$" if letter == "$" else letter if ord(letter) in glyphs else "\N{WHITE SQUARE}"
+        for letter in text
+    )
+
+
+def wrapped(text: str, width: int = 22) -> str:
+    """A label on as many lines as it needs, ready to draw."""
+    return "\n".join(textwrap.wrap(drawable(text), width) or [text])
+
+
+def named(strategy: str) -> str:
+    """A strategy's label inside a sentence, shortened and quoted: 'none'."""
+    return f"'{short(strategy)}'"
+
+
+def short(text: str, width: int = 30) -> str:
+    """A label on one line, its middle left out where it is too long."""
+    if len(text) <= width:
+        return text
+    tail = (width - 1) // 2
+    return f"{text[: width - 1 - tail].rstrip()}…{text[-tail:].lstrip()}"
+
+
+def plain_numbers() -> FuncFormatter:
+    """Ticks as people write numbers: 12,000, never 1.2e4 or an offset."""
+    return FuncFormatter(lambda value, _: f"{value:,.10g}")
+
+
+def activity_patch(activity: str) -> Patch:
+    """What stands for an activity in a legend."""
+    look = ACTIVITIES[activity]
+    return Patch(facecolor=look.color, hatch=look.mark, label=activity, linewidth=0)
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw as varsim does, whatever the user's matplotlibrc says; it is as before afterwards."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_STYLE)
+        yield
+
+
+def panels(heights: Sequence[float]) -> tuple[Figure, list[Axes]]:
+    """A figure with one Axes above the other on a common x axis; heights in inches."""
+    figure = Figure(figsize=(WIDTH, sum(heights) + 0.55))
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(
+        len(heights), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": list(heights)}
+    )
+    return figure, list(grid[:, 0])
+
+
+def save(figure: Figure, title: str, legend: Sequence[Artist], path: Path) -> Drawn:
+    """Write `path` as .png and .svg, the same bytes every time; return what a page needs.
+
+    Title and legend get room above the panels, as much as they need.
+    """
+    lines = "\n".join(textwrap.wrap(drawable(title), 74))
+    heading = figure.text(0, 1, lines, va="top", fontsize=11.5, fontweight="bold", linespacing=1.3)
+    key = _legend(figure, legend) if legend else None
+    above = [_inches(artist) + _GAP for artist in (heading, key) if artist is not None]
+    height = float(figure.get_figheight()) + sum(above)
+    figure.set_figheight(height)
+    heading.set_position((0.1 / WIDTH, 1 - 0.1 / height))
+    if key is not None:
+        key.set_bbox_to_anchor((0.1 / WIDTH, 1 - (0.1 + above[0]) / height))
+    room = (0, 0, 1, 1 - (0.1 + sum(above)) / height)
+    figure.set_layout_engine(ConstrainedLayoutEngine(rect=room, w_pad=0.07, h_pad=0.05))
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    figure.savefig(path.with_suffix(".png"), dpi=150, metadata={"Software": None})
+    path.with_suffix(".svg").write_text(_svg(figure, None), encoding="utf-8")
+    heading.set_visible(False)
+    untitled = Bbox.from_extents(0, 0, WIDTH, height - 0.05 - above[0])
+    return Drawn(title, _svg(figure, untitled))
+
+
+def _legend(figure: Figure, handles: Sequence[Artist]) -> Legend:
+    """A legend in as many columns as fit."""
+    labels = [drawable(short(str(handle.get_label()), 60)) for handle in handles]
+    longest = max(len(label) for label in labels)
+    return figure.legend(
+        handles,
+        # A label that begins with an underscore would be left out.
+        [f" {label}" if label.startswith("_") else label for label in labels],
+        loc="upper left",
+        ncols=max(1, min(len(labels), 96 // (longest + 6))),
+    )
+
+
+def _inches(artist: Text | Legend) -> float:
+    """How high it is."""
+    figure = artist.get_figure(root=True)
+    assert figure is not None
+    return float(artist.get_window_extent().height / figure.dpi)
+
+
+def _svg(figure: Figure, part: Bbox | None) -> str:
+    buffer = io.StringIO()
+    nothing = {"Creator": None, "Date": None, "Format": None, "Type": None}
+    figure.savefig(buffer, format="svg", bbox_inches=part, metadata=nothing)
+    return buffer.getvalue()
+
+
+@cache
+def _glyphs() -> frozenset[int]:
+    return frozenset(get_font(findfont("DejaVu Sans")).get_charmap())

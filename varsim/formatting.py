@@ -1,0 +1,99 @@
+"""Numbers as people read them, and the table that is read first."""
+
+import math
+from typing import TYPE_CHECKING
+
+from varsim.measure import ACTIVITIES, METRICS
+from varsim.statistics import CLOSE, Estimate
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from varsim.result import Result
+
+_UNITS_OF_TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+
+
+def table(result: "Result") -> "DataFrame":
+    """The main numbers as text, with the half width of their intervals; a row per strategy."""
+    from pandas import DataFrame
+
+    rows = [_row(result, strategy) for strategy in result.strategies]
+    return DataFrame(rows, index=list(result.strategies)).rename_axis("strategy")
+
+
+def plus_minus(found: Estimate, scale: float = 1.0, unit: str = "") -> str:
+    """A mean and half its interval, `1.23 ± 0.04 unit`, both multiplied by `scale`."""
+    if math.isnan(found.mean):
+        return found.note or "-"
+    mean, half = found.mean * scale, found.half_width * scale
+    decimals = _decimals(mean, half)
+    margin = "" if math.isnan(half) else f"{half:,.{decimals}f}"
+    width = f" ± {margin}" if margin.strip("0.") else ""
+    return f"{mean:,.{decimals}f}{width}{unit and ' '}{unit}"
+
+
+def time(found: Estimate | float) -> str:
+    """Seconds in the unit that suits them, `12.3 ± 0.4 ms`."""
+    estimate = Estimate(found, math.nan, math.nan, 1) if isinstance(found, float) else found
+    size = abs(estimate.mean)
+    scale, unit = next((pair for pair in _UNITS_OF_TIME if size >= pair[0]), _UNITS_OF_TIME[-1])
+    return plus_minus(estimate, 1 / scale, unit) if size else "0 s"
+
+
+def digits(value: float) -> str:
+    """Three digits, or all of them before the point."""
+    return f"{value:,.{max(0, 2 - _magnitude(value))}f}"
+
+
+def _row(result: "Result", strategy: str) -> dict[str, str]:
+    of = {metric: result.estimate(strategy, metric) for metric in METRICS}
+    cells = {
+        "updates/s": plus_minus(of["updates_per_s"]),
+        "examples/s": plus_minus(of["examples_per_s"]),
+        "examples/s vs. first": _compared(of["throughput_ratio"]),
+        "speed-up": _times(of["speedup"]),
+        "step p50": time(of["step_time_p50"]),
+        "step p99": time(of["step_time_p99"]),
+        "staleness mean": plus_minus(of["staleness_mean"]),
+        "staleness max": plus_minus(of["staleness_max"]),
+        "wasted compute": plus_minus(of["wasted_compute"], 100, "%"),
+        "final loss": plus_minus(of["final_loss"]),
+        "final accuracy": plus_minus(of["final_accuracy"], 100, "%"),
+    }
+    if result.target_loss is not None:
+        cells[f"time to loss {result.target_loss:g}"] = time(of["time_to_target"])
+    return cells | {"where the time went": _most_time(of)}
+
+
+def _most_time(of: dict[str, Estimate]) -> str:
+    shares = sorted(((of[f"share_{name}"].mean, name) for name in ACTIVITIES), reverse=True)
+    return ", ".join(f"{name} {100 * share:.0f} %" for share, name in shares[:3] if share >= 0.005)
+
+
+def _compared(found: Estimate) -> str:
+    return _times(found) + (f", {CLOSE}" if found.note == CLOSE else "")
+
+
+def _times(found: Estimate) -> str:
+    """A ratio, `1.45x (1.40 to 1.50)`."""
+    if math.isnan(found.mean):
+        return found.note or "-"
+    return f"{digits(found.mean)}x{_between(found)}"
+
+
+def _between(found: Estimate) -> str:
+    low, high = digits(found.low), digits(found.high)
+    return "" if math.isnan(found.low) or low == high else f" ({low} to {high})"
+
+
+def _decimals(mean: float, half: float) -> int:
+    """So many that half the interval shows two digits, the mean at most five."""
+    if half > 0:
+        return max(0, min(1 - _magnitude(half), 4 - _magnitude(mean)))
+    exact = mean == round(mean) and abs(mean) < 1e6
+    return 0 if exact else max(0, 3 - _magnitude(mean))
+
+
+def _magnitude(value: float) -> int:
+    return math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0

@@ -1,0 +1,436 @@
+"""The plots of a result: what each shows, as data and as a figure, written as PNG and SVG."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from varsim import curves, timeline
+from varsim.figure import (
+    ACTIVITIES,
+    FAINT,
+    INK,
+    PAPER,
+    Drawn,
+    activity_patch,
+    drawable,
+    looks,
+    named,
+    panels,
+    plain_numbers,
+    save,
+    short,
+    style,
+    wrapped,
+)
+from varsim.formatting import digits, plus_minus
+from varsim.statistics import CLOSE, ratio, verdict
+
+if TYPE_CHECKING:
+    from varsim.result import Result
+
+MOST_BINS: Final = 60  # of a staleness distribution
+MOST_LINKS: Final = 8
+
+
+class Plot(NamedTuple):
+    """One picture: its file's name, what it says, how to read it, and how it is drawn."""
+
+    name: str
+    heading: str
+    caption: str
+    title: Callable[["Result"], str]
+    heights: Callable[["Result"], list[float]]  # inches of its panels, top to bottom
+    draw: Callable[["Result", list[Axes]], list[Axes]]
+    legend: Callable[["Result"], Sequence[Artist]]
+
+
+class Staleness(NamedTuple):
+    """How stale the applied gradients of one strategy were, over all replications."""
+
+    strategy: str
+    lowest: NDArray[np.float64]  # smallest staleness of each bin
+    width: int  # staleness values per bin
+    percent: NDArray[np.float64]  # of applied gradients, per bin; sums to 100
+    mean: float
+    largest: float
+    copies: float  # updates that a copy had missed when it was read; nan without copies
+
+
+class LinkUse(NamedTuple):
+    """What one link carried on average, in percent of its capacity, for each strategy (or nan)."""
+
+    link: str
+    percent: dict[str, float]
+
+
+def draw_all(result: "Result", directory: Path) -> dict[str, Drawn]:
+    """Write every plot of PLOTS into an existing directory; return them by name."""
+    return {plot.name: draw_one(plot, result, directory) for plot in PLOTS}
+
+
+def draw_one(plot: Plot, result: "Result", directory: Path) -> Drawn:
+    """Write one plot as PNG and SVG."""
+    with style():
+        figure, axes = panels(plot.heights(result))
+        plot.draw(result, axes)
+        return save(figure, plot.title(result), plot.legend(result), directory / plot.name)
+
+
+# --- throughput
+
+
+def throughput(result: "Result", axes: Axes) -> Axes:
+    """Bars of examples applied per second, with intervals and a dot for every replication."""
+    estimates = [result.estimate(s, "examples_per_s") for s in result.strategies]
+    look = looks(result.strategies)
+    limit = 0.0
+    for y, (strategy, found) in enumerate(zip(result.strategies, estimates, strict=True)):
+        values = [v for v in result.values(strategy, "examples_per_s") if math.isfinite(v)]
+        mean = found.mean if math.isfinite(found.mean) else 0.0
+        axes.barh(y, mean, height=0.62, color=look[strategy].color)
+        right = max([mean, *values])
+        if math.isfinite(found.low) and found.high > found.low:
+            half = found.mean - found.low
+            axes.errorbar(mean, y, xerr=half, color=INK, capsize=4, linewidth=1.4)
+            right = max(right, found.high)
+        if len(values) > 1:
+            axes.plot(values, [y + 0.2] * len(values), ".", color=INK, markersize=4, alpha=0.6)
+        text = drawable(plus_minus(found)) + _times_first(result, strategy)
+        axes.annotate(text, (right, y), (7, 0), textcoords="offset points", va="center")
+        # Room for the text, whose letters are about 1.2 % of the axis wide.
+        limit = max(limit, right / (1 - min(0.03 + 0.012 * len(text), 0.7)))
+    axes.set_xlim(0, limit or 1)
+    _label_rows(axes, result.strategies)
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.xaxis.set_major_formatter(plain_numbers())
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("examples in applied gradients, per second of simulated time")
+    return axes
+
+
+def throughput_title(result: "Result") -> str:
+    """Which strategy applies the most examples per second, as far as the intervals tell."""
+    known = [
+        s for s in result.strategies if math.isfinite(result.estimate(s, "examples_per_s").mean)
+    ]
+    if not known:
+        return "No strategy has a throughput"
+    best, *others = sorted(known, key=lambda s: -result.estimate(s, "examples_per_s").mean)
+    rate = f"{plus_minus(result.estimate(best, 'examples_per_s'))} examples/s"
+    if not others:
+        return f"{named(best)} applies {rate}"
+    values = [result.values(strategy, "examples_per_s") for strategy in (best, others[0])]
+    lead = ratio(values[0], values[1])
+    said = verdict(lead, "faster", "slower")
+    both = (named(best), named(others[0]))
+    if said == "the same":
+        return f"{both[0]} and {both[1]} are equally fast: {rate}"
+    if said == CLOSE:
+        return f"The fastest is {both[0]} or {both[1]}, too close to call: {rate}"
+    return f"{both[0]} is the fastest: {rate}, {digits(lead.mean)} times {both[1]}"
+
+
+def _times_first(result: "Result", strategy: str) -> str:
+    if strategy == result.first or not math.isfinite(
+        times := result.estimate(strategy, "throughput_ratio").mean
+    ):
+        return ""
+    return f"  ({digits(times)} x first)"
+
+
+# --- staleness
+
+
+def staleness(result: "Result") -> list[Staleness]:
+    """The distributions of all strategies over the same bins."""
+    rows = result.updates
+    used = rows[rows["outcome"].isin(["applied", "partly"])]
+    values = {
+        strategy: used.loc[used["strategy"] == strategy, "staleness"].to_numpy(dtype=np.int64)
+        for strategy in result.strategies
+    }
+    largest = max((int(v.max()) for v in values.values() if len(v)), default=0)
+    width = largest // MOST_BINS + 1
+    lowest = np.arange(0, largest + 1, width, dtype=np.float64)
+    found = []
+    for strategy, stale in values.items():
+        counts = np.bincount(stale // width, minlength=len(lowest))
+        percent = counts * 100 / max(len(stale), 1)
+        mean = result.estimate(strategy, "staleness_mean").mean
+        most = float(stale.max()) if len(stale) else math.nan
+        copies = result.estimate(strategy, "copy_staleness_mean").mean
+        found.append(Staleness(strategy, lowest, width, percent, mean, most, copies))
+    return found
+
+
+def draw_staleness(result: "Result", panels: list[Axes]) -> list[Axes]:
+    """One distribution on each of the Axes, the mean marked."""
+    look = looks(result.strategies)
+    for axes, panel in zip(panels, staleness(result), strict=True):
+        shown = panel.percent > 0
+        left = panel.lowest[shown] + (panel.width - 1) / 2
+        color = look[panel.strategy].color
+        axes.bar(left, panel.percent[shown], width=0.86 * panel.width, color=color)
+        axes.set_title(drawable(panel.strategy), pad=5)
+        remark = "no gradient was applied"
+        if math.isfinite(panel.mean):
+            remark = f"mean {_updates(panel.mean)}   largest {panel.largest:,.0f}"
+            if panel.copies > 0:
+                remark += f"   copies, when read, had missed {_updates(panel.copies)} on average"
+            axes.axvline(panel.mean, color=INK, linestyle=(0, (4, 2)), linewidth=1.3)
+        axes.set_title(remark, loc="right", pad=5, fontsize=8.5, color=FAINT)
+        top = float(panel.percent.max()) or 100.0
+        axes.set_ylim(0, 1.1 * top)
+        axes.set_yticks([0, top], ["0", f"{top:.{0 if top >= 10 else 1}f} %"])
+        axes.grid(visible=False, axis="x")
+    right = panel.lowest[-1] + panel.width
+    panels[-1].set_xlim(-0.7 * panel.width, max(right, 4.5) - 0.3 * panel.width)
+    panels[-1].xaxis.set_major_locator(MaxNLocator(10, integer=True))
+    panels[-1].xaxis.set_major_formatter(plain_numbers())
+    grouped = f", {panel.width:,} values to a bar" if panel.width > 1 else ""
+    panels[-1].set_xlabel(f"staleness of applied gradients (updates{grouped})")
+    return panels
+
+
+def staleness_title(result: "Result") -> str:
+    """Whose gradients are the stalest."""
+    found = {p.strategy: p.mean for p in staleness(result) if math.isfinite(p.mean)}
+    if not found:
+        return "No gradient was applied"
+    most = max(found, key=found.__getitem__)
+    if found[most] == 0:
+        return "No applied gradient was stale"
+    head = f"The gradients of {named(most)} are {_updates(found[most])} updates old on average"
+    fresh = [named(strategy) for strategy, mean in found.items() if mean == 0]
+    if not fresh:
+        return head
+    names = " and ".join(fresh) if len(fresh) <= 2 else f"{len(fresh)} strategies"
+    return f"{head}; those of {names} are never stale"
+
+
+# --- where the time went
+
+
+def time_shares(result: "Result") -> dict[str, dict[str, float]]:
+    """Percent of all worker time by strategy and activity; each strategy sums to 100."""
+    return {
+        strategy: {
+            name: 100 * result.estimate(strategy, f"share_{name}").mean for name in ACTIVITIES
+        }
+        for strategy in result.strategies
+    }
+
+
+def time_split(result: "Result", axes: Axes) -> Axes:
+    """One bar of 100 % per strategy, cut into activities."""
+    shares = time_shares(result)
+    for y, strategy in enumerate(result.strategies):
+        left = 0.0
+        for name, look in ACTIVITIES.items():
+            share = shares[strategy][name]
+            if not share > 0:
+                continue
+            axes.barh(y, share, 0.66, left=left, color=look.color, hatch=look.mark, linewidth=0)
+            if share >= 6:
+                axes.text(
+                    left + share / 2,
+                    y,
+                    f"{share:.0f} %",
+                    ha="center",
+                    va="center",
+                    fontsize=8.5,
+                    bbox={"facecolor": PAPER, "linewidth": 0, "pad": 1.6, "alpha": 0.9},
+                )
+            left += share
+    axes.set_xlim(0, 100)
+    _label_rows(axes, result.strategies)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("share of all worker time (%)")
+    return axes
+
+
+def time_split_title(result: "Result") -> str:
+    """How much of the workers' time is spent computing."""
+    shares = {name: parts["compute"] for name, parts in time_shares(result).items()}
+    known = {name: share for name, share in shares.items() if math.isfinite(share)}
+    if not known:
+        return "No time passed"
+    most, least = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
+    if round(known[most]) == round(known[least]):
+        return f"Workers compute {known[most]:.0f} % of the time"
+    return f"Workers compute {known[least]:.0f} % of the time in {named(least)}, " + (
+        f"{known[most]:.0f} % in {named(most)}"
+    )
+
+
+def seen_activities(result: "Result") -> list[str]:
+    """The activities that took time in some strategy."""
+    shares = time_shares(result).values()
+    return [name for name in ACTIVITIES if any(parts[name] > 0 for parts in shares)]
+
+
+# --- links
+
+
+def link_use(result: "Result") -> list[LinkUse]:
+    """The busiest links of all strategies, busiest first, at most MOST_LINKS."""
+    if result.links.empty:
+        return []
+    table = result.links.groupby(["link", "strategy"], sort=False)["utilization"].mean().unstack()
+    table = 100 * table.reindex(columns=list(result.strategies))
+    busiest = table.max(axis=1).sort_values(ascending=False, kind="stable").index[:MOST_LINKS]
+    return [LinkUse(link, table.loc[link].to_dict()) for link in busiest]
+
+
+def links(result: "Result", axes: Axes) -> Axes:
+    """A mark per link and strategy: how much of its capacity was used."""
+    rows = link_use(result)
+    if not rows:
+        axes.text(0.5, 0.5, "no links", transform=axes.transAxes, ha="center", color=FAINT)
+        axes.set_axis_off()
+        return axes
+    look = looks(result.strategies)
+    spread = 0.5 / len(look)
+    for index, (strategy, (color, marker)) in enumerate(look.items()):
+        y = np.arange(len(rows)) + (index - (len(look) - 1) / 2) * spread
+        x = [row.percent[strategy] for row in rows]
+        axes.plot(x, y, marker, color=color, markersize=6, clip_on=False, zorder=3)
+    _label_rows(axes, [row.link for row in rows])
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("bytes carried, of what the link could carry in the time (%)")
+    return axes
+
+
+def links_title(result: "Result") -> str:
+    """Which link is the busiest, and with which strategy."""
+    rows = link_use(result)
+    if not rows:
+        return "No bytes moved over links"
+    used = {name: use for name, use in rows[0].percent.items() if math.isfinite(use)}
+    most = max(used, key=used.__getitem__)
+    return (
+        f"The busiest link, {short(rows[0].link)}, carries {used[most]:.0f} % of what it can "
+        + (f"in {named(most)}")
+    )
+
+
+# --- shared by the above
+
+
+def _label_rows(axes: Axes, labels: Sequence[str]) -> None:
+    axes.set_yticks(range(len(labels)), [wrapped(label) for label in labels])
+    axes.set_ylim(len(labels) - 0.45, -0.55)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+
+
+def _row_heights(labels: Sequence[str]) -> list[float]:
+    return [0.35 + sum(max(0.36, 0.2 * wrapped(label).count("\n") + 0.24) for label in labels)]
+
+
+def _lines(result: "Result", style: str = "-") -> list[Line2D]:
+    """What stands for each strategy in a legend."""
+    return [
+        Line2D([], [], color=color, marker=mark, markersize=5.5, linestyle=style, label=strategy)
+        for strategy, (color, mark) in looks(result.strategies).items()
+    ]
+
+
+def _marks(result: "Result") -> list[Line2D]:
+    return _lines(result, "none")
+
+
+def _updates(value: float) -> str:
+    return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+
+
+def _single(draw: Callable[["Result", Axes], Axes]) -> Callable[["Result", list[Axes]], list[Axes]]:
+    """A drawing on one Axes as one on a list of panels."""
+    return lambda result, panels: [draw(result, *panels)]
+
+
+def _nothing(result: "Result") -> list[Artist]:
+    return []
+
+
+PLOTS: Final = (
+    Plot(
+        "throughput",
+        "Throughput",
+        "Bars: mean over the replications; black whiskers: its 95 % confidence interval; dots: the "
+        "replications. Longer is faster.",
+        throughput_title,
+        lambda result: _row_heights(result.strategies),
+        _single(throughput),
+        _nothing,
+    ),
+    Plot(
+        "time_split",
+        "Where the time went",
+        "All workers' time, summed over workers and replications, cut by what they did. Only "
+        "compute makes gradients; the rest is the price of keeping in sync.",
+        time_split_title,
+        lambda result: _row_heights(result.strategies),
+        _single(time_split),
+        lambda result: [activity_patch(name) for name in seen_activities(result)],
+    ),
+    Plot(
+        "timeline",
+        "The first steps",
+        "One row per worker, one panel per strategy, all on the same clock, in the first "
+        "replication. A line with a triangle: the model was updated.",
+        timeline.title,
+        timeline.heights,
+        timeline.draw,
+        timeline.legend,
+    ),
+    Plot(
+        "staleness",
+        "Staleness",
+        "How many updates the model had seen between the read of the parameters and the "
+        "application of the gradient computed from them. Dashed: the mean. Each panel has its own "
+        "vertical scale.",
+        staleness_title,
+        lambda result: [0.72] * len(result.strategies),
+        draw_staleness,
+        _nothing,
+    ),
+    Plot(
+        "loss_time",
+        "Loss against time",
+        "Lines: mean over the replications; bands: its 95 % confidence interval. Lower and "
+        "further left is better; this is the comparison that counts.",
+        lambda result: curves.title(result, "time"),
+        lambda result: [3.4],
+        _single(lambda result, axes: curves.draw(result, axes, "time")),
+        _lines,
+    ),
+    Plot(
+        "loss_updates",
+        "Loss against updates",
+        "The same losses, counted in updates instead of seconds: what an update is worth, "
+        "whatever it costs in time.",
+        lambda result: curves.title(result, "global_step"),
+        lambda result: [3.4],
+        _single(lambda result, axes: curves.draw(result, axes, "global_step")),
+        _lines,
+    ),
+    Plot(
+        "links",
+        "The network",
+        "The busiest links; 100 % means that the link never rested. A link near that is the "
+        "bottleneck.",
+        links_title,
+        lambda result: _row_heights([use.link for use in link_use(result)] or [""]),
+        _single(links),
+        lambda result: _marks(result) if link_use(result) else [],
+    ),
+)

@@ -1,0 +1,114 @@
+"""What a person at a terminal sees: progress of a long run on stderr, a table for stdout."""
+
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    import pandas
+    import rich.progress
+
+# A run shorter than this shows no bar; a log gets a line this often.
+BAR_AFTER = 0.5
+LINE_EVERY = 10.0
+
+
+class Progress:
+    """Progress of the runs of a scenario, called with (done, total).
+
+    A bar with the time left on a terminal, a line now and then elsewhere, nothing when quiet.
+    """
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._started = self._last = time.monotonic()
+        self._bar: rich.progress.Progress | None = None
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> Self:
+        if not self._quiet and sys.stderr.isatty():
+            self._make_bar()
+        return self
+
+    def __call__(self, done: int, total: int) -> None:
+        """`done` of `total` runs have ended."""
+        if self._quiet:
+            return
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+            return
+        now = time.monotonic()
+        if now - self._last >= LINE_EVERY and 0 < done < total:
+            self._last = now
+            left = (now - self._started) / done * (total - done)
+            sys.stderr.write(f"varsim: {done} of {total} runs, about {left:.0f} s left\n")
+            sys.stderr.flush()
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None and self._bar is not None:
+            self._timer.cancel()
+            self._timer.join()
+            self._bar.stop()
+
+    def _make_bar(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        console = Console(stderr=True)
+        if console.is_dumb_terminal:
+            return
+        columns = (
+            TextColumn("simulating"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("runs, left"),
+            TimeRemainingColumn(),
+        )
+        self._bar = Bar(*columns, console=console, transient=True)
+        self._bar.add_task("", total=None)
+        # A run that ends at once never shows its bar.
+        self._timer = threading.Timer(BAR_AFTER, self._bar.start)
+        self._timer.daemon = True
+        self._timer.start()
+
+
+def drawn(frame: "pandas.DataFrame") -> str:
+    """A table of text for stdout, one row per index entry; on its side where it is too wide.
+
+    A string, not printed: rich ends the process itself when the reader of a pipe has gone.
+    """
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_width(frame))
+    elif _width(frame) > console.width and _width(frame.T) < _width(frame):
+        frame = frame.T
+    with console.capture() as capture:
+        console.print(_table(frame))
+    return capture.get()
+
+
+def _table(frame: "pandas.DataFrame") -> object:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("")
+    for heading in frame.columns:
+        table.add_column(Text(str(heading)), justify="right")
+    for name, row in frame.iterrows():
+        table.add_row(Text(str(name)), *(Text(str(cell)) for cell in row))
+    return table
+
+
+def _width(frame: "pandas.DataFrame") -> int:
+    """Columns of a terminal that the table needs to be drawn without breaking a cell."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    console = Console(width=100_000)
+    return Measurement.get(console, console.options, _table(frame)).maximum  # type: ignore[arg-type]

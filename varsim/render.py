@@ -1,0 +1,130 @@
+"""A result as text for other programs: Markdown, CSV, JSON."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from varsim.measure import ACTIVITIES, METRICS
+from varsim.tables import COLUMNS
+from varsim.trace import Trace
+
+if TYPE_CHECKING:
+    from varsim.result import Result
+
+# Whoever reads a summary.json knows by this key that it is ours.
+MADE_BY = "varsim"
+
+
+def render(result: "Result", format: Literal["md", "csv", "json"]) -> str:
+    """The summary as a Markdown table, as CSV (one row per strategy and metric) or as JSON."""
+    if format == "md":
+        return markdown(result)
+    return summary_csv(result) if format == "csv" else to_json(document(result))
+
+
+def markdown(result: "Result") -> str:
+    """The table, the answer and the notes in Markdown."""
+    table = result.table()
+    rows = [["strategy", *table.columns], ["---"] * (1 + len(table.columns))]
+    rows += [[label, *table.loc[label]] for label in table.index]
+    lines = ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
+    return "\n".join([*lines, "", *result.answer().splitlines(), *_listed(result.notes)]) + "\n"
+
+
+def summary_csv(result: "Result") -> str:
+    """The summary table as CSV; a number that does not exist is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS["summary"])
+    for row in result.summary.itertuples(index=False):
+        writer.writerow(["" if value != value else value for value in row])
+    return text.getvalue()
+
+
+def document(result: "Result", notes: Sequence[str] = ()) -> dict[str, Any]:
+    """Everything but the long tables, as plain data; `notes` are added to the result's own."""
+    summary = [
+        {**row, "values": result.values(row["strategy"], row["metric"])}
+        for row in result.summary.drop(columns="description").to_dict("records")
+    ]
+    return {
+        "made_by": MADE_BY,
+        "name": result.scenario.name,
+        "provenance": result.provenance,
+        "answer": result.answer().splitlines(),
+        "notes": [*result.notes, *notes],
+        "strategies": list(result.strategies),
+        "target_loss": result.target_loss,
+        "summary": summary,
+        "metrics": {name: metric._asdict() for name, metric in METRICS.items()},
+        "columns": COLUMNS,
+        "activities": list(ACTIVITIES),
+        "runs": [
+            _facts(trace) | {"worker_time_ns": split.tolist(), "share_of_applied": shares.tolist()}
+            for trace, split, shares in zip(
+                result.traces, result.time_splits, result.shares_of_applied, strict=True
+            )
+        ],
+        "reference": [_facts(trace) for trace in result.reference],
+        "scenario": result.scenario.model_dump(mode="json"),
+    }
+
+
+def to_json(value: object) -> str:
+    """JSON with a line per item, but lists of scalars on one line; nan is null, inf is text."""
+    return _json(value, "") + "\n"
+
+
+def _facts(trace: Trace) -> dict[str, Any]:
+    """A trace without its long rows, but enough to make the summary again."""
+    values, counts = np.unique(trace.copy_staleness, return_counts=True)
+    return {
+        "strategy": trace.strategy,
+        "replication": trace.replication,
+        "workers": trace.workers,
+        "variables": trace.variables,
+        "batch_size": trace.batch_size,
+        "end_ns": trace.end,
+        "stopped_by": trace.stopped_by,
+        "global_step": trace.global_step,
+        "heap_events": trace.heap_events,
+        "gradients_evaluated": trace.gradients_evaluated,
+        "gradients_aggregated": trace.gradients_aggregated,
+        "copy_staleness": {"values": values.tolist(), "counts": counts.tolist()},
+        "links": {
+            "name": [link.name for link in trace.links],
+            "bandwidth_bytes_per_s": [link.bandwidth for link in trace.links],
+            "moved_bytes": [link.moved for link in trace.links],
+        },
+    }
+
+
+def _json(value: object, indent: str) -> str:
+    deeper = indent + " "
+    if isinstance(value, dict):
+        items = [f"{deeper}{json.dumps(key)}: {_json(item, deeper)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(items) + f"\n{indent}}}" if items else "{}"
+    if isinstance(value, list | tuple):
+        if any(isinstance(item, dict | list | tuple) or len(str(item)) > 40 for item in value):
+            items = [deeper + _json(item, deeper) for item in value]
+            return "[\n" + ",\n".join(items) + f"\n{indent}]"
+        with suppress(ValueError):  # nan or inf inside: one by one
+            return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return "[" + ", ".join(_json(item, deeper) for item in value) + "]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "null" if math.isnan(value) else json.dumps(str(value))
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _listed(notes: Sequence[str]) -> list[str]:
+    return ["", *(f"- {note}" for note in notes)] if notes else []

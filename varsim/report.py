@@ -1,0 +1,277 @@
+"""The report page of a result: one HTML file that needs nothing else, and the plots beside it."""
+
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from varsim.formatting import plus_minus, time
+from varsim.load import dump_scenario
+from varsim.measure import ACTIVITIES, METRICS
+from varsim.units import format_bytes, format_rate
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from pandas import Series
+
+    from varsim.figure import Drawn
+    from varsim.result import Result
+    from varsim.statistics import Estimate
+
+MOST_LINKS: Final = 20
+
+# What the headings of the first table are about; see METRICS for the words.
+HEADINGS: Final = {
+    "updates/s": "updates_per_s",
+    "examples/s": "examples_per_s",
+    "examples/s vs. first": "throughput_ratio",
+    "speed-up": "speedup",
+    "step p50": "step_time_p50",
+    "step p99": "step_time_p99",
+    "staleness mean": "staleness_mean",
+    "staleness max": "staleness_max",
+    "wasted compute": "wasted_compute",
+    "final loss": "final_loss",
+    "final accuracy": "final_accuracy",
+}
+FILES: Final = {
+    "summary.csv": "every measure of every strategy, with its interval",
+    "summary.json": "the same, with seed and versions",
+    "updates.csv": "one row per gradient: when it was read, computed and applied, how stale it was",
+    "spans.csv": "one row per stretch of time that a worker spent on one activity",
+    "steps.csv": "one row per update of the model",
+    "evaluations.csv": "loss and accuracy, each time they were measured",
+    "scenario.yaml": "the scenario, defaults written out",
+    "trace.json.gz": "all workers' time, to look at in ui.perfetto.dev",
+}
+_PROVENANCE: Final = {
+    "scenario_sha256": "SHA-256 of the scenario",
+    "seed": "seed",
+    "varsim": "varsim",
+    "schema": "version of the scenario schema",
+    "engine": "version of the engine's semantics",
+}
+# On a dark page: what the colours of the plots become.
+_DARK: Final = {
+    "1f2328": "e4e8ee",
+    "59636e": "a0a9b5",
+    "d9dee3": "343c46",
+    "ffffff": "14181d",
+    "964a8b": "c583ba",
+    "7a21dd": "a77bff",
+    "832db6": "b878e4",
+    "bd1f01": "e4573c",
+    "a96b59": "c48a79",
+    "717581": "959aa6",
+}
+
+
+class Row(NamedTuple):
+    """What it is called, what that means (or nothing), and a text for every strategy."""
+
+    name: str
+    meaning: str
+    cells: list[str]
+
+
+class Table(NamedTuple):
+    """Text in rows, a column per strategy."""
+
+    caption: str
+    rows: list[Row]
+
+
+class Section(NamedTuple):
+    """One figure of the page."""
+
+    name: str
+    heading: str
+    title: str
+    caption: str
+    svg: "Markup"
+    table: Table | None
+
+
+def write(result: "Result", directory: Path, question: str = "") -> None:
+    """Write all plots and report.html into an existing directory; `question` heads the page."""
+    from varsim.plots import draw_all
+
+    figures = draw_all(result, directory)
+    files = {name: meaning for name, meaning in FILES.items() if (directory / name).exists()}
+    text = page(result, figures, files, question)
+    (directory / "report.html").write_text(text, encoding="utf-8", newline="\n")
+
+
+def page(
+    result: "Result", figures: "dict[str, Drawn]", files: dict[str, str], question: str = ""
+) -> str:
+    """The report as HTML; `figures` as drawn by `plots.draw_all`, `files` lie beside the page."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2").render(
+        _content(result, figures, files, question)
+    )
+
+
+def comparison(result: "Result") -> Table:
+    """The numbers that are read first: a row each, with its meaning; a column per strategy."""
+    cells = result.table()
+    rows = [
+        Row(heading, _meaning(heading), [str(text) for text in cells[heading]])
+        for heading in cells.columns
+    ]
+    caption = "Means over the replications, ± half a 95 % confidence interval"
+    return Table(caption, rows)
+
+
+def numbers(result: "Result") -> Table:
+    """Every metric that exists in some strategy, a row each."""
+    rows = []
+    for metric, (unit, description) in METRICS.items():
+        found = [result.estimate(strategy, metric) for strategy in result.strategies]
+        if any(estimate.replications for estimate in found):
+            rows.append(Row(metric, description, [_cell(each, unit) for each in found]))
+    caption = "Means over the replications, ± half a 95 % confidence interval"
+    return Table(caption, rows)
+
+
+def time_shares(result: "Result") -> Table:
+    """Where all workers' time went, in percent."""
+    rows = []
+    for name in ACTIVITIES:
+        shares = [result.estimate(strategy, f"share_{name}").mean for strategy in result.strategies]
+        if any(share > 0 for share in shares):
+            cells = [f"{100 * share:.1f} %" for share in shares]
+            rows.append(Row(name, METRICS[f"share_{name}"].description, cells))
+    return Table("Share of all worker time, mean over the replications", rows)
+
+
+def links(result: "Result") -> Table | None:
+    """What the busiest links carried, as the mean over replications; None without links."""
+    if result.links.empty:
+        return None
+    means = result.links.groupby(["link", "strategy"], sort=False).mean(numeric_only=True)
+    busiest = means["utilization"].groupby("link", sort=False).max()
+    order = busiest.sort_values(ascending=False, kind="stable").index
+    rows = []
+    for link in order[:MOST_LINKS]:
+        of = means.loc[link]
+        speeds = [format_rate(speed) for speed in of["bandwidth_bytes_per_s"].unique()]
+        cells = [
+            _carried(of.loc[strategy]) if strategy in of.index else "-"
+            for strategy in result.strategies
+        ]
+        rows.append(Row(link, " or ".join(speeds), cells))
+    left_out = len(order) - len(rows)
+    caption = "Bytes carried by each link in a run, and that as a share of what it could carry" + (
+        f"; the {MOST_LINKS} busiest of {len(order):,} links" if left_out else ""
+    )
+    return Table(caption, rows)
+
+
+def inlined(svg: str, name: str, description: str) -> "Markup":
+    """An SVG file as part of a page: described, with ids of its own and the page's colours."""
+    from markupsafe import Markup, escape
+
+    svg = svg[svg.index("<svg ") :]
+    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
+    referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+    svg = re.sub(
+        r' id="([^"]*)"',
+        lambda found: f' id="{name}-{found[1]}"' if found[1] in referred else "",
+        svg,
+    )
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
+    svg = re.sub(r'((?:fill|stroke)(?:: |="))#([0-9a-f]{6})', r"\1var(--c\2,#\2)", svg)
+    svg = re.sub(r"\n\s*", " ", svg)
+    # Width and height would be fixed sizes; the page scales the picture by its viewBox.
+    svg = re.sub(r' (?:width|height)="[^"]*pt"', "", svg, count=2)
+    label = escape(description)
+    return Markup(svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1))
+
+
+def _content(
+    result: "Result", figures: "dict[str, Drawn]", files: dict[str, str], question: str
+) -> dict[str, Any]:
+    from varsim.figure import looks
+    from varsim.plots import PLOTS
+
+    tables = {"time_split": time_shares(result), "links": links(result)}
+    return {
+        "name": result.scenario.name,
+        "strategies": result.strategies,
+        "question": question,
+        "setting": _setting(result),
+        # A number stays on the line of its interval.
+        "answer": result.answer()
+        .replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+        .splitlines(),
+        "notes": result.notes,
+        "colors": {
+            strategy: f"var(--c{look.color[1:]},{look.color})"
+            for strategy, look in looks(result.strategies).items()
+        },
+        "dark_colors": _DARK,
+        "comparison": comparison(result),
+        "figures": [
+            Section(
+                plot.name,
+                plot.heading,
+                figures[plot.name].title,
+                plot.caption,
+                inlined(figures[plot.name].svg, plot.name, figures[plot.name].title),
+                tables.get(plot.name),
+            )
+            for plot in PLOTS
+        ],
+        "numbers": numbers(result),
+        "scenario": dump_scenario(result.scenario),
+        "provenance": result.provenance,
+        "provenance_names": _PROVENANCE,
+        "files": files,
+    }
+
+
+def _meaning(heading: str) -> str:
+    """What a row of the first table says, with its unit."""
+    if heading == "where the time went":
+        return "the activities that took most of all worker time"
+    metric = "time_to_target" if heading.startswith("time to loss") else HEADINGS[heading]
+    unit, description = METRICS[metric]
+    return f"{description} ({unit})" if unit in ("updates",) else description
+
+
+def _setting(result: "Result") -> str:
+    scenario = result.scenario
+    workers, count = scenario.cluster.workers, result.replications
+    return " · ".join(
+        [
+            f"{workers:,} worker{'s' * (workers != 1)}",
+            f"{len(result.strategies)} strateg{'ies' if len(result.strategies) != 1 else 'y'}",
+            f"{count} replication{'s' * (count != 1)}",
+            f"seed {scenario.seed}",
+        ]
+    )
+
+
+def _cell(found: "Estimate", unit: str) -> str:
+    if math.isnan(found.mean):
+        return found.note or "-"
+    if unit == "s":
+        return time(found)
+    if unit == "fraction":
+        return plus_minus(found, 100, "%")
+    if unit == "bytes":
+        return format_bytes(found.mean)
+    return plus_minus(found)
+
+
+def _carried(row: "Series[float]") -> str:
+    return f"{format_bytes(row['moved_bytes'])} ({100 * row['utilization']:.1f} %)"

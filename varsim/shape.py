@@ -1,0 +1,161 @@
+"""What a scenario's models expect at a place, read from the models themselves."""
+
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from varsim.units import Dimension
+
+_BOUNDS: Final = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+_MOST_LISTED: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One type that a value may have, with what else its field asks for."""
+
+    type: Any
+    constraints: tuple[Any, ...] = ()
+
+    @property
+    def model(self) -> type[BaseModel] | None:
+        """The model, if it is one."""
+        return (
+            self.type if isinstance(self.type, type) and issubclass(self.type, BaseModel) else None
+        )
+
+    @property
+    def dimension(self) -> Dimension | None:
+        """The dimension, if it is a quantity with a unit."""
+        return next((one for one in self.constraints if isinstance(one, Dimension)), None)
+
+
+def shapes_of(annotation: Any, constraints: Sequence[Any] = ()) -> Iterator[Shape]:
+    """The types an annotation allows; unions are taken apart, None is left out."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        inner, *more = get_args(annotation)
+        flat = [
+            one
+            for extra in more
+            for one in (extra.metadata if isinstance(extra, FieldInfo) else [extra])
+        ]
+        yield from shapes_of(inner, [*constraints, *flat])
+    elif origin in (Union, types.UnionType):
+        for option in get_args(annotation):
+            yield from shapes_of(option, constraints)
+    elif annotation is not types.NoneType:
+        yield Shape(annotation, tuple(constraints))
+
+
+def members(shapes: Sequence[Shape], key: str | int) -> list[Shape]:
+    """What is expected at a key of a mapping or an index of a list."""
+    found: list[Shape] = []
+    for shape in shapes:
+        if isinstance(key, int):
+            options = get_args(shape.type) if get_origin(shape.type) in (tuple, list) else ()
+            if options:
+                repeated = len(options) == 2 and options[1] is Ellipsis
+                found += shapes_of(options[0 if repeated else min(key, len(options) - 1)])
+        elif shape.model is not None and key in shape.model.model_fields:
+            info = shape.model.model_fields[key]
+            found += shapes_of(info.annotation, info.metadata)
+    return found
+
+
+def kinds(shapes: Sequence[Shape]) -> dict[str, Shape]:
+    """The models that are told apart by `kind`; empty where there is nothing to tell apart."""
+    found: dict[str, Shape] = {}
+    for shape in shapes:
+        if shape.model is not None and "kind" in shape.model.model_fields:
+            annotation = shape.model.model_fields["kind"].annotation
+            found |= {str(kind): shape for kind in get_args(annotation)}
+    return found if len(found) > 1 else {}
+
+
+def field_names(shapes: Sequence[Shape]) -> list[str]:
+    """The keys that a mapping may have."""
+    return list(
+        dict.fromkeys(name for shape in shapes if shape.model for name in shape.model.model_fields)
+    )
+
+
+def described(shapes: Sequence[Shape]) -> str:
+    """What to write, in words: `a whole number above 0`."""
+    tagged = kinds(shapes)
+    if tagged:
+        return f"a mapping such as {{kind: {next(iter(tagged))}, ...}}"
+    words = list(dict.fromkeys(map(_described, shapes)))
+    return " or ".join(words) or "something else"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names to choose from."""
+    more = len(names) - _MOST_LISTED
+    return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def homes(root: type[BaseModel]) -> dict[str, list[str]]:
+    """Every key of a model and of the models in it -> where it belongs: `cluster.network`."""
+    found: dict[str, list[str]] = {}
+    _collect([Shape(root)], "", found, set())
+    return found
+
+
+def _collect(
+    shapes: Sequence[Shape], path: str, found: dict[str, list[str]], seen: set[Any]
+) -> None:
+    tagged = {id(shape.model): kind for kind, shape in kinds(shapes).items()}
+    for shape in shapes:
+        if shape.model is None:
+            if get_origin(shape.type) in (tuple, list):
+                _collect(members([shape], 0), path, found, seen)
+            continue
+        # Laws may hold laws: each model is told of once.
+        if shape.model in seen:
+            continue
+        seen.add(shape.model)
+        kind = tagged.get(id(shape.model))
+        place = path + (f" (kind: {kind})" if kind else "")
+        for name in shape.model.model_fields:
+            found.setdefault(name, []).append(place or "the top level")
+            _collect(members([shape], name), f"{path}.{name}" if path else name, found, seen)
+
+
+def _described(shape: Shape) -> str:
+    kind = shape.type
+    if get_origin(kind) is Literal:
+        return f"one of {listed([str(option) for option in get_args(kind)])}"
+    if shape.dimension is not None:
+        return f"{shape.dimension.noun}{_bounds(shape)}, such as {shape.dimension.example}"
+    if kind in _SIMPLE:
+        return _SIMPLE[kind] + _bounds(shape)
+    if get_origin(kind) in (tuple, list):
+        return "a list"
+    if shape.model is not None:
+        return f"a mapping with {listed(field_names([shape]))}"
+    return "something else"
+
+
+def _bounds(shape: Shape) -> str:
+    said = [
+        f"{words} {bound:,}"
+        for name, words in _BOUNDS.items()
+        for constraint in shape.constraints
+        if (bound := getattr(constraint, name, None)) is not None
+    ]
+    if not said:
+        return ""
+    return (" of " if said[0].startswith("at") else " ") + " and ".join(said)
+
+
+_SIMPLE: Final[Mapping[Any, str]] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+}

@@ -1,0 +1,82 @@
+"""From a scenario to its result: every strategy, every replication, each a run of its own."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from varsim.cluster.job import Job
+from varsim.scenario import Scenario
+from varsim.strategies import Single, Strategy
+from varsim.trace import Trace
+
+if TYPE_CHECKING:
+    from varsim.result import Result
+
+# In a process that computes, BLAS gets one thread: more would only get in each other's way.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class Run(NamedTuple):
+    """One strategy in one replication of a scenario; `strategy` None is the yardstick `single`."""
+
+    scenario: Scenario
+    strategy: int | None
+    replication: int
+
+
+def simulate(
+    scenario: Scenario, jobs: int = 1, progress: Callable[[int, int], None] | None = None
+) -> "Result":
+    """Run a scenario and return its Result, the same for any number of jobs.
+
+    `jobs`: processes to use. `progress(done, total)` is called after each run.
+    Raises DeadlockError if a strategy comes to stand still.
+    """
+    from varsim.result import Result
+
+    runs = [
+        Run(scenario, strategy, replication)
+        for strategy in (*range(len(scenario.strategies)), None)
+        for replication in range(scenario.replications)
+    ]
+    traces = []
+    for trace in _map(runs, jobs):
+        traces.append(trace)
+        if progress is not None:
+            progress(len(traces), len(runs))
+    first_yardstick = len(runs) - scenario.replications
+    return Result(scenario, traces[:first_yardstick], traces[first_yardstick:])
+
+
+def run_one(run: Run, *, lazy: bool = True, record: bool = True) -> Trace:
+    """One run, from start to stop rule.
+
+    `lazy=False` works out every gradient by itself, `record=False` keeps no spans; see Job.
+    """
+    scenario = run.scenario
+    strategy: Strategy = Single() if run.strategy is None else scenario.strategies[run.strategy]
+    cluster = scenario.cluster_of(strategy)
+    job = Job(
+        cluster,
+        scenario.workload,
+        scenario.stop,
+        seed=scenario.seed,
+        replication=run.replication,
+        workers=strategy.workers(cluster),
+        lazy=lazy,
+        record=record,
+    )
+    strategy.start(job)
+    return job.run(strategy.label)
+
+
+def _map(runs: Iterable[Run], jobs: int) -> Iterator[Trace]:
+    if jobs == 1:
+        yield from map(run_one, runs)
+        return
+    from loky import get_reusable_executor
+
+    executor = get_reusable_executor(max_workers=jobs, env=ONE_THREAD)
+    try:
+        yield from executor.map(run_one, runs)
+    finally:
+        executor.shutdown(wait=True, kill_workers=True)

@@ -1,0 +1,125 @@
+"""Numbers about numbers: intervals over replications, paired ratios, spreads, step functions."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+CONFIDENCE = 0.95
+CLOSE = "too close to call"
+SAME = "the same"
+# Ratios nearer to 1 than this differ by rounding only.
+_ROUNDING = 1e-9
+
+
+class Estimate(NamedTuple):
+    """A mean over replications with its confidence interval; nan where there is none."""
+
+    mean: float
+    low: float
+    high: float
+    replications: int  # in how many the number exists
+    note: str = ""
+
+    @property
+    def half_width(self) -> float:
+        """Half the length of the interval; nan where there is none."""
+        return (self.high - self.low) / 2
+
+
+NOTHING = Estimate(math.nan, math.nan, math.nan, 0)
+
+
+class Spread(NamedTuple):
+    """How values are distributed; every field nan where there are no values."""
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    maximum: float
+
+
+def interval(values: Sequence[float]) -> Estimate:
+    """The mean of one value per replication, with its Student t interval.
+
+    One replication has no interval, equal values one of zero width. Where the number is missing
+    (not finite) in some replications there is no mean: the rest would not be a fair sample.
+    """
+    finite = [value for value in values if math.isfinite(value)]
+    count = len(values)
+    if not finite:
+        return NOTHING
+    if len(finite) < count:
+        note = f"in {len(finite)} of {count} replications"
+        return Estimate(math.nan, math.nan, math.nan, len(finite), note)
+    if count == 1:
+        return Estimate(finite[0], math.nan, math.nan, 1)
+    if min(finite) == max(finite):
+        return Estimate(finite[0], finite[0], finite[0], count)
+    mean = math.fsum(finite) / count
+    variance = math.fsum((value - mean) ** 2 for value in finite) / (count - 1)
+    half = student_t(count - 1) * math.sqrt(variance / count)
+    return Estimate(mean, mean - half, mean + half, count)
+
+
+def student_t(degrees: int) -> float:
+    """How many standard errors a two-sided interval of CONFIDENCE reaches to either side."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
+
+
+def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate:
+    """The paired ratio: geometric mean and t interval of the logarithms, one pair a replication.
+
+    Both must be above 0 where they exist; a pair with a missing number or a 0 has no ratio.
+    """
+    assert len(numerators) == len(denominators), "pairs come from the same replications"
+    ratios = [
+        above / below if 0 < above < math.inf and 0 < below < math.inf else math.nan
+        for above, below in zip(numerators, denominators, strict=True)
+    ]
+    logs = interval([math.log(value) for value in ratios])
+    if not math.isfinite(logs.mean) or min(ratios) == max(ratios):
+        return interval(ratios)
+    return logs._replace(mean=math.exp(logs.mean), low=math.exp(logs.low), high=math.exp(logs.high))
+
+
+def verdict(paired: Estimate, above: str, below: str) -> str:
+    """What a paired ratio says, in words: `above` where it is surely over 1, `below` under 1."""
+    if math.isnan(paired.mean):
+        return paired.note
+    if math.isnan(paired.low):
+        return "one replication: no interval"
+    if max(abs(paired.low - 1), abs(paired.high - 1)) <= _ROUNDING:
+        return SAME
+    if paired.low <= 1 + _ROUNDING and paired.high >= 1 - _ROUNDING:
+        return CLOSE
+    return above if paired.mean > 1 else below
+
+
+def difference(left: Sequence[float], right: Sequence[float]) -> Estimate:
+    """The paired difference left - right with its t interval, one pair a replication."""
+    return interval([a - b for a, b in zip(left, right, strict=True)])
+
+
+def spread(values: NDArray[np.int64] | NDArray[np.float64]) -> Spread:
+    """Mean, percentiles (linear between ranks) and maximum of values of any unit, shape (n,)."""
+    if values.size == 0:
+        return Spread(math.nan, math.nan, math.nan, math.nan, math.nan)
+    p50, p95, p99 = np.percentile(values, [50, 95, 99]).tolist()
+    return Spread(float(values.mean()), p50, p95, p99, float(values.max()))
+
+
+def latest(
+    moments: NDArray[np.int64], values: NDArray[np.float64], grid: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The last value at or before each point of `grid`; nan before the first moment.
+
+    `moments` are ascending, shape (n,) like `values`; of equal ones the last counts.
+    """
+    index = np.searchsorted(moments, grid, side="right") - 1
+    return np.where(index >= 0, values[np.maximum(index, 0)] if len(values) else np.nan, np.nan)

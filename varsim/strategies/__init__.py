@@ -1,0 +1,31 @@
+"""Who waits for whom: one file per strategy, and the table of them."""
+
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from varsim.schema import one_of
+from varsim.strategies.base import Strategy
+from varsim.strategies.none import NoSynchronization
+from varsim.strategies.on_read import OnRead
+from varsim.strategies.on_write import OnWrite
+from varsim.strategies.single import Single
+from varsim.strategies.sync_replicas import SyncReplicas
+
+__all__ = ["STRATEGIES", "AnyStrategy", "Single", "Strategy"]
+
+STRATEGIES: Final[dict[str, type[Strategy]]] = {
+    "on_write": OnWrite,
+    "on_read": OnRead,
+    "none": NoSynchronization,
+    "sync_replicas": SyncReplicas,
+    "single": Single,
+}
+
+# Strategies of other packages: an entry point of this group, named after the kind.
+for _entry in entry_points(group="varsim.strategies"):
+    STRATEGIES.setdefault(_entry.name, _entry.load())
+
+if TYPE_CHECKING:
+    AnyStrategy: TypeAlias = Strategy
+else:
+    AnyStrategy = one_of(STRATEGIES)

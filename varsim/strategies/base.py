@@ -1,0 +1,38 @@
+"""What every strategy is: a frozen description that starts its processes in a job."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import StringConstraints
+
+from varsim.cluster.description import Cluster, ClusterChange
+from varsim.cluster.job import Job
+from varsim.schema import Model
+
+
+class Strategy(Model):
+    """How the replicas keep their variables in sync. Fields are the keys of a scenario file.
+
+    `name` tells two strategies of one kind apart; `on` changes the cluster for this one alone.
+    """
+
+    uses_servers: ClassVar[bool] = False
+
+    kind: str
+    name: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f]{1,60}$")] | None = None
+    on: ClusterChange | None = None
+
+    @property
+    def label(self) -> str:
+        """What it is called in tables and plots."""
+        return self.kind if self.name is None else self.name
+
+    def workers(self, cluster: Cluster) -> int:
+        """How many of the cluster's workers take part."""
+        return cluster.workers
+
+    def check(self, cluster: Cluster) -> None:
+        """Raise ValueError where the strategy does not fit the cluster it is to run on."""
+
+    def start(self, job: Job) -> None:
+        """Start the processes, one per role."""
+        raise NotImplementedError(f"{type(self).__name__} has no start")

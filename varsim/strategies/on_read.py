@@ -1,0 +1,70 @@
+"""A copy of its own for every replica, aggregated when somebody outside reads."""
+
+from typing import ClassVar, Literal
+
+from pydantic import PositiveInt
+
+from varsim.cluster.clock import Activity
+from varsim.cluster.collective import Broadcast, RingAllReduce
+from varsim.cluster.job import Job
+from varsim.cluster.replicas import LocalReplicas
+from varsim.cluster.waiting import Barrier
+from varsim.cluster.worker import Worker
+from varsim.strategies.base import Strategy
+from varsim.values.variable import Aggregation
+
+
+class OnRead(Strategy):
+    """Write locally, aggregate on reading.
+
+    Replicas: (1) compute a gradient on their own copy, (2) apply it there. After every
+    `read_every` steps the model is read from outside (evaluation, checkpoint): (3) all replicas
+    meet, (4) the copies are aggregated over the network: mean and sum by all-reduce,
+    only_first_replica needs no other copy, (5) the reader measures the result. Reading does not
+    write; with `write_back` (6) every copy is set to what was read (sum: divided by the number
+    of replicas), which makes it periodic averaging, also known as local SGD.
+    TensorFlow: VariableSynchronization.ON_READ. Stich, 2019 (local SGD).
+    """
+
+    about: ClassVar[str] = "a copy per replica, aggregated when read from outside"
+
+    kind: Literal["on_read"] = "on_read"
+    read_every: PositiveInt = 10
+    aggregation: Literal["mean", "sum", "only_first_replica"] = "mean"
+    write_back: bool = False
+
+    def start(self, job: Job) -> None:
+        """Start a replica on every worker."""
+        copies = LocalReplicas(job, Aggregation[self.aggregation.upper()])
+        meeting = Barrier(job.clock, len(job.workers))
+        moved: RingAllReduce | Broadcast | None
+        if copies.aggregation is not Aggregation.ONLY_FIRST_REPLICA:
+            moved = RingAllReduce(job, job.workload.size())
+        else:
+            moved = Broadcast(job, job.workload.size()) if self.write_back else None
+        job.observe(copies.aggregate, copies.divergence)
+        for worker in job.workers:
+            job.spawn(self.replica(job, worker, copies, meeting, moved))
+
+    def replica(
+        self,
+        job: Job,
+        worker: Worker,
+        copies: LocalReplicas,
+        meeting: Barrier,
+        moved: RingAllReduce | Broadcast | None,
+    ) -> Activity[None]:
+        """One replica's training loop."""
+        while True:
+            gradient = yield from worker.compute_gradient(copies.read(worker))  # (1)
+            copies.apply(worker, gradient)  # (2)
+            step = gradient.iteration + 1
+            if step % self.read_every == 0:
+                yield from meeting.wait(worker)  # (3)
+                read = copies.outside_read(step)  # (4)
+                if moved is not None:
+                    yield from moved.join(worker)
+                if worker.rank == 0:
+                    job.evaluate(read.parameters, read.divergence)  # (5)
+                if self.write_back:
+                    copies.write_back(worker, read)  # (6)

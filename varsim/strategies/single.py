@@ -1,0 +1,35 @@
+"""One worker, no communication: the yardstick for speed-up and for values."""
+
+from typing import ClassVar, Literal
+
+from varsim.cluster.clock import Activity
+from varsim.cluster.description import Cluster
+from varsim.cluster.job import Job
+from varsim.cluster.replicas import MirroredReplicas
+from varsim.cluster.worker import Worker
+from varsim.strategies.base import Strategy
+
+
+class Single(Strategy):
+    """Plain sequential SGD on worker 0: (1) compute a gradient, (2) apply it."""
+
+    about: ClassVar[str] = "one worker alone, no communication: the yardstick"
+
+    kind: Literal["single"] = "single"
+
+    def workers(self, cluster: Cluster) -> int:
+        """Only worker 0 takes part."""
+        return 1
+
+    def start(self, job: Job) -> None:
+        """Start worker 0."""
+        weights = MirroredReplicas(job)
+        job.observe(lambda: weights.parameters)
+        job.spawn(self.replica(job.workers[0], weights))
+
+    def replica(self, worker: Worker, weights: MirroredReplicas) -> Activity[None]:
+        """Train alone."""
+        while True:
+            gradient = yield from worker.compute_gradient(weights.read(worker))  # (1)
+            weights.offer(worker, gradient)
+            weights.apply(worker)  # (2)

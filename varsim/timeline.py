@@ -1,0 +1,188 @@
+"""The timeline: what every worker did in the first steps, strategy below strategy."""
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from varsim.figure import (
+    ACTIVITIES,
+    FAINT,
+    INK,
+    activity_patch,
+    drawable,
+    named,
+    time_unit,
+)
+from varsim.trace import Phase, Span
+
+if TYPE_CHECKING:
+    from varsim.result import Result
+
+STEPS: Final = 5  # of the first strategy are shown
+MOST_WORKERS: Final = 16
+MOST_SPANS: Final = 4000  # in one panel: more cannot be told apart
+MOST_UPDATES: Final = 150  # drawn as lines in one panel
+
+_WORKER, _PHASE, _START, _END, _ITERATION = range(len(Span._fields))
+
+
+class Panel(NamedTuple):
+    """What one strategy shows between time 0 and the end of the window; times in seconds."""
+
+    strategy: str
+    workers: list[int]  # ranks shown, top to bottom
+    of: int  # workers that took part
+    row: NDArray[np.int64]  # of each span: index into `workers`
+    activity: NDArray[np.int64]  # of each span: a Phase
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    updates: NDArray[np.float64]  # when global_step rose
+
+
+def window(result: "Result") -> float:
+    """Seconds shown: the first STEPS steps of the first strategy, in its first replication.
+
+    A step is over when half of its workers have finished that iteration. The window is shorter
+    where another strategy would show more than MOST_SPANS spans.
+    """
+    first = result.trace(result.first)
+    spans = first.spans[first.spans[:, _ITERATION] < STEPS]
+    ends = np.zeros(first.workers, dtype=np.int64)
+    np.maximum.at(ends, spans[:, _WORKER], spans[:, _END])
+    end = int(np.median(ends)) or max(trace.end for trace in result.traces)
+    for strategy in result.strategies:
+        starts = np.sort(_shown_spans(result, strategy)[:, _START])
+        if np.searchsorted(starts, end) > MOST_SPANS:
+            end = int(starts[MOST_SPANS])
+    return max(end, 1) / 1e9
+
+
+def timeline(result: "Result") -> list[Panel]:
+    """The panels of all strategies over the same window, from their first replications."""
+    end = window(result)
+    return [_panel(result, strategy, end) for strategy in result.strategies]
+
+
+def heights(result: "Result") -> list[float]:
+    """Inches for each strategy's panel: a row per worker, lower where there are very many."""
+    rows = [len(_shown(result, strategy)) for strategy in result.strategies]
+    row = min(0.19, max(0.075, 11 / sum(rows)))
+    return [0.42 + row * max(count, 2) for count in rows]
+
+
+def title(result: "Result") -> str:
+    """What the timeline shows, in words."""
+    shown = {panel.strategy: len(panel.updates) for panel in timeline(result)}
+    end = window(result)
+    unit = time_unit(end)
+    head = f"In the first {end / unit.seconds:.3g} {unit.name}"
+    if len(shown) <= 4:
+        first, *others = [f"{named(name)} {n:,}" for name, n in shown.items()]
+        return ", ".join([f"Updates made {head[0].lower()}{head[1:]}: {first}", *others])
+    least, most = min(shown, key=shown.__getitem__), max(shown, key=shown.__getitem__)
+    return f"{head} {named(least)} makes {shown[least]:,} updates, {named(most)} {shown[most]:,}"
+
+
+def draw(result: "Result", panels: list[Axes]) -> list[Axes]:
+    """Draw one strategy on each of the Axes, all over the same time."""
+    end = window(result)
+    unit = time_unit(end)
+    for axes, panel in zip(panels, timeline(result), strict=True):
+        _draw_panel(axes, panel, unit.seconds)
+        axes.set_xlim(0, end / unit.seconds)
+    panels[-1].set_xlabel(f"simulated time ({unit.name})")
+    return panels
+
+
+def legend(result: "Result") -> list[Artist]:
+    """The activities that are seen, and the line of an update."""
+    seen = {int(phase) for panel in timeline(result) for phase in np.unique(panel.activity)}
+    patches = [activity_patch(name) for name in ACTIVITIES if Phase[name.upper()] in seen]
+    update = Line2D([], [], color=INK, marker="v", markersize=4, linewidth=0.9, label="update")
+    return [*patches, update]
+
+
+def _panel(result: "Result", strategy: str, end: float) -> Panel:
+    trace = result.trace(strategy)
+    ranks = _shown(result, strategy)
+    spans = _shown_spans(result, strategy)
+    spans = spans[(spans[:, _START] < end * 1e9) & (spans[:, _END] > spans[:, _START])]
+    row_of = np.full(trace.workers, -1)
+    row_of[ranks] = np.arange(len(ranks))
+    steps = np.asarray(trace.steps) / 1e9
+    return Panel(
+        strategy,
+        ranks,
+        trace.workers,
+        row_of[spans[:, _WORKER]],
+        spans[:, _PHASE],
+        spans[:, _START] / 1e9,
+        np.minimum(spans[:, _END] / 1e9, end),
+        steps[steps <= end],
+    )
+
+
+def _shown_spans(result: "Result", strategy: str) -> NDArray[np.int64]:
+    spans = result.trace(strategy).spans
+    return spans[np.isin(spans[:, _WORKER], _shown(result, strategy))]
+
+
+def _shown(result: "Result", strategy: str) -> list[int]:
+    """At most MOST_WORKERS ranks: the slow ones first, as they are what one looks for."""
+    cluster, trace = result.scenario.cluster, result.trace(strategy)
+    slow = [s.rank for s in cluster.slow_workers] + [s.rank for s in cluster.network.slow_links]
+    ranks = dict.fromkeys([rank for rank in slow if rank < trace.workers][: MOST_WORKERS // 2])
+    ranks.update(dict.fromkeys(range(min(trace.workers, MOST_WORKERS))))
+    return sorted(list(ranks)[:MOST_WORKERS])
+
+
+def _draw_panel(axes: Axes, panel: Panel, unit: float) -> None:
+    for name, look in ACTIVITIES.items():
+        chosen = panel.activity == Phase[name.upper()]
+        boxes = _boxes(panel, chosen, unit)
+        if len(boxes):
+            patches = PolyCollection(
+                list(boxes), facecolor=look.color, hatch=look.mark, linewidth=0
+            )
+            axes.add_collection(patches, autolim=False)
+    if len(panel.updates) <= MOST_UPDATES:
+        axes.vlines(panel.updates / unit, -0.5, len(panel.workers) - 0.5, color=INK, linewidth=0.9)
+        axes.plot(
+            panel.updates / unit,
+            np.full(len(panel.updates), -0.5),
+            "v",
+            color=INK,
+            markersize=4,
+            clip_on=False,
+        )
+    axes.set_ylim(len(panel.workers) - 0.5, -0.6)
+    every = 1 if len(panel.workers) <= 8 else 2
+    axes.set_yticks(range(0, len(panel.workers), every), map(str, panel.workers[::every]))
+    axes.tick_params(axis="y", length=0, labelsize=8)
+    axes.grid(visible=False)
+    axes.set_ylabel("worker")
+    axes.set_title(drawable(panel.strategy), pad=7)
+    axes.set_title(_remark(panel), loc="right", pad=7, fontsize=8.5, color=FAINT)
+
+
+def _boxes(panel: Panel, chosen: NDArray[np.bool_], unit: float) -> NDArray[np.float64]:
+    """Corners of the chosen spans' boxes, shape (spans, 4, 2)."""
+    left, right = panel.start[chosen] / unit, panel.end[chosen] / unit
+    top = panel.row[chosen] - 0.42
+    x = np.stack([left, right, right, left], axis=1)
+    y = np.stack([top, top, top + 0.84, top + 0.84], axis=1)
+    return np.stack([x, y], axis=2)
+
+
+def _remark(panel: Panel) -> str:
+    updates = f"{len(panel.updates):,} update{'' if len(panel.updates) == 1 else 's'}"
+    if len(panel.updates) > MOST_UPDATES:
+        updates += ", too many to draw"
+    if len(panel.workers) < panel.of:
+        return f"{len(panel.workers)} of {panel.of:,} workers shown; {updates}"
+    return updates

@@ -1,0 +1,1 @@
+"""Laws of compute times; `varsim.values.law` has their table."""

@@ -1,0 +1,107 @@
+"""Compute times that were measured, played again."""
+
+import math
+from collections.abc import Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from typing import Annotated, ClassVar, Final, Literal
+
+import numpy as np
+from pydantic import Field, ValidationInfo, model_validator
+
+from varsim.values.laws.base import BLOCK, Floats, Law, Stream
+
+# Not strict: after the validator below pydantic no longer knows that a list came from JSON.
+Row = Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1, strict=False)]
+
+_HEADER: Final = ["worker", "seconds"]
+_LARGEST_FILE: Final = 64 * 2**20
+
+
+class MeasuredTimes(Law):
+    """Step times measured per worker, from a CSV file with the header `worker,seconds`.
+
+    The file has one line per step, a worker's steps in order, workers numbered from 0; it is looked
+    for beside the scenario. Worker w takes row w modulo the number of rows: with `cycle` step by
+    step and from the start again, with `resample` at random with replacement. What was read is
+    kept in `seconds`, plain numbers, so that a resolved scenario needs no file; where `seconds` is
+    given, `file` only says where they came from.
+    """
+
+    about: ClassVar[str] = "measured step times from a CSV, cycled or resampled"
+
+    kind: Literal["trace"] = "trace"
+    file: str | None = None
+    replay: Literal["cycle", "resample"] = "cycle"
+    seconds: tuple[Row, ...] = Field(min_length=1, strict=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_the_file(cls, data: object, info: ValidationInfo) -> object:
+        if not isinstance(data, Mapping) or "seconds" in data:
+            return data
+        file = data.get("file")
+        if file is None:
+            raise ValueError("give file: a CSV of step times with the header worker,seconds")
+        if not isinstance(file, str):
+            return data
+        folder = (info.context or {}).get("folder", "")
+        return {**data, "seconds": read_step_times(Path(folder, file))}
+
+    def blocks(self, worker: int, stream: Stream) -> Iterator[Floats]:
+        """The worker's row, cycled (which draws nothing) or resampled."""
+        row = np.array(self.seconds[worker % len(self.seconds)])
+        for block in count():
+            if self.replay == "resample":
+                yield row[stream(block).integers(row.size, size=BLOCK)]
+            else:
+                yield row[np.arange(block * BLOCK, (block + 1) * BLOCK) % row.size]
+
+    def expectation(self) -> float:
+        """The mean of the rows' means: that of workers in equal numbers for every row."""
+        return sum(math.fsum(row) / len(row) for row in self.seconds) / len(self.seconds)
+
+
+def read_step_times(path: Path) -> tuple[tuple[float, ...], ...]:
+    """Seconds per step, one tuple per worker; a ValueError names file and line."""
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such file")
+    if path.stat().st_size > _LARGEST_FILE:
+        raise ValueError(f"{path}: larger than {_LARGEST_FILE // 2**20} MiB")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ValueError(f"{path}: cannot be read as UTF-8 text ({problem})") from None
+    header, *lines = text.splitlines() or [""]
+    if [name.strip() for name in header.split(",")] != _HEADER:
+        raise ValueError(f"{path}, line 1: the header must be {','.join(_HEADER)}")
+    rows: dict[int, list[float]] = {}
+    for number, line in enumerate(lines, start=2):
+        if line.strip():
+            worker, seconds = _step(line.split(","), f"{path}, line {number}")
+            rows.setdefault(worker, []).append(seconds)
+    if not rows:
+        raise ValueError(f"{path}, line 2: no step times after the header")
+    missing = next(worker for worker in count() if worker not in rows)
+    if missing < len(rows):
+        raise ValueError(
+            f"{path}: worker {max(rows)} has step times but worker {missing} has none; "
+            "number the workers 0, 1, 2, ..."
+        )
+    return tuple(tuple(rows[worker]) for worker in range(len(rows)))
+
+
+def _step(fields: list[str], place: str) -> tuple[int, float]:
+    if len(fields) != len(_HEADER):
+        raise ValueError(f"{place}: {len(fields)} values where worker,seconds are two")
+    worker, seconds = (field.strip() for field in fields)
+    # isdecimal alone would let other alphabets' digits through.
+    if not (worker.isascii() and worker.isdecimal() and len(worker) <= 9):
+        raise ValueError(f"{place}: worker must be a number from 0 up, not {worker!r}")
+    try:
+        value = float(seconds)
+    except ValueError:
+        raise ValueError(f"{place}: {seconds!r} is not a number of seconds") from None
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{place}: seconds must be above 0 and finite, not {seconds}")
+    return int(worker), value

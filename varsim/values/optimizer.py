@@ -1,0 +1,165 @@
+"""Optimizers as (init, update) pairs of pure functions, with TensorFlow's formulas and defaults."""
+
+import math
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from varsim.schema import Model, one_of
+
+Floats = NDArray[np.float64]
+State = tuple[Floats, ...]
+
+
+class Optimizer(Model):
+    """The rule by which a gradient changes one variable.
+
+    It holds settings only. What it remembers between updates is the state, a tuple of arrays that
+    `slots` names in order. No argument is ever changed in place, and the value's dtype is kept.
+    """
+
+    slots: ClassVar[tuple[str, ...]] = ()
+
+    learning_rate: float = Field(gt=0)
+
+    def init(self, value: Floats) -> State:
+        """The state before the first update of a variable that starts at `value`."""
+        raise NotImplementedError
+
+    def update(self, gradient: Floats, state: State, value: Floats) -> tuple[Floats, State]:
+        """The new value and the new state."""
+        raise NotImplementedError
+
+
+class Sgd(Optimizer):
+    """x -= learning_rate * gradient."""
+
+    about: ClassVar[str] = "stochastic gradient descent"
+
+    kind: Literal["sgd"] = "sgd"
+
+    def init(self, value: Floats) -> State:
+        """Nothing to remember."""
+        return ()
+
+    def update(self, gradient: Floats, state: State, value: Floats) -> tuple[Floats, State]:
+        """One step down the gradient."""
+        return value - self.learning_rate * gradient, state
+
+
+class Momentum(Optimizer):
+    """velocity = momentum * velocity + gradient; x -= learning_rate * velocity.
+
+    With `nesterov`, x -= learning_rate * (gradient + momentum * velocity), with the new velocity.
+    TensorFlow has no default for `momentum`; 0.9 is the customary value.
+    """
+
+    about: ClassVar[str] = "gradient descent with momentum, also Nesterov's"
+    slots: ClassVar[tuple[str, ...]] = ("velocity",)
+
+    kind: Literal["momentum"] = "momentum"
+    momentum: float = Field(0.9, gt=0, lt=1)
+    nesterov: bool = False
+
+    def init(self, value: Floats) -> State:
+        """At rest."""
+        return (np.zeros_like(value),)
+
+    def update(self, gradient: Floats, state: State, value: Floats) -> tuple[Floats, State]:
+        """One step along the velocity, or with `nesterov` along what it will be next."""
+        velocity = self.momentum * state[0] + gradient
+        step = gradient + self.momentum * velocity if self.nesterov else velocity
+        return value - self.learning_rate * step, (velocity,)
+
+
+class Adam(Optimizer):
+    """Steps scaled by running means of the gradient and of its square (Kingma and Ba, 2015).
+
+    m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
+    x -= learning_rate sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + epsilon), t counted from 1.
+    This is TensorFlow's form: the paper's epsilon is added after v is corrected for its start.
+    """
+
+    about: ClassVar[str] = "Adam: steps scaled by running means of gradient and square"
+    slots: ClassVar[tuple[str, ...]] = ("m", "v", "t")
+
+    kind: Literal["adam"] = "adam"
+    learning_rate: float = Field(0.001, gt=0)
+    beta1: float = Field(0.9, ge=0, lt=1)
+    beta2: float = Field(0.999, ge=0, lt=1)
+    epsilon: float = Field(1e-8, gt=0)
+
+    def init(self, value: Floats) -> State:
+        """Both means and the number of updates are 0."""
+        return np.zeros_like(value), np.zeros_like(value), np.zeros(())
+
+    def update(self, gradient: Floats, state: State, value: Floats) -> tuple[Floats, State]:
+        """One step along m, in units of the root of v."""
+        t = float(state[2]) + 1.0
+        m = self.beta1 * state[0] + (1.0 - self.beta1) * gradient
+        v = self.beta2 * state[1] + (1.0 - self.beta2) * (gradient * gradient)
+        rate = self.learning_rate * math.sqrt(1.0 - self.beta2**t) / (1.0 - self.beta1**t)
+        return value - rate * m / (np.sqrt(v) + self.epsilon), (m, v, np.array(t))
+
+
+class Adagrad(Optimizer):
+    """accumulator += g^2; x -= learning_rate * g / sqrt(accumulator) (Duchi et al., 2011)."""
+
+    about: ClassVar[str] = "Adagrad: steps shrink with the sum of squared gradients"
+    slots: ClassVar[tuple[str, ...]] = ("accumulator",)
+
+    kind: Literal["adagrad"] = "adagrad"
+    initial_accumulator: float = Field(0.1, gt=0)
+
+    def init(self, value: Floats) -> State:
+        """The accumulator at its initial value."""
+        return (np.full_like(value, self.initial_accumulator),)
+
+    def update(self, gradient: Floats, state: State, value: Floats) -> tuple[Floats, State]:
+        """One step in units of the root of the accumulator."""
+        accumulator = state[0] + gradient * gradient
+        return value - self.learning_rate * gradient / np.sqrt(accumulator), (accumulator,)
+
+
+class RmsProp(Optimizer):
+    """Steps scaled by the root of a running mean square (Tieleman and Hinton, 2012).
+
+    mean_square = decay mean_square + (1 - decay) g^2, starting at 1;
+    velocity = momentum velocity + learning_rate g / sqrt(mean_square + epsilon); x -= velocity.
+    TensorFlow's name for the velocity is `momentum`, and so the slot is called here.
+    """
+
+    about: ClassVar[str] = "RMSProp: steps scaled by a running mean square"
+    slots: ClassVar[tuple[str, ...]] = ("mean_square", "momentum")
+
+    kind: Literal["rmsprop"] = "rmsprop"
+    decay: float = Field(0.9, ge=0, lt=1)
+    momentum: float = Field(0.0, ge=0, lt=1)
+    epsilon: float = Field(1e-10, gt=0)
+
+    def init(self, value: Floats) -> State:
+        """A mean square of 1, at rest."""
+        return np.ones_like(value), np.zeros_like(value)
+
+    def update(self, gradient: Floats, state: State, value: Floats) -> tuple[Floats, State]:
+        """One step along the velocity."""
+        mean_square = self.decay * state[0] + (1.0 - self.decay) * (gradient * gradient)
+        scaled = self.learning_rate * gradient / np.sqrt(mean_square + self.epsilon)
+        velocity = self.momentum * state[1] + scaled
+        return value - velocity, (mean_square, velocity)
+
+
+OPTIMIZERS: Final[dict[str, type[Optimizer]]] = {
+    "sgd": Sgd,
+    "momentum": Momentum,
+    "adam": Adam,
+    "adagrad": Adagrad,
+    "rmsprop": RmsProp,
+}
+
+if TYPE_CHECKING:
+    AnyOptimizer: TypeAlias = Optimizer
+else:
+    AnyOptimizer = one_of(OPTIMIZERS)

@@ -1,0 +1,24 @@
+"""The problems that can be trained, by kind. A new problem is a class and a line here."""
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from varsim.schema import one_of
+from varsim.values.digits import Digits
+from varsim.values.linear_regression import LinearRegression
+from varsim.values.quadratic import Quadratic
+from varsim.values.task import BLOCK, Parameters, Problem, Task, VariableSpec
+from varsim.values.timing import Timing
+
+__all__ = ["BLOCK", "PROBLEMS", "AnyProblem", "Parameters", "Problem", "Task", "VariableSpec"]
+
+PROBLEMS: Final[dict[str, type[Problem]]] = {
+    "quadratic": Quadratic,
+    "linear_regression": LinearRegression,
+    "digits": Digits,
+    "timing": Timing,
+}
+
+if TYPE_CHECKING:
+    AnyProblem: TypeAlias = Problem
+else:
+    AnyProblem = one_of(PROBLEMS)

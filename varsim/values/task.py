@@ -1,0 +1,87 @@
+"""What a problem is: named variables, and a task that gives real gradients of a real loss."""
+
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varsim.schema import Model
+
+Floats: TypeAlias = NDArray[np.float64]
+Parameters: TypeAlias = tuple[Floats, ...]  # one array per variable
+
+# Rows of example numbers, or of noise: each task has its own dtype.
+Batches: TypeAlias = NDArray[Any]
+
+# Batches drawn from one random stream; part of every result: do not change.
+BLOCK: Final = 64
+
+
+class VariableSpec(NamedTuple):
+    """A variable's name and shape."""
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of parameters in it."""
+        size = 1
+        for length in self.shape:
+            size *= length
+        return size
+
+
+class Task:
+    """A problem made concrete for one seed and replication: data, start, batches, gradients.
+
+    It is deterministic, and nothing it is given is ever changed.
+    """
+
+    # False where gradients are zeros and need not be worked out.
+    has_values: ClassVar[bool] = True
+
+    def initial(self) -> Parameters:
+        """The parameters that training starts from, one float64 array per variable."""
+        raise NotImplementedError
+
+    def batches(self, worker: int, block: int, batch_size: int) -> Batches:
+        """Batches `block * BLOCK` and the following of a worker, (BLOCK, m): one row is one batch.
+
+        What a row holds is the task's own affair; it goes back in through `gradients`. Each block
+        has a random stream of its own, so it is the same whichever blocks were asked for before.
+        """
+        raise NotImplementedError
+
+    def gradients(self, parameters: Parameters, batches: Batches) -> Parameters:
+        """The gradients at `parameters` for k batches (k, m): per variable (k, *shape).
+
+        `parameters` are the same for all batches (per variable: shape), or each batch has its own
+        (k, *shape). Row i has the same bits as a call with batch i alone. Diverged parameters give
+        inf or nan.
+        """
+        raise NotImplementedError
+
+    def loss(self, parameters: Parameters) -> float:
+        """The training loss over all examples."""
+        raise NotImplementedError
+
+    def accuracy(self, parameters: Parameters) -> float:
+        """The share of test examples answered correctly; nan where there is no such thing."""
+        return float("nan")
+
+
+class Problem(Model):
+    """What is minimised. Fields are its settings; `task` makes it concrete."""
+
+    def variables(self) -> tuple[VariableSpec, ...]:
+        """The variables, in the order of every tuple of parameters and gradients."""
+        raise NotImplementedError
+
+    def flops_per_example(self) -> float:
+        """FLOPs of a training step for one example: 3 x forward, a multiply-add being 2."""
+        raise NotImplementedError
+
+    def task(self, seed: int, replication: int) -> Task:
+        """The problem made concrete; the same arguments give the same task in any process."""
+        raise NotImplementedError

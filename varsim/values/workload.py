@@ -1,0 +1,84 @@
+"""What is trained: the problem that gives the values, the model profile that gives the sizes."""
+
+from typing import Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from varsim import presets
+from varsim.schema import Model
+from varsim.values.optimizer import AnyOptimizer, Optimizer, Sgd
+from varsim.values.problem import AnyProblem, VariableSpec
+from varsim.values.timing import Timing
+
+
+class Workload(Model):
+    """A problem with real gradients, timed with the sizes and FLOPs of a model profile.
+
+    Without `model` the problem's own sizes are used. `batch_size` is per worker and step.
+    Loss and accuracy are measured each time another `evaluate_every` examples have been applied
+    (default: ten batches of every worker), at no cost in time.
+    """
+
+    problem: AnyProblem
+    model: str | None = None
+    batch_size: PositiveInt = 32
+    optimizer: AnyOptimizer | None = None
+    evaluate_every: PositiveInt | None = None
+    bytes_per_parameter: PositiveInt = Field(4, le=8)
+
+    @model_validator(mode="after")
+    def _model_exists(self) -> Self:
+        if self.model is not None:
+            presets.model(self.model)
+        return self
+
+    @model_validator(mode="after")
+    def _values_need_an_optimizer(self) -> Self:
+        if isinstance(self.problem, Timing):
+            if self.model is None:
+                raise ValueError("problem timing needs a model, which gives the sizes")
+            if self.optimizer is not None:
+                raise ValueError("optimizer has no effect: problem timing has no values")
+        elif self.optimizer is None:
+            raise ValueError("optimizer is missing (for example {kind: sgd, learning_rate: 0.1})")
+        return self
+
+    def update_rule(self) -> Optimizer:
+        """The optimizer; plain SGD on the zeros of a problem without values."""
+        return self.optimizer if self.optimizer is not None else Sgd(learning_rate=1.0)
+
+    def flops_per_example(self) -> float:
+        """FLOPs of forward and backward pass for one example."""
+        if self.model is not None:
+            return presets.model(self.model).train_flops_per_example
+        return self.problem.flops_per_example()
+
+    def size(self) -> int:
+        """Bytes of all parameters, which is what a gradient or a copy takes on a link."""
+        return sum(sum(sizes) for sizes in self.tensor_sizes())
+
+    def tensor_sizes(self) -> list[list[int]]:
+        """For every variable of the problem the bytes of the tensors that stand for it.
+
+        A profile's tensors are dealt to the problem's variables in order, by bytes: a tensor
+        belongs to the variable in whose share of all bytes its middle lies.
+        """
+        variables = self.problem.variables()
+        if self.model is None:
+            return [[spec.size * self.bytes_per_parameter] for spec in variables]
+        tensors = [n * self.bytes_per_parameter for n in presets.model(self.model).tensors]
+        return _dealt(tensors, variables)
+
+
+def _dealt(tensors: list[int], variables: tuple[VariableSpec, ...]) -> list[list[int]]:
+    total, parameters = sum(tensors), sum(spec.size for spec in variables)
+    dealt: list[list[int]] = [[] for _ in variables]
+    passed, index, bound = 0, 0, variables[0].size
+    for size in tensors:
+        middle = (passed + size / 2) * parameters / total
+        while middle > bound and index + 1 < len(variables):
+            index += 1
+            bound += variables[index].size
+        dealt[index].append(size)
+        passed += size
+    return dealt

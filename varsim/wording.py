@@ -1,0 +1,350 @@
+"""A model's refusals as faults of the file: each at its place, in words of the scenario."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from varsim.document import Broken, MappingNode, Node, ScalarNode, SequenceNode, resolve
+from varsim.fault import Fault, Mark, nearest, quoted
+from varsim.shape import (
+    Shape,
+    described,
+    field_names,
+    homes,
+    kinds,
+    listed,
+    members,
+)
+
+_MOST_WORDED: Final = 1000
+_LONGEST_MESSAGE: Final = 500
+_FALSE_WORDS: Final = ("no", "off", "n", "f", "0")
+_TRUE_WORDS: Final = ("yes", "on", "y", "t", "1")
+# Kind of refusal -> where it says how many, and how to say it.
+_LENGTHS: Final = {
+    "too_short": ("min_length", "at least", "entry"),
+    "too_long": ("max_length", "at most", "entry"),
+    "string_too_short": ("min_length", "at least", "character"),
+    "string_too_long": ("max_length", "at most", "character"),
+}
+# Patterns mean nothing to most readers; what they say, in words.
+PATTERNS: Final[Mapping[str, str]] = {
+    r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$": "may have letters, digits, '_', '-' and '.' only, "
+    "at most 64, and begins with a letter or digit",
+    r"^[^\x00-\x1f]{1,60}$": "must have 1 to 60 characters on one line",
+}
+
+
+def faults_of(
+    error: ValidationError, root: Node, model: type[BaseModel]
+) -> tuple[list[Fault], int]:
+    """What is wrong with the file `root`, from what `model` refused; and how much was left out.
+
+    A thousand refusals are looked at, so that a hostile file costs little more than its reading.
+    """
+    details = error.errors(include_url=False, include_input=False)
+    left_out = max(0, len(details) - _MOST_WORDED)
+    places = [(_Place.of(detail["loc"], root, model), detail) for detail in details[:_MOST_WORDED]]
+    places.sort(key=lambda pair: pair[0].order)
+    worded: dict[tuple[object, ...], Fault] = {}
+    renamed: set[tuple[object, ...]] = set()
+    homes_of_keys = homes(model)
+    for place, detail in places:
+        if place.broken or _counted_short(place, detail):
+            continue
+        if detail["type"] == "extra_forbidden":
+            fault, meant = _unknown_key(place, homes_of_keys)
+            worded[place.path] = fault
+            if meant is not None:
+                renamed.add((*place.path[:-1], meant))
+    for place, detail in places:
+        # One fault to a place: the members of a union all complain of the same value. And a key
+        # that is missing because it was misspelt is told of once.
+        if place.broken or _counted_short(place, detail):
+            continue
+        if place.path not in worded and place.path not in renamed:
+            worded[place.path] = Fault.at(*_worded(place, detail))
+    return list(worded.values()), left_out
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where in the file a refusal belongs, and what is expected there."""
+
+    path: tuple[str | int, ...]
+    node: Node | None  # None where a key is missing
+    mark: Mark  # of the key, where there is one
+    shapes: list[Shape]
+    owner: MappingNode | None
+    owner_shapes: list[Shape]
+
+    @classmethod
+    def of(cls, loc: tuple[str | int, ...], root: Node, model: type[BaseModel]) -> "_Place":
+        """Follow a location of pydantic's, which also holds kinds and names of types."""
+        place = cls((), root, root.mark, [Shape(model)], None, [])
+        for element in loc:
+            tagged = kinds(place.shapes)
+            if isinstance(element, str) and element in tagged:
+                place.shapes = [tagged[element]]
+            elif isinstance(place.node, MappingNode) and isinstance(element, str):
+                place._enter_key(element)
+            elif isinstance(place.node, SequenceNode) and isinstance(element, int):
+                place._enter_index(element)
+        return place
+
+    def _enter_key(self, key: str) -> None:
+        assert isinstance(self.node, MappingNode)
+        if key not in self.node.keys and key not in field_names(self.shapes):
+            return
+        self.owner, self.owner_shapes = self.node, self.shapes
+        self.path, self.shapes = (*self.path, key), members(self.shapes, key)
+        self.mark = self.node.keys.get(key, self.mark)
+        self.node = self.node.values.get(key)
+
+    def _enter_index(self, index: int) -> None:
+        assert isinstance(self.node, SequenceNode)
+        if index < len(self.node.items):
+            self.path, self.shapes = (*self.path, index), members(self.shapes, index)
+            self.node = self.node.items[index]
+            self.mark = self.node.mark
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        return self.mark.source.order, self.mark.line, self.mark.column
+
+    @property
+    def broken(self) -> bool:
+        """Whether the value was reported already."""
+        return isinstance(self.node, ScalarNode) and isinstance(self.node.value, Broken)
+
+    @property
+    def value_mark(self) -> Mark:
+        """The value itself if it is on one line, else its key."""
+        return self.node.mark if isinstance(self.node, ScalarNode) else self.mark
+
+    @property
+    def name(self) -> str:
+        """The last key, with the indexes behind it."""
+        names = [index for index, element in enumerate(self.path) if isinstance(element, str)]
+        if not names:
+            return "the scenario"
+        last = names[-1]
+        return str(self.path[last]) + "".join(f"[{index}]" for index in self.path[last + 1 :])
+
+
+def _worded(place: _Place, detail: Mapping[str, Any]) -> tuple[Mark, str]:
+    """The place to point at and what to say about one refusal."""
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind == "missing" and isinstance(detail["loc"][-1], int):
+        least = _many(detail["loc"][-1] + 1, "entry")
+        return place.value_mark, f"{place.name} must have at least {least}"
+    if kind == "missing":
+        return place.mark, f"{place.name} is missing: {described(place.shapes)}"
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        return _unknown_kind(place)
+    if kind in ("value_error", "assertion_error"):
+        return _refused(place, str(context.get("error", detail["msg"])))
+    if kind == "literal_error":
+        return place.value_mark, _unknown_option(place)
+    if kind in _LENGTHS:
+        bound, words, unit = _LENGTHS[kind]
+        return place.value_mark, f"{place.name} must have {words} {_many(context[bound], unit)}"
+    if kind == "string_pattern_mismatch":
+        form = PATTERNS.get(context["pattern"], f"must have the form {context['pattern']}")
+        return place.value_mark, f"{place.name} {form}; not {_shown(place.node)}"
+    if place.shapes:
+        return place.value_mark, _wrong_type(place)
+    words = re.sub(r"^Input should ", "must ", str(detail["msg"]))
+    return place.value_mark, f"{place.name}: {words}"
+
+
+def _many(count: int, unit: str) -> str:
+    plural = unit.removesuffix("y") + "ies" if unit.endswith("y") else unit + "s"
+    return f"{count} {unit if count == 1 else plural}"
+
+
+def _counted_short(place: _Place, detail: Mapping[str, Any]) -> bool:
+    """A list that is long enough, but not by those of its entries that are right."""
+    return (
+        detail["type"] == "too_short"
+        and isinstance(place.node, SequenceNode)
+        and len(place.node.items) >= detail["ctx"]["min_length"]
+    )
+
+
+def _wrong_type(place: _Place) -> str:
+    text = f"{place.name} must be {described(place.shapes)}, not {_shown(place.node)}"
+    hint = _hint(place)
+    return f"{text}; {hint}" if hint else text
+
+
+def _hint(place: _Place) -> str:
+    """What to type instead of a value of the wrong type, where that is plain to see."""
+    node, types = place.node, {shape.type for shape in place.shapes}
+    if not isinstance(node, ScalarNode):
+        return ""
+    tagged = kinds(place.shapes)
+    if tagged:
+        meant = nearest(node.text, tagged)
+        return f"write {{kind: {meant}}}" if meant else f"kinds: {listed(list(tagged))}"
+    word = node.text.lower()
+    if bool in types and word in _TRUE_WORDS + _FALSE_WORDS:
+        return f"write {'true' if word in _TRUE_WORDS else 'false'}"
+    if not types & {int, float} or any(shape.dimension for shape in place.shapes):
+        return ""
+    if isinstance(node.value, float) and int in types and node.value == int(node.value):
+        return f"write {int(node.value)}"
+    if isinstance(node.value, str):
+        return _number_hint(node.value)
+    return ""
+
+
+def _number_hint(text: str) -> str:
+    """How to write a number that was taken for text."""
+    if isinstance(resolve(text) if len(text) < 40 else text, int | float):
+        return "leave out the quotation marks"
+    if re.fullmatch(r"[+-]?[0-9]{1,3}([,_ ][0-9]{3})+", text):
+        return f"write {re.sub('[,_ ]', '', text)}"
+    if re.fullmatch(r"[+-]?[0-9]+,[0-9]+", text):
+        return f"write {text.replace(',', '.')}"
+    if re.fullmatch(r"[+-]?[0-9.]+ ?%", text):
+        return "write the fraction: 50 % is 0.5"
+    if re.fullmatch(r"[+-]?[0-9.]+ ?[^\W\d][\w/]*", text):
+        return "it has no unit"
+    return ""
+
+
+def _unknown_key(
+    place: _Place, homes_of_keys: Mapping[str, Sequence[str]]
+) -> tuple[Fault, str | None]:
+    """The fault of a key nobody knows, and the key that was meant if that is missing."""
+    name, known = str(place.path[-1]), field_names(place.owner_shapes)
+    elsewhere = homes_of_keys.get(name, ())
+    present = place.owner.keys if place.owner is not None else {}
+    meant = nearest(name, known)
+    text = f"unknown key {quoted(name)}"
+    if name == "<<":
+        text += "; mappings cannot be merged: write the keys out"
+    elif meant is not None and not (elsewhere and meant in present):
+        text += f"; did you mean '{meant}'?"
+    elif elsewhere:
+        meant = None
+        text += f"; it belongs in {' or '.join(elsewhere[:3])}"
+    else:
+        meant = None
+        text += f" (possible: {listed(known)})"
+    return Fault.at(place.mark, text), meant if meant not in present else None
+
+
+def _unknown_kind(place: _Place) -> tuple[Mark, str]:
+    options = list(kinds(place.shapes))
+    node = place.node
+    if isinstance(node, MappingNode) and "kind" in node.keys:
+        value = node.values["kind"]
+        if not isinstance(value, ScalarNode):
+            return node.keys["kind"], f"kind must be one of {listed(options)}"
+        if value.value is None:
+            return value.mark, f"kind must be one of {listed(options)}, not {_shown(value)}"
+        meant = nearest(value.text, options)
+        guess = f"; did you mean '{meant}'?" if meant else ""
+        return value.mark, f"unknown kind {_shown(value)}{guess} (one of: {listed(options)})"
+    if isinstance(node, MappingNode):
+        for key, mark in node.keys.items():
+            if key.lower() == "type" or nearest(key, ["kind"]):
+                return mark, f"unknown key {quoted(key)}; did you mean 'kind'?"
+    return place.mark, f"kind is missing: one of {listed(options)}"
+
+
+def _unknown_option(place: _Place) -> str:
+    options = [
+        str(option) for shape in place.shapes for option in getattr(shape.type, "__args__", ())
+    ]
+    text = place.node.text if isinstance(place.node, ScalarNode) else ""
+    meant = nearest(text, options)
+    guess = f"; did you mean '{meant}'?" if meant else ""
+    return f"unknown {place.name} {_shown(place.node)}{guess} (one of: {listed(options)})"
+
+
+def _refused(place: _Place, message: str) -> tuple[Mark, str]:
+    """A refusal in a model's own words; the most telling place within the model's mapping."""
+    if len(message) > _LONGEST_MESSAGE:
+        message = f"{message[:_LONGEST_MESSAGE]}..."
+    if isinstance(place.node, ScalarNode) or place.node is None:
+        shown = f", not {_shown(place.node)}" if message.startswith("must be ") else ""
+        return place.value_mark, f"{place.name}: {message}{shown}"
+    if message.startswith("must be "):
+        return place.mark, f"{place.name}: {message}, not {_shown(place.node)}"
+    return _pointed(message, place.node) or place.mark, message
+
+
+def _pointed(message: str, node: Node) -> Mark | None:
+    """The value or key that a message speaks of, or None."""
+    entries = list(_entries(node))
+    path = re.match(r"(?:an? |the )?([A-Za-z_]\w*(?:\.\w+)*)", message)
+    names = path[1].split(".") if path else []
+    if len(names) > 1:
+        found = _follow(node, names)
+        if found is not None:
+            return found
+    named = re.search(r"'([^']+)'", message)
+    if named:
+        same = [entry.value_mark for entry in entries if entry.text == named[1]]
+        if same:
+            return same[-1]
+    for key, value in re.findall(r"(?=\b([A-Za-z_]\w*) ([\w.+-]+))", message):
+        for entry in entries:
+            if entry.key == key and entry.text == value.rstrip("."):
+                return entry.value_mark
+    for entry in entries:
+        if names and entry.key == names[0]:
+            return entry.key_mark
+    # A message about a file names the whole path.
+    for entry in entries:
+        if entry.key != "kind" and len(entry.text) > 2 and entry.text in message.split(": ")[0]:
+            return entry.value_mark
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    key: str
+    key_mark: Mark
+    text: str
+    value_mark: Mark
+
+
+def _entries(node: Node) -> Iterator[_Entry]:
+    """Every key of the tree, the outermost first."""
+    level: Sequence[Node] = [node]
+    while level:
+        below: list[Node] = []
+        for one in level:
+            if isinstance(one, SequenceNode):
+                below += one.items
+            elif isinstance(one, MappingNode):
+                for key, value in one.values.items():
+                    text = value.text if isinstance(value, ScalarNode) else ""
+                    yield _Entry(key, one.keys[key], text, value.mark)
+                below += one.values.values()
+        level = below
+
+
+def _follow(node: Node, names: Iterable[str]) -> Mark | None:
+    mark = None
+    for name in names:
+        if not isinstance(node, MappingNode) or name not in node.values:
+            return None
+        mark, node = node.keys[name], node.values[name]
+    return mark
+
+
+def _shown(node: Node | None) -> str:
+    """A value as part of a message."""
+    if isinstance(node, MappingNode):
+        return "a mapping"
+    if isinstance(node, SequenceNode):
+        return "a list"
+    return quoted(node.text) if isinstance(node, ScalarNode) else "nothing"

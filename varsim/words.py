@@ -1,0 +1,195 @@
+"""A result in words: the answer, in sentences to read out, and what to know besides."""
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from varsim.formatting import digits, plus_minus, time
+from varsim.measure import METRICS, NANOSECONDS
+from varsim.statistics import CLOSE, SAME, Estimate, difference, ratio, verdict
+
+if TYPE_CHECKING:
+    from varsim.result import Result
+
+
+def answer(result: "Result") -> str:
+    """Which strategy is fastest, by how much, at what price; plain sentences, one per line."""
+    ranking = [
+        strategy
+        for strategy in _ranked(result, "examples_per_s", highest=True)
+        if min(result.values(strategy, "examples_per_s")) > 0
+    ]
+    if not ranking:
+        return "No strategy applied a gradient in every replication."
+    sentences = [_fastest(result, ranking), _price(result, ranking[0])]
+    if len(result.strategies) > 1:
+        sentences.append(_lowest(result, "final_loss", "at the end of its run"))
+        ends = [trace.end for trace in result.traces]
+        if min(ends) != max(ends):
+            when = f"after the {time(min(ends) / NANOSECONDS)} that every run lasted"
+            sentences.append(_lowest(result, "loss_at_100", when))
+    if result.target_loss is not None:
+        sentences.append(_soonest(result, result.target_loss))
+    return "\n".join(sentence for sentence in sentences if sentence)
+
+
+def notes(result: "Result") -> tuple[str, ...]:
+    """Remarks that belong under the table, one line each."""
+    count = result.replications
+    found = [
+        f"± is half a 95 % confidence interval over {count} replications."
+        if count > 1
+        else "One replication: no intervals. More replications show how sure this is."
+    ]
+    for strategy in result.strategies:
+        reached = result.estimate(strategy, "time_to_target").replications
+        if result.target_loss is not None and 0 < reached < result.replications:
+            found.append(
+                f"{strategy}: loss {result.target_loss:g} was reached in {reached} of "
+                f"{result.replications} replications; a mean of those alone would mislead."
+            )
+        wild = result.replications - result.estimate(strategy, "final_loss").replications
+        if wild:
+            found.append(
+                f"{strategy}: the loss is not finite at the end of {wild} of "
+                f"{result.replications} replications; try a smaller learning rate."
+            )
+    rules = {
+        strategy: Counter(run.stopped_by for run in result.traces if run.strategy == strategy)
+        for strategy in result.strategies
+    }
+    if len(set().union(*rules.values())) > 1:
+        each = "; ".join(
+            f"{strategy}: " + ", ".join(f"{rule} ({n})" for rule, n in sorted(counts.items()))
+            for strategy, counts in rules.items()
+        )
+        found.append(f"Not every run was ended by the same rule: {each}.")
+    return tuple(found)
+
+
+def _ranked(result: "Result", metric: str, highest: bool = False) -> list[str]:
+    """The strategies that have the metric in every replication, best first."""
+    sizes = {}
+    for strategy in result.strategies:
+        values = result.values(strategy, metric)
+        if all(map(math.isfinite, values)):
+            # Ratios are compared by their geometric mean, so the order must be by that, too.
+            logs = [math.log(value) for value in values if value > 0]
+            sizes[strategy] = math.fsum(logs) if len(logs) == len(values) else -math.inf
+    return sorted(sizes, key=lambda strategy: sizes[strategy], reverse=highest)
+
+
+def _fastest(result: "Result", ranking: list[str]) -> str:
+    best = ranking[0]
+    alone = result.estimate(best, "speedup")
+    worth = "" if math.isnan(alone.mean) else f", {_times(alone)} what one worker does alone"
+    if len(ranking) == 1:
+        return f"'{best}' does {_rate(result, best)}{worth}."
+    runner = ranking[1]
+    lead = _paired(result, best, runner)
+    said = verdict(lead, "faster", "slower")
+    if said == SAME:
+        equal = [name for name in ranking if _paired(result, best, name).mean == lead.mean]
+        text = f"{_and(equal)} are equally fast: {_rate(result, best)}{worth}."
+    elif said == CLOSE:
+        text = (
+            f"Which is the fastest is {CLOSE}: '{best}' does {_rate(result, best)}, '{runner}' "
+            f"{_rate(result, runner)}; that is {_times(lead)} as much."
+        )
+    else:
+        sure = ", in one replication" if math.isnan(lead.low) else ""
+        text = (
+            f"The fastest is '{best}'{sure}: {_rate(result, best)}{worth}; that is {_times(lead)} "
+            f"what '{runner}' does, the next fastest."
+        )
+    if result.first in ranking[2:]:
+        text += (
+            f" '{best}' does {_times(_paired(result, best, result.first))} what "
+            f"'{result.first}' does, the first strategy."
+        )
+    return text
+
+
+def _rate(result: "Result", strategy: str) -> str:
+    return plus_minus(result.estimate(strategy, "examples_per_s"), unit="examples/s")
+
+
+def _paired(result: "Result", best: str, other: str) -> Estimate:
+    return ratio(result.values(best, "examples_per_s"), result.values(other, "examples_per_s"))
+
+
+def _times(found: Estimate) -> str:
+    low, high = digits(found.low), digits(found.high)
+    sure = "" if math.isnan(found.low) or low == high else f" (95 % interval {low} to {high})"
+    return f"{digits(found.mean)} times{sure}"
+
+
+def _price(result: "Result", best: str) -> str:
+    of = {metric: result.estimate(best, metric) for metric in METRICS}
+    worst = max(result.values(best, "staleness_max"))
+    clauses = [
+        "no gradient it applied was stale"
+        if worst == 0
+        else f"a gradient it applied was {plus_minus(of['staleness_mean'])} updates old on "
+        f"average, {worst:,.0f} at most"
+    ]
+    if of["copy_staleness_max"].mean > 0:
+        missed = plus_minus(of["copy_staleness_mean"])
+        clauses.append(f"a copy, when read, had missed {missed} updates of other replicas")
+    wasted = _part(of["wasted_compute"].mean)
+    clauses.append(f"{wasted} of its compute time was wasted on gradients never applied")
+    final = of["final_loss"]
+    loss = plus_minus(final) if final.replications else "no finite value"
+    return f"In '{best}' {'; '.join(clauses)}; its loss ended at {loss}."
+
+
+def _part(share: float) -> str:
+    if share >= 0.0005:
+        return f"{100 * share:.1f} %"
+    return "next to none" if share > 0 else "none"
+
+
+def _lowest(result: "Result", metric: str, when: str) -> str:
+    means = {name: result.estimate(name, metric).mean for name in result.strategies}
+    ranking = sorted((name for name in means if math.isfinite(means[name])), key=means.__getitem__)
+    if len(ranking) < 2:
+        return ""
+    best, runner = ranking[:2]
+    gap = difference(result.values(best, metric), result.values(runner, metric))
+    low, next_low = (plus_minus(result.estimate(name, metric)) for name in (best, runner))
+    if gap.low == gap.high == 0:
+        least = result.values(best, metric)
+        equal = [name for name in ranking if result.values(name, metric) == least]
+        return f"The lowest loss {when}, {low}, is that of {_and(equal)}."
+    if gap.low <= 0 <= gap.high:
+        return (
+            f"Which has the lowest loss {when} is {CLOSE}: '{best}' has {low}, '{runner}' "
+            f"{next_low}."
+        )
+    return f"The lowest loss {when} is that of '{best}': {low}; next is '{runner}': {next_low}."
+
+
+def _soonest(result: "Result", target: float) -> str:
+    ranking = _ranked(result, "time_to_target")
+    if not ranking:
+        return f"No strategy reached loss {target:g} in every replication."
+    after = {name: time(result.estimate(name, "time_to_target")) for name in ranking}
+    best = ranking[0]
+    text = f"Loss {target:g} was reached after {after[best]} by '{best}'"
+    if len(ranking) == 1:
+        alone = len(result.strategies) == 1
+        return text + ("." if alone else ", and by no other in every replication.")
+    runner = ranking[1]
+    said = verdict(
+        ratio(result.values(best, "time_to_target"), result.values(runner, "time_to_target")),
+        "later",
+        "sooner",
+    )
+    if said in (CLOSE, SAME):
+        return f"{text} and after {after[runner]} by '{runner}': {said}."
+    return f"{text}, the soonest; next is '{runner}' after {after[runner]}."
+
+
+def _and(names: list[str]) -> str:
+    quoted = [f"'{name}'" for name in names]
+    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"
