@@ -1,11 +1,13 @@
 """The command as the shell sees it: exit codes, pipes, terminals, signals, start-up time."""
 
 import os
+import pty
 import resource
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,37 @@ def test_output_that_cannot_be_written_is_one_line(small: Path) -> None:
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert "No space left" in done.stderr
+
+
+def on_a_terminal(small: Path, **variables: str) -> str:
+    """What a person at a terminal sees on stderr while a run of about two seconds goes on."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*VARSIM, "run", "small.yaml", "--set", "stop.global_steps=4000"],
+        cwd=small.parent,
+        env={**os.environ, "COLUMNS": "80", **variables},
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    seen = b""
+    with suppress(OSError):  # what Linux says when the other side is closed
+        while chunk := os.read(ours, 1000):
+            seen += chunk
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    return seen.decode()
+
+
+def test_a_long_run_shows_a_bar_on_a_terminal(small: Path) -> None:
+    seen = on_a_terminal(small, TERM="xterm-256color")
+    assert "simulating" in seen
+    assert "/6" in seen  # two strategies and the yardstick, in two replications
+    assert seen.rstrip().endswith(("\x1b[2K", "\x1b[?25h")), "the bar is wiped, the cursor is back"
+
+
+def test_a_plain_terminal_gets_no_control_codes(small: Path) -> None:
+    assert "\x1b" not in on_a_terminal(small, TERM="dumb")
 
 
 def processes_of(session: int) -> list[int]:

@@ -1,124 +1,24 @@
-"""Scenario files: every broken one is explained, no text at all breaks the loader."""
+"""A scenario is loaded from a file, changed by --set, and written so that it loads again."""
 
+import json
 import os
 import re
-import time
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
+from scenario_text import VALID, problems
 
-from varsim.fault import Source
-from varsim.load import (
-    ScenarioError,
-    dump_scenario,
-    load_scenario,
-    load_text,
-    scenario_schema,
-    validated,
-)
+from varsim.load import ScenarioError, dump_scenario, load_scenario, load_text, scenario_schema
 from varsim.scenario import Scenario
-from varsim.schema import Model
 from varsim.shape import Shape, members
-from varsim.units import Seconds
 from varsim.wording import PATTERNS
 
-BROKEN = Path(__file__).parent / "broken"
-VALID = """\
-# Does a backup worker pay when one machine in eight is slow?
-name: backup-worker
-seed: 7
-replications: 10
-cluster:
-  workers: 8
-  compute: {kind: shifted_exponential, minimum: 100 ms, mean: 120 ms}
-  slow_workers: [{rank: 7, factor: 2.0, after: 1 s, until: 1 min}]
-  parameter_servers: 2
-  network: {kind: star, bandwidth: 25 Gbit/s, latency: 20 us, sharing: fair}
-workload:
-  problem: {kind: digits, model: softmax}
-  model: resnet50
-  batch_size: 32
-  optimizer: {kind: sgd, learning_rate: 0.1}
-strategies:
-  - {kind: on_write}
-  - {kind: on_read, read_every: 10}
-  - {kind: none, name: "no: waiting"}
-  - {kind: sync_replicas, replicas_to_aggregate: 7}
-stop: {global_steps: 500}
-targets: {loss: 1e-05}
-"""
-# Words of the libraries underneath, which mean nothing to whoever writes a scenario.
-JARGON = re.compile(
-    r"Input should|value_error|Value error|pydantic|ruamel|https?://|dictionary|tuple|NoneType|"
-    r"str_type|Traceback|Broken|<class|Field required|Extra inputs|block end|simple key|instance"
-)
-
-
-def problems(text: str, *sets: str) -> list[tuple[int, int, str]]:
-    """Line, column and message of everything that is wrong with a text."""
-    with pytest.raises(ScenarioError) as caught:
-        load_text(text, "file.yaml", sets=sets)
-    return [(fault.line, fault.column, fault.message) for fault in caught.value.problems]
-
-
-def expectations() -> dict[str, list[tuple[int, int, str]]]:
-    """From tests/broken/expected.txt: file -> its problems."""
-    found = defaultdict(list)
-    for row in (BROKEN / "expected.txt").read_text(encoding="utf-8").splitlines():
-        if row and not row.startswith("#"):
-            name, place, message = row.split(maxsplit=2)
-            line, column = place.split(":")
-            found[name].append((int(line), int(column), message))
-    return found
-
-
-EXPECTED = expectations()
-
-
-def test_every_broken_file_is_expected() -> None:
-    files = {path.stem for path in BROKEN.glob("*.yaml")}
-    assert files == set(EXPECTED)
-    assert len(files) >= 45
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-def test_a_broken_file_is_explained(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(BROKEN)
-    with pytest.raises(ScenarioError) as caught:
-        load_scenario(f"{name}.yaml")
-    found = [(fault.line, fault.column) for fault in caught.value.problems]
-    assert found == [(line, column) for line, column, _ in EXPECTED[name]]
-    for fault, (_, _, message) in zip(caught.value.problems, EXPECTED[name], strict=True):
-        pattern = ".*".join(re.escape(part) for part in message.split(" ... "))
-        assert re.search(pattern, fault.message), fault.message
-    assert not JARGON.search(str(caught.value))
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-def test_a_problem_is_shown_with_its_line_and_a_caret(name: str) -> None:
-    with pytest.raises(ScenarioError) as caught:
-        load_scenario(BROKEN / f"{name}.yaml")
-    shown = str(caught.value)
-    for fault in caught.value.problems:
-        if fault.line == 0:
-            assert f"{name}.yaml: error: {fault.message}" in shown
-            continue
-        head, line, caret = str(fault).split("\n")
-        assert head.endswith(f"{name}.yaml:{fault.line}:{fault.column}: error: {fault.message}")
-        assert re.fullmatch(r"  +\^", caret)
-        assert len(line) <= 110
-        source = fault.source.lines[fault.line - 1]
-        if source.isascii() and source.isprintable() and len(source) < 90:
-            assert line == f"  {source}"
-            assert len(caret) == 2 + fault.column
-            # The caret stands under something, or right behind the line.
-            assert fault.column <= len(source) + 1
+quick = settings(deadline=2000, max_examples=150)
 
 
 def test_the_valid_scenario_loads() -> None:
@@ -147,157 +47,8 @@ def test_a_byte_order_mark_makes_no_difference(tmp_path: Path) -> None:
 
 
 def test_json_is_yaml() -> None:
-    import json
-
     content = load_text(VALID).model_dump(mode="json", exclude_none=True)
     assert load_text(json.dumps(content, indent=2)) == load_text(VALID)
-
-
-class Everything(Model):
-    """One field of each type that a scenario could have."""
-
-    number: float = 0.0
-    whole: int = 0
-    text: str = "x"
-    truth: bool = False
-    maybe: int | None = 3
-    pair: tuple[int, float] = (1, 1.0)
-    many: tuple[str, ...] = ()
-    auto: Seconds | Literal["auto"] = "auto"
-    share: float = Field(0.5, ge=0, lt=1)
-    level: Literal[1, 2] = 1
-    code: str = Field("ab", pattern="^[ab]+$", min_length=2)
-
-
-@pytest.mark.parametrize(
-    ("text", "key", "value"),
-    [
-        ("number: 1", "number", 1.0),
-        ("number: .5", "number", 0.5),
-        ("number: 5.", "number", 5.0),
-        ("number: -1.5e-3", "number", -1.5e-3),
-        ("number: 0e0", "number", 0.0),
-        ("whole: 010", "whole", 10),
-        ("whole: 0o17", "whole", 15),
-        ("whole: 0x1F", "whole", 31),
-        ("whole: +3", "whole", 3),
-        ("text: yes", "text", "yes"),
-        ("text: off", "text", "off"),
-        ("text: 12:30:45", "text", "12:30:45"),
-        ("text: 2024-01-01", "text", "2024-01-01"),
-        ("text: 1_000", "text", "1_000"),
-        ("text: '8'", "text", "8"),
-        ("text: ''", "text", ""),
-        ("text: |\n  two\n  lines", "text", "two\nlines"),
-        ("text: two\n  lines", "text", "two lines"),
-        ('text: "\\u00e9"', "text", "é"),
-        ("truth: true", "truth", True),
-        ("truth: FALSE", "truth", False),
-        ("maybe: null", "maybe", None),
-        ("maybe: ~", "maybe", None),
-        ("pair: [2, 3]", "pair", (2, 3.0)),
-        ("many:\n- a\n- b", "many", ("a", "b")),
-        ("auto: auto", "auto", "auto"),
-        ("auto: 3 us", "auto", 3e-6),
-        ("auto: 0", "auto", 0.0),
-        ("level: 2", "level", 2),
-        ("? whole\n: 4", "whole", 4),
-    ],
-)
-def test_an_unquoted_value_means_what_yaml_1_2_says(text: str, key: str, value: object) -> None:
-    found = getattr(validated(Everything, text, "x", Path()), key)
-    assert found == value
-    assert type(found) is type(value)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("number: high", "number must be a number, not 'high'"),
-        ("number: 1,000", "number must be a number, not '1,000'; write 1000"),
-        ("number: 0,5", "number must be a number, not '0,5'; write 0.5"),
-        ("number: 5 ms", "number must be a number, not '5 ms'; it has no unit"),
-        ("number: 1e-999", "'1e-999' is closer to 0 than any number"),
-        ("number: 1e999", "'1e999' is larger than any number"),
-        ("whole: 2.0", "whole must be a whole number, not '2.0'; write 2"),
-        ("whole: true", "whole must be a whole number, not 'true'"),
-        ("whole: {}", "whole must be a whole number, not a mapping"),
-        ("text: yes\ntruth: n", "truth must be true or false, not 'n'; write false"),
-        ("truth: 1", "truth must be true or false, not '1'; write true"),
-        ("text: true", "text must be text, not 'true'"),
-        ("pair: [1]", "pair must have at least 2 entries"),
-        ("pair: [1, x]", "pair[1] must be a number, not 'x'"),
-        ("pair: [1, 2, 3]", "pair must have at most 2 entries"),
-        ("many: [a, 2]", "many[1] must be text, not '2'"),
-        ("many: a", "many must be a list, not 'a'"),
-        ("auto: 3", "auto: 3 has no unit: write for example 3 ms"),
-        ("auto: aut", "auto: 'aut' is not a time"),
-        ("share: 1", "share must be a number of at least 0 and below 1, not '1'"),
-        ("level: 3", "unknown level '3' (one of: 1, 2)"),
-        ("code: abc", "code must have the form ^[ab]+$; not 'abc'"),
-        ("code: a", "code must have at least 2 characters"),
-        ("code: [", "the text ends here, with a '[' or '{' still open"),
-        ("code: [a", "this '[' is never closed"),
-    ],
-)
-def test_a_value_of_the_wrong_type_is_explained(text: str, message: str) -> None:
-    with pytest.raises(ScenarioError) as caught:
-        validated(Everything, text, "x", Path())
-    assert len(caught.value.problems) == 1
-    assert caught.value.problems[0].message.startswith(message)
-    assert not JARGON.search(str(caught.value))
-
-
-def test_a_misspelt_key_is_not_also_missing() -> None:
-    text = VALID.replace("workers: 8", "worker: 8")
-    assert problems(text) == [(6, 3, "unknown key 'worker'; did you mean 'workers'?")]
-
-
-def test_problems_of_yaml_and_of_the_model_are_told_together() -> None:
-    text = VALID.replace("seed: 7", "seed: 7\nseed: 8").replace("workers: 8", "workers: !x 8")
-    text = text.replace("learning_rate: 0.1", "learning_rate: -1")
-    assert [place[:2] for place in problems(text)] == [(4, 1), (7, 12), (16, 41)]
-
-
-def test_a_broken_value_hides_no_other_problem_and_makes_none() -> None:
-    text = VALID.replace("factor: 2.0", "factor: .nan").replace("sharing: fair", "sharing: no")
-    assert [place[:2] for place in problems(text)] == [(8, 36), (10, 72)]
-
-
-def test_at_most_fifty_problems_are_shown() -> None:
-    text = VALID + "".join(f"key{number}: 1\n" for number in range(60))
-    with pytest.raises(ScenarioError) as caught:
-        load_text(text)
-    assert len(caught.value.problems) == 60
-    assert str(caught.value).count("error:") == 50
-    assert str(caught.value).endswith("... and 10 more problems")
-
-
-def test_a_long_line_is_shown_around_its_caret() -> None:
-    text = "{" + "a: 1, " * 40 + "b: .inf, " + "c: 1, " * 40 + "}"
-    with pytest.raises(ScenarioError) as caught:
-        validated(Everything, text, "x", Path())
-    fault = next(fault for fault in caught.value.problems if "infinity" in fault.message)
-    _, line, caret = str(fault).split("\n")
-    assert line.startswith("  ...")
-    assert line.endswith("...")
-    assert line[caret.index("^") :].startswith(".inf")
-
-
-def test_a_caret_stands_right_behind_wide_characters() -> None:
-    with pytest.raises(ScenarioError) as caught:
-        load_text("名前: {a: 日本, b: .inf}")
-    _, line, caret = str(caught.value.problems[-1]).split("\n")
-    assert line == "  名前: {a: 日本, b: .inf}"
-    assert len(caret) == 2 + line.strip().index(".inf") + 4 + 1  # four characters of two columns
-
-
-def test_an_error_can_be_pickled() -> None:
-    import pickle
-
-    with pytest.raises(ScenarioError) as caught:
-        load_text("a: b")
-    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 # --set
@@ -456,154 +207,6 @@ def test_a_trace_is_found_beside_its_scenario(tmp_path: Path) -> None:
     assert load_text(dump_scenario(scenario)) == scenario
 
 
-# Hostile text
-
-
-KIB = 256 * 1024
-HOSTILE = {
-    "brackets": "[" * 100_000,
-    "braces": "{" * 100_000,
-    "brackets with text": "[a, " * 60_000,
-    "keys in braces": "{a: " * 60_000,
-    "dashes": "- " * 130_000,
-    "question marks": "? " * 130_000,
-    "colons": "a:" * 130_000,
-    "ever deeper": "".join(" " * depth + "a:\n" for depth in range(700)),
-    "one long word": "a" * KIB,
-    "one long value": "a: " + "b " * 130_000,
-    "one long quoted value": 'a: "' + "\\n" * 130_000,
-    "one long number": "a: " + "9" * 200_000,
-    "one long fraction": "a: 0." + "9" * 200_000,
-    "one huge exponent": "number: 1e999999999999",
-    "hexadecimal": "a: 0x" + "f" * 200_000,
-    "many keys": "".join(f"key{number}: 1\n" for number in range(9_900)),
-    "many keys like a known one": "".join(f"cluster{number}: 1\n" for number in range(9_900)),
-    "many values": "strategies: [" + "1, " * 19_000 + "]",
-    "too many values": "a: [" + "1," * 130_000 + "]",
-    "many strategies": "strategies:\n" + "- {kind: on_raed, x: 1}\n" * 3_900,
-    "many repeated keys": "name: x\n" * 9_900,
-    "many anchors": "&a " * 80_000,
-    "billion laughs": "a: &a [x]\n" + "".join(f"b{n}: &b{n} [{'*a, ' * 9}]\n" for n in range(99)),
-    "long tag": "a: !" + "b" * 200_000,
-    "many directives": "%TAG ! x\n" * 20_000,
-    "many documents": "---\na\n" * 20_000,
-    "many blank lines": "\n" * KIB,
-    "many tabs": "\t" * KIB,
-    "one long comment": "#" * KIB,
-    "nul": "name: \0",
-    "escape": "name: \x1b]0;x\x07",
-    "infinities": "a: [.inf, -.inf, .INF, +.Inf]",
-    "nan": "a: [.nan, .NaN, .NAN]",
-    "too large": "a" * (10 * 2**20),
-    "lone surrogate": "a: \ud800",
-    "right to left": "a: \u202eb",
-    "long unit": "cluster: {network: {bandwidth: 1 " + "G" * 200_000 + "}}",
-    "long quantity": "stop: {time: 0." + "0" * 200_000 + "1 s}",
-    "long kind": "strategies: [{kind: " + "on_write" * 20_000 + "}]",
-    "long preset": VALID.replace("resnet50", "r" * 200_000),
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_text_is_refused_at_once(name: str) -> None:
-    start = time.process_time()
-    with pytest.raises(ScenarioError) as caught:
-        load_text(HOSTILE[name])
-    shown = str(caught.value)
-    assert time.process_time() - start < 2
-    assert len(shown) < 30_000
-    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown)
-    assert not JARGON.search(shown)
-
-
-words = st.sampled_from(
-    [
-        *"[]{}:,-?&*!|>'\"%@`#~\t\n\0\\=<. ",
-        "\n  ",
-        "\n- ",
-        ": ",
-        "---\n",
-        "...\n",
-        "a",
-        "name",
-        "kind",
-        "8",
-        "1e5",
-        "20 ms",
-        "null",
-        "!!str ",
-        "<<",
-        "\u00a0",
-        "\ufeff",
-        "\u2028",
-        "é",
-        "\U0001d4b3",
-        "\ud800",
-    ]
-)
-texts = st.one_of(st.text(max_size=60), st.lists(words, max_size=60).map("".join))
-quick = settings(deadline=2000, max_examples=150)
-
-
-def complaint(text: str, *sets: str) -> ScenarioError | None:
-    """What is said about a text; any other exception is a failure."""
-    try:
-        load_text(text, sets=sets)
-    except ScenarioError as error:
-        return error
-    return None
-
-
-def loads_or_complains(text: str) -> None:
-    """Either a scenario or a ScenarioError that can be shown."""
-    error = complaint(text)
-    if error is not None:
-        assert error.problems
-        assert str(error)
-        for fault in error.problems:
-            assert fault.line <= len(fault.source.lines)
-
-
-@quick
-@given(texts)
-def test_any_text_is_a_scenario_or_a_scenario_error(text: str) -> None:
-    loads_or_complains(text)
-
-
-@quick
-@given(st.binary(max_size=80))
-def test_any_bytes_are_a_scenario_or_a_scenario_error(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "bytes.yaml"
-    path.write_bytes(content)
-    with pytest.raises(ScenarioError) as caught:
-        load_scenario(path)
-    assert str(caught.value).startswith(str(path))
-
-
-@quick
-@given(st.integers(0, len(VALID)), st.integers(0, 12), words | st.text(max_size=4))
-def test_a_valid_file_with_one_slip_loads_or_complains(at: int, cut: int, slip: str) -> None:
-    loads_or_complains(VALID[:at] + slip + VALID[at + cut :])
-
-
-PLACES = [place.span() for place in re.finditer(r"(?<=: )[\w.]+( [\w/]+)?", VALID)]
-
-
-@quick
-@given(st.sampled_from(PLACES), texts)
-def test_any_value_loads_or_complains(place: tuple[int, int], value: str) -> None:
-    loads_or_complains(VALID[: place[0]] + value + VALID[place[1] :])
-
-
-@quick
-@given(st.sampled_from(["", "seed", "cluster.workers", "strategies.0", "a[0].b", "name"]), texts)
-def test_any_set_changes_or_complains(path: str, value: str) -> None:
-    error = complaint(VALID, f"{path}={value}")
-    assert error is None or str(error).startswith("--set ")
-
-
 # Writing
 
 
@@ -632,11 +235,14 @@ def test_every_scenario_survives_a_dump(path: Path) -> None:
         min_size=1,
         max_size=20,
     ).filter(lambda text: not re.search("[\ufeff\ufffe\uffff]", text))
-    | st.sampled_from(["true", "null", "~", "1e5", "0x1f", ".5", "yes", "- a", "a: b", "#", " a "])
+    | st.sampled_from(
+        ["true", "null", "~", "1e5", "0x1f", ".5", ".inf", "yes", "- a", "a: b", "#", " a "]
+    )
 )
 def test_any_name_survives_a_dump(name: str) -> None:
     scenario = load_text(VALID)
     first, *others = scenario.strategies
+    assume(name not in [strategy.label for strategy in others])
     strategies = (first.model_copy(update={"name": name}), *others)
     renamed = scenario.model_copy(update={"strategies": strategies})
     assert load_text(dump_scenario(renamed)).strategies[0].name == name
@@ -647,6 +253,7 @@ def test_the_schema_describes_a_scenario() -> None:
     assert schema["$schema"].startswith("https://json-schema.org/")
     assert set(schema["required"]) == {"name", "cluster", "workload", "strategies", "stop"}
     assert schema["properties"]["seed"]["minimum"] == 0
+    assert not re.search(r'"(ge|gt|le|lt)":', json.dumps(schema))
 
 
 def test_every_pattern_of_the_schema_has_words() -> None:
@@ -670,9 +277,3 @@ def test_what_is_expected_at_a_place_is_read_from_the_model() -> None:
         shapes = members(shapes, key)
     assert {shape.dimension and shape.dimension.noun for shape in shapes} == {"a time"}
     assert members([Shape(BaseModel)], "nothing") == []
-
-
-def test_a_place_beyond_the_source_is_shown_without_a_line() -> None:
-    from varsim.fault import Fault
-
-    assert str(Fault(Source("x", ("a",)), 2, 1, "m")) == "x:2:1: error: m"

@@ -166,9 +166,13 @@ def plot(
 ) -> None:
     """Draw the plots of a saved run again."""
     from varsim.report import write
-    from varsim.save import load_result
+    from varsim.save import NotARunError, load_result
 
-    write(load_result(directory), directory, _question(directory / "scenario.yaml"))
+    try:
+        result = load_result(directory)
+    except NotARunError as error:
+        raise typer.BadParameter(str(error)) from None
+    write(result, directory, _question(directory / "scenario.yaml"))
     _write(f"report: {directory / 'report.html'}")
 
 
@@ -280,10 +284,8 @@ def _explained(error: Exception) -> int:
         _complain(f"varsim: deadlock: {error}")
         return INTERNAL_ERROR
     if isinstance(error, OSError):
-        from varsim.save import NotARunError
-
         _complain(f"varsim: {error}")
-        return USAGE if isinstance(error, NotARunError) else INTERNAL_ERROR
+        return INTERNAL_ERROR
     _complain("".join(traceback.format_exception(error)).rstrip())
     _complain("varsim: this is a bug in varsim, not in your scenario; please report it")
     return INTERNAL_ERROR

@@ -5,11 +5,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
-from varsim.figure import FAINT, INK, PAPER, looks, named, plain_numbers, time_unit
+from varsim.figure import (
+    FAINT,
+    INK,
+    PAPER,
+    drawable,
+    looks,
+    named,
+    plain_numbers,
+    strategy_line,
+    time_unit,
+)
 from varsim.statistics import CLOSE, difference, interval, latest
 
 if TYPE_CHECKING:
@@ -98,6 +109,17 @@ def title(result: "Result", by: Against) -> str:
     return f"After {when} {named(best)} has the lowest loss: {means[best]:.3g}"
 
 
+def heights(result: "Result", by: Against) -> list[float]:
+    """Inches: little where there is nothing to draw."""
+    return [3.4 if curves(result, by) else 0.5]
+
+
+def legend(result: "Result", by: Against) -> list[Artist]:
+    """The strategies that have a curve."""
+    look = looks(result.strategies)
+    return [strategy_line(curve.strategy, look[curve.strategy]) for curve in curves(result, by)]
+
+
 def draw(result: "Result", axes: Axes, by: Against) -> Axes:
     """Mean loss of every strategy with its interval, against time or updates."""
     drawn = curves(result, by)
@@ -108,6 +130,7 @@ def draw(result: "Result", axes: Axes, by: Against) -> Axes:
     unit = time_unit(max(float(curve.x[-1]) for curve in drawn))
     scale = unit.seconds if by == "time" else 1.0
     look = looks(result.strategies)
+    shade = 0.6 / (2 + len(drawn))
     for index, (strategy, x, mean, low, high) in enumerate(drawn):
         color, marker = look[strategy]
         every = max(1, len(x) // 8)
@@ -122,7 +145,7 @@ def draw(result: "Result", axes: Axes, by: Against) -> Axes:
             markeredgewidth=0.6,
             markevery=(first, every),
         )
-        axes.fill_between(x / scale, low, high, color=color, alpha=0.22, linewidth=0)
+        axes.fill_between(x / scale, low, high, color=color, alpha=shade, linewidth=0)
     lowest, highest = _range(result, np.concatenate([curve.mean for curve in drawn]))
     if lowest > 0 and highest / lowest > 20:
         axes.set_yscale("log")
@@ -137,7 +160,9 @@ def draw(result: "Result", axes: Axes, by: Against) -> Axes:
     axes.set_xlim(left=0)
     axes.set_xlabel(f"simulated time ({unit.name})" if by == "time" else "updates (global_step)")
     axes.set_ylabel("training loss")
+    axes.xaxis.set_major_locator(MaxNLocator(9, integer=by == "global_step"))
     axes.xaxis.set_major_formatter(plain_numbers())
+    axes.set_title(_remark(result, drawn, highest), loc="right", fontsize=8.5, color=FAINT)
     return axes
 
 
@@ -162,6 +187,16 @@ def _grid(moments: Sequence[NDArray[np.int64]], even: bool) -> NDArray[np.float6
     return recorded
 
 
+def _remark(result: "Result", drawn: list[Curve], highest: float) -> str:
+    """Which strategies are not in the picture, or not wholly."""
+    there = {curve.strategy for curve in drawn}
+    absent = [named(strategy) for strategy in result.strategies if strategy not in there]
+    leaving = [named(curve.strategy) for curve in drawn if curve.mean.max() > highest]
+    parts = [f"{', '.join(absent)}: no finite loss"] if absent else []
+    parts += [f"{', '.join(leaving)}: beyond the top"] if leaving else []
+    return drawable("; ".join(parts))
+
+
 def _range(result: "Result", means: NDArray[np.float64]) -> tuple[float, float]:
     """The losses shown: a curve that runs away leaves the picture instead of flattening it."""
     first = [trace.evaluations[0].loss for trace in result.traces if trace.evaluations]
@@ -177,12 +212,12 @@ def _range(result: "Result", means: NDArray[np.float64]) -> tuple[float, float]:
 def _draw_target(axes: Axes, target: float) -> None:
     axes.axhline(target, color=INK, linewidth=1.1, linestyle=(0, (2, 2)))
     axes.annotate(
-        f"target {target:g}",
+        f"target\n{target:g}",
         (1, target),
-        (-2, 3),
+        (4, 0),
         xycoords=("axes fraction", "data"),
         textcoords="offset points",
-        ha="right",
+        va="center",
         fontsize=8.5,
     )
 

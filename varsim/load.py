@@ -83,8 +83,19 @@ def dump_scenario(scenario: Scenario) -> str:
 
 def scenario_schema() -> dict[str, Any]:
     """The JSON Schema of a scenario file, for editors."""
-    schema = Scenario.model_json_schema()
+    schema = _tidied(Scenario.model_json_schema())
+    assert isinstance(schema, dict)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _tidied(schema: object) -> object:
+    """Without the bounds that pydantic leaves beside a quantity, where no one reads them."""
+    if isinstance(schema, list):
+        return [_tidied(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    strays = ("gt", "ge", "lt", "le") if "anyOf" in schema else ()
+    return {key: _tidied(item) for key, item in schema.items() if key not in strays}
 
 
 # Reading a file

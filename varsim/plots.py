@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -23,10 +22,12 @@ from varsim.figure import (
     drawable,
     looks,
     named,
+    panel_title,
     panels,
     plain_numbers,
     save,
     short,
+    strategy_line,
     style,
     wrapped,
 )
@@ -179,14 +180,13 @@ def draw_staleness(result: "Result", panels: list[Axes]) -> list[Axes]:
         left = panel.lowest[shown] + (panel.width - 1) / 2
         color = look[panel.strategy].color
         axes.bar(left, panel.percent[shown], width=0.86 * panel.width, color=color)
-        axes.set_title(drawable(panel.strategy), pad=5)
         remark = "no gradient was applied"
         if math.isfinite(panel.mean):
             remark = f"mean {_updates(panel.mean)}   largest {panel.largest:,.0f}"
             if panel.copies > 0:
                 remark += f"   copies, when read, had missed {_updates(panel.copies)} on average"
             axes.axvline(panel.mean, color=INK, linestyle=(0, (4, 2)), linewidth=1.3)
-        axes.set_title(remark, loc="right", pad=5, fontsize=8.5, color=FAINT)
+        panel_title(axes, panel.strategy, remark, pad=5)
         top = float(panel.percent.max()) or 100.0
         axes.set_ylim(0, 1.1 * top)
         axes.set_yticks([0, top], ["0", f"{top:.{0 if top >= 10 else 1}f} %"])
@@ -333,19 +333,14 @@ def _label_rows(axes: Axes, labels: Sequence[str]) -> None:
 
 
 def _row_heights(labels: Sequence[str]) -> list[float]:
-    return [0.35 + sum(max(0.36, 0.2 * wrapped(label).count("\n") + 0.24) for label in labels)]
+    lines = max(wrapped(label).count("\n") + 1 for label in labels)
+    return [0.35 + len(labels) * max(0.36, 0.16 * lines + 0.08)]
 
 
-def _lines(result: "Result", style: str = "-") -> list[Line2D]:
-    """What stands for each strategy in a legend."""
-    return [
-        Line2D([], [], color=color, marker=mark, markersize=5.5, linestyle=style, label=strategy)
-        for strategy, (color, mark) in looks(result.strategies).items()
-    ]
-
-
-def _marks(result: "Result") -> list[Line2D]:
-    return _lines(result, "none")
+def _marks(result: "Result") -> list[Artist]:
+    """What stands for each strategy in a legend where there are links."""
+    look = looks(result.strategies) if link_use(result) else {}
+    return [strategy_line(strategy, look[strategy], "none") for strategy in look]
 
 
 def _updates(value: float) -> str:
@@ -365,7 +360,7 @@ PLOTS: Final = (
     Plot(
         "throughput",
         "Throughput",
-        "Bars: mean over the replications; black whiskers: its 95 % confidence interval; dots: the "
+        "Bars: mean over the replications; whiskers: its 95 % confidence interval; dots: the "
         "replications. Longer is faster.",
         throughput_title,
         lambda result: _row_heights(result.strategies),
@@ -409,9 +404,9 @@ PLOTS: Final = (
         "Lines: mean over the replications; bands: its 95 % confidence interval. Lower and "
         "further left is better; this is the comparison that counts.",
         lambda result: curves.title(result, "time"),
-        lambda result: [3.4],
+        lambda result: curves.heights(result, "time"),
         _single(lambda result, axes: curves.draw(result, axes, "time")),
-        _lines,
+        lambda result: curves.legend(result, "time"),
     ),
     Plot(
         "loss_updates",
@@ -419,9 +414,9 @@ PLOTS: Final = (
         "The same losses, counted in updates instead of seconds: what an update is worth, "
         "whatever it costs in time.",
         lambda result: curves.title(result, "global_step"),
-        lambda result: [3.4],
+        lambda result: curves.heights(result, "global_step"),
         _single(lambda result, axes: curves.draw(result, axes, "global_step")),
-        _lines,
+        lambda result: curves.legend(result, "global_step"),
     ),
     Plot(
         "links",
@@ -431,6 +426,6 @@ PLOTS: Final = (
         links_title,
         lambda result: _row_heights([use.link for use in link_use(result)] or [""]),
         _single(links),
-        lambda result: _marks(result) if link_use(result) else [],
+        _marks,
     ),
 )

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     import pandas
     import rich.progress
+    from rich.measure import Measurement
+    from rich.table import Table
 
 # A run shorter than this shows no bar; a log gets a line this often.
 BAR_AFTER = 0.5
 LINE_EVERY = 10.0
+PIPE_WIDTH = 120
 
 
 class Progress:
@@ -82,16 +85,18 @@ def drawn(frame: "pandas.DataFrame") -> str:
     from rich.console import Console
 
     console = Console()
-    if not console.is_terminal:
-        console = Console(width=_width(frame))
-    elif _width(frame) > console.width and _width(frame.T) < _width(frame):
+    width = console.width if console.is_terminal else PIPE_WIDTH
+    if _measured(frame).maximum > width and len(frame.columns) > len(frame):
         frame = frame.T
+    if not console.is_terminal:
+        # Nobody cuts the lines of a file: no word is ever broken there.
+        console = Console(width=max(width, _measured(frame).minimum))
     with console.capture() as capture:
         console.print(_table(frame))
-    return capture.get()
+    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
-def _table(frame: "pandas.DataFrame") -> object:
+def _table(frame: "pandas.DataFrame") -> "Table":
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -105,10 +110,10 @@ def _table(frame: "pandas.DataFrame") -> object:
     return table
 
 
-def _width(frame: "pandas.DataFrame") -> int:
-    """Columns of a terminal that the table needs to be drawn without breaking a cell."""
+def _measured(frame: "pandas.DataFrame") -> "Measurement":
+    """Widths that the table needs: without breaking a word, and without breaking a cell."""
     from rich.console import Console
     from rich.measure import Measurement
 
     console = Console(width=100_000)
-    return Measurement.get(console, console.options, _table(frame)).maximum  # type: ignore[arg-type]
+    return Measurement.get(console, console.options, _table(frame))

@@ -108,13 +108,14 @@ def page(
     """The report as HTML; `figures` as drawn by `plots.draw_all`, `files` lie beside the page."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    environment = Environment(
+    environment = Environment(  # escapes whatever is put into the page
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["unbroken"] = _unbroken
     return environment.get_template("report.html.j2").render(
         _content(result, figures, files, question)
     )
@@ -124,7 +125,7 @@ def comparison(result: "Result") -> Table:
     """The numbers that are read first: a row each, with its meaning; a column per strategy."""
     cells = result.table()
     rows = [
-        Row(heading, _meaning(heading), [str(text) for text in cells[heading]])
+        Row(heading, _meaning(heading), [str(text).replace(", ", ",\n") for text in cells[heading]])
         for heading in cells.columns
     ]
     caption = "Means over the replications, ± half a 95 % confidence interval"
@@ -149,7 +150,8 @@ def time_shares(result: "Result") -> Table:
         shares = [result.estimate(strategy, f"share_{name}").mean for strategy in result.strategies]
         if any(share > 0 for share in shares):
             cells = [f"{100 * share:.1f} %" for share in shares]
-            rows.append(Row(name, METRICS[f"share_{name}"].description, cells))
+            meaning = METRICS[f"share_{name}"].description.rpartition(" spent ")[2]
+            rows.append(Row(name, meaning, cells))
     return Table("Share of all worker time, mean over the replications", rows)
 
 
@@ -239,13 +241,17 @@ def _content(
     }
 
 
+def _unbroken(text: str) -> str:
+    """A number stays on the line of its interval and its unit."""
+    return re.sub(r" (?=[±%])|(?<=±) ", "\N{NO-BREAK SPACE}", text)
+
+
 def _meaning(heading: str) -> str:
-    """What a row of the first table says, with its unit."""
+    """What a row of the first table says."""
     if heading == "where the time went":
         return "the activities that took most of all worker time"
     metric = "time_to_target" if heading.startswith("time to loss") else HEADINGS[heading]
-    unit, description = METRICS[metric]
-    return f"{description} ({unit})" if unit in ("updates",) else description
+    return METRICS[metric].description
 
 
 def _setting(result: "Result") -> str:

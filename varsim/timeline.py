@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from varsim.figure import (
     ACTIVITIES,
-    FAINT,
     INK,
     activity_patch,
-    drawable,
     named,
+    panel_title,
     time_unit,
 )
 from varsim.trace import Phase, Span
@@ -72,7 +71,7 @@ def heights(result: "Result") -> list[float]:
     """Inches for each strategy's panel: a row per worker, lower where there are very many."""
     rows = [len(_shown(result, strategy)) for strategy in result.strategies]
     row = min(0.19, max(0.075, 11 / sum(rows)))
-    return [0.42 + row * max(count, 2) for count in rows]
+    return [0.42 + max(0.62, row * count) for count in rows]  # 0.62: the word at the axis
 
 
 def title(result: "Result") -> str:
@@ -80,12 +79,11 @@ def title(result: "Result") -> str:
     shown = {panel.strategy: len(panel.updates) for panel in timeline(result)}
     end = window(result)
     unit = time_unit(end)
-    head = f"In the first {end / unit.seconds:.3g} {unit.name}"
+    head = f"Updates made in the first {end / unit.seconds:.3g} {unit.name}"
     if len(shown) <= 4:
-        first, *others = [f"{named(name)} {n:,}" for name, n in shown.items()]
-        return ", ".join([f"Updates made {head[0].lower()}{head[1:]}: {first}", *others])
+        return f"{head}: {', '.join(f'{named(name)} {n:,}' for name, n in shown.items())}"
     least, most = min(shown, key=shown.__getitem__), max(shown, key=shown.__getitem__)
-    return f"{head} {named(least)} makes {shown[least]:,} updates, {named(most)} {shown[most]:,}"
+    return f"{head}: from {shown[least]:,} in {named(least)} to {shown[most]:,} in {named(most)}"
 
 
 def draw(result: "Result", panels: list[Axes]) -> list[Axes]:
@@ -150,7 +148,7 @@ def _draw_panel(axes: Axes, panel: Panel, unit: float) -> None:
                 list(boxes), facecolor=look.color, hatch=look.mark, linewidth=0
             )
             axes.add_collection(patches, autolim=False)
-    if len(panel.updates) <= MOST_UPDATES:
+    if 0 < len(panel.updates) <= MOST_UPDATES:
         axes.vlines(panel.updates / unit, -0.5, len(panel.workers) - 0.5, color=INK, linewidth=0.9)
         axes.plot(
             panel.updates / unit,
@@ -166,8 +164,7 @@ def _draw_panel(axes: Axes, panel: Panel, unit: float) -> None:
     axes.tick_params(axis="y", length=0, labelsize=8)
     axes.grid(visible=False)
     axes.set_ylabel("worker")
-    axes.set_title(drawable(panel.strategy), pad=7)
-    axes.set_title(_remark(panel), loc="right", pad=7, fontsize=8.5, color=FAINT)
+    panel_title(axes, panel.strategy, _remark(panel), pad=7)
 
 
 def _boxes(panel: Panel, chosen: NDArray[np.bool_], unit: float) -> NDArray[np.float64]:

@@ -114,12 +114,13 @@ def to_text(value: float, dimension: str) -> str:
     for unit, size in DIMENSIONS[dimension].units.items():
         try:
             scaled = float(exact / size)
+            digits = repr(scaled).removesuffix(".0")
+            same = float(Fraction(digits) * size) == value
         except OverflowError:
             continue
-        digits = repr(scaled).removesuffix(".0")
         # Two more digits are accepted for a number that stays between 1 and 1000.
         this = len(digits) + (0 if 1 <= abs(scaled) < 1000 else 2)
-        if this < cost and scaled and float(Fraction(digits) * size) == value:
+        if same and this < cost:
             best, cost = f"{digits} {unit}", this
     return best
 

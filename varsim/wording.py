@@ -186,6 +186,8 @@ def _hint(place: _Place) -> str:
     node, types = place.node, {shape.type for shape in place.shapes}
     if not isinstance(node, ScalarNode):
         return ""
+    if node.text[:1] in ("{", "["):
+        return "leave out the quotation marks"
     tagged = kinds(place.shapes)
     if tagged:
         meant = nearest(node.text, tagged)
@@ -206,6 +208,8 @@ def _number_hint(text: str) -> str:
     """How to write a number that was taken for text."""
     if isinstance(resolve(text) if len(text) < 40 else text, int | float):
         return "leave out the quotation marks"
+    if re.fullmatch(r"[+-]?[0-9.]+[,;]", text):
+        return f"write {text[:-1]}"
     if re.fullmatch(r"[+-]?[0-9]{1,3}([,_ ][0-9]{3})+", text):
         return f"write {re.sub('[,_ ]', '', text)}"
     if re.fullmatch(r"[+-]?[0-9]+,[0-9]+", text):
@@ -253,6 +257,8 @@ def _unknown_kind(place: _Place) -> tuple[Mark, str]:
         return value.mark, f"unknown kind {_shown(value)}{guess} (one of: {listed(options)})"
     if isinstance(node, MappingNode):
         for key, mark in node.keys.items():
+            if key in options:
+                return mark, f"kind is missing: write {{kind: {key}, ...}}"
             if key.lower() == "type" or nearest(key, ["kind"]):
                 return mark, f"unknown key {quoted(key)}; did you mean 'kind'?"
     return place.mark, f"kind is missing: one of {listed(options)}"

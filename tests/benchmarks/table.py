@@ -120,7 +120,7 @@ def one(what: Scenario, **options: Any) -> Callable[[], object]:
 
 def row(kind: str, workers: int, worker_steps: int, repeat: int) -> None:
     """One line of the table."""
-    steps = max(3, worker_steps // workers)
+    steps = max(25, worker_steps // workers)
     full = scenario(kind, workers, steps, "softmax")
     times = scenario(kind, workers, steps, "timing")
     shards = {count: scenario(kind, workers, steps, "timing", count) for count in (16,)}
@@ -160,7 +160,7 @@ def main() -> None:
     )
     for kind in ("sync_replicas", "none", "on_write"):
         for workers in (8, 64, 512) if quick else (8, 64, 512, 4096):
-            row(kind, workers, 4_000 if quick else 20_000, 3 if quick else 7)
+            row(kind, workers, 4_000 if quick else 50_000, 3 if quick else 7)
 
 
 if __name__ == "__main__":

@@ -183,9 +183,7 @@ class TestOnRead:
         #   all made  0     0     1       3        4       4    5        7        8        8
         #   its own   0     0     1       1        2       2    3        3        4        4
         # Writing back at 622 makes a copy contain all 4 updates that were made by then.
-        expected = (
-            [0, 0, 0, 2, 0, 0, 0, 2, 0, 0] if write_back else [0, 0, 0, 2, 2, 2, 2, 4, 4, 4]
-        )
+        expected = [0, 0, 0, 2, 0, 0, 0, 2, 0, 0] if write_back else [0, 0, 0, 2, 2, 2, 2, 4, 4, 4]
         assert trace.copy_staleness.tolist() == expected
 
     def test_the_first_replica_alone_costs_the_meeting_only(self) -> None:
@@ -214,7 +212,9 @@ class TestOnRead:
         assert life(trace, 0)[2:4] == [("barrier", 200, 600), ("write", 600, 621)]
         assert life(trace, 1)[2:3] == [("read", 600, 621)]
 
-    @pytest.mark.parametrize(("sharing", "arrivals"), [("first_come", [621, 641]), ("fair", [641, 641])])
+    @pytest.mark.parametrize(
+        ("sharing", "arrivals"), [("first_come", [621, 641]), ("fair", [641, 641])]
+    )
     def test_a_broadcast_leaves_worker_0_over_its_one_link(
         self, sharing: str, arrivals: list[int]
     ) -> None:
@@ -348,7 +348,8 @@ class TestNone:
         # plenty. Worker 0: reads ..1000, computes ..1100, weights arrive at 2060, bias at 2100.
         # Worker 1: reads ..100, computes 1875 ..1975, weights 2071, bias 2075 (update 1); reads
         # again at 2075: worker 0's weights are in, its bias is not. Update 2 at 2100.
-        # Worker 1: reads ..2175, computes ..4050, weights 4146, bias 4150 (update 3).
+        # Worker 0: reads ..3100, computes ..3200, weights 4160, bias 4200 (update 3).
+        # Worker 1: reads ..2175, computes 2500 ..4675, weights 4771, bias 4775 (update 4).
         changes = {
             "network": {
                 "bandwidth": 1e3,
@@ -358,21 +359,26 @@ class TestNone:
                 "slow_links": (slow(0, 10.0),),
             },
             "problem": {"kind": "linear_regression", "features": 24},
-            "cluster": {"workers": 2, "slow_workers": (slow(1, 18.75),)},
+            "cluster": {
+                "workers": 2,
+                "compute": {"kind": "trace", "seconds": ((0.1,), (1.875, 2.5))},
+            },
             "workload": {"evaluate_every": 1},
+            "stop": {"global_steps": 4},
         }
         trace = run("none", **changes)
 
-        assert milliseconds(trace.steps) == [2075, 2100, 4150]
-        assert staleness(trace) == [0, 1, 1]
+        assert milliseconds(trace.steps) == [2075, 2100, 4200, 4775]
+        assert staleness(trace) == [0, 1, 0, 2]
         model = Model(scenario({"kind": "none"}, **changes))
         start, first = model.start, model.gradient(model.start, 0, 0)
-        second = model.gradient(start, 1, 0)
-        weights = model.step(start, [first[0], None])  # 2060
-        one = model.step(weights, second)  # 2071, 2075
+        half = model.step(start, [first[0], None])  # 2060
+        one = model.step(half, model.gradient(start, 1, 0))  # 2071, 2075
         two = model.step(one, [None, first[1]])  # 2100
-        three = model.step(two, model.gradient(one, 1, 1))
-        assert losses(trace) == [model.loss(version) for version in (start, one, two, three)]
+        three = model.step(two, model.gradient(two, 0, 1))
+        four = model.step(three, model.gradient(one, 1, 1))
+        versions = (start, one, two, three, four)
+        assert losses(trace) == [model.loss(version) for version in versions]
 
 
 def sync(aggregate: int, **settings: int) -> dict[str, object]:

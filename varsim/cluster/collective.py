@@ -96,7 +96,10 @@ def ring_ends(entries: Sequence[int], hold: int, latency: int) -> list[int]:
     entered = np.asarray(entries, dtype=np.int64)
     position = np.arange(ranks, dtype=np.int64)
     # With m = ranks + (rank - j) for j up to this rank, and one lap more for j after the next.
-    behind = np.maximum.accumulate(entered - latency * position) + latency * (position + ranks)
+    sooner = entered - latency * position
+    behind = np.maximum.accumulate(sooner) + latency * (position + ranks)
+    # Rank 0 is the next of the last, so not a lap and more behind it.
+    behind[-1] = sooner[1:].max() + latency * (2 * ranks - 1)
     lapped = entered - latency * (position - ranks)
     ahead = np.maximum.accumulate(lapped[::-1])[::-1] + latency * ranks
     following = np.roll(entered, -1) + latency * (ranks - 1)

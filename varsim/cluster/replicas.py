@@ -5,7 +5,13 @@ from typing import NamedTuple
 from varsim.cluster.job import Job
 from varsim.cluster.worker import Read, Worker
 from varsim.values.gradient import Array, Gradient, Parameters
-from varsim.values.variable import Aggregation, MirroredVariable, SyncOnReadVariable, divergence
+from varsim.values.variable import (
+    Aggregation,
+    Copy,
+    MirroredVariable,
+    SyncOnReadVariable,
+    divergence,
+)
 
 
 class _Round:
@@ -29,16 +35,27 @@ class MirroredReplicas:
             MirroredVariable(value, optimizer, replicas) for value in job.task.initial()
         ]
         self._rounds: dict[int, _Round] = {}
+        self._latest: tuple[Copy, Parameters] | None = None
 
     @property
     def parameters(self) -> Parameters:
         """The model as read from outside: copy 0."""
-        return tuple([variable.copies[0].value for variable in self.variables])
+        return self._copy(0)
 
     def read(self, worker: Worker) -> Read:
         """A worker's own copy; takes no time."""
-        parameters = tuple([variable.copies[worker.rank].value for variable in self.variables])
-        return Read(parameters, worker.ready_at, worker.iteration + 1)
+        return Read(self._copy(worker.rank), worker.ready_at, worker.iteration + 1)
+
+    def _copy(self, rank: int) -> Parameters:
+        """One replica's values; replicas whose copies are the same version share the tuple.
+
+        All variables are updated together, so the first one tells the version of all.
+        """
+        version = self.variables[0].copies[rank]
+        if self._latest is None or self._latest[0] is not version:
+            values = tuple([variable.copies[rank].value for variable in self.variables])
+            self._latest = (version, values)
+        return self._latest[1]
 
     def offer(self, worker: Worker, gradient: Gradient) -> None:
         """A worker's contribution to the reduction of this step."""

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import StringConstraints
 
 from varsim.cluster.description import Cluster, ClusterChange
+from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
 from varsim.schema import Model
 
@@ -32,6 +33,10 @@ class Strategy(Model):
 
     def check(self, cluster: Cluster) -> None:
         """Raise ValueError where the strategy does not fit the cluster it is to run on."""
+
+    def estimate(self, envelope: Envelope) -> Estimate:
+        """A rough time from one update to the next, and how it comes about."""
+        raise NotImplementedError(f"{type(self).__name__} has no estimate")
 
     def start(self, job: Job) -> None:
         """Start the processes, one per role."""

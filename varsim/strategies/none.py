@@ -3,10 +3,12 @@
 from typing import ClassVar, Literal
 
 from varsim.cluster.clock import Activity
+from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Strategy
+from varsim.units import format_seconds
 from varsim.values.gradient import Gradient
 
 
@@ -24,6 +26,17 @@ class NoSynchronization(Strategy):
     uses_servers: ClassVar[bool] = True
 
     kind: Literal["none"] = "none"
+
+    def estimate(self, envelope: Envelope) -> Estimate:
+        """All workers' iterations side by side, unless the servers' ports are the bottleneck."""
+        workers = envelope.cluster.workers
+        iteration = envelope.compute() + 2 * envelope.to_server()
+        port = envelope.port()
+        if port > iteration / workers:
+            return Estimate(port, f"{format_seconds(port)} per gradient at the servers' port")
+        return Estimate(
+            iteration / workers, f"{format_seconds(iteration)} per iteration / {workers} workers"
+        )
 
     def start(self, job: Job) -> None:
         """Start the servers and a replica on every worker."""

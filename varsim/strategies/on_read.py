@@ -6,11 +6,13 @@ from pydantic import PositiveInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Broadcast, RingAllReduce
+from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
 from varsim.cluster.replicas import LocalReplicas
 from varsim.cluster.waiting import Barrier
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Strategy
+from varsim.units import format_seconds
 from varsim.values.variable import Aggregation
 
 
@@ -32,6 +34,19 @@ class OnRead(Strategy):
     read_every: PositiveInt = 10
     aggregation: Literal["mean", "sum", "only_first_replica"] = "mean"
     write_back: bool = False
+
+    def estimate(self, envelope: Envelope) -> Estimate:
+        """The replica that is slowest on average, and a share of each read."""
+        slowest = envelope.slowest_worker()
+        if self.aggregation != "only_first_replica":
+            moved = envelope.ring()
+        else:
+            moved = envelope.ring() / 2 if self.write_back else 0.0
+        return Estimate(
+            slowest + moved / self.read_every,
+            f"{format_seconds(slowest)} slowest replica + {format_seconds(moved)} per read "
+            f"/ {self.read_every} steps",
+        )
 
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""

@@ -4,10 +4,12 @@ from typing import ClassVar, Literal
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import RingAllReduce
+from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Strategy
+from varsim.units import format_seconds
 
 
 class OnWrite(Strategy):
@@ -22,6 +24,14 @@ class OnWrite(Strategy):
     about: ClassVar[str] = "mirrored variables, all-reduced at every write"
 
     kind: Literal["on_write"] = "on_write"
+
+    def estimate(self, envelope: Envelope) -> Estimate:
+        """The slowest replica, then the ring."""
+        slowest, ring = envelope.kth(envelope.cluster.workers), envelope.ring()
+        return Estimate(
+            slowest + ring,
+            f"{format_seconds(slowest)} slowest replica + {format_seconds(ring)} all-reduce",
+        )
 
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""

@@ -4,6 +4,7 @@ from typing import ClassVar, Literal
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.description import Cluster
+from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.worker import Worker
@@ -20,6 +21,10 @@ class Single(Strategy):
     def workers(self, cluster: Cluster) -> int:
         """Only worker 0 takes part."""
         return 1
+
+    def estimate(self, envelope: Envelope) -> Estimate:
+        """Compute time alone."""
+        return Estimate(envelope.compute(0), "compute of worker 0")
 
     def start(self, job: Job) -> None:
         """Start worker 0."""

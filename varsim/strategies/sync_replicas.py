@@ -7,11 +7,13 @@ from pydantic import PositiveInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.description import Cluster
+from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Countdown, TokenQueue
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Strategy
+from varsim.units import format_seconds
 from varsim.values.accumulator import GradientAccumulator
 from varsim.values.gradient import Gradient
 
@@ -47,6 +49,23 @@ class SyncReplicas(Strategy):
                 f"initial_tokens must be at least {max(least, 0)} (replicas_to_aggregate - "
                 f"total_num_replicas, and not below 0), not {self.initial_tokens}"
             )
+
+    def estimate(self, envelope: Envelope) -> Estimate:
+        """The N-th gradient; but every update takes max(N, T) iterations of somebody."""
+        cluster = envelope.cluster
+        needed, tokens = self.replicas_to_aggregate, self._tokens(cluster)
+        rounds = -(-needed // cluster.workers)
+        kth = envelope.kth(needed - (rounds - 1) * cluster.workers)
+        kth += (rounds - 1) * envelope.compute()
+        moved = 2 * max(envelope.to_server(), cluster.workers * envelope.port())
+        waiting, working = kth + rounds * moved, tokens / envelope.rate() + moved
+        if waiting >= working:
+            why = f"{format_seconds(kth)} until {needed} gradients + {format_seconds(moved)} moved"
+            return Estimate(waiting, why)
+        return Estimate(
+            working,
+            f"{tokens} iterations at {envelope.rate():.4g}/s + {format_seconds(moved)} moved",
+        )
 
     def start(self, job: Job) -> None:
         """Start the servers, the chief and a replica on every worker."""
@@ -91,7 +110,7 @@ class SyncReplicas(Strategy):
         tokens: TokenQueue,
     ) -> Activity[None]:
         """The update loop; independent of worker 0's own training."""
-        copies = max(self.replicas_to_aggregate, self._total(job.cluster))
+        copies = self._tokens(job.cluster)
         while True:
             updates = Countdown(job.clock, len(accumulators))
 
@@ -114,3 +133,6 @@ class SyncReplicas(Strategy):
 
     def _total(self, cluster: Cluster) -> int:
         return cluster.workers if self.total_num_replicas is None else self.total_num_replicas
+
+    def _tokens(self, cluster: Cluster) -> int:
+        return max(self.replicas_to_aggregate, self._total(cluster))

@@ -117,12 +117,8 @@ class Gradients:
         """The values of a few gradients, per variable (k, *shape)."""
         batches = np.stack([gradient.batch for gradient in gradients])
         parameters = gradients[0].read.parameters
-        if any(
-            own is not common
-            for gradient in gradients
-            for own, common in zip(gradient.read.parameters, parameters, strict=True)
-        ):
-            versions = [gradient.read.parameters for gradient in gradients]
+        versions = [gradient.read.parameters for gradient in gradients]
+        if any(version is not parameters for version in versions):
             parameters = tuple(map(np.stack, zip(*versions, strict=True)))
         return self._task.gradients(parameters, batches)
 
