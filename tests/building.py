@@ -205,6 +205,6 @@ def at(job: Job, worker: Worker, time: int, then: Callable[[], Any]) -> Any:
     yield from then()
 
 
-def read_now(worker: Worker, step: int = 0) -> Read:
+def read_now(job: Job, worker: Worker, step: int = 0) -> Read:
     """What a worker would have read at its own time; the parameters do not matter."""
-    return Read(worker.job.task.initial(), worker.ready_at, step)
+    return Read(job.task.initial(), worker.ready_at, step)

@@ -5,6 +5,7 @@ import importlib
 import io
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -254,6 +255,13 @@ class TestDemo:
 
     def test_the_bundled_scenario_is_the_quickstart(self) -> None:
         assert load_scenario(cli.bundled_quickstart()).name == "quickstart"
+
+    def test_the_wheel_contains_it(self) -> None:
+        root = Path(__file__).parent.parent
+        project = tomllib.loads((root / "pyproject.toml").read_text())
+        included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+        assert included["scenarios/quickstart.yaml"] == "varsim/data/quickstart.yaml"
+        assert (root / "scenarios/quickstart.yaml").exists()
 
 
 class TestEndings:

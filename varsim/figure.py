@@ -25,7 +25,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
-from matplotlib.transforms import Bbox
 
 PETROFF6: Final = ("#5790fc", "#f89c20", "#e42536", "#964a8b", "#9c9ca1", "#7a21dd")
 PETROFF10: Final = (
@@ -101,10 +100,11 @@ class TimeUnit(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A figure as the report needs it: its SVG without the title."""
+    """A figure as the report needs it, which puts the title beside the picture."""
 
     title: str
     svg: str
+    below_title: tuple[float, float, float, float]  # the rest of it, as a viewBox
 
 
 def looks(strategies: Sequence[str]) -> dict[str, Look]:
@@ -153,8 +153,8 @@ def short(text: str, width: int = 30) -> str:
 
 def panel_title(axes: Axes, label: str, remark: str, pad: float) -> None:
     """The label above the left end of a panel, the remark above the right end."""
-    # Inches: a letter of the label takes about 0.09, one of the remark 0.075.
-    room = int((WIDTH - 0.8 - 0.075 * len(remark)) / 0.09)
+    # Inches: a letter of the label takes about 0.083, one of the remark 0.075.
+    room = int((WIDTH - 0.8 - 0.075 * len(remark)) / 0.083)
     axes.set_title(drawable(short(label, room)), pad=pad)
     axes.set_title(remark, loc="right", pad=pad, fontsize=8.5, color=FAINT)
 
@@ -202,10 +202,10 @@ def save(figure: Figure, title: str, legend: Sequence[Artist], path: Path) -> Dr
 
     Title and legend get room above the panels, as much as they need.
     """
-    lines = "\n".join(textwrap.wrap(drawable(title), 74))
+    lines = "\n".join(textwrap.wrap(drawable(title), 84))
     heading = figure.text(0, 1, lines, va="top", fontsize=11.5, fontweight="bold", linespacing=1.3)
     key = _legend(figure, legend) if legend else None
-    above = [_inches(artist) + _GAP for artist in (heading, key) if artist is not None]
+    above = [_inches(figure, artist) + _GAP for artist in (heading, key) if artist is not None]
     height = float(figure.get_figheight()) + sum(above)
     figure.set_figheight(height)
     heading.set_position((0.1 / WIDTH, 1 - 0.1 / height))
@@ -216,10 +216,10 @@ def save(figure: Figure, title: str, legend: Sequence[Artist], path: Path) -> Dr
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     figure.savefig(path.with_suffix(".png"), dpi=150, metadata={"Software": None})
-    path.with_suffix(".svg").write_text(_svg(figure, None), encoding="utf-8")
-    heading.set_visible(False)
-    untitled = Bbox.from_extents(0, 0, WIDTH, height - 0.05 - above[0])
-    return Drawn(title, _svg(figure, untitled))
+    svg = _svg(figure)
+    path.with_suffix(".svg").write_text(svg, encoding="utf-8", newline="\n")
+    top, points = 0.05 + above[0], 72
+    return Drawn(title, svg, (0, top * points, WIDTH * points, (height - top) * points))
 
 
 def _legend(figure: Figure, handles: Sequence[Artist]) -> Legend:
@@ -235,17 +235,15 @@ def _legend(figure: Figure, handles: Sequence[Artist]) -> Legend:
     )
 
 
-def _inches(artist: Text | Legend) -> float:
+def _inches(figure: Figure, artist: Text | Legend) -> float:
     """How high it is."""
-    figure = artist.get_figure(root=True)
-    assert figure is not None
     return float(artist.get_window_extent().height / figure.dpi)
 
 
-def _svg(figure: Figure, part: Bbox | None) -> str:
+def _svg(figure: Figure) -> str:
     buffer = io.StringIO()
     nothing = {"Creator": None, "Date": None, "Format": None, "Type": None}
-    figure.savefig(buffer, format="svg", bbox_inches=part, metadata=nothing)
+    figure.savefig(buffer, format="svg", metadata=nothing)
     return buffer.getvalue()
 
 

@@ -122,18 +122,19 @@ class Gradients:
     def of(cls, trace: Trace) -> "Gradients":
         """The columns of a trace."""
         assert trace.gradients.shape[1] == len(GradientRow._fields)
-        *columns, parts = trace.gradients.T
-        return cls(*columns, parts / trace.variables)
+        columns = dict(zip(GradientRow._fields, trace.gradients.T, strict=True))
+        parts = columns.pop("parts_applied")
+        return cls(**columns, applied_share=parts / trace.variables)
 
     @property
     def used(self) -> NDArray[np.bool_]:
         """Which gradients were applied, at least to some variables."""
-        return (self.outcome == Outcome.APPLIED) | (self.outcome == Outcome.PARTLY)
+        return np.asarray((self.outcome == Outcome.APPLIED) | (self.outcome == Outcome.PARTLY))
 
     @property
     def ended(self) -> NDArray[np.bool_]:
         """Which gradients were applied or dropped by the end of the run."""
-        return self.outcome != Outcome.PENDING
+        return np.asarray(self.outcome != Outcome.PENDING)
 
     @property
     def weight(self) -> NDArray[np.float64]:
@@ -215,7 +216,7 @@ def _named(name: str, values: NDArray[np.int64], scale: float) -> dict[str, floa
 def _iteration_times(gradients: Gradients) -> NDArray[np.int64]:
     order = np.lexsort((gradients.read, gradients.worker))
     worker, read = gradients.worker[order], gradients.read[order]
-    return np.diff(read)[worker[1:] == worker[:-1]]
+    return np.asarray(np.diff(read)[worker[1:] == worker[:-1]])
 
 
 def _freshness(trace: Trace, gradients: Gradients) -> dict[str, float]:

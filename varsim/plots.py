@@ -158,12 +158,12 @@ def staleness(result: "Result") -> list[Staleness]:
         strategy: used.loc[used["strategy"] == strategy, "staleness"].to_numpy(dtype=np.int64)
         for strategy in result.strategies
     }
-    largest = max((int(v.max()) for v in values.values() if len(v)), default=0)
-    width = largest // MOST_BINS + 1
-    lowest = np.arange(0, largest + 1, width, dtype=np.float64)
+    limit = _limit(list(values.values()))
+    width = limit // MOST_BINS + 1
+    lowest = np.arange(0, limit + 1, width, dtype=np.float64)
     found = []
     for strategy, stale in values.items():
-        counts = np.bincount(stale // width, minlength=len(lowest))
+        counts = np.bincount(np.minimum(stale, limit) // width, minlength=len(lowest))
         percent = counts * 100 / max(len(stale), 1)
         mean = result.estimate(strategy, "staleness_mean").mean
         most = float(stale.max()) if len(stale) else math.nan
@@ -172,10 +172,19 @@ def staleness(result: "Result") -> list[Staleness]:
     return found
 
 
+def _limit(values: Sequence[NDArray[np.int64]]) -> int:
+    """The largest staleness with a place of its own: rare values far out share the last one."""
+    known = [stale for stale in values if len(stale)]
+    largest = max((int(stale.max()) for stale in known), default=0)
+    usual = max((int(np.percentile(stale, 99)) for stale in known), default=0)
+    return largest if largest <= 2 * usual + 10 else usual + usual // 4 + 2
+
+
 def draw_staleness(result: "Result", panels: list[Axes]) -> list[Axes]:
     """One distribution on each of the Axes, the mean marked."""
     look = looks(result.strategies)
-    for axes, panel in zip(panels, staleness(result), strict=True):
+    found = staleness(result)
+    for axes, panel in zip(panels, found, strict=True):
         shown = panel.percent > 0
         left = panel.lowest[shown] + (panel.width - 1) / 2
         color = look[panel.strategy].color
@@ -195,8 +204,10 @@ def draw_staleness(result: "Result", panels: list[Axes]) -> list[Axes]:
     panels[-1].set_xlim(-0.7 * panel.width, max(right, 4.5) - 0.3 * panel.width)
     panels[-1].xaxis.set_major_locator(MaxNLocator(10, integer=True))
     panels[-1].xaxis.set_major_formatter(plain_numbers())
-    grouped = f", {panel.width:,} values to a bar" if panel.width > 1 else ""
-    panels[-1].set_xlabel(f"staleness of applied gradients (updates{grouped})")
+    remarks = [f"{panel.width:,} values to a bar"] if panel.width > 1 else []
+    if max(np.nan_to_num([each.largest for each in found])) >= right:
+        remarks.append(f"the last bar: {panel.lowest[-1]:,.0f} or more")
+    panels[-1].set_xlabel(f"staleness of applied gradients ({'; '.join(['updates', *remarks])})")
     return panels
 
 
@@ -286,8 +297,8 @@ def link_use(result: "Result") -> list[LinkUse]:
         return []
     table = result.links.groupby(["link", "strategy"], sort=False)["utilization"].mean().unstack()
     table = 100 * table.reindex(columns=list(result.strategies))
-    busiest = table.max(axis=1).sort_values(ascending=False, kind="stable").index[:MOST_LINKS]
-    return [LinkUse(link, table.loc[link].to_dict()) for link in busiest]
+    busiest = table.max(axis=1).dropna().sort_values(ascending=False, kind="stable").index
+    return [LinkUse(link, table.loc[link].to_dict()) for link in busiest[:MOST_LINKS]]
 
 
 def links(result: "Result", axes: Axes) -> Axes:

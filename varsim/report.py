@@ -178,11 +178,11 @@ def links(result: "Result") -> Table | None:
     return Table(caption, rows)
 
 
-def inlined(svg: str, name: str, description: str) -> "Markup":
-    """An SVG file as part of a page: described, with ids of its own and the page's colours."""
+def inlined(drawn: "Drawn", name: str) -> "Markup":
+    """A figure as part of a page: without its title, with ids of its own and the page's colours."""
     from markupsafe import Markup, escape
 
-    svg = svg[svg.index("<svg ") :]
+    svg = drawn.svg[drawn.svg.index("<svg ") :]
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
     referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
     svg = re.sub(
@@ -193,10 +193,9 @@ def inlined(svg: str, name: str, description: str) -> "Markup":
     svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
     svg = re.sub(r'((?:fill|stroke)(?:: |="))#([0-9a-f]{6})', r"\1var(--c\2,#\2)", svg)
     svg = re.sub(r"\n\s*", " ", svg)
-    # Width and height would be fixed sizes; the page scales the picture by its viewBox.
-    svg = re.sub(r' (?:width|height)="[^"]*pt"', "", svg, count=2)
-    label = escape(description)
-    return Markup(svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1))
+    box = " ".join(f"{value:g}" for value in drawn.below_title)
+    start = f'<svg role="img" aria-label="{escape(drawn.title)}" viewBox="{box}">'
+    return Markup(start + svg[svg.index(">") + 1 :])
 
 
 def _content(
@@ -228,7 +227,7 @@ def _content(
                 plot.heading,
                 figures[plot.name].title,
                 plot.caption,
-                inlined(figures[plot.name].svg, plot.name, figures[plot.name].title),
+                inlined(figures[plot.name], plot.name),
                 tables.get(plot.name),
             )
             for plot in PLOTS

@@ -48,10 +48,13 @@ def simulate(
 
 
 def run_one(run: Run, *, lazy: bool = True, record: bool = True) -> Trace:
-    """One run, from start to stop rule.
+    """One run, from start to stop rule; `lazy` and `record` as in Job."""
+    job, strategy = started(run, lazy=lazy, record=record)
+    return job.run(strategy.label)
 
-    `lazy=False` works out every gradient by itself, `record=False` keeps no spans; see Job.
-    """
+
+def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, Strategy]:
+    """The job of one run, with the strategy's processes in it, at time 0."""
     scenario = run.scenario
     strategy: Strategy = Single() if run.strategy is None else scenario.strategies[run.strategy]
     cluster = scenario.cluster_of(strategy)
@@ -66,7 +69,7 @@ def run_one(run: Run, *, lazy: bool = True, record: bool = True) -> Trace:
         record=record,
     )
     strategy.start(job)
-    return job.run(strategy.label)
+    return job, strategy
 
 
 def _map(runs: Iterable[Run], jobs: int) -> Iterator[Trace]:
@@ -77,6 +80,8 @@ def _map(runs: Iterable[Run], jobs: int) -> Iterator[Trace]:
 
     executor = get_reusable_executor(max_workers=jobs, env=ONE_THREAD)
     try:
-        yield from executor.map(run_one, runs)
+        # Not executor.map: it cancels what is left when interrupted, which loky takes ill.
+        for future in [executor.submit(run_one, run) for run in runs]:
+            yield future.result()
     finally:
         executor.shutdown(wait=True, kill_workers=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STEPS: Final = 5  # of the first strategy are shown
 MOST_WORKERS: Final = 16
-MOST_SPANS: Final = 4000  # in one panel: more cannot be told apart
+MOST_SPANS: Final = 60  # per worker: more cannot be told apart
 MOST_UPDATES: Final = 150  # drawn as lines in one panel
 
 _WORKER, _PHASE, _START, _END, _ITERATION = range(len(Span._fields))
@@ -47,7 +47,7 @@ def window(result: "Result") -> float:
     """Seconds shown: the first STEPS steps of the first strategy, in its first replication.
 
     A step is over when half of its workers have finished that iteration. The window is shorter
-    where another strategy would show more than MOST_SPANS spans.
+    where a worker of another strategy would show more than MOST_SPANS spans on average.
     """
     first = result.trace(result.first)
     spans = first.spans[first.spans[:, _ITERATION] < STEPS]
@@ -56,8 +56,9 @@ def window(result: "Result") -> float:
     end = int(np.median(ends)) or max(trace.end for trace in result.traces)
     for strategy in result.strategies:
         starts = np.sort(_shown_spans(result, strategy)[:, _START])
-        if np.searchsorted(starts, end) > MOST_SPANS:
-            end = int(starts[MOST_SPANS])
+        most = MOST_SPANS * len(_shown(result, strategy))
+        if np.searchsorted(starts, end) > most:
+            end = int(starts[most])
     return max(end, 1) / 1e9
 
 
@@ -69,9 +70,9 @@ def timeline(result: "Result") -> list[Panel]:
 
 def heights(result: "Result") -> list[float]:
     """Inches for each strategy's panel: a row per worker, lower where there are very many."""
-    rows = [len(_shown(result, strategy)) for strategy in result.strategies]
-    row = min(0.19, max(0.075, 11 / sum(rows)))
-    return [0.42 + max(0.62, row * count) for count in rows]  # 0.62: the word at the axis
+    row = _row_height(result)
+    # At least so high that the word at the axis fits.
+    return [0.42 + max(0.62, row * len(_shown(result, name))) for name in result.strategies]
 
 
 def title(result: "Result") -> str:
@@ -91,7 +92,7 @@ def draw(result: "Result", panels: list[Axes]) -> list[Axes]:
     end = window(result)
     unit = time_unit(end)
     for axes, panel in zip(panels, timeline(result), strict=True):
-        _draw_panel(axes, panel, unit.seconds)
+        _draw_panel(axes, panel, unit.seconds, every=1 if _row_height(result) > 0.11 else 2)
         axes.set_xlim(0, end / unit.seconds)
     panels[-1].set_xlabel(f"simulated time ({unit.name})")
     return panels
@@ -103,6 +104,12 @@ def legend(result: "Result") -> list[Artist]:
     patches = [activity_patch(name) for name in ACTIVITIES if Phase[name.upper()] in seen]
     update = Line2D([], [], color=INK, marker="v", markersize=4, linewidth=0.9, label="update")
     return [*patches, update]
+
+
+def _row_height(result: "Result") -> float:
+    """Inches for one worker: less where all panels together would be too high for a screen."""
+    rows = sum(len(_shown(result, strategy)) for strategy in result.strategies)
+    return min(0.19, max(0.075, 11 / rows))
 
 
 def _panel(result: "Result", strategy: str, end: float) -> Panel:
@@ -139,7 +146,8 @@ def _shown(result: "Result", strategy: str) -> list[int]:
     return sorted(list(ranks)[:MOST_WORKERS])
 
 
-def _draw_panel(axes: Axes, panel: Panel, unit: float) -> None:
+def _draw_panel(axes: Axes, panel: Panel, unit: float, every: int) -> None:
+    """Draw a panel with times in `unit` seconds; `every` so many rows have their rank beside."""
     for name, look in ACTIVITIES.items():
         chosen = panel.activity == Phase[name.upper()]
         boxes = _boxes(panel, chosen, unit)
@@ -149,7 +157,10 @@ def _draw_panel(axes: Axes, panel: Panel, unit: float) -> None:
             )
             axes.add_collection(patches, autolim=False)
     if 0 < len(panel.updates) <= MOST_UPDATES:
-        axes.vlines(panel.updates / unit, -0.5, len(panel.workers) - 0.5, color=INK, linewidth=0.9)
+        width = 0.9 if len(panel.updates) <= 50 else 0.5
+        axes.vlines(
+            panel.updates / unit, -0.5, len(panel.workers) - 0.5, color=INK, linewidth=width
+        )
         axes.plot(
             panel.updates / unit,
             np.full(len(panel.updates), -0.5),
@@ -159,9 +170,8 @@ def _draw_panel(axes: Axes, panel: Panel, unit: float) -> None:
             clip_on=False,
         )
     axes.set_ylim(len(panel.workers) - 0.5, -0.6)
-    every = 1 if len(panel.workers) <= 8 else 2
     axes.set_yticks(range(0, len(panel.workers), every), map(str, panel.workers[::every]))
-    axes.tick_params(axis="y", length=0, labelsize=8)
+    axes.tick_params(axis="y", length=0, labelsize=7.5 if len(panel.workers) <= 8 else 7)
     axes.grid(visible=False)
     axes.set_ylabel("worker")
     panel_title(axes, panel.strategy, _remark(panel), pad=7)

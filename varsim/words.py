@@ -49,7 +49,7 @@ def notes(result: "Result") -> tuple[str, ...]:
                 f"{result.replications} replications; a mean of those alone would mislead."
             )
         wild = result.replications - result.estimate(strategy, "final_loss").replications
-        if wild:
+        if wild and result.scenario.workload.has_values:
             found.append(
                 f"{strategy}: the loss is not finite at the end of {wild} of "
                 f"{result.replications} replications; try a smaller learning rate."
@@ -138,9 +138,11 @@ def _price(result: "Result", best: str) -> str:
         clauses.append(f"a copy, when read, had missed {missed} updates of other replicas")
     wasted = _part(of["wasted_compute"].mean)
     clauses.append(f"{wasted} of its compute time was wasted on gradients never applied")
-    final = of["final_loss"]
-    loss = plus_minus(final) if final.replications else "no finite value"
-    return f"In '{best}' {'; '.join(clauses)}; its loss ended at {loss}."
+    if result.scenario.workload.has_values:
+        final = of["final_loss"]
+        loss = plus_minus(final) if final.replications else "no finite value"
+        clauses.append(f"its loss ended at {loss}")
+    return f"In '{best}' {'; '.join(clauses)}."
 
 
 def _part(share: float) -> str:

@@ -289,21 +289,6 @@ def test_a_link_is_not_said_to_carry_more_than_it_can(sharing: str) -> None:
         assert link.moved <= 3 * link.bandwidth * (1 + 1e-9), link
 
 
-@both
-def test_half_a_message_is_half_carried(sharing: str) -> None:
-    # One worker: reads 0..1 s, computes ..1.1 s, pushes ..2.1 s; ends at 1.6 s.
-    trace = run(
-        "none",
-        network={"bandwidth": 40.0, "latency": 0.0, "sharing": sharing},
-        cluster={"workers": 1},
-        stop={"time": 1.6},
-    )
-    moved = {link.name: link.moved for link in trace.links}
-
-    assert moved["worker 0 down"] == moved["ps 0 up"] == 40.0
-    assert moved["worker 0 up"] == moved["ps 0 down"] <= 40.0
-
-
 def test_queueing_is_what_goes_beyond_an_idle_route() -> None:
     # 3 workers read 10 ms each over the server's port, in order; then again after their push.
     trace = run(

@@ -302,7 +302,7 @@ def test_a_json_schema_can_be_made() -> None:
         ({"kind": "markov", "fast": FAST, "slow": SLOW, "to_slow": 0.0, "to_fast": 0.5}, "than 0"),
         ({"kind": "markov", "fast": FAST, "slow": SLOW, "to_slow": 0.5, "to_fast": 1.5}, "to 1"),
         ({"kind": "trace"}, "give file"),
-        ({"kind": "trace", "file": 7}, "valid string"),
+        ({"kind": "trace", "file": 7}, "name of a CSV file"),
         ({"kind": "trace", "seconds": ()}, "at least 1"),
         ({"kind": "trace", "seconds": ((1.0,), ())}, "at least 1"),
         ({"kind": "trace", "seconds": ((1.0, 0.0),)}, "greater than 0"),
@@ -404,5 +404,5 @@ def test_a_trace_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         law("trace", file=str(tmp_path / "binary.csv"))
     with (tmp_path / "huge.csv").open("wb") as file:
         file.truncate(2**27)
-    with pytest.raises(ValidationError, match="larger than 64 MiB"):
+    with pytest.raises(ValidationError, match="larger than 1 MiB"):
         law("trace", file=str(tmp_path / "huge.csv"))

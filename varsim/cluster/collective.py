@@ -31,6 +31,7 @@ class RingAllReduce:
         self._ranks = len(job.workers)
         self._chunk = size / self._ranks
         workers = job.workers
+        self._moved = 2 * (self._ranks - 1) * self._chunk  # per link
         self._routes = [
             (worker.up, workers[(worker.rank + 1) % self._ranks].down) for worker in workers
         ]
@@ -63,6 +64,9 @@ class RingAllReduce:
         yield end
         worker.waits_for = None
         worker.met(clock.time, self.alone)
+        if not self._by_chunk:
+            worker.up.moved += self._moved
+            worker.down.moved += self._moved
 
     def _start_over(self) -> None:
         """Everybody has come: fix the ends of this round and be ready for the next."""
@@ -72,10 +76,6 @@ class RingAllReduce:
         if self._by_chunk:
             self._walk = None
             return
-        moved = 2 * (self._ranks - 1) * self._chunk
-        for worker in job.workers:
-            worker.up.moved += moved
-            worker.down.moved += moved
         times = ring_ends(self._entries, self._hold, job.network.latency)
         for event, time in zip(ends, times, strict=True):
             job.clock.trigger_at(time, event)

@@ -1,8 +1,8 @@
 """The cluster as a scenario describes it: workers, their compute times, servers and network."""
 
-from typing import Literal, Self
+from typing import Any, Final, Literal, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import ConfigDict, Field, PositiveInt, model_validator
 
 from varsim import presets
 from varsim.schema import Model
@@ -11,9 +11,20 @@ from varsim.values.law import AnyLaw, Law
 from varsim.values.laws.simple import Constant
 from varsim.values.workload import Workload
 
+_MOST_HOSTS: Final = 100_000
+
+
+def _or_its_name(schema: dict[str, Any]) -> None:
+    """A device may be written as the name of its preset alone."""
+    described = dict(schema)
+    schema.clear()
+    schema["anyOf"] = [described, {"type": "string", "description": "name of a preset"}]
+
 
 class Device(Model):
     """What computes: a preset by name, or a peak rate; `efficiency` is the share of it reached."""
+
+    model_config = ConfigDict(json_schema_extra=_or_its_name)
 
     preset: str | None = None
     precision: Literal["fp32", "tf32", "fp16", "bf16"] | None = None
@@ -92,9 +103,8 @@ class Star(Model):
         for value in (self.bandwidth, self.server_bandwidth):
             if value is not None and value <= 0:
                 raise ValueError("a bandwidth must be above 0")
-        if self.latency is None and (
-            self.preset is None or presets.link(self.preset).latency is None
-        ):
+        preset = None if self.preset is None else presets.link(self.preset)
+        if self.latency is None and (preset is None or preset.latency is None):
             raise ValueError("latency is missing (for example latency: 20 us)")
         return self
 
@@ -140,6 +150,8 @@ class Cluster(Model):
 
     @model_validator(mode="after")
     def _ranks_exist(self) -> Self:
+        if max(self.workers, self.parameter_servers) > _MOST_HOSTS:
+            raise ValueError(f"at most {_MOST_HOSTS} workers or servers can be simulated")
         if (self.device is None) == (self.compute is None):
             raise ValueError("give either compute (a law of compute times) or device")
         slow = [entry.rank for entry in self.slow_workers]

@@ -92,6 +92,11 @@ class Job:
         self._divergence = divergence
         self.evaluate(model())
 
+    def model(self) -> Parameters:
+        """The model as an outsider finds it now; one array per variable."""
+        assert self._model is not None, "the strategy shows no model"
+        return self._model()
+
     def evaluate(self, parameters: Parameters, divergence: float = 0.0) -> None:
         """Measure loss and accuracy now."""
         loss = self.task.loss(parameters)
@@ -153,7 +158,9 @@ class Job:
 
     def run(self, label: str) -> Trace:
         """Run until the stop rule holds; raises DeadlockError if it never will."""
-        self.clock.run_until_stopped()
+        # Training may diverge; then the loss says so, and numpy need not.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            self.clock.run_until_stopped()
         if not self.stopped_by:
             raise DeadlockError(self._deadlock(label))
         end = self.clock.time
@@ -182,7 +189,7 @@ class Job:
             steps=np.array(recorder.steps, dtype=np.int64),
             copy_staleness=np.array(recorder.copy_staleness, dtype=np.int64),
             links=[
-                LinkRow(link.name, link.bandwidth, link.moved) for link in self.network.carried()
+                LinkRow(link.name, link.bandwidth, link.moved) for link in self.network.carried(end)
             ],
             heap_events=self.clock.heap_events,
             gradients_evaluated=self.gradients.evaluated,

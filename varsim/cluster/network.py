@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from simpy.events import Event
 
@@ -25,6 +25,9 @@ from varsim.trace import Phase
 
 Route: TypeAlias = tuple[Link, ...]
 T = TypeVar("T")
+FOREVER: Final = 2**63 - 1
+
+_READ, _WRITE = int(Phase.READ), int(Phase.WRITE)
 
 
 class Content(Protocol):
@@ -53,6 +56,7 @@ class Parcel:
     def __init__(self, messages: Sequence[Message], latency: int) -> None:
         self.items = 1 + max(message.item for message in messages)
         self.sent = 0  # how often
+        self.due = 0  # when it was, or will be, there (ns)
         # The commonest parcel, one message, has a shorter way through first-come links.
         self.single = len(messages) == 1
         # For first-come links: both links of each message, and how long each is held (ns).
@@ -106,12 +110,13 @@ class Network(ABC):
         self._parcels.append(parcel)
         return parcel
 
-    def carried(self) -> list[Link]:
-        """All links, each with the bytes it was given to carry."""
+    def carried(self, end: int) -> list[Link]:
+        """All links, each with the bytes of what had arrived by the end of the run (ns)."""
         for parcel in self._parcels:
+            arrived = parcel.sent - (parcel.due > end)
             for link, size in parcel.loads:
-                link.moved += size * parcel.sent
-            parcel.sent = 0
+                link.moved += size * arrived
+            parcel.sent = parcel.due = 0
         return self._links
 
     @abstractmethod
@@ -139,7 +144,8 @@ class FirstComeNetwork(Network):
         if worker.ready_at > self.clock.time:
             yield from worker.catch_up()
         end = self._book_single(parcel) if parcel.single else max(self._book(parcel))
-        worker.transferred(Phase.READ, end, parcel.alone)
+        parcel.due = end
+        worker.transferred(_READ, end, parcel.alone)
         return content()
 
     def send(
@@ -159,7 +165,8 @@ class FirstComeNetwork(Network):
             for item in order:
                 clock.call_at(times[item], partial(_deliver, clock, item, content, arrived))
             end = times[last]
-        worker.transferred(Phase.WRITE, end, parcel.alone)
+        parcel.due = end
+        worker.transferred(_WRITE, end, parcel.alone)
         yield Pause(clock, end)
         content.arrived = clock.time
         arrived(last, content)
@@ -172,9 +179,8 @@ class FirstComeNetwork(Network):
         for link in route:
             start = max(start, link.free_at)
             link.free_at = start + link.hold(size)
-            link.moved += size
             end = max(end, link.free_at)
-        self.clock.call_at(end, passed)
+        self.clock.call_at(end, partial(_passed, route, size, passed))
         self.clock.call_at(end + self.latency, arrived)
 
     def _book_single(self, parcel: Parcel) -> int:
@@ -217,7 +223,7 @@ class FairNetwork(Network):
         """See Network."""
         yield from worker.catch_up()
         requested = content()
-        yield from self._transfer(worker, parcel, lambda item: None, Phase.READ)
+        yield from self._transfer(worker, parcel, lambda item: None, _READ)
         return requested
 
     def send(
@@ -226,26 +232,25 @@ class FairNetwork(Network):
         """See Network."""
         yield from worker.catch_up()
         deliver = partial(_deliver, self.clock, content=content, arrived=arrived)
-        yield from self._transfer(worker, parcel, deliver, Phase.WRITE)
+        yield from self._transfer(worker, parcel, deliver, _WRITE)
 
     def pass_on(
         self, route: Route, size: float, passed: Callable[[], None], arrived: Callable[[], None]
     ) -> None:
         """See Network."""
-        for link in route:
-            link.moved += size
 
         def reached(_: int) -> None:
-            passed()
+            _passed(route, size, passed)
             self.clock.call_at(self.clock.time + self.latency, arrived)
 
         self._share.start(route, (size,), reached)
 
     def _transfer(
-        self, worker: Worker, parcel: Parcel, deliver: Callable[[int], None], phase: Phase
+        self, worker: Worker, parcel: Parcel, deliver: Callable[[int], None], phase: int
     ) -> Activity[None]:
         clock, latency = self.clock, self.latency
         parcel.sent += 1
+        parcel.due = FOREVER
         parts = list(parcel.parts)
         missing = parcel.items
         done = Event(clock)
@@ -267,11 +272,18 @@ class FairNetwork(Network):
             self._share.start(route, marks, partial(reached, items))
         worker.waits(phase, self)
         yield done
+        parcel.due = clock.time
         worker.waits_for = None
         worker.transferred(phase, clock.time, parcel.alone)
 
     def __str__(self) -> str:
         return "a transfer"
+
+
+def _passed(route: Route, size: float, passed: Callable[[], None]) -> None:
+    for link in route:
+        link.moved += size
+    passed()
 
 
 def _deliver(clock: Clock, item: int, content: Content, arrived: Arrived) -> None:

@@ -21,11 +21,12 @@ class ParameterServer:
     """
 
     def __init__(self, job: Job, *, drops: bool) -> None:
-        self._job = job
+        self._job, self._clock, self._network = job, job.clock, job.network
         self._ahead = () if drops else job.in_flight
         self.variables = [
             PlainVariable(value, job.workload.update_rule()) for value in job.task.initial()
         ]
+        self._number = len(self.variables)
         self._parameters: Parameters | None = None
         sizes = _bytes_per_port(job.workload.tensor_sizes(), job.cluster)
         ports = _ports(job, sizes)
@@ -53,14 +54,14 @@ class ParameterServer:
 
     def fetch(self, worker: Worker) -> Activity[Read]:
         """Read all variables; the values are those of the moment of the request."""
-        return self._job.network.fetch(worker, self._reads[worker.rank], self._read_now)
+        return self._network.fetch(worker, self._reads[worker.rank], self._read_now)
 
     def push(
         self, worker: Worker, gradient: Gradient, receive: Callable[[int, Gradient], None]
     ) -> Activity[None]:
         """Send a gradient, variable by variable; `receive(variable, gradient)` as each arrives."""
-        gradient.open = len(self.variables)
-        return self._job.network.send(worker, self._pushes[worker.rank], gradient, receive)
+        gradient.open = self._number
+        return self._network.send(worker, self._pushes[worker.rank], gradient, receive)
 
     def apply(self, variable: int, gradients: Sequence[Gradient]) -> None:
         """Update one variable with the mean of these gradients."""
@@ -78,7 +79,8 @@ class ParameterServer:
                 job.ended(gradient)
 
     def _read_now(self) -> Read:
-        return Read(self.parameters, self._job.clock.time, self._job.global_step)
+        parameters = self._parameters or self.parameters
+        return Read(parameters, self._clock.time, self._job.global_step)
 
     def drop(self, gradient: Gradient) -> None:
         """One variable's part of a gradient is not used."""

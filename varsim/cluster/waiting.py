@@ -8,6 +8,8 @@ from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.worker import Worker
 from varsim.trace import Phase
 
+_TOKEN, _BARRIER = int(Phase.TOKEN), int(Phase.BARRIER)
+
 
 class Barrier:
     """Everybody waits until all have come: a counter and one shared event."""
@@ -26,7 +28,7 @@ class Barrier:
             event, self._come, self._event = self._event, 0, Event(self._clock)
             event.succeed()
             return
-        worker.waits(Phase.BARRIER, self)
+        worker.waits(_BARRIER, self)
         yield self._event
         worker.goes_on()
 
@@ -84,7 +86,7 @@ class TokenQueue:
         number = self._asked
         self._asked += 1
         if number >= self._put:
-            worker.waits(Phase.TOKEN, self)
+            worker.waits(_TOKEN, self)
             while number >= self._put:
                 yield self._event
             worker.goes_on()

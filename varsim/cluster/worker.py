@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from varsim.cluster.job import Job
 
 
+# Phases as plain numbers: in Python 3.11 looking up a member costs more than what is done with it.
+_READ, _QUEUE, _BARRIER = int(Phase.READ), int(Phase.QUEUE), int(Phase.BARRIER)
+
+
 class Read(NamedTuple):
     """Parameters as somebody read them."""
 
@@ -67,7 +71,7 @@ class Worker:
         self._in_flight = job.in_flight
         self._spans = job.recorder.worker_spans(rank)
         self._since = 0
-        self._phase = Phase.BARRIER
+        self._phase = _BARRIER
 
     def compute_gradient(self, read: Read) -> Activity[Gradient]:
         """Compute the gradient of the next batch at the parameters read; takes compute time."""
@@ -88,13 +92,13 @@ class Worker:
         if self.ready_at > self._clock.time:
             yield Pause(self._clock, self.ready_at)
 
-    def transferred(self, phase: Phase, end: int, alone: int) -> None:
-        """Record a transfer that ends at `end`; beyond `alone` ns it was queueing."""
+    def transferred(self, phase: int, end: int, alone: int) -> None:
+        """Record a READ or WRITE that ends at `end`; beyond `alone` ns it was queueing."""
         # What is read is for the next gradient.
-        number = self.iteration + (phase is Phase.READ) << PHASE_BITS
+        number = self.iteration + (phase == _READ) << PHASE_BITS
         begin = end - alone
         if begin > self._since:
-            self._spans += (begin, number | Phase.QUEUE, end, number | phase)
+            self._spans += (begin, number | _QUEUE, end, number | phase)
         else:
             self._spans += (end, number | phase)
         self._since = self.ready_at = end
@@ -106,7 +110,7 @@ class Worker:
         self._spans += (begin, number | Phase.BARRIER, end, number | Phase.WRITE)
         self._since = self.ready_at = end
 
-    def waits(self, phase: Phase, what: object) -> None:
+    def waits(self, phase: int, what: object) -> None:
         """The worker waits from now on, nobody knows how long; `what` says for what."""
         self._phase = phase
         self.waits_for = what

@@ -14,6 +14,9 @@ import numpy as np
 from varsim.values.gradient import Array
 from varsim.values.optimizer import Optimizer, State
 
+# Copies compared at a time with all others, to bound memory.
+_ROWS = 256
+
 
 class Synchronization(Enum):
     """When the copies of a variable are brought together (tf.VariableSynchronization)."""
@@ -131,11 +134,18 @@ class SyncOnReadVariable:
 def divergence(copies: Sequence[Sequence[Array]]) -> float:
     """Largest Euclidean distance between two copies of a model (each: one array per variable)."""
     flat = np.stack([np.concatenate([part.ravel() for part in copy]) for copy in copies])
-    largest = 0.0
-    for index, row in enumerate(flat[:-1]):
-        difference = flat[index + 1 :] - row
-        largest = max(largest, float(np.einsum("ij,ij->i", difference, difference).max()))
-    return float(np.sqrt(largest))
+    # The pair by matrix products, its distance by subtraction, which loses no digits.
+    centred = flat - flat.mean(axis=0)
+    squares = np.einsum("ij,ij->i", centred, centred)
+    largest, pair = -1.0, (0, 0)
+    for first in range(0, len(flat), _ROWS):
+        products = centred[first : first + _ROWS] @ centred.T
+        distances = squares[first : first + _ROWS, None] + squares - 2.0 * products
+        row, column = np.unravel_index(distances.argmax(), distances.shape)
+        if not distances[row, column] <= largest:  # also where it is not a number
+            largest, pair = float(distances[row, column]), (first + int(row), int(column))
+    difference = flat[pair[0]] - flat[pair[1]]
+    return float(np.sqrt(difference @ difference))
 
 
 def _same(a: Array, b: Array) -> bool:

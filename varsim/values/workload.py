@@ -34,7 +34,7 @@ class Workload(Model):
 
     @model_validator(mode="after")
     def _values_need_an_optimizer(self) -> Self:
-        if isinstance(self.problem, Timing):
+        if not self.has_values:
             if self.model is None:
                 raise ValueError("problem timing needs a model, which gives the sizes")
             if self.optimizer is not None:
@@ -42,6 +42,11 @@ class Workload(Model):
         elif self.optimizer is None:
             raise ValueError("optimizer is missing (for example {kind: sgd, learning_rate: 0.1})")
         return self
+
+    @property
+    def has_values(self) -> bool:
+        """False where only times are simulated and nothing is learnt."""
+        return not isinstance(self.problem, Timing)
 
     def update_rule(self) -> Optimizer:
         """The optimizer; plain SGD on the zeros of a problem without values."""

@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import numpy as np
-from pydantic import Field, ValidationInfo, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, model_validator
 
 from varsim.values.laws.base import BLOCK, Floats, Law, Stream
 
@@ -15,7 +15,14 @@ from varsim.values.laws.base import BLOCK, Floats, Law, Stream
 Row = Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1, strict=False)]
 
 _HEADER: Final = ["worker", "seconds"]
-_LARGEST_FILE: Final = 64 * 2**20
+_LARGEST_FILE: Final = 2**20
+_MOST: Final = 10_000  # so that a resolved scenario stays a file that can be loaded again
+
+
+def _file_or_seconds(schema: dict[str, Any]) -> None:
+    """In a scenario either will do."""
+    schema["required"] = [key for key in schema["required"] if key != "seconds"]
+    schema["anyOf"] = [{"required": ["file"]}, {"required": ["seconds"]}]
 
 
 class MeasuredTimes(Law):
@@ -35,6 +42,8 @@ class MeasuredTimes(Law):
     replay: Literal["cycle", "resample"] = "cycle"
     seconds: tuple[Row, ...] = Field(min_length=1, strict=False)
 
+    model_config = ConfigDict(json_schema_extra=_file_or_seconds)
+
     @model_validator(mode="before")
     @classmethod
     def _read_the_file(cls, data: object, info: ValidationInfo) -> object:
@@ -44,7 +53,7 @@ class MeasuredTimes(Law):
         if file is None:
             raise ValueError("give file: a CSV of step times with the header worker,seconds")
         if not isinstance(file, str):
-            return data
+            raise ValueError("file must be the name of a CSV file")
         folder = (info.context or {}).get("folder", "")
         return {**data, "seconds": read_step_times(Path(folder, file))}
 
@@ -80,6 +89,8 @@ def read_step_times(path: Path) -> tuple[tuple[float, ...], ...]:
         if line.strip():
             worker, seconds = _step(line.split(","), f"{path}, line {number}")
             rows.setdefault(worker, []).append(seconds)
+    if len(lines) > _MOST:
+        raise ValueError(f"{path}: {len(lines)} step times; at most {_MOST} can be replayed")
     if not rows:
         raise ValueError(f"{path}, line 2: no step times after the header")
     missing = next(worker for worker in count() if worker not in rows)

@@ -1,0 +1,65 @@
+"""What all figures share: text that is safe to draw, units of time, room for title and legend."""
+
+from pathlib import Path
+
+import pytest
+from matplotlib.lines import Line2D
+
+from varsim import figure
+from varsim.figure import TimeUnit
+
+
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [("plain_name", "plain_name"), ("$5$", r"\$5\$"), ("日a\t", "□a□"), ("± µ …", "± µ …")],
+)
+def test_text_is_never_mathematics_nor_without_a_glyph(text: str, drawn: str) -> None:
+    assert figure.drawable(text) == drawn
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [("sync_replicas", "sync_replicas"), ("abcdefghij", "abcd…hij"), ("abcd   hij", "abcd…hij")],
+)
+def test_long_labels_lose_their_middle(text: str, short: str) -> None:
+    found = figure.short(text, 13 if len(text) == 13 else 8)
+    assert found == short
+
+
+def test_labels_are_wrapped_and_never_lost() -> None:
+    assert figure.wrapped("one two three", 8) == "one two\nthree"
+    assert figure.wrapped("a" * 20, 8) == "aaaaaaaa\naaaaaaaa\naaaa"
+    assert figure.wrapped(" ") == " "
+
+
+@pytest.mark.parametrize(
+    ("longest", "unit"),
+    [
+        (5e-7, TimeUnit(1e-6, "µs")),
+        (0.02, TimeUnit(1e-3, "ms")),
+        (1, TimeUnit(1, "s")),
+        (299, TimeUnit(1, "s")),
+        (300, TimeUnit(60, "min")),
+        (20_000, TimeUnit(3600, "h")),
+    ],
+)
+def test_a_time_gets_the_unit_it_reads_well_in(longest: float, unit: TimeUnit) -> None:
+    assert figure.time_unit(longest) == unit
+
+
+def test_a_longer_title_and_a_legend_make_the_figure_higher(tmp_path: Path) -> None:
+    def height(title: str, labels: list[str]) -> float:
+        with figure.style():
+            made, _ = figure.panels([1.0, 2.0])
+            legend = [Line2D([], [], label=label) for label in labels]
+            drawn = figure.save(made, title, legend, tmp_path / "x")
+        left, top, width, below = drawn.below_title
+        assert left == 0
+        assert width == 72 * figure.WIDTH
+        assert top + below == pytest.approx(72 * made.get_figheight())
+        return made.get_figheight()
+
+    short = height("Short", [])
+    assert height("A long title " * 20, []) > short + 0.3
+    assert height("Short", ["a"]) > short + 0.2
+    assert height("Short", ["_a" * 30] * 6) > height("Short", ["a"]) + 0.3

@@ -1,0 +1,437 @@
+"""Every field that a scenario may have changes what comes out; none can be added without."""
+
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from building import run, scenario, slow
+from pydantic import BaseModel
+
+from varsim.scenario import Scenario
+from varsim.schema import Model
+from varsim.simulate import Run, run_one, simulate
+from varsim.strategies import STRATEGIES
+from varsim.trace import Trace
+from varsim.values.law import LAWS
+from varsim.values.optimizer import OPTIMIZERS
+from varsim.values.problem import PROBLEMS
+
+Case = dict[str, Any]
+
+# A network on which bytes take time; 4 servers or 1 all have work.
+WIRE = {"bandwidth": 1e4, "latency": 1e-3, "sharing": "fair"}
+
+
+def two(base: Case, **pairs: tuple[Any, Any]) -> tuple[Case, Case]:
+    """Two cases that differ in one place: `key=(one, other)`, deeper keys as `part__key`."""
+    cases: list[Case] = []
+    for side in (0, 1):
+        case = {
+            key: dict(value) if isinstance(value, dict) else value for key, value in base.items()
+        }
+        for path, pair in pairs.items():
+            *parts, key = path.split("__")
+            place = case
+            for part in parts:
+                place = place.setdefault(part, {})
+            place[key] = pair[side]
+        cases.append(case)
+    return cases[0], cases[1]
+
+
+def law(kind: str, **pairs: Any) -> tuple[Case, Case]:
+    """Laws of compute times that differ in one setting, the pair among them."""
+    one, other = (
+        {key: value[side] if isinstance(value, tuple) and len(value) == 2 else value
+         for key, value in pairs.items()}
+        for side in (0, 1)
+    )  # fmt: skip
+    return two(
+        {"strategy": "on_write", "cluster": {"workers": 3}, "stop": {"global_steps": 20}},
+        cluster__compute=({"kind": kind, **one}, {"kind": kind, **other}),
+    )
+
+
+def learning(kind: str, **pairs: Any) -> tuple[Case, Case]:
+    """Optimizers that differ in one setting."""
+    return two(
+        {"strategy": "single", "optimizer": {"kind": kind, "learning_rate": 0.05}},
+        **{f"optimizer__{key}": pair for key, pair in pairs.items()},
+    )
+
+
+def problem(kind: str, base: Case | None = None, **pairs: Any) -> tuple[Case, Case]:
+    """Problems that differ in one setting."""
+    return two(
+        {"strategy": "on_write", "network": WIRE, "problem": {"kind": kind, **(base or {})}},
+        **{f"problem__{key}": pair for key, pair in pairs.items()},
+    )
+
+
+SERVED: Case = {
+    "strategy": "none",
+    "network": WIRE,
+    "problem": {"kind": "linear_regression"},
+    "cluster": {"workers": 4, "parameter_servers": 2},
+    "stop": {"global_steps": 12},
+}
+SYNCHRONOUS: Case = {
+    "strategy": {"kind": "sync_replicas", "replicas_to_aggregate": 2},
+    "network": WIRE,
+    "cluster": {"compute": {"kind": "exponential", "mean": 0.1}},
+    "stop": {"global_steps": 12},
+}
+COPIES: Case = {
+    "strategy": {"kind": "on_read", "read_every": 2},
+    "network": WIRE,
+    "problem": {"noise": 1.0},
+    "stop": {"global_steps": 9},
+}
+MIRRORED: Case = {"strategy": "on_write", "network": WIRE}
+DEVICE: Case = {
+    "strategy": "on_write",
+    "workload": {"model": "resnet50", "batch_size": 32},
+    "cluster": {"compute": None, "device": {"preset": "a100_sxm_80gb"}},
+}
+STRAGGLER: Case = {"strategy": "on_write", "stop": {"global_steps": 5}}
+FAST = {"kind": "constant", "value": 0.1}
+SLOW = {"kind": "constant", "value": 0.3}
+MARKOV = {"fast": FAST, "slow": SLOW, "to_slow": 0.4, "to_fast": 0.4}
+OTHER_STAR = {**WIRE, "bandwidth": 2e4}
+
+
+def weights(*numbers: float) -> tuple[Case, ...]:
+    return tuple(
+        {"weight": weight, "law": one} for weight, one in zip(numbers, (FAST, SLOW), strict=True)
+    )
+
+
+def mixed(one: Case, other: Case) -> tuple[tuple[Case, ...], tuple[Case, ...]]:
+    return (
+        ({"weight": 1.0, "law": FAST}, {"weight": 1.0, "law": one}),
+        ({"weight": 1.0, "law": FAST}, {"weight": 1.0, "law": other}),
+    )
+
+
+# Class.field: two scenarios that differ in that field only, and whose traces must differ.
+KNOBS: dict[str, tuple[Case, Case]] = {
+    "Scenario.seed": two({"strategy": "single", "problem": {"noise": 1.0}}, seed=(1, 2)),
+    "Scenario.cluster": two(MIRRORED, cluster=({"workers": 2}, {"workers": 3})),
+    "Scenario.workload": two(MIRRORED, workload=({"batch_size": 1}, {"batch_size": 2})),
+    "Scenario.strategies": two(MIRRORED, strategy=("on_write", "none")),
+    "Scenario.stop": two(MIRRORED, stop=({"global_steps": 2}, {"global_steps": 3})),
+    "Cluster.workers": two(MIRRORED, cluster__workers=(2, 3)),
+    "Cluster.device": two(
+        DEVICE, cluster__device=({"preset": "a100_sxm_80gb"}, {"preset": "v100_sxm2"})
+    ),
+    "Cluster.compute": two(MIRRORED, cluster__compute=(FAST, SLOW)),
+    "Cluster.slow_workers": two(STRAGGLER, cluster__slow_workers=((), (slow(1, 2.0),))),
+    "Cluster.parameter_servers": two(SERVED, cluster__parameter_servers=(1, 2)),
+    "Cluster.placement": two(SERVED, cluster__placement=("partitioned", "round_robin")),
+    "Cluster.network": two(MIRRORED, network=(WIRE, OTHER_STAR)),
+    "Device.preset": two(
+        DEVICE, cluster__device=({"preset": "a100_sxm_80gb"}, {"preset": "v100_sxm2"})
+    ),
+    "Device.precision": two(
+        DEVICE,
+        cluster__device=(
+            {"preset": "a100_sxm_80gb"},
+            {"preset": "a100_sxm_80gb", "precision": "bf16"},
+        ),
+    ),
+    "Device.peak": two(DEVICE, cluster__device=({"peak": 1e13}, {"peak": 2e13})),
+    "Device.efficiency": two(
+        DEVICE, cluster__device=({"peak": 1e13}, {"peak": 1e13, "efficiency": 0.5})
+    ),
+    "Constant.value": law("constant", value=(0.1, 0.2)),
+    "Uniform.low": law("uniform", low=(0.0, 0.1), high=0.2),
+    "Uniform.high": law("uniform", low=0.1, high=(0.2, 0.3)),
+    "Normal.mean": law("normal", mean=(0.1, 0.2), std=0.01),
+    "Normal.std": law("normal", mean=0.1, std=(0.01, 0.02)),
+    "Exponential.mean": law("exponential", mean=(0.1, 0.2)),
+    "ShiftedExponential.minimum": law("shifted_exponential", minimum=(0.0, 0.05), mean=0.1),
+    "ShiftedExponential.mean": law("shifted_exponential", minimum=0.05, mean=(0.1, 0.2)),
+    "Lognormal.mean": law("lognormal", mean=(0.1, 0.2), sigma=0.5),
+    "Lognormal.sigma": law("lognormal", mean=0.1, sigma=(0.5, 0.6)),
+    "Gamma.mean": law("gamma", mean=(0.1, 0.2), shape=2.0),
+    "Gamma.shape": law("gamma", mean=0.1, shape=(2.0, 3.0)),
+    "Weibull.mean": law("weibull", mean=(0.1, 0.2), shape=2.0),
+    "Weibull.shape": law("weibull", mean=0.1, shape=(2.0, 3.0)),
+    "Pareto.minimum": law("pareto", minimum=(0.1, 0.2), alpha=3.0),
+    "Pareto.alpha": law("pareto", minimum=0.1, alpha=(3.0, 4.0)),
+    "Mixture.components": law("mixture", components=mixed(SLOW, FAST)),
+    "Component.weight": law("mixture", components=(weights(1.0, 1.0), weights(1.0, 5.0))),
+    "Component.law": law("mixture", components=mixed(FAST, SLOW)),
+    "Markov.fast": law("markov", **{**MARKOV, "fast": (FAST, {**FAST, "value": 0.2})}),
+    "Markov.slow": law("markov", **{**MARKOV, "slow": (SLOW, {**SLOW, "value": 0.4})}),
+    "Markov.to_slow": law("markov", **{**MARKOV, "to_slow": (0.4, 0.9)}),
+    "Markov.to_fast": law("markov", **{**MARKOV, "to_fast": (0.4, 0.05)}),
+    "MeasuredTimes.replay": law(
+        "trace", seconds=((0.1, 0.2, 0.3, 0.4),), replay=("cycle", "resample")
+    ),
+    "MeasuredTimes.seconds": law("trace", seconds=(((0.1,),), ((0.2,),))),
+    "SlowWorker.rank": two(
+        {"strategy": "none"}, cluster__slow_workers=((slow(0, 2.0),), (slow(1, 2.0),))
+    ),
+    "SlowWorker.factor": two(
+        STRAGGLER, cluster__slow_workers=((slow(0, 2.0),), (slow(0, 3.0),))
+    ),
+    "SlowWorker.after": two(
+        STRAGGLER, cluster__slow_workers=((slow(0, 2.0),), (slow(0, 2.0, after=0.15),))
+    ),
+    "SlowWorker.until": two(
+        STRAGGLER, cluster__slow_workers=((slow(0, 2.0),), (slow(0, 2.0, until=0.15),))
+    ),
+    "Star.preset": two(
+        MIRRORED,
+        network=(
+            {"preset": "10gbe", "latency": 1e-3},
+            {"preset": "25gbe", "latency": 1e-3},
+        ),
+        workload__model=("resnet50", "resnet50"),
+    ),
+    "Star.bandwidth": two(MIRRORED, network__bandwidth=(1e4, 2e4)),
+    "Star.latency": two(MIRRORED, network__latency=(1e-3, 2e-3)),
+    "Star.server_bandwidth": two(SERVED, network__server_bandwidth=(None, 1e3)),
+    "Star.sharing": two(SERVED, network__sharing=("fair", "first_come")),
+    "Star.slow_links": two(MIRRORED, network__slow_links=((), (slow(1, 2.0),))),
+    "SlowLink.rank": two(SERVED, network__slow_links=((slow(0, 9.0),), (slow(1, 9.0),))),
+    "SlowLink.factor": two(MIRRORED, network__slow_links=((slow(0, 2.0),), (slow(0, 3.0),))),
+    "Quadratic.dimension": problem("quadratic", dimension=(10, 20)),
+    "Quadratic.condition_number": problem("quadratic", condition_number=(10.0, 20.0)),
+    "Quadratic.noise": problem("quadratic", noise=(0.0, 1.0)),
+    "Quadratic.distance": problem("quadratic", distance=(1.0, 2.0)),
+    "LinearRegression.features": problem("linear_regression", features=(10, 11)),
+    "LinearRegression.examples": problem("linear_regression", examples=(1000, 2000)),
+    "LinearRegression.noise": problem("linear_regression", noise=(0.1, 0.2)),
+    "Digits.model": problem("digits", model=("softmax", "mlp")),
+    "Digits.hidden": problem("digits", {"model": "mlp"}, hidden=(8, 9)),
+    "Timing.parts": two(
+        {**SERVED, "workload": {"model": "resnet50", "optimizer": None}},
+        problem=({"kind": "timing"}, {"kind": "timing", "parts": 4}),
+    ),
+    "Workload.problem": two(MIRRORED, problem=({"noise": 0.0}, {"noise": 1.0})),
+    "Workload.model": two(MIRRORED, workload__model=(None, "resnet50")),
+    "Workload.batch_size": two(MIRRORED, workload__batch_size=(1, 2)),
+    "Workload.optimizer": two(MIRRORED, optimizer__learning_rate=(0.1, 0.2)),
+    "Workload.evaluate_every": two(MIRRORED, workload__evaluate_every=(1, 6)),
+    "Workload.bytes_per_parameter": two(MIRRORED, workload__bytes_per_parameter=(4, 8)),
+    "Sgd.learning_rate": learning("sgd", learning_rate=(0.1, 0.2)),
+    "Momentum.learning_rate": learning("momentum", learning_rate=(0.1, 0.2)),
+    "Momentum.momentum": learning("momentum", momentum=(0.9, 0.8)),
+    "Momentum.nesterov": learning("momentum", nesterov=(False, True)),
+    "Adam.learning_rate": learning("adam", learning_rate=(0.1, 0.2)),
+    "Adam.beta1": learning("adam", beta1=(0.9, 0.8)),
+    "Adam.beta2": learning("adam", beta2=(0.999, 0.9)),
+    "Adam.epsilon": learning("adam", epsilon=(1e-8, 1e-3)),
+    "Adagrad.learning_rate": learning("adagrad", learning_rate=(0.1, 0.2)),
+    "Adagrad.initial_accumulator": learning("adagrad", initial_accumulator=(0.1, 0.2)),
+    "RmsProp.learning_rate": learning("rmsprop", learning_rate=(0.1, 0.2)),
+    "RmsProp.decay": learning("rmsprop", decay=(0.9, 0.8)),
+    "RmsProp.momentum": learning("rmsprop", momentum=(0.0, 0.5)),
+    "RmsProp.epsilon": learning("rmsprop", epsilon=(1e-10, 1e-2)),
+    "ClusterChange.parameter_servers": two(
+        {**SERVED, "cluster": {"workers": 4}},
+        strategy=(
+            {"kind": "none", "on": {"parameter_servers": 2}},
+            {"kind": "none", "on": {"parameter_servers": 3}},
+        ),
+    ),
+    "ClusterChange.placement": two(
+        SERVED,
+        strategy=(
+            {"kind": "none", "on": {"placement": "partitioned"}},
+            {"kind": "none", "on": {"placement": "by_bytes"}},
+        ),
+    ),
+    "ClusterChange.network": two(
+        SERVED,
+        strategy=(
+            {"kind": "none", "on": {"network": WIRE}},
+            {"kind": "none", "on": {"network": OTHER_STAR}},
+        ),
+    ),
+    "OnWrite.on": two(
+        MIRRORED,
+        strategy=({"kind": "on_write"}, {"kind": "on_write", "on": {"network": OTHER_STAR}}),
+    ),
+    "OnRead.on": two(COPIES, strategy__on=(None, {"network": OTHER_STAR})),
+    "OnRead.read_every": two(COPIES, strategy__read_every=(2, 3)),
+    "OnRead.aggregation": two(COPIES, strategy__aggregation=("mean", "sum")),
+    "OnRead.write_back": two(COPIES, strategy__write_back=(False, True)),
+    "NoSynchronization.on": two(
+        SERVED, strategy=({"kind": "none"}, {"kind": "none", "on": {"parameter_servers": 1}})
+    ),
+    "SyncReplicas.on": two(SYNCHRONOUS, strategy__on=(None, {"network": OTHER_STAR})),
+    "SyncReplicas.replicas_to_aggregate": two(SYNCHRONOUS, strategy__replicas_to_aggregate=(2, 3)),
+    "SyncReplicas.total_num_replicas": two(SYNCHRONOUS, strategy__total_num_replicas=(None, 4)),
+    "SyncReplicas.initial_tokens": two(SYNCHRONOUS, strategy__initial_tokens=(None, 0)),
+    "Stop.global_steps": two(MIRRORED, stop=({"global_steps": 2}, {"global_steps": 3})),
+    "Stop.examples": two(MIRRORED, stop=({"examples": 6}, {"examples": 9})),
+    "Stop.time": two(MIRRORED, stop=({"time": 0.5}, {"time": 0.6})),
+    "Stop.loss": two(
+        {**MIRRORED, "workload": {"evaluate_every": 3}},
+        stop=({"global_steps": 9}, {"global_steps": 9, "loss": 0.2}),
+    ),
+}  # fmt: skip
+
+# What only the result shows, not a single trace.
+IN_THE_RESULT: dict[str, tuple[Case, Case]] = {
+    "Scenario.replications": two(MIRRORED, replications=(1, 2)),
+    "Scenario.targets": two(MIRRORED, targets=({}, {"loss": 0.2})),
+    "Targets.loss": two(MIRRORED, targets=({"loss": 0.2}, {"loss": 0.25})),
+}
+
+# What says how something is called or where it came from, and changes nothing on purpose.
+DESCRIPTIVE = {
+    "Scenario.name": "names the folder of the report",
+    "OnWrite.name": "tells strategies of one kind apart in tables and plots",
+    "OnRead.name": "the same",
+    "NoSynchronization.name": "the same",
+    "SyncReplicas.name": "the same",
+    "Single.name": "the same",
+    "MeasuredTimes.file": "is read into `seconds`, or says where they came from (see below)",
+}
+
+# What can only be refused where it has no effect (see below).
+REFUSED = {"Single.on": "a single worker uses no network and no servers"}
+
+
+def models(annotation: Any) -> Iterator[type[Model]]:
+    """The models that a field may hold."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield typing.cast("type[Model]", annotation)
+    for part in typing.get_args(annotation):
+        yield from models(part)
+
+
+def fields(model: type[Model], seen: set[type[Model]]) -> Iterator[str]:
+    """`Class.field` of a model and of all models below it."""
+    seen.add(model)
+    for name, field in model.model_fields.items():
+        yield f"{model.__name__}.{name}"
+        for part in models(field.annotation):
+            if part not in seen:
+                yield from fields(part, seen)
+
+
+ALL_FIELDS = list(fields(Scenario, set()))
+TABLES: dict[str, Mapping[str, type[Model]]] = {
+    "law": LAWS,
+    "problem": PROBLEMS,
+    "optimizer": OPTIMIZERS,
+    "strategy": STRATEGIES,
+}
+
+
+def build(case: Case) -> Scenario:
+    case = dict(case)
+    strategy = case.pop("strategy")
+    return scenario({"kind": strategy} if isinstance(strategy, str) else strategy, **case)
+
+
+def observed(trace: Trace) -> list[object]:
+    """All that a trace holds but its label."""
+    return [
+        value.tolist() if isinstance(value, np.ndarray) else repr(value)
+        for name in Trace.__slots__
+        if name not in ("strategy", "heap_events")
+        for value in [getattr(trace, name)]
+    ]
+
+
+def outcome(case: Case) -> list[object]:
+    return observed(run_one(Run(build(case), 0, 0)))
+
+
+def test_every_field_is_shown_to_matter() -> None:
+    shown = {*KNOBS, *IN_THE_RESULT, *DESCRIPTIVE, *REFUSED}
+    kinds = {name for name in ALL_FIELDS if name.endswith(".kind")}
+
+    assert len(ALL_FIELDS) > 100
+    assert set(ALL_FIELDS) - kinds - shown == set(), "fields without a pair of scenarios"
+    assert shown - set(ALL_FIELDS) == set(), "pairs for fields that do not exist"
+    of_tables = {f"{model.__name__}.kind" for table in TABLES.values() for model in table.values()}
+    # A star is the only kind of network so far.
+    assert kinds == of_tables | {"Star.kind"}
+
+
+@pytest.mark.parametrize("field", KNOBS)
+def test_a_field_changes_the_trace(field: str) -> None:
+    one, other = KNOBS[field]
+
+    assert outcome(one) != outcome(other)
+    assert outcome(one) == outcome(one), "the same scenario gives the same trace"
+
+
+@pytest.mark.parametrize("field", IN_THE_RESULT)
+def test_a_field_changes_the_result(field: str) -> None:
+    one, other = (simulate(build(case)) for case in IN_THE_RESULT[field])
+
+    assert not one.summary.equals(other.summary)
+
+
+def test_names_change_nothing_but_the_label() -> None:
+    plain = build(MIRRORED)
+    for strategy in ("on_write", "none", "single", "on_read"):
+        without = run({"kind": strategy}, network=WIRE)
+        named = run({"kind": strategy, "name": "other"}, network=WIRE, name="elsewhere")
+        assert (without.strategy, named.strategy) == (strategy, "other")
+        assert observed(without) == observed(named)
+    assert simulate(plain).provenance != simulate(build({**MIRRORED, "name": "x"})).provenance
+
+
+def test_step_times_from_a_file_matter(tmp_path: Path) -> None:
+    seen = []
+    for name, seconds in (("one.csv", "0.1"), ("two.csv", "0.2")):
+        path = tmp_path / name
+        path.write_text(f"worker,seconds\n0,{seconds}\n")
+        compute = {"kind": "trace", "file": str(path)}
+        seen.append(outcome({**MIRRORED, "cluster": {"compute": compute}}))
+    assert seen[0] != seen[1]
+
+
+KINDS: dict[str, dict[str, Case]] = {
+    "law": {
+        "constant": {"value": 0.1},
+        "uniform": {"low": 0.05, "high": 0.15},
+        "normal": {"mean": 0.1, "std": 0.02},
+        "exponential": {"mean": 0.1},
+        "shifted_exponential": {"minimum": 0.05, "mean": 0.1},
+        "lognormal": {"mean": 0.1, "sigma": 0.5},
+        "gamma": {"mean": 0.1, "shape": 2.0},
+        "weibull": {"mean": 0.1, "shape": 2.0},
+        "pareto": {"minimum": 0.05, "alpha": 2.0},
+        "mixture": {"components": weights(1.0, 1.0)},
+        "markov": MARKOV,
+        "trace": {"seconds": ((0.1, 0.2),)},
+    },
+    "problem": {kind: {} for kind in PROBLEMS},
+    "optimizer": {kind: {"learning_rate": 0.1} for kind in OPTIMIZERS},
+    "strategy": {
+        kind: {"replicas_to_aggregate": 2} if kind == "sync_replicas" else {} for kind in STRATEGIES
+    },
+}
+
+
+def of_kind(table: str, kind: str) -> Case:
+    described = {"kind": kind, **KINDS[table][kind]}
+    if table == "law":
+        return {**MIRRORED, "cluster": {"compute": described}}
+    if table == "strategy":
+        return {**MIRRORED, "strategy": described}
+    if kind == "timing":
+        workload = {"model": "resnet50", "optimizer": None}
+        return {**MIRRORED, "problem": described, "workload": workload}
+    return {**MIRRORED, table: described, "stop": {"global_steps": 4}}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_kind_of_a_table_is_its_own(table: str) -> None:
+    seen = [outcome(of_kind(table, kind)) for kind in TABLES[table]]
+
+    assert len(seen) == len(KINDS[table]) >= 4
+    assert all(one not in seen[:index] for index, one in enumerate(seen))

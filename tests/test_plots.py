@@ -1,0 +1,302 @@
+"""The plots: the data behind them by hand, what is drawn of it, and files that repeat exactly."""
+
+import math
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from handmade import SECOND, a_result, a_scenario, a_trace
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from varsim import plots
+from varsim.figure import looks, panels, style
+from varsim.plots import PLOTS, Plot
+from varsim.result import Result
+from varsim.trace import LinkRow, Trace
+
+ODD_NAMES = (
+    *("$x_1$ costs $5 & <b>", "_hidden", "日本語", "back\\slash $", "a" * 60),
+    *(
+        "sync with 7 of 8, tokens, and a very long explanation",
+        "100 % {}",
+        "'q' \"q\"",
+        "x",
+        "none",
+    ),
+)
+
+
+def result_of(traces: Sequence[Trace], **changes: object) -> Result:
+    """A result of runs of one replication."""
+    return Result(a_scenario([trace.strategy for trace in traces], **changes), list(traces), [])
+
+
+def stale(label: str, values: Sequence[int]) -> Trace:
+    """A run whose gradients, all applied, were as stale as this."""
+    rows = np.zeros((len(values), 11), dtype=np.int64)
+    rows[:, 1] = np.arange(len(values))
+    rows[:, 8] = 20_000 + np.arange(len(values))
+    rows[:, 3] = rows[:, 8] - np.array(values, dtype=np.int64)
+    rows[:, 10] = 2
+    return replace(a_trace(label), gradients=rows, copy_staleness=np.zeros(0, dtype=np.int64))
+
+
+def losing(label: str, losses: Sequence[float]) -> Trace:
+    """The run with other losses (and no accuracy)."""
+    rows = [
+        row._replace(loss=loss, accuracy=math.nan)
+        for row, loss in zip(a_trace().evaluations, losses, strict=False)
+    ]
+    return replace(a_trace(label), evaluations=rows)
+
+
+def drawn(plot: Plot, result: Result, directory: Path) -> tuple[Figure, list[Axes]]:
+    """The figure as it is in the file."""
+    with style():
+        figure, axes = panels(plot.heights(result))
+        plot.draw(result, axes)
+        plots.save(figure, plot.title(result), plot.legend(result), directory / plot.name)
+        figure.draw_without_rendering()
+    return figure, axes
+
+
+def texts_of(figure: Figure, axes: Sequence[Axes]) -> list[Text]:
+    """All that can be read in a figure."""
+    found = [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]
+    for each in axes:
+        found += [*each.texts, each._left_title, each._right_title, each.yaxis.label]
+        low, high = sorted(each.get_ylim())
+        found += [text for text in each.get_yticklabels() if low <= text.get_position()[1] <= high]
+    low, high = axes[-1].get_xlim()
+    ticks = axes[-1].get_xticklabels()
+    found += [text for text in ticks if low <= text.get_position()[0] <= high]
+    return [text for text in (*found, axes[-1].xaxis.label) if text.get_text()]
+
+
+def plot_called(name: str) -> Plot:
+    return next(plot for plot in PLOTS if plot.name == name)
+
+
+EDGE_CASES = {
+    "one strategy, one replication": lambda: a_result(),
+    "ten strategies with odd names": lambda: a_result(
+        {name: (1 + index % 3, 2, 3) for index, name in enumerate(ODD_NAMES)},
+        targets={"loss": 0.7},
+    ),
+    "no loss at all": lambda: result_of([losing("a", [math.nan] * 3), losing("b", [])]),
+    "a loss that runs away": lambda: result_of(
+        [losing("a", [2, 1, 0.5]), losing("b", [2, 1e30, math.inf]), losing("c", [2, 9, 99])]
+    ),
+    "a loss that never changes": lambda: result_of([losing("a", [1, 1, 1])]),
+    "a loss of zero": lambda: result_of([losing("a", [0, 0, 0])]),
+    "a loss over many decades": lambda: result_of([losing("a", [1e9, 1, 1e-9])]),
+    "staleness up to 10,000": lambda: result_of(
+        [stale("a", range(0, 10_001, 7)), stale("b", [0, 1])]
+    ),
+    "nothing applied, no links": lambda: result_of(
+        [replace(stale("a", []), links=[], steps=np.zeros(0, dtype=np.int64), global_step=0)]
+    ),
+    "a run of no time": lambda: result_of(
+        [
+            replace(
+                stale("a", []),
+                end=0,
+                spans=np.zeros((0, 5), dtype=np.int64),
+                steps=np.zeros(0, dtype=np.int64),
+                evaluations=a_trace().evaluations[:1],
+            )
+        ]
+    ),
+}
+
+
+class TestEveryPlot:
+    @pytest.mark.parametrize("case", EDGE_CASES)
+    def test_draws_edge_cases_without_a_warning(self, case: str, tmp_path: Path) -> None:
+        figures = plots.draw_all(EDGE_CASES[case](), tmp_path)
+        assert list(figures) == [plot.name for plot in PLOTS]
+        for name, figure in figures.items():
+            assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+            assert (tmp_path / f"{name}.svg").read_text(encoding="utf-8") == figure.svg
+            assert figure.title
+            assert "nan" not in figure.title
+
+    def test_gives_the_same_bytes_whatever_the_users_style(self, tmp_path: Path) -> None:
+        result = a_result({"a": (1, 2), "b": (2, 3)})
+        once, again = tmp_path / "once", tmp_path / "again"
+        for directory in (once, again):
+            directory.mkdir()
+            plots.draw_all(result, directory)
+            matplotlib.rcParams.update({"axes.facecolor": "red", "font.size": 20})
+        try:
+            files = sorted(path.name for path in once.iterdir())
+            assert len(files) == 2 * len(PLOTS)
+            assert [(again / name).read_bytes() for name in files] == [
+                (once / name).read_bytes() for name in files
+            ]
+            assert matplotlib.rcParams["font.size"] == 20
+        finally:
+            matplotlib.rcdefaults()
+
+    def test_carries_no_date_and_no_version(self, tmp_path: Path) -> None:
+        plots.draw_one(plot_called("throughput"), a_result(), tmp_path)
+        assert b"Software" not in (tmp_path / "throughput.png").read_bytes()
+        assert "<metadata>" not in (tmp_path / "throughput.svg").read_text(encoding="utf-8")
+
+    def test_needs_no_pyplot(self) -> None:
+        code = "import sys, varsim.plots; print('matplotlib.pyplot' in sys.modules)"
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        assert found.stdout.strip() == b"False"
+
+    @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
+    def test_has_no_text_over_other_text(self, plot: Plot, tmp_path: Path) -> None:
+        result = EDGE_CASES["ten strategies with odd names"]()
+        figure, axes = drawn(plot, result, tmp_path)
+        texts = texts_of(figure, axes)
+        assert len(texts) > 10
+        boxes = [text.get_window_extent().padded(-1) for text in texts]
+        width, height = figure.bbox.width, figure.bbox.height
+        for index, box in enumerate(boxes):
+            assert box.x0 > 0, texts[index]
+            assert box.y0 > 0, texts[index]
+            assert box.x1 < width, texts[index]
+            assert box.y1 < height, texts[index]
+            for other, beside in enumerate(boxes[:index]):
+                assert not box.overlaps(beside), (texts[index], texts[other])
+
+    def test_tells_ten_strategies_apart_by_colour_and_by_marker(self) -> None:
+        look = looks(ODD_NAMES).values()
+        assert len({each.color for each in look}) == len({each.mark for each in look}) == 10
+
+
+class TestThroughput:
+    def test_bars_are_means_and_whiskers_intervals(self) -> None:
+        # 25 examples in 10 s, or in 20 s.
+        result = a_result({"a": (1, 2), "b": (1, 1)})
+        _, (axes,) = panels([1.0])
+        assert plots.throughput(result, axes) is axes
+        assert [bar.get_width() for bar in axes.patches] == pytest.approx([1.875, 2.5])
+        assert len(axes.containers) == 3, "two bars; one whisker: b has no spread"
+        (segments,) = axes.containers[1][2]
+        low, high = segments.get_segments()[0][:, 0]
+        expected = result.estimate("a", "examples_per_s")
+        assert (low, high) == pytest.approx((expected.low, expected.high))
+
+    def test_one_replication_has_no_whisker_and_no_dots(self) -> None:
+        _, (axes,) = panels([1.0])
+        plots.throughput(a_result(), axes)
+        assert len(axes.containers) == 1
+        assert not axes.lines
+
+    @pytest.mark.parametrize(
+        ("paces", "said"),
+        [
+            ({"a": (1,)}, "'a' applies 2.500 examples/s"),
+            ({"a": (1, 1), "b": (2, 2)}, "'a' is the fastest: 2.500 examples/s, 2.00 times 'b'"),
+            ({"a": (2, 2), "b": (1, 1)}, "'b' is the fastest: 2.500 examples/s, 2.00 times 'a'"),
+            ({"a": (1, 1), "b": (1, 1)}, "'a' and 'b' are equally fast: 2.500 examples/s"),
+            (
+                {"a": (1, 2), "b": (2, 1)},
+                "The fastest is 'a' or 'b', too close to call: 1.9 ± 7.9 examples/s",
+            ),
+        ],
+    )
+    def test_title(self, paces: dict[str, Sequence[int]], said: str) -> None:
+        assert plots.throughput_title(a_result(paces)) == said
+
+
+class TestStaleness:
+    def test_of_the_run_by_hand(self) -> None:
+        # Applied (also partly): 0 - 0, 1 - 0, 2 - 2; the dropped and the pending one do not count.
+        (found,) = plots.staleness(a_result())
+        assert found.percent.tolist() == pytest.approx([200 / 3, 100 / 3])
+        assert (found.mean, found.largest, found.width) == (pytest.approx(1 / 3), 1, 1)
+        assert found.copies == 2
+
+    def test_bins_are_common_and_sum_to_100(self) -> None:
+        wide, narrow = plots.staleness(
+            result_of([stale("a", range(10_001)), stale("b", [3, 3, 200])])
+        )
+        assert wide.lowest.tolist() == narrow.lowest.tolist()
+        assert len(wide.lowest) <= plots.MOST_BINS
+        assert wide.percent.sum() == pytest.approx(100)
+        assert narrow.percent.tolist()[:2] == pytest.approx([200 / 3, 100 / 3])
+
+    def test_what_lies_far_out_shares_the_last_bar(self) -> None:
+        result = result_of([stale("a", [4] * 999 + [5_000])])
+        (found,) = plots.staleness(result)
+        assert found.lowest[-1] == 7  # 4 and a quarter more, and 2
+        assert found.percent[[4, -1]].tolist() == pytest.approx([99.9, 0.1])
+        assert found.largest == 5_000
+        (axes,) = plots.draw_staleness(result, panels([1.0])[1])
+        assert axes.get_xlabel().endswith("(updates; the last bar: 7 or more)")
+
+    def test_the_mean_is_marked(self) -> None:
+        (axes,) = plots.draw_staleness(a_result(), panels([1.0])[1])
+        assert axes.lines[0].get_xdata() == pytest.approx([1 / 3, 1 / 3])
+        assert [bar.get_height() for bar in axes.patches] == pytest.approx([200 / 3, 100 / 3])
+
+    def test_title(self) -> None:
+        fresh, old = stale("a", [0, 0]), stale("b", [2, 3])
+        assert plots.staleness_title(result_of([fresh])) == "No applied gradient was stale"
+        assert plots.staleness_title(result_of([fresh, old])) == (
+            "The gradients of 'b' are 2.5 updates old on average; those of 'a' are never stale"
+        )
+        assert plots.staleness_title(result_of([stale("a", [])])) == "No gradient was applied"
+
+
+class TestTimeSplit:
+    def test_of_the_run_by_hand(self) -> None:
+        # Of 20 s of two workers: 13 compute, 3 read, 4 write.
+        shares = plots.time_shares(a_result({"a": (1, 2)}))["a"]
+        assert {name: share for name, share in shares.items() if share} == pytest.approx(
+            {"compute": 65, "read": 15, "write": 20}
+        )
+
+    def test_bars_tile_the_whole(self) -> None:
+        result = a_result()
+        _, (axes,) = panels([1.0])
+        assert plots.time_split(result, axes) is axes
+        edges = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches]
+        assert edges == [pytest.approx(pair) for pair in ((0, 65), (65, 80), (80, 100))]
+        assert [text.get_text() for text in axes.texts] == ["65 %", "15 %", "20 %"]
+        assert plots.time_split_title(result) == "Workers compute 65 % of the time"
+
+    def test_activities_differ_by_hatch_too(self) -> None:
+        hatches = [look.mark for look in plots.ACTIVITIES.values()]
+        assert len(set(hatches)) == len(hatches)
+
+
+class TestLinks:
+    def test_of_the_run_by_hand(self) -> None:
+        # 100 bytes/s for 10 s: 250 and 500 bytes.
+        result = a_result({"a": (1,), "b": (2,)})
+        assert plots.link_use(result) == [
+            ("worker 0 down", {"a": pytest.approx(50), "b": pytest.approx(25)}),
+            ("worker 0 up", {"a": pytest.approx(25), "b": pytest.approx(12.5)}),
+        ]
+        assert plots.links_title(result) == (
+            "The busiest link, worker 0 down, carries 50 % of what it can in 'a'"
+        )
+        _, (axes,) = panels([1.0])
+        assert plots.links(result, axes) is axes
+        assert [line.get_xdata().tolist() for line in axes.lines] == [[50, 25], [25, 12.5]]
+
+    def test_only_the_busiest_are_drawn(self) -> None:
+        rows = [LinkRow(f"link {n}", 100.0, float(n)) for n in range(50)]
+        found = plots.link_use(result_of([replace(a_trace(), links=rows)]))
+        assert [use.link for use in found] == [f"link {49 - n}" for n in range(plots.MOST_LINKS)]
+
+    def test_a_strategy_without_the_link_has_no_mark(self) -> None:
+        other = replace(a_trace("b"), links=[LinkRow("ps 0 up", 100.0, 900.0)], end=10 * SECOND)
+        use = plots.link_use(result_of([a_trace("a"), other]))[0]
+        assert use.link == "ps 0 up"
+        assert math.isnan(use.percent["a"])
+        assert use.percent["b"] == pytest.approx(90)

@@ -1,0 +1,219 @@
+"""The report page: complete, self-contained, safe with any name, the same bytes every time."""
+
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from handmade import a_result, a_trace
+from test_plots import ODD_NAMES, result_of
+
+from varsim import report
+from varsim.load import load_text
+from varsim.plots import PLOTS
+from varsim.result import Result
+from varsim.save import load_result, save
+from varsim.trace import LinkRow, Trace
+
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """What a page holds; a tag that is closed wrongly is an error."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def values(self, name: str) -> list[str]:
+        return [value for _, found, value in self.attributes if found == name]
+
+
+def written(result: Result, directory: Path, question: str = "") -> str:
+    report.write(result, directory, question)
+    return (directory / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page about strategies whose names try everything."""
+    result = a_result({name: (1, 2 + index % 2) for index, name in enumerate(ODD_NAMES)})
+    return written(result, tmp_path_factory.mktemp("odd"), "Is 1 < 2 & 3?")
+
+
+class TestPage:
+    def test_says_everything(self, tmp_path: Path) -> None:
+        result = a_result({"a": (1, 2), "b": (2, 2)}, targets={"loss": 0.7})
+        page = Page(written(result, tmp_path, "What is it about?"))
+        for sentence in (*result.answer().splitlines(), *result.notes):
+            assert " ".join(sentence.split()) in page.text
+        assert "What is it about?" in page.text
+        for plot in PLOTS:
+            assert plot.heading in page.text
+            assert " ".join(plot.caption.split()) in page.text
+        for heading in result.table().columns:
+            assert heading in page.text
+        for value in result.provenance.values():
+            assert str(value) in page.text
+        assert page.tags["svg"] == len(PLOTS)
+
+    def test_holds_a_scenario_that_loads_again(self, odd: str) -> None:
+        start = '<pre tabindex="0" aria-label="The scenario"><code>'
+        text = odd.split(start)[1].split("</code>")[0]
+        for coded, letter in (("&lt;", "<"), ("&gt;", ">"), ("&#34;", '"'), ("&#39;", "'")):
+            text = text.replace(coded, letter)
+        scenario = load_text(text.replace("&amp;", "&"))
+        assert [strategy.label for strategy in scenario.strategies] == list(ODD_NAMES)
+
+    def test_shows_names_as_they_are(self, odd: str) -> None:
+        page = Page(odd)
+        for name in ODD_NAMES:
+            assert " ".join(name.split()) in page.text
+        assert page.tags["b"] == 0
+        assert "Is 1 < 2 & 3?" in page.text
+
+    def test_loads_nothing(self, odd: str) -> None:
+        page = Page(odd)
+        assert not {"link", "script", "img", "iframe", "object", "embed"} & set(page.tags)
+        assert page.values("src") == []
+        assert all(value.startswith("#") for value in page.values("href"))
+        assert "http" not in odd
+        assert "@import" not in odd
+        assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)", odd))
+
+    def test_every_id_is_one_of_a_kind_and_every_reference_leads_somewhere(self, odd: str) -> None:
+        page = Page(odd)
+        ids = page.values("id")
+        assert len(ids) == len(set(ids))
+        targets = page.values("href") + page.values("xlink:href")
+        targets += [f"#{name}" for name in re.findall(r"url\(#([^)]*)\)", odd)]
+        assert len(targets) > 100
+        assert {target.removeprefix("#") for target in targets} <= set(ids)
+
+    def test_can_be_read_aloud(self, odd: str) -> None:
+        page = Page(odd)
+        for tag, needed in (("svg", "aria-label"), ("table", "aria-label"), ("html", "lang")):
+            said = [value for at, name, value in page.attributes if (at, name) == (tag, needed)]
+            assert len(said) == page.tags[tag] > 0
+            assert all(said)
+        assert page.tags["th"] == len(page.values("scope"))
+
+    def test_fits_dark_and_narrow_screens_and_paper(self, odd: str) -> None:
+        assert "prefers-color-scheme: dark" in odd
+        assert "@media print" in odd
+        assert 'name="viewport"' in odd
+        # Colours of the plots are variables, so that a dark page can change them.
+        assert not re.search(r'(?:fill|stroke)(?:: |=")#', odd)
+        assert "var(--c1f2328,#1f2328)" in odd
+
+    def test_is_the_same_every_time(self, tmp_path: Path) -> None:
+        texts = []
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            texts.append(written(a_result({"a": (1, 2)}), tmp_path / name))
+        assert texts[0] == texts[1]
+
+    def test_is_the_same_again_from_the_saved_files(self, tmp_path: Path) -> None:
+        result = a_result({"a": (1, 2), "b": (3, 2)})
+        save(result, tmp_path / "run", extras=lambda path: report.write(result, path))
+        before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+        report.write(load_result(tmp_path / "run"), tmp_path / "run")
+        after = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+        assert [name for name in before if before[name] != after[name]] == []
+
+    def test_links_only_to_files_that_are_there(self, tmp_path: Path) -> None:
+        (tmp_path / "summary.csv").touch()
+        page = Page(written(a_result(), tmp_path))
+        files = [value for value in page.values("href") if not value.startswith("#")]
+        assert files == ["summary.csv"]
+
+    def test_explains_every_file_of_a_run(self, tmp_path: Path) -> None:
+        save(a_result(), tmp_path / "run")
+        assert {path.name for path in (tmp_path / "run").iterdir()} == set(report.FILES)
+
+
+class TestTables:
+    def test_comparison_has_every_cell_and_explains_every_row(self) -> None:
+        result = a_result({"a": (1, 2), "b": (2, 2)}, targets={"loss": 0.7})
+        rows = report.comparison(result).rows
+        cells = result.table()
+        assert [row.name for row in rows] == list(cells.columns)
+        assert all(row.meaning for row in rows)
+        for row in rows:
+            assert [text.replace("\n", " ") for text in row.cells] == list(cells[row.name])
+
+    def test_numbers_are_those_of_the_summary_that_exist(self) -> None:
+        result = a_result()
+        rows = {row.name: row for row in report.numbers(result).rows}
+        known = result.summary.dropna(subset=["mean"])
+        assert set(rows) == set(known["metric"])
+        assert rows["share_compute"].cells == ["65 %"]
+        assert rows["age_mean"].cells == ["3.667 s"]
+        assert rows["link_bytes"].cells == ["750 B"]
+
+    def test_time_shares_by_hand(self) -> None:
+        rows = report.time_shares(a_result({"a": (1,), "b": (2,)})).rows
+        assert [(row.name, row.cells) for row in rows] == [
+            ("compute", ["65.0 %", "65.0 %"]),
+            ("read", ["15.0 %", "15.0 %"]),
+            ("write", ["20.0 %", "20.0 %"]),
+        ]
+        assert rows[0].meaning == "computing gradients"
+
+    def test_links_by_hand(self) -> None:
+        # 250 and 500 bytes over 100 bytes/s in 10 s; b has another link.
+        other = a_trace("b").links[0]._replace(name="ps 0 up", bandwidth=200.0)
+        slow = result_of([a_trace("a"), _with_links(a_trace("b"), [other])])
+        table = report.links(slow)
+        assert table is not None
+        assert [(row.name, row.meaning, row.cells) for row in table.rows] == [
+            ("worker 0 down", "800 bit/s", ["500 B (50.0 %)", "-"]),
+            ("worker 0 up", "800 bit/s", ["250 B (25.0 %)", "-"]),
+            ("ps 0 up", "1.6 kbit/s", ["-", "250 B (12.5 %)"]),
+        ]
+
+    def test_of_many_links_the_busiest_are_listed_and_the_rest_counted(self) -> None:
+        link = a_trace().links[0]
+        many = [link._replace(name=f"link {n}", moved=float(n)) for n in range(1_000)]
+        table = report.links(result_of([_with_links(a_trace(), many)]))
+        assert table is not None
+        assert table.rows[0].name == "link 999"
+        assert len(table.rows) == report.MOST_LINKS
+        assert table.caption.endswith("the 20 busiest of 1,000 links")
+
+    def test_a_run_without_links_has_no_such_table(self) -> None:
+        assert report.links(result_of([_with_links(a_trace(), [])])) is None
+
+
+def _with_links(trace: Trace, links: list[LinkRow]) -> Trace:
+    return replace(trace, links=links)

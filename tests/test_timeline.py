@@ -1,0 +1,154 @@
+"""The timeline: its window and rows worked out by hand from the run in handmade.py."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from handmade import SECOND, a_result, a_scenario, a_trace
+from matplotlib.collections import LineCollection, PolyCollection
+
+from varsim import timeline
+from varsim.figure import panels
+from varsim.result import Result
+from varsim.trace import Phase, Trace
+
+
+def a_run(label: str, workers: int, steps: int, seconds: int = 1, cut: int = 1) -> Trace:
+    """Workers that only compute: so many steps of so many seconds, each cut into spans."""
+    rows = [
+        (worker, Phase.COMPUTE, part * SECOND * seconds // cut, 0, part // cut)
+        for worker in range(workers)
+        for part in range(steps * cut)
+    ]
+    spans = np.array(rows, dtype=np.int64)
+    spans[:, 3] = spans[:, 2] + SECOND * seconds // cut
+    ends = np.arange(1, steps + 1, dtype=np.int64) * seconds * SECOND
+    return replace(
+        a_trace(label), workers=workers, spans=spans, end=steps * seconds * SECOND, steps=ends
+    )
+
+
+def result_of(traces: Sequence[Trace], **cluster: Any) -> Result:
+    whole = a_scenario([trace.strategy for trace in traces])
+    changes = {"workers": max(trace.workers for trace in traces), **cluster}
+    changed = whole.cluster.model_copy(update=changes)
+    return Result(whole.model_copy(update={"cluster": changed}), list(traces), [])
+
+
+class TestWindow:
+    def test_is_five_steps_of_the_first_strategy(self) -> None:
+        slow, quick = a_run("slow", 3, 9, seconds=2), a_run("quick", 3, 30)
+        assert timeline.window(result_of([slow, quick])) == 10
+        assert timeline.window(result_of([quick, slow])) == 5
+
+    def test_ends_when_half_of_the_workers_have_made_them(self) -> None:
+        # Worker 0 ends its third, worker 1 its second iteration at 10 s, as the run does.
+        assert timeline.window(a_result()) == 10
+        run = a_run("a", 3, 6)
+        straggler = run.spans[:, 0] == 2
+        run.spans[straggler, 2:4] *= 2
+        assert timeline.window(result_of([run])) == 5
+
+    def test_is_shorter_where_another_strategy_would_show_too_much(self) -> None:
+        # 1 s of it holds 40 spans of each worker, so 60 per worker take 1.5 s.
+        fine = a_run("fine", 2, 10, cut=40)
+        assert timeline.window(result_of([a_run("coarse", 2, 10), fine])) == 1.5
+
+
+class TestPanels:
+    def test_of_the_run_by_hand(self) -> None:
+        (panel,) = timeline.timeline(a_result())
+        assert (panel.workers, panel.of) == ([0, 1], 2)
+        assert panel.updates.tolist() == [3, 5, 10]
+        rows = zip(panel.row, panel.activity, panel.start, panel.end, strict=True)
+        assert [row[1:] for row in rows if row[0] == 1] == [
+            (Phase.COMPUTE, 0, 4),
+            (Phase.WRITE, 4, 5),
+            (Phase.READ, 5, 6),
+            (Phase.COMPUTE, 6, 10),
+        ]
+
+    def test_all_strategies_share_the_window(self) -> None:
+        first, second = timeline.timeline(a_result({"a": (1,), "b": (2,)}))
+        assert first.end.max() == second.end.max() == 10
+        assert second.updates.tolist() == [6, 10]
+
+    def test_only_the_first_replication_is_shown(self) -> None:
+        (panel,) = timeline.timeline(a_result({"a": (2, 1)}))
+        assert panel.updates.tolist() == [6, 10, 20]
+
+    def test_of_many_workers_the_slow_ones_are_shown(self) -> None:
+        slow = a_scenario(
+            cluster={
+                "workers": 100,
+                "compute": {"kind": "constant", "value": 1.0},
+                "slow_workers": ({"rank": 70, "factor": 2.0},),
+                "network": {
+                    "kind": "star",
+                    "bandwidth": 1.0,
+                    "latency": 0.0,
+                    "slow_links": ({"rank": 99, "factor": 2.0},),
+                },
+            }
+        )
+        many, one = a_run("none", 100, 5), a_run("single", 1, 5)
+        result = Result(slow, [many], [])
+        (panel,) = timeline.timeline(result)
+        assert panel.workers == [*range(timeline.MOST_WORKERS - 2), 70, 99]
+        (axes,) = timeline.draw(result, panels(timeline.heights(result))[1])
+        assert axes.get_title("right") == "16 of 100 workers shown; 5 updates"
+        assert axes.get_yticklabels()[-1].get_text() == "99"
+        # A strategy with fewer workers than the cluster shows those that it has.
+        (alone,) = timeline.timeline(Result(slow, [replace(one, strategy="none")], []))
+        assert alone.workers == [0]
+
+
+class TestDrawing:
+    def test_a_box_per_span_and_a_line_per_update(self) -> None:
+        result = a_result()
+        axes = panels(timeline.heights(result))[1]
+        assert timeline.draw(result, axes) is axes
+        (boxes, read, write), (lines,) = (
+            [each for each in axes[0].collections if isinstance(each, kind)]
+            for kind in (PolyCollection, LineCollection)
+        )
+        assert [len(each.get_paths()) for each in (boxes, read, write)] == [5, 3, 4]
+        corners = boxes.get_paths()[0].vertices[:4]
+        assert corners[:, 0].tolist() == [0, 2, 2, 0]
+        assert [segment[0][0] for segment in lines.get_segments()] == [3, 5, 10]
+        assert axes[0].get_xlim() == (0, 10)
+        assert axes[0].get_xlabel() == "simulated time (s)"
+
+    def test_too_many_updates_are_counted_instead(self) -> None:
+        steps = np.arange(1, timeline.MOST_UPDATES + 2) * (10 * SECOND // 200)
+        result = result_of([replace(a_trace("none"), steps=steps)])
+        (axes,) = timeline.draw(result, panels(timeline.heights(result))[1])
+        assert axes.get_title("right") == "151 updates, too many to draw"
+        assert not [each for each in axes.collections if isinstance(each, LineCollection)]
+
+    def test_the_legend_names_what_is_seen(self) -> None:
+        labels = [each.get_label() for each in timeline.legend(a_result())]
+        assert labels == ["compute", "read", "write", "update"]
+
+    def test_every_phase_has_a_look(self) -> None:
+        assert set(timeline.ACTIVITIES) == {phase.name.lower() for phase in Phase}
+
+    def test_many_rows_are_drawn_lower(self) -> None:
+        few = timeline.heights(result_of([a_run("a", 16, 5)]))
+        many = timeline.heights(result_of([a_run(str(n), 16, 5) for n in range(10)]))
+        assert 10 * many[0] < 10 * few[0]
+        assert sum(many) < 20
+
+    @pytest.mark.parametrize(
+        ("count", "said"),
+        [
+            (1, "Updates made in the first 10 s: '0' 3"),
+            (2, "Updates made in the first 10 s: '0' 3, '1' 2"),
+            (5, "Updates made in the first 10 s: from 1 in '2' to 3 in '0'"),
+        ],
+    )
+    def test_title(self, count: int, said: str) -> None:
+        paces = {str(number): (1 + min(number, 2),) for number in range(count)}
+        assert timeline.title(a_result(paces)) == said

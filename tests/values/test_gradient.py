@@ -1,0 +1,169 @@
+"""Gradients as lazy values: the same bits whenever, and with whomever, they are worked out."""
+
+import random
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from building import mean, scenario
+from numpy.typing import NDArray
+
+from varsim.values.gradient import STACK, Gradient, Gradients, Parameters
+from varsim.values.problem import Task
+
+PROBLEMS: dict[str, dict[str, Any]] = {
+    "quadratic": {"kind": "quadratic", "noise": 1.0},
+    "one number": {"kind": "quadratic", "dimension": 1, "noise": 1.0},
+    "linear_regression": {"kind": "linear_regression"},
+    "softmax": {"kind": "digits"},
+    "mlp": {"kind": "digits", "model": "mlp", "hidden": 7},
+}
+every_problem = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+
+
+class Read(NamedTuple):
+    parameters: Parameters
+    time: int = 0
+    global_step: int = 0
+
+
+def task_of(problem: dict[str, Any]) -> Task:
+    return scenario({"kind": "single"}, problem=problem).workload.problem.task(3, 0)
+
+
+def versions(task: Task, number: int) -> list[Parameters]:
+    """Different parameters of one task."""
+    source = np.random.default_rng(5)
+    start = task.initial()
+    return [
+        tuple(value + 0.1 * source.standard_normal(value.shape) for value in start)
+        for _ in range(number)
+    ]
+
+
+def some(task: Task, reads: Sequence[Parameters], batch_size: int = 8) -> list[Gradient]:
+    """One gradient for each read; number i is of worker i."""
+    return [
+        Gradient(worker, 0, Read(parameters), task.batches(worker, 0, batch_size)[0], 0, 1)
+        for worker, parameters in enumerate(reads)
+    ]
+
+
+def plainly(task: Task, gradient: Gradient, batch_size: int = 8) -> Parameters:
+    """What it is, worked out alone and directly."""
+    batch = task.batches(gradient.worker, 0, batch_size)[:1]
+    return tuple(rows[0] for rows in task.gradients(gradient.read.parameters, batch))
+
+
+def same(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
+    return np.shape(a) == np.shape(b) and np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+@every_problem
+def test_a_value_is_what_the_task_says(problem: dict[str, Any]) -> None:
+    task = task_of(problem)
+    gradients = Gradients(task)
+    (one,) = some(task, versions(task, 1))
+    expected = plainly(task, one)
+
+    for variable, part in enumerate(expected):
+        assert same(gradients.value(one, variable), part)
+    assert gradients.evaluated == 1
+
+
+@every_problem
+@pytest.mark.parametrize("number", [1, 2, 7, 8, 9, 33, STACK, STACK + 1, 150])
+def test_a_mean_adds_in_order(problem: dict[str, Any], number: int) -> None:
+    # All of one version, in the order given, which is not that of the workers.
+    task = task_of(problem)
+    (version,) = versions(task, 1)
+    group = some(task, [version] * number)
+    random.Random(number).shuffle(group)
+    gradients = Gradients(task)
+
+    for variable in range(len(version)):
+        parts = [plainly(task, gradient)[variable] for gradient in group]
+        assert same(gradients.mean(group, variable), mean(parts))
+    assert gradients.evaluated == number
+
+
+@every_problem
+def test_whom_it_is_worked_out_with_does_not_matter(problem: dict[str, Any]) -> None:
+    # 40 gradients of up to 5 versions, in groups of any size, some asked for alone before, some
+    # worked out ahead; each mean is that of gradients worked out one by one.
+    task = task_of(problem)
+    source = random.Random(11)
+    reads = versions(task, 5)
+    for lazy in (True, False):
+        group = some(task, [source.choice(reads) for _ in range(40)])
+        gradients = Gradients(task, lazy)
+        for gradient in group[:3]:
+            gradients.value(gradient, 0, ahead=group[20:25] if lazy else ())
+        while group:
+            part = [group.pop(source.randrange(len(group))) for _ in range(min(9, len(group)))]
+            for variable in range(len(reads[0])):
+                expected = mean([plainly(task, gradient)[variable] for gradient in part])
+                assert same(gradients.mean(part, variable), expected)
+        assert gradients.evaluated == 40
+
+
+def test_working_out_ahead_takes_what_is_given_and_no_more() -> None:
+    task = task_of(PROBLEMS["softmax"])
+    one, two, three = some(task, versions(task, 3))
+    gradients = Gradients(task)
+    gradients.value(one, 0, ahead=[one, two])
+    assert gradients.evaluated == 2
+    gradients.value(two, 1)
+    assert gradients.evaluated == 2
+    gradients.value(three, 0)
+    assert gradients.evaluated == 3
+
+    one, two = some(task, versions(task, 2))
+    eager = Gradients(task, lazy=False)
+    eager.value(one, 0, ahead=[one, two])
+    assert eager.evaluated == 1
+
+
+def test_a_gradient_that_nobody_asks_for_is_never_worked_out() -> None:
+    task = task_of(PROBLEMS["quadratic"])
+    group = some(task, versions(task, 2))
+    gradients = Gradients(task)
+    gradients.value(group[0], 0)
+
+    assert gradients.evaluated == 1
+    assert group[1].stack is None
+
+
+def test_parameters_and_batches_are_never_changed() -> None:
+    for problem in PROBLEMS.values():
+        task = task_of(problem)
+        reads = versions(task, 2)
+        before = [[part.copy() for part in version] for version in reads]
+        group = some(task, [reads[0], reads[1], reads[0]])
+        batches = [gradient.batch.copy() for gradient in group]
+        kept = [gradient.batch for gradient in group]
+        gradients = Gradients(task)
+        for variable in range(len(reads[0])):
+            gradients.mean(group, variable)
+        assert all(same(a, b) for a, b in zip(batches, kept, strict=True))
+        for version, copy in zip(reads, before, strict=True):
+            assert all(same(a, b) for a, b in zip(version, copy, strict=True))
+
+
+def test_without_values_there_is_nothing_to_work_out() -> None:
+    made = scenario(
+        {"kind": "single"},
+        problem={"kind": "timing", "parts": 2},
+        workload={"model": "resnet50", "optimizer": None},
+    )
+    task = made.workload.problem.task(0, 0)
+    group = [
+        Gradient(worker, 0, Read(task.initial()), task.batches(worker, 0, 1)[0], 0, 1)
+        for worker in range(3)
+    ]
+    gradients = Gradients(task)
+
+    assert same(gradients.mean(group, 1), np.zeros(1))
+    assert same(gradients.value(group[0], 0), np.zeros(1))
+    assert gradients.evaluated == 3

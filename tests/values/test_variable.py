@@ -1,0 +1,189 @@
+"""Distributed variables: what a write does to the copies, what a read from outside gives."""
+
+import numpy as np
+import pytest
+from building import mean
+from numpy.typing import NDArray
+
+from varsim.values.optimizer import Momentum, Sgd
+from varsim.values.variable import (
+    Aggregation,
+    MirroredVariable,
+    PlainVariable,
+    Synchronization,
+    SyncOnReadVariable,
+    divergence,
+)
+
+Array = NDArray[np.float64]
+MOMENTUM = Momentum(learning_rate=0.1, momentum=0.5)
+START = np.array([1.0, 2.0])
+
+
+def array(*numbers: float) -> Array:
+    return np.array(numbers)
+
+
+def test_the_enums_are_tensorflows() -> None:
+    assert [member.name for member in Synchronization] == ["AUTO", "NONE", "ON_WRITE", "ON_READ"]
+    assert [member.name for member in Aggregation] == [
+        "NONE",
+        "SUM",
+        "MEAN",
+        "ONLY_FIRST_REPLICA",
+    ]
+    assert [member.value for member in Aggregation] == [0, 1, 2, 3]
+    assert PlainVariable.synchronization is Synchronization.NONE
+    assert MirroredVariable.synchronization is Synchronization.ON_WRITE
+    assert SyncOnReadVariable.synchronization is Synchronization.ON_READ
+
+
+def test_a_plain_variable_takes_one_step_after_the_other() -> None:
+    # velocity 1, 1.5; value 1 - 0.1, 0.9 - 0.15; never in place.
+    variable = PlainVariable(START, MOMENTUM)
+    first = variable.value
+    variable.apply(array(1, 0))
+    variable.apply(array(1, 0))
+
+    assert variable.value.tolist() == pytest.approx([0.75, 2.0])
+    assert first is START
+    assert START.tolist() == [1.0, 2.0]
+
+
+class TestMirrored:
+    def test_the_same_write_keeps_copies_equal(self) -> None:
+        variable = MirroredVariable(START, MOMENTUM, 3)
+        for gradient in (array(1, 2), array(3, -1)):
+            for replica in range(3):
+                variable.apply(replica, gradient)
+        alone = PlainVariable(START, MOMENTUM)
+        alone.apply(array(1, 2))
+        alone.apply(array(3, -1))
+
+        assert variable.copies_are_equal()
+        assert all(copy.value.tobytes() == alone.value.tobytes() for copy in variable.copies)
+
+    def test_copies_that_are_equal_may_be_reached_in_any_order(self) -> None:
+        # Replica 1 is a step behind when replica 0 makes its second.
+        variable = MirroredVariable(START, MOMENTUM, 2)
+        one, two = array(1, 2), array(3, -1)
+        variable.apply(0, one)
+        assert not variable.copies_are_equal()
+        variable.apply(0, two)
+        variable.apply(1, one)
+        assert not variable.copies_are_equal()
+        variable.apply(1, two)
+        assert variable.copies_are_equal()
+
+    def test_another_gradient_makes_copies_differ(self) -> None:
+        variable = MirroredVariable(START, Sgd(learning_rate=1.0), 2)
+        variable.apply(0, array(1, 0))
+        variable.apply(1, array(0, 1))
+
+        assert [copy.value.tolist() for copy in variable.copies] == [[0, 2], [1, 1]]
+        assert not variable.copies_are_equal()
+
+    def test_slots_count_as_well(self) -> None:
+        # Equal values, different velocities.
+        variable = MirroredVariable(START, MOMENTUM, 2)
+        variable.apply(0, array(1, 1))
+        variable.apply(1, array(1, 1))
+        assert variable.copies_are_equal()
+        copy = variable.copies[1]
+        variable.copies[1] = copy._replace(state=(copy.state[0] + 1,))
+        assert not variable.copies_are_equal()
+
+
+class TestSyncOnRead:
+    def variable(self, aggregation: Aggregation, replicas: int = 3) -> SyncOnReadVariable:
+        variable = SyncOnReadVariable(START, Sgd(learning_rate=1.0), replicas, aggregation)
+        for replica in range(replicas):
+            variable.apply(replica, array(replica, 0.1))
+        return variable
+
+    def test_a_write_stays_local(self) -> None:
+        copies = self.variable(Aggregation.MEAN).copies
+
+        assert [copy.value.tolist() for copy in copies] == [[1, 1.9], [0, 1.9], [-1, 1.9]]
+
+    def test_reading_aggregates_and_does_not_write(self) -> None:
+        # Copies [1, 1.9], [0, 1.9], [-1, 1.9], added first to last.
+        third = array(1.9) + array(1.9) + array(1.9)
+        for aggregation, expected in {
+            Aggregation.MEAN: [0, float(third[0] / 3)],
+            Aggregation.SUM: [0, float(third[0])],
+            Aggregation.ONLY_FIRST_REPLICA: [1, 1.9],
+        }.items():
+            variable = self.variable(aggregation)
+            before = [copy.value for copy in variable.copies]
+            assert variable.read().tolist() == expected
+            assert all(
+                copy.value is value for copy, value in zip(variable.copies, before, strict=True)
+            )
+
+    def test_without_aggregation_there_is_no_reading(self) -> None:
+        with pytest.raises(ValueError, match="NONE cannot be read from outside"):
+            self.variable(Aggregation.NONE).read()
+
+    def test_a_sum_starts_with_the_whole_value_in_every_copy(self) -> None:
+        # TensorFlow: a variable created as 1 on 3 replicas reads as 3.
+        variable = SyncOnReadVariable(array(1.0), Sgd(learning_rate=1.0), 3, Aggregation.SUM)
+
+        assert variable.read().tolist() == [3.0]
+
+    @pytest.mark.parametrize(
+        ("aggregation", "copy", "read"),
+        [
+            (Aggregation.SUM, 2.0, 6.0),
+            (Aggregation.MEAN, 6.0, 6.0),
+            (Aggregation.ONLY_FIRST_REPLICA, 6.0, 6.0),
+        ],
+    )
+    def test_assigning_from_outside(
+        self, aggregation: Aggregation, copy: float, read: float
+    ) -> None:
+        # Under SUM each of 3 copies gets a third, so that reading gives what was assigned.
+        variable = self.variable(aggregation)
+        for replica in range(3):
+            variable.assign(replica, array(6.0, 6.0))
+
+        assert [one.value.tolist() for one in variable.copies] == [[copy, copy]] * 3
+        assert variable.read().tolist() == [read, read]
+
+    def test_assigning_keeps_the_slots(self) -> None:
+        variable = SyncOnReadVariable(START, MOMENTUM, 2, Aggregation.MEAN)
+        variable.apply(0, array(1, 1))
+        state = variable.copies[0].state
+        variable.assign(0, array(5, 5))
+
+        assert variable.copies[0].state is state
+
+    def test_reading_and_writing_back_in_turn(self) -> None:
+        variable = self.variable(Aggregation.MEAN)
+        read = variable.read()
+        for replica in range(3):
+            variable.assign(replica, read)
+
+        assert variable.read().tolist() == mean([read] * 3).tolist()
+
+
+class TestDivergence:
+    def test_it_is_the_largest_distance_of_two_copies(self) -> None:
+        # Models of two variables: (0, 0 | 0), (3, 4 | 0), (0, 0 | 12): 5, 12 and 13 apart.
+        copies = [
+            [array(0, 0), array(0)],
+            [array(3, 4), array(0)],
+            [array(0, 0), array(12)],
+        ]
+
+        assert divergence(copies) == 13.0
+        assert divergence(copies[:2]) == 5.0
+
+    def test_one_copy_or_equal_copies_do_not_diverge(self) -> None:
+        assert divergence([[START]]) == 0.0
+        assert divergence([[START], [START.copy()]]) == 0.0
+
+    def test_shapes_of_all_ranks_count(self) -> None:
+        assert (
+            divergence([[np.zeros((2, 2)), np.array(0.0)], [np.ones((2, 2)), np.array(0.0)]]) == 2
+        )
