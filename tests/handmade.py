@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from varsim.result import Result
+from varsim.result.result import Result
 from varsim.scenario import Scenario
 from varsim.trace import EvaluationRow, LinkRow, Outcome, Phase, Trace
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from varsim import catalogue, cli, progress
 from varsim.cluster.job import DeadlockError
-from varsim.load import load_scenario
+from varsim.load.loading import load_scenario
 
 SMALL = (Path(__file__).parent / "small.yaml").read_text()
 
@@ -62,7 +62,7 @@ class TestRun:
         assert result.stderr == ""
 
     def test_prints_the_answer_of_the_result(self, small: Path, run: Run) -> None:
-        from varsim.save import load_result
+        from varsim.files.save import load_result
 
         result = run("run", small, "--out", "there")
         for sentence in load_result(small.parent / "there").answer().splitlines():

@@ -9,11 +9,11 @@ import pytest
 from handmade import SECOND, a_result, a_scenario, a_trace
 from matplotlib.axes import Axes
 
-from varsim import curves
-from varsim.curves import Against
-from varsim.figure import panels
-from varsim.result import Result
-from varsim.statistics import interval
+from varsim.plots import curves
+from varsim.plots.curves import Against
+from varsim.plots.figure import panels
+from varsim.result.result import Result
+from varsim.result.statistics import interval
 from varsim.trace import EvaluationRow, Trace
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 from scenario_text import JARGON, VALID
 
-from varsim.load import ScenarioError, load_scenario, load_text, validated
+from varsim.load.loading import ScenarioError, load_scenario, load_text, validated
 from varsim.schema import Model
 from varsim.units import Seconds
 

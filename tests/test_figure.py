@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from matplotlib.lines import Line2D
 
-from varsim import figure
-from varsim.figure import TimeUnit
+from varsim.plots import figure
+from varsim.plots.figure import TimeUnit
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,16 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from scenario_text import VALID, problems
 
-from varsim.load import ScenarioError, dump_scenario, load_scenario, load_text, scenario_schema
+from varsim.load.loading import (
+    ScenarioError,
+    dump_scenario,
+    load_scenario,
+    load_text,
+    scenario_schema,
+)
+from varsim.load.shape import Shape, members
+from varsim.load.wording import PATTERNS
 from varsim.scenario import Scenario
-from varsim.shape import Shape, members
-from varsim.wording import PATTERNS
 
 quick = settings(deadline=2000, max_examples=150)
 

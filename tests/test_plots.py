@@ -15,10 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from varsim import plots
-from varsim.figure import looks, panels, style
-from varsim.plots import PLOTS, Plot
-from varsim.result import Result
+from varsim.plots import gallery as plots
+from varsim.plots.figure import looks, panels, style
+from varsim.plots.gallery import PLOTS, Plot
+from varsim.result.result import Result
 from varsim.trace import LinkRow, Trace
 
 ODD_NAMES = (
@@ -151,7 +151,7 @@ class TestEveryPlot:
         assert "<metadata>" not in (tmp_path / "throughput.svg").read_text(encoding="utf-8")
 
     def test_needs_no_pyplot(self) -> None:
-        code = "import sys, varsim.plots; print('matplotlib.pyplot' in sys.modules)"
+        code = "import sys, varsim.plots.gallery; print('matplotlib.pyplot' in sys.modules)"
         found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
         assert found.stdout.strip() == b"False"
 

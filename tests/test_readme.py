@@ -12,7 +12,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from varsim import cli
-from varsim.load import load_scenario
+from varsim.load.loading import load_scenario
 from varsim.simulate import simulate
 from varsim.strategies import STRATEGIES
 

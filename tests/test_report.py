@@ -11,10 +11,10 @@ from handmade import a_result, a_trace
 from test_plots import ODD_NAMES, result_of
 
 from varsim import report
-from varsim.load import load_text
-from varsim.plots import PLOTS
-from varsim.result import Result
-from varsim.save import load_result, save
+from varsim.files.save import load_result, save
+from varsim.load.loading import load_text
+from varsim.plots.gallery import PLOTS
+from varsim.result.result import Result
 from varsim.trace import LinkRow, Trace
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from handmade import SECOND, a_result, a_scenario, a_trace, alone
 
-from varsim.measure import METRICS
-from varsim.result import Result
+from varsim.result.measure import METRICS
+from varsim.result.result import Result
+from varsim.result.tables import COLUMNS
 from varsim.simulate import simulate
-from varsim.tables import COLUMNS
 from varsim.trace import Outcome
 
 TABLES = ("summary", "runs", "updates", "spans", "evaluations", "steps", "links", "workers")

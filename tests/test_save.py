@@ -17,14 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as some
 from pandas.testing import assert_frame_equal
 
-from varsim.chrome_trace import write_chrome_trace
-from varsim.load import load_scenario
-from varsim.render import render
-from varsim.result import Result
-from varsim.save import NotARunError, check_target, load_result, save
+from varsim.files.chrome_trace import write_chrome_trace
+from varsim.files.save import NotARunError, check_target, load_result, save
+from varsim.files.text_columns import fair_shares, nanoseconds, seconds_text
+from varsim.load.loading import load_scenario
+from varsim.result.render import render
+from varsim.result.result import Result
+from varsim.result.tables import COLUMNS
 from varsim.simulate import simulate
-from varsim.tables import COLUMNS
-from varsim.text_columns import fair_shares, nanoseconds, seconds_text
 
 FILES = {
     *("summary.json", "summary.csv", "updates.csv", "spans.csv", "evaluations.csv", "steps.csv"),

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from varsim.load import load_scenario
-from varsim.result import Result
+from varsim.load.loading import load_scenario
+from varsim.result.result import Result
 from varsim.simulate import simulate
 
 SCENARIOS = sorted((Path(__file__).parent.parent / "scenarios").glob("*.yaml"))

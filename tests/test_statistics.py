@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from varsim.statistics import (
+from varsim.result.statistics import (
     CLOSE,
     SAME,
     difference,

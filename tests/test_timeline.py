@@ -9,9 +9,9 @@ import pytest
 from handmade import SECOND, a_result, a_scenario, a_trace
 from matplotlib.collections import LineCollection, PolyCollection
 
-from varsim import timeline
-from varsim.figure import panels
-from varsim.result import Result
+from varsim.plots import timeline
+from varsim.plots.figure import panels
+from varsim.result.result import Result
 from varsim.trace import Phase, Trace
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from varsim.cluster.job import DeadlockError as DeadlockError
-    from varsim.fault import ScenarioError as ScenarioError
-    from varsim.load import load_scenario as load_scenario
-    from varsim.result import Result as Result
+    from varsim.load.fault import ScenarioError as ScenarioError
+    from varsim.load.loading import load_scenario as load_scenario
+    from varsim.result.result import Result as Result
     from varsim.scenario import Scenario as Scenario
     from varsim.simulate import simulate as simulate
 
@@ -23,10 +23,10 @@ __version__ = "0.1.0"
 # Where each public name lives: imported on first use, so that `import varsim` costs nothing.
 _HOMES = {
     "DeadlockError": "varsim.cluster.job",
-    "Result": "varsim.result",
+    "Result": "varsim.result.result",
     "Scenario": "varsim.scenario",
-    "ScenarioError": "varsim.fault",
-    "load_scenario": "varsim.load",
+    "ScenarioError": "varsim.load.fault",
+    "load_scenario": "varsim.load.loading",
     "simulate": "varsim.simulate",
 }
 

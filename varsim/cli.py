@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 if TYPE_CHECKING:
-    from varsim.result import Result
+    from varsim.result.result import Result
     from varsim.scenario import Scenario
 
 DONE, INTERNAL_ERROR, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -135,7 +135,7 @@ def schema() -> None:
     """Print the JSON Schema of a scenario."""
     import json
 
-    from varsim.load import scenario_schema
+    from varsim.load.loading import scenario_schema
 
     _write(json.dumps(scenario_schema(), indent=2, ensure_ascii=False))
 
@@ -165,8 +165,8 @@ def plot(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The report of a run.")],
 ) -> None:
     """Draw the plots of a saved run again."""
+    from varsim.files.save import NotARunError, load_result
     from varsim.report import write
-    from varsim.save import NotARunError, load_result
 
     try:
         result = load_result(directory)
@@ -206,9 +206,9 @@ def bundled_quickstart() -> Path:
 def _run(
     scenario: "Scenario", question: str, out: Path | None, jobs: int, quiet: bool, format: Formats
 ) -> None:
+    from varsim.files.save import check_target, save
     from varsim.progress import Progress
     from varsim.report import write
-    from varsim.save import check_target, save
     from varsim.simulate import simulate
 
     directory = out if out is not None else Path("reports") / scenario.name
@@ -235,7 +235,7 @@ def _show(result: "Result", format: Formats, closing: Iterable[str]) -> None:
         for line in (*result.notes, "", *result.answer().splitlines(), *closing):
             _write(line)
         return
-    from varsim.render import render
+    from varsim.result.render import render
 
     _write(render(result, format), end="")
     for line in closing:  # stdout stays what the format promises
@@ -250,7 +250,7 @@ def _question(file: Path) -> str:
 
 
 def _loaded(file: Path, sets: Iterable[str]) -> "Scenario":
-    from varsim.load import load_scenario
+    from varsim.load.loading import load_scenario
 
     return load_scenario(file, tuple(sets))
 
@@ -273,7 +273,7 @@ def _explained(error: Exception) -> int:
     if isinstance(error, MemoryError):
         _complain("varsim: out of memory; try fewer workers, steps or --jobs")
         return INTERNAL_ERROR
-    from varsim.fault import ScenarioError
+    from varsim.load.fault import ScenarioError
 
     if isinstance(error, ScenarioError):
         _complain(str(error))

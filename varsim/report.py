@@ -5,18 +5,18 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from varsim.formatting import plus_minus, time
-from varsim.load import dump_scenario
-from varsim.measure import ACTIVITIES, METRICS
+from varsim.load.loading import dump_scenario
+from varsim.result.formatting import plus_minus, time
+from varsim.result.measure import ACTIVITIES, METRICS
 from varsim.units import format_bytes, format_rate
 
 if TYPE_CHECKING:
     from markupsafe import Markup
     from pandas import Series
 
-    from varsim.figure import Drawn
-    from varsim.result import Result
-    from varsim.statistics import Estimate
+    from varsim.plots.figure import Drawn
+    from varsim.result.result import Result
+    from varsim.result.statistics import Estimate
 
 MOST_LINKS: Final = 20
 
@@ -94,7 +94,7 @@ class Section(NamedTuple):
 
 def write(result: "Result", directory: Path, question: str = "") -> None:
     """Write all plots and report.html into an existing directory; `question` heads the page."""
-    from varsim.plots import draw_all
+    from varsim.plots.gallery import draw_all
 
     figures = draw_all(result, directory)
     files = {name: meaning for name, meaning in FILES.items() if (directory / name).exists()}
@@ -201,8 +201,8 @@ def inlined(drawn: "Drawn", name: str) -> "Markup":
 def _content(
     result: "Result", figures: "dict[str, Drawn]", files: dict[str, str], question: str
 ) -> dict[str, Any]:
-    from varsim.figure import looks
-    from varsim.plots import PLOTS
+    from varsim.plots.figure import looks
+    from varsim.plots.gallery import PLOTS
 
     tables = {"time_split": time_shares(result), "links": links(result)}
     return {

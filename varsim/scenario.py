@@ -49,16 +49,17 @@ class Scenario(Model):
     def _refuse_idle_knobs(self) -> None:
         served = [strategy for strategy in self.strategies if strategy.uses_servers]
         for strategy in self.strategies:
-            if strategy.on is not None and strategy.on.parameter_servers and strategy not in served:
-                raise ValueError(f"{strategy.label} uses no parameter servers")
-        if served:
-            return
-        for key, idle in (
-            ("parameter_servers", self.cluster.parameter_servers == 1),
-            ("placement", self.cluster.placement == "partitioned"),
-            ("network.server_bandwidth", self.cluster.network.server_bandwidth is None),
+            if strategy.on is not None:
+                strategy.on.check(uses_servers=strategy in served)
+        if not served:
+            self.cluster.check_no_servers()
+        if self.workload.evaluate_every is not None and not any(
+            strategy.evaluated_between_reads for strategy in self.strategies
         ):
-            if not idle:
-                raise ValueError(
-                    f"cluster.{key} has no effect: none of the strategies uses parameter servers"
-                )
+            raise ValueError(
+                "workload.evaluate_every has no effect: every strategy is only evaluated when read"
+            )
+        if not self.workload.has_values and (
+            self.stop.loss is not None or self.targets.loss is not None
+        ):
+            raise ValueError("problem timing has no loss: leave out stop.loss and targets.loss")

@@ -9,7 +9,7 @@ from varsim.strategies import Single, Strategy
 from varsim.trace import Trace
 
 if TYPE_CHECKING:
-    from varsim.result import Result
+    from varsim.result.result import Result
 
 # In a process that computes, BLAS gets one thread: more would only get in each other's way.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -31,7 +31,7 @@ def simulate(
     `jobs`: processes to use. `progress(done, total)` is called after each run.
     Raises DeadlockError if a strategy comes to stand still.
     """
-    from varsim.result import Result
+    from varsim.result.result import Result
 
     runs = [
         Run(scenario, strategy, replication)

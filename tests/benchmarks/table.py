@@ -18,13 +18,13 @@ from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-from tests.benchmarks.textbook import TextbookAllReduce, TextbookAsync, TextbookSync  # noqa: E402
-from varsim.cluster.job import Job  # noqa: E402
-from varsim.scenario import Scenario  # noqa: E402
-from varsim.simulate import Run, run_one  # noqa: E402
-from varsim.values.stream import stream  # noqa: E402
+from tests.benchmarks.textbook import TextbookAllReduce, TextbookAsync, TextbookSync
+from varsim.cluster.job import Job
+from varsim.scenario import Scenario
+from varsim.simulate import Run, run_one
+from varsim.values.stream import stream
 
 SIZE, BANDWIDTH, LATENCY = 100_000, 12.5e9, 0.0  # bytes, bytes/s, s: ports busy, not saturated
 LAW = {"kind": "shifted_exponential", "minimum": 0.1, "mean": 0.12}

@@ -385,6 +385,8 @@ class TestVariablesAreIndependent:
         assert milliseconds(trace.steps) == [2080]
         assert fates(trace)[:2] == [Fate(0, 0, 2080, PARTLY), Fate(1, 0, 2100, PARTLY)]
         assert [row.parts_applied for row in gradient_rows(trace)[:2]] == [1, 1]
+        # Of 4 examples half were used when the step was counted.
+        assert trace.evaluations[-1].examples == 2
         model = Model(scenario({"kind": "none"}, **changes))
         zero, one = (model.gradient(model.start, worker, 0) for worker in range(2))
         assert losses(trace)[-1] == model.loss(model.step(model.start, [one[0], zero[1]]))
@@ -403,6 +405,7 @@ class TestVariablesAreIndependent:
         ]
         model = Model(scenario({"kind": "none"}, **changes))
         zero, one, two = (model.gradient(model.start, worker, 0) for worker in range(3))
+        assert trace.evaluations[-1].examples == 4 + 2
         update = [mean([one[0], zero[0]]), mean([zero[1], two[1]])]
         assert losses(trace)[-1] == model.loss(model.step(model.start, update))
         assert trace.gradients_aggregated == trace.gradients_evaluated == 3

@@ -171,6 +171,18 @@ class Cluster(Model):
         flops = workload.flops_per_example() * workload.batch_size
         return Constant(value=flops / self.device.rate)
 
+    def check_no_servers(self) -> None:
+        """Raise ValueError where something is said of servers that nobody uses."""
+        for key, idle in (
+            ("parameter_servers", self.parameter_servers == 1),
+            ("placement", self.placement == "partitioned"),
+            ("network.server_bandwidth", self.network.server_bandwidth is None),
+        ):
+            if not idle:
+                raise ValueError(
+                    f"cluster.{key} has no effect: none of the strategies uses parameter servers"
+                )
+
 
 class ClusterChange(Model):
     """What one strategy of a comparison has different from the scenario's cluster."""
@@ -178,6 +190,20 @@ class ClusterChange(Model):
     parameter_servers: PositiveInt | None = None
     placement: Literal["partitioned", "round_robin", "by_bytes"] | None = None
     network: Star | None = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if self.parameter_servers is None and self.placement is None and self.network is None:
+            raise ValueError("say what is different: parameter_servers, placement or network")
+        return self
+
+    def check(self, *, uses_servers: bool) -> None:
+        """Raise ValueError where something is said of servers that the strategy does not use."""
+        about_servers = self.parameter_servers is not None or self.placement is not None
+        if self.network is not None and self.network.server_bandwidth is not None:
+            about_servers = True
+        if about_servers and not uses_servers:
+            raise ValueError("the strategy uses no parameter servers; on can change its network")
 
     def applied_to(self, cluster: Cluster) -> Cluster:
         """The cluster with these changes."""

@@ -214,12 +214,14 @@ class Job:
             self.task.batches(rank, block, self.workload.batch_size) for block in count()
         )
         return Worker(
-            self,
+            self.clock,
             rank,
             self.network.host(f"worker {rank}", rate),
             times,
             windows if len(windows) > 1 else [],
             batches,
+            self.in_flight,
+            self.recorder.worker_spans(rank),
         )
 
     def _compute_times(self, rank: int, factor: float) -> Iterator[int]:

@@ -4,8 +4,9 @@
 class Link:
     """One direction of a host's connection; identity is what counts.
 
-    `count` equal links that always carry equal shares (the ports of servers between which every
-    tensor is cut evenly) are one Link with their common bandwidth: same times, fewer steps.
+    `count` equal links that always carry equal shares at the same time (the ports of servers
+    between which every tensor is cut evenly) are one Link with their common bandwidth: the same
+    times in fewer steps.
     """
 
     __slots__ = ("bandwidth", "count", "free_at", "moved", "name")

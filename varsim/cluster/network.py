@@ -1,11 +1,11 @@
 """The network: hosts with an up and a down link to one switch, and messages over them.
 
-Two rules, one interface. **first_come**: a message is handed to all links of its route at the
-moment it is sent; every link serves messages in that order and is held size / bandwidth; a message
-has arrived when its slowest link is done with it, plus the latency. So two workers that send 1 s
-worth of bytes to one server at 0 arrive at 1 s and 2 s. **fair**: hosts that use a link at the
-same time share it evenly (max-min over whole routes, see `fair`); both arrive at 2 s. What one
-host sends to another goes over one connection, in order.
+Two rules, one interface. **first_come**: what a host sends is handed to all links of its routes at
+that moment; every link serves hosts in that order and is held for their bytes / bandwidth; a
+message has arrived when the slower of its two links is done with it, plus the latency. So two
+workers that send 1 s worth of bytes to one server at 0 arrive at 1 s and 2 s. **fair**: hosts that
+use a link at the same time share it evenly (max-min over whole routes, see `fair`); both arrive at
+2 s. Under both, what one host sends to another goes over one connection, in order.
 """
 
 from abc import ABC, abstractmethod
@@ -57,34 +57,46 @@ class Parcel:
         self.items = 1 + max(message.item for message in messages)
         self.sent = 0  # how often
         self.due = 0  # when it was, or will be, there (ns)
-        # The commonest parcel, one message, has a shorter way through first-come links.
-        self.single = len(messages) == 1
-        # For first-come links: both links of each message, and how long each is held (ns).
-        self.holds = tuple(
-            (message.item, up, up.hold(message.size), down, down.hold(message.size))
-            for message in messages
-            for up, down in [message.route]
-        )
-        loads: dict[Link, float] = {}
+        self.loads: dict[Link, float] = {}
+        self.connections: dict[Route, list[Message]] = {}
+        self.parts = [0] * self.items
+        # For first-come links: after how long on each of its links a message has passed (ns).
+        self.passed: list[tuple[int, Link, int, Link, int]] = []
         for message in messages:
+            self.connections.setdefault(message.route, []).append(message)
+            self.parts[message.item] += 1
             for link in message.route:
-                loads[link] = loads.get(link, 0.0) + message.size
-        self.loads = tuple(loads.items())
-        self.alone = latency + max(link.hold(size) for link, size in self.loads)
-        # For fair links: what goes over each connection, in order.
-        connections: dict[Route, list[Message]] = {}
-        for message in messages:
-            connections.setdefault(message.route, []).append(message)
-        self.connections = tuple(
+                self.loads[link] = self.loads.get(link, 0.0) + message.size
+            first, second = message.route
+            self.passed.append(
+                (
+                    message.item,
+                    first,
+                    first.hold(self.loads[first]),
+                    second,
+                    second.hold(self.loads[second]),
+                )
+            )
+        self.holds = {link: link.hold(size) for link, size in self.loads.items()}
+        self.alone = latency + max(self.holds.values())
+        # For fair links: the items of each connection, and at which byte each is complete.
+        self.marks = [
             (
                 route,
                 [message.item for message in there],
                 list(accumulate(message.size for message in there)),
             )
-            for route, there in connections.items()
-        )
-        self.parts = [
-            sum(message.item == item for message in messages) for item in range(self.items)
+            for route, there in self.connections.items()
+        ]
+        # The commonest parcel goes over one connection; it has a shorter way.
+        self.only: tuple[Link, int, Link, int] | None = None
+        if len(self.connections) == 1:
+            ((first, second),) = self.connections
+            self.only = (first, self.holds[first], second, self.holds[second])
+        self.firsts = list(dict.fromkeys(first for first, _ in self.connections))
+        self.seconds = [
+            (second, [first for first, other in self.connections if other is second])
+            for second in dict.fromkeys(second for _, second in self.connections)
         ]
 
 
@@ -114,7 +126,7 @@ class Network(ABC):
         """All links, each with the bytes of what had arrived by the end of the run (ns)."""
         for parcel in self._parcels:
             arrived = parcel.sent - (parcel.due > end)
-            for link, size in parcel.loads:
+            for link, size in parcel.loads.items():
                 link.moved += size * arrived
             parcel.sent = parcel.due = 0
         return self._links
@@ -143,8 +155,9 @@ class FirstComeNetwork(Network):
         """Costs no event: the end is known, and the worker's own time moves there."""
         if worker.ready_at > self.clock.time:
             yield from worker.catch_up()
-        end = self._book_single(parcel) if parcel.single else max(self._book(parcel))
-        parcel.due = end
+        only = parcel.only
+        parcel.due = end = self._book_one(only) if only else max(self._book(parcel))
+        parcel.sent += 1
         worker.transferred(_READ, end, parcel.alone)
         return content()
 
@@ -156,8 +169,8 @@ class FirstComeNetwork(Network):
         if worker.ready_at > clock.time:
             yield from worker.catch_up()
         last = 0
-        if parcel.single:
-            end = self._book_single(parcel)
+        if parcel.items == 1 and parcel.only:
+            end = self._book_one(parcel.only)
         else:
             times = self._book(parcel)
             order = sorted(range(len(times)), key=times.__getitem__)
@@ -166,6 +179,7 @@ class FirstComeNetwork(Network):
                 clock.call_at(times[item], partial(_deliver, clock, item, content, arrived))
             end = times[last]
         parcel.due = end
+        parcel.sent += 1
         worker.transferred(_WRITE, end, parcel.alone)
         yield Pause(clock, end)
         content.arrived = clock.time
@@ -183,32 +197,29 @@ class FirstComeNetwork(Network):
         self.clock.call_at(end, partial(_passed, route, size, passed))
         self.clock.call_at(end + self.latency, arrived)
 
-    def _book_single(self, parcel: Parcel) -> int:
-        parcel.sent += 1
-        _, up, up_hold, down, down_hold = parcel.holds[0]
-        start = up.free_at if up.free_at > self.clock.time else self.clock.time
-        up.free_at = end = start + up_hold
-        if down.free_at > start:
-            start = down.free_at
-        down.free_at = passed = start + down_hold
+    def _book_one(self, only: tuple[Link, int, Link, int]) -> int:
+        """Hand over what goes over one connection; when the last of it will have arrived (ns)."""
+        first, first_hold, second, second_hold = only
+        start = first.free_at if first.free_at > self.clock.time else self.clock.time
+        first.free_at = end = start + first_hold
+        if second.free_at > start:
+            start = second.free_at
+        second.free_at = passed = start + second_hold
         return (passed if passed > end else end) + self.latency
 
     def _book(self, parcel: Parcel) -> list[int]:
-        """Hand all messages to their links now; when each item will have arrived (ns)."""
-        now = self.clock.time
-        parcel.sent += 1
+        """Hand over a parcel; when each of its items will have arrived (ns)."""
+        starts: dict[Link, int] = {}
+        for link in parcel.firsts:
+            starts[link] = start = max(self.clock.time, link.free_at)
+            link.free_at = start + parcel.holds[link]
+        for link, sources in parcel.seconds:
+            starts[link] = start = max(min(starts[source] for source in sources), link.free_at)
+            link.free_at = start + parcel.holds[link]
         times = [0] * parcel.items
-        for item, up, up_hold, down, down_hold in parcel.holds:
-            start = up.free_at if up.free_at > now else now
-            up.free_at = end = start + up_hold
-            if down.free_at > start:
-                start = down.free_at
-            down.free_at = passed = start + down_hold
-            if passed > end:
-                end = passed
-            end += self.latency
-            if end > times[item]:
-                times[item] = end
+        for item, first, first_passed, second, second_passed in parcel.passed:
+            end = max(starts[first] + first_passed, starts[second] + second_passed)
+            times[item] = max(times[item], end + self.latency)
         return times
 
 
@@ -268,7 +279,7 @@ class FairNetwork(Network):
             if parts[item] == 0:
                 clock.call_at(clock.time + latency, partial(here, item))
 
-        for route, items, marks in parcel.connections:
+        for route, items, marks in parcel.marks:
             self._share.start(route, marks, partial(reached, items))
         worker.waits(phase, self)
         yield done

@@ -36,11 +36,8 @@ class MirroredReplicas:
         ]
         self._rounds: dict[int, _Round] = {}
         self._latest: tuple[Copy, Parameters] | None = None
-
-    @property
-    def parameters(self) -> Parameters:
-        """The model as read from outside: copy 0."""
-        return self._copy(0)
+        # The model as read from outside: the version that all copies have reached.
+        self.parameters = self._copy(0)
 
     def read(self, worker: Worker) -> Read:
         """A worker's own copy; takes no time."""
@@ -82,6 +79,7 @@ class MirroredReplicas:
                 gradient = this.gradients[rank]
                 gradient.arrived, gradient.applied, gradient.open = now, gradient.open, 0
                 job.ended(gradient)
+            self.parameters = self._copy(worker.rank)
             job.count_step()
 
 

@@ -1,6 +1,6 @@
 """What a process can wait for: a barrier, a countdown, a token, an accumulated gradient."""
 
-from collections import deque
+from itertools import repeat
 
 from simpy.events import Event
 
@@ -63,7 +63,7 @@ class TokenQueue:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._tokens: deque[int] = deque()
+        self._tokens: dict[int, int] = {}  # by number
         self._asked = 0
         self._put = 0
         self._event = Event(clock)
@@ -73,7 +73,7 @@ class TokenQueue:
         if copies <= 0:
             return
         waiting = self._asked > self._put
-        self._tokens.extend([step] * copies)
+        self._tokens.update(zip(range(self._put, self._put + copies), repeat(step)))
         self._put += copies
         if waiting:
             event, self._event = self._event, Event(self._clock)
@@ -90,7 +90,7 @@ class TokenQueue:
             while number >= self._put:
                 yield self._event
             worker.goes_on()
-        return self._tokens.popleft()
+        return self._tokens.pop(number)
 
     def __len__(self) -> int:
         return len(self._tokens)

@@ -1,17 +1,13 @@
 """A worker: a device that computes gradients, and the record of what its time goes into."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from varsim.cluster.clock import Activity, Pause
+from varsim.cluster.clock import Activity, Clock, Pause
 from varsim.cluster.link import Link
 from varsim.trace import PHASE_BITS, Phase
 from varsim.values.gradient import Gradient, Parameters
 from varsim.values.task import Batches
-
-if TYPE_CHECKING:
-    from varsim.cluster.job import Job
-
 
 # Phases as plain numbers: in Python 3.11 looking up a member costs more than what is done with it.
 _READ, _QUEUE, _BARRIER = int(Phase.READ), int(Phase.QUEUE), int(Phase.BARRIER)
@@ -52,12 +48,14 @@ class Worker:
 
     def __init__(
         self,
-        job: "Job",
+        clock: Clock,
         rank: int,
         links: tuple[Link, Link],
         compute_times: Iterator[int],
         windows: list[tuple[int, float]],
         batches: Iterator[Batches],
+        in_flight: dict[Gradient, None],
+        spans: list[int],
     ) -> None:
         self.rank = rank
         self.up, self.down = links
@@ -67,9 +65,9 @@ class Worker:
         self._compute_times = compute_times
         self._windows = windows
         self._batches = batches
-        self._clock = job.clock
-        self._in_flight = job.in_flight
-        self._spans = job.recorder.worker_spans(rank)
+        self._clock = clock
+        self._in_flight = in_flight
+        self._spans = spans
         self._since = 0
         self._phase = _BARRIER
 

@@ -17,6 +17,8 @@ class Strategy(Model):
     """
 
     uses_servers: ClassVar[bool] = False
+    # False where the model is only measured when the strategy has it read.
+    evaluated_between_reads: ClassVar[bool] = True
 
     kind: str
     name: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f]{1,60}$")] | None = None

@@ -30,6 +30,8 @@ class OnRead(Strategy):
 
     about: ClassVar[str] = "a copy per replica, aggregated when read from outside"
 
+    evaluated_between_reads: ClassVar[bool] = False
+
     kind: Literal["on_read"] = "on_read"
     read_every: PositiveInt = 10
     aggregation: Literal["mean", "sum", "only_first_replica"] = "mean"

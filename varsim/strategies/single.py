@@ -18,6 +18,11 @@ class Single(Strategy):
 
     kind: Literal["single"] = "single"
 
+    def check(self, cluster: Cluster) -> None:
+        """One worker uses no network and no servers: there is nothing to change for it."""
+        if self.on is not None:
+            raise ValueError("single uses neither network nor servers: on has no effect")
+
     def workers(self, cluster: Cluster) -> int:
         """Only worker 0 takes part."""
         return 1

@@ -76,7 +76,9 @@ class SyncReplicas(Strategy):
         tokens.enqueue(job.global_step, first)
         job.observe(lambda: server.parameters)
         job.spawn(
-            self.chief(job, server, accumulators, tokens), role="chief", waits_for=accumulators[0]
+            self.chief(job, server, accumulators, tokens),
+            role="chief",
+            waits_for=_Takes(accumulators),
         )
         for worker in job.workers:
             job.spawn(self.replica(worker, server, accumulators, tokens))
@@ -136,3 +138,14 @@ class SyncReplicas(Strategy):
 
     def _tokens(self, cluster: Cluster) -> int:
         return max(self.replicas_to_aggregate, self._total(cluster))
+
+
+class _Takes:
+    """What the chief waits for."""
+
+    def __init__(self, accumulators: Sequence[GradientAccumulator]) -> None:
+        self._accumulators = accumulators
+
+    def __str__(self) -> str:
+        waiting = [str(accumulator) for accumulator in self._accumulators if accumulator.waiting]
+        return "; ".join(dict.fromkeys(waiting))

@@ -24,6 +24,11 @@ class GradientAccumulator:
     def __len__(self) -> int:
         return len(self._inside)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a take waits."""
+        return bool(self._takes)
+
     def __str__(self) -> str:
         if not self._takes:
             return f"{len(self)} gradients, no take"

@@ -1,5 +1,6 @@
 """What is trained: the problem that gives the values, the model profile that gives the sizes."""
 
+from itertools import accumulate
 from typing import Self
 
 from pydantic import Field, PositiveInt, model_validator
@@ -65,8 +66,8 @@ class Workload(Model):
     def tensor_sizes(self) -> list[list[int]]:
         """For every variable of the problem the bytes of the tensors that stand for it.
 
-        A profile's tensors are dealt to the problem's variables in order, by bytes: a tensor
-        belongs to the variable in whose share of all bytes its middle lies.
+        A profile's tensors are dealt to the problem's variables in order, by bytes: every variable
+        gets its share, and a tensor on the border between two is cut there.
         """
         variables = self.problem.variables()
         if self.model is None:
@@ -77,13 +78,18 @@ class Workload(Model):
 
 def _dealt(tensors: list[int], variables: tuple[VariableSpec, ...]) -> list[list[int]]:
     total, parameters = sum(tensors), sum(spec.size for spec in variables)
-    dealt: list[list[int]] = [[] for _ in variables]
-    passed, index, bound = 0, 0, variables[0].size
-    for size in tensors:
-        middle = (passed + size / 2) * parameters / total
-        while middle > bound and index + 1 < len(variables):
-            index += 1
-            bound += variables[index].size
-        dealt[index].append(size)
-        passed += size
+    borders = [total * before // parameters for before in accumulate(s.size for s in variables)]
+    dealt: list[list[int]] = []
+    waiting = iter(tensors)
+    size, start = next(waiting), 0
+    for border in borders:
+        parts: list[int] = []
+        while start < border:
+            part = min(size, border - start)
+            parts.append(part)
+            start += part
+            size -= part
+            if size == 0:
+                size = next(waiting, 0)
+        dealt.append(parts)
     return dealt

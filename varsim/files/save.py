@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.chrome_trace import write_chrome_trace
-from varsim.measure import ACTIVITIES, OUTCOMES, Gradients
-from varsim.render import MADE_BY, document, summary_csv, to_json
-from varsim.result import Result
+from varsim.files.chrome_trace import write_chrome_trace
+from varsim.files.text_columns import fair_shares, filled, nanoseconds, seconds_text
+from varsim.result.measure import ACTIVITIES, OUTCOMES, Gradients
+from varsim.result.render import MADE_BY, document, summary_csv, to_json
+from varsim.result.result import Result
+from varsim.result.tables import COLUMNS
 from varsim.scenario import SCHEMA_VERSION, Scenario
-from varsim.tables import COLUMNS
-from varsim.text_columns import fair_shares, filled, nanoseconds, seconds_text
 from varsim.trace import EvaluationRow, LinkRow, Trace
 
 # About 60 MB of text; beyond that spans are left out, and it is said.
@@ -133,7 +133,7 @@ def _put_in_place(partial: Path, target: Path, previous: Path) -> None:
 
 
 def _write(result: Result, directory: Path, most_spans: int) -> tuple[str, ...]:
-    from varsim.load import dump_scenario
+    from varsim.load.loading import dump_scenario
 
     kept = _kept_spans(result, most_spans)
     notes = write_chrome_trace(result, directory / "trace.json.gz")

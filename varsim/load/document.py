@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from varsim.fault import Fault, Mark, Source, quoted
+from varsim.load.fault import Fault, Mark, Source, quoted
 
 DEEPEST: Final = 32
 MOST_NODES: Final = 20_000
@@ -328,7 +328,7 @@ def _find(letter: str, mark: Mark) -> Mark:
 
 def _worded(error: Exception, source: Source) -> Fault:
     """The parser's complaint in the words of someone who writes scenarios."""
-    from varsim.syntax import explained
+    from varsim.load.syntax import explained
 
     problem, context = getattr(error, "problem", None), getattr(error, "context_mark", None)
     mark = getattr(error, "problem_mark", None) or context

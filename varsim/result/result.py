@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim import __version__, tables
-from varsim import measure as measuring
-from varsim.measure import METRICS, NANOSECONDS, Gradients
+from varsim import __version__
+from varsim.result import measure as measuring
+from varsim.result import tables
+from varsim.result.measure import METRICS, NANOSECONDS, Gradients
+from varsim.result.statistics import Estimate, interval, latest, ratio, verdict
+from varsim.result.tables import COLUMNS
 from varsim.scenario import SCHEMA_VERSION, Scenario
-from varsim.statistics import Estimate, interval, latest, ratio, verdict
-from varsim.tables import COLUMNS
 from varsim.trace import ENGINE_VERSION, Trace
 
 if TYPE_CHECKING:
@@ -183,20 +184,20 @@ class Result:
 
     def answer(self) -> str:
         """What the comparison says, in sentences, one per line."""
-        from varsim.words import answer
+        from varsim.result.words import answer
 
         return answer(self)
 
     def table(self) -> "DataFrame":
         """The main numbers as text, one row per strategy."""
-        from varsim.formatting import table
+        from varsim.result.formatting import table
 
         return table(self)
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the table must know besides."""
-        from varsim.words import notes
+        from varsim.result.words import notes
 
         return notes(self)
 

@@ -3,13 +3,13 @@
 import math
 from typing import TYPE_CHECKING
 
-from varsim.measure import ACTIVITIES, METRICS
-from varsim.statistics import CLOSE, Estimate
+from varsim.result.measure import ACTIVITIES, METRICS
+from varsim.result.statistics import CLOSE, Estimate
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from varsim.result import Result
+    from varsim.result.result import Result
 
 _UNITS_OF_TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 

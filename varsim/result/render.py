@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from varsim.measure import ACTIVITIES, METRICS
-from varsim.tables import COLUMNS
+from varsim.result.measure import ACTIVITIES, METRICS
+from varsim.result.tables import COLUMNS
 from varsim.trace import Trace
 
 if TYPE_CHECKING:
-    from varsim.result import Result
+    from varsim.result.result import Result
 
 # Whoever reads a summary.json knows by this key that it is ours.
 MADE_BY = "varsim"

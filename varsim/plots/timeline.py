@@ -9,7 +9,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from varsim.figure import (
+from varsim.plots.figure import (
     ACTIVITIES,
     INK,
     activity_patch,
@@ -20,7 +20,7 @@ from varsim.figure import (
 from varsim.trace import Phase, Span
 
 if TYPE_CHECKING:
-    from varsim.result import Result
+    from varsim.result.result import Result
 
 STEPS: Final = 5  # of the first strategy are shown
 MOST_WORKERS: Final = 16

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from typing import Final
 
-from varsim.fault import Fault, Mark, Source, quoted
+from varsim.load.fault import Fault, Mark, Source, quoted
 
 _NO_SPACE: Final = re.compile(r"\s*(?:- )*['\"{]?(\w[\w.-]*):(\S.*)")
 _EQUALS: Final = re.compile(r"\s*(?:- )*(\w[\w.-]*)\s*=\s*(\S.*)")

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from varsim import curves, timeline
-from varsim.figure import (
+from varsim.plots import curves, timeline
+from varsim.plots.figure import (
     ACTIVITIES,
     FAINT,
     INK,
@@ -31,11 +31,11 @@ from varsim.figure import (
     style,
     wrapped,
 )
-from varsim.formatting import digits, plus_minus
-from varsim.statistics import CLOSE, ratio, verdict
+from varsim.result.formatting import digits, plus_minus
+from varsim.result.statistics import CLOSE, ratio, verdict
 
 if TYPE_CHECKING:
-    from varsim.result import Result
+    from varsim.result.result import Result
 
 MOST_BINS: Final = 60  # of a staleness distribution
 MOST_LINKS: Final = 8

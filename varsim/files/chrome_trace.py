@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varsim.measure import ACTIVITIES
-from varsim.text_columns import fair_shares, filled
+from varsim.files.text_columns import fair_shares, filled
+from varsim.result.measure import ACTIVITIES
 from varsim.trace import Trace
 
 if TYPE_CHECKING:
-    from varsim.result import Result
+    from varsim.result.result import Result
 
 # Viewers grow slow beyond a few hundred thousand slices.
 MOST_SPANS = 500_000

@@ -4,12 +4,12 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from varsim.formatting import digits, plus_minus, time
-from varsim.measure import METRICS, NANOSECONDS
-from varsim.statistics import CLOSE, SAME, Estimate, difference, ratio, verdict
+from varsim.result.formatting import digits, plus_minus, time
+from varsim.result.measure import METRICS, NANOSECONDS
+from varsim.result.statistics import CLOSE, SAME, Estimate, difference, ratio, verdict
 
 if TYPE_CHECKING:
-    from varsim.result import Result
+    from varsim.result.result import Result
 
 
 def answer(result: "Result") -> str:

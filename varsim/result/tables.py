@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.measure import (
+from varsim.result.measure import (
     ACTIVITIES,
     METRICS,
     NANOSECONDS,

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
-from varsim.figure import (
+from varsim.plots.figure import (
     FAINT,
     INK,
     PAPER,
@@ -21,10 +21,10 @@ from varsim.figure import (
     strategy_line,
     time_unit,
 )
-from varsim.statistics import CLOSE, difference, interval, latest
+from varsim.result.statistics import CLOSE, difference, interval, latest
 
 if TYPE_CHECKING:
-    from varsim.result import Result
+    from varsim.result.result import Result
     from varsim.trace import Trace
 
 Against: TypeAlias = Literal["time", "global_step"]

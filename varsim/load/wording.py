@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from varsim.document import Broken, MappingNode, Node, ScalarNode, SequenceNode, resolve
-from varsim.fault import Fault, Mark, nearest, quoted
-from varsim.shape import (
+from varsim.load.document import Broken, MappingNode, Node, ScalarNode, SequenceNode, resolve
+from varsim.load.fault import Fault, Mark, nearest, quoted
+from varsim.load.shape import (
     Shape,
     described,
     field_names,

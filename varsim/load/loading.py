@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from varsim.document import (
+from varsim.load.document import (
     LARGEST_TEXT,
     NOTHING,
     Broken,
@@ -20,10 +20,10 @@ from varsim.document import (
     read_document,
     resolve,
 )
-from varsim.fault import Fault, Mark, ScenarioError, Source, nearest, quoted
+from varsim.load.fault import Fault, Mark, ScenarioError, Source, nearest, quoted
+from varsim.load.shape import Shape, field_names, members
+from varsim.load.wording import faults_of
 from varsim.scenario import Scenario
-from varsim.shape import Shape, field_names, members
-from varsim.wording import faults_of
 
 __all__ = ["ScenarioError", "dump_scenario", "load_scenario", "load_text", "scenario_schema"]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.statistics import latest, spread
+from varsim.result.statistics import latest, spread
 from varsim.trace import GradientRow, Outcome, Phase, Trace
 
 ACTIVITIES = tuple(phase.name.lower() for phase in Phase)

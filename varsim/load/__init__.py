@@ -1,0 +1,1 @@
+"""From a YAML file to a scenario, with every complaint at its line and column."""

@@ -1,0 +1,1 @@
+"""Figures of a result; the only place that knows matplotlib."""
