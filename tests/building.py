@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from varsim.cluster.job import Job
 from varsim.cluster.worker import Read, Worker
 from varsim.scenario import Scenario
-from varsim.simulate import Run, run_one
+from varsim.simulation import Run, run_one
 from varsim.trace import EvaluationRow, GradientRow, Outcome, Phase, Span, Trace
 from varsim.values.gradient import Parameters
 

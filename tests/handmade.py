@@ -115,3 +115,21 @@ def a_result(paces: dict[str, Sequence[int]] | None = None, **changes: Any) -> R
     ]
     scenario = a_scenario(tuple(paces), replications=count, **changes)
     return Result(scenario, traces, [alone(replication) for replication in range(count)])
+
+
+# Strategy names that want care in plots and pages.
+ODD_NAMES = (
+    *("$x_1$ costs $5 & <b>", "_hidden", "日本語", "back\\slash $", "a" * 60),
+    *(
+        "sync with 7 of 8, tokens, and a very long explanation",
+        "100 % {}",
+        "'q' \"q\"",
+        "x",
+        "none",
+    ),
+)
+
+
+def result_of(traces: Sequence[Trace], **changes: object) -> Result:
+    """A result of runs of one replication."""
+    return Result(a_scenario([trace.strategy for trace in traces], **changes), list(traces), [])

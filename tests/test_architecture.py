@@ -15,10 +15,9 @@ LAYERS = (
     "cluster",
     "strategies",
     "scenario",
-    "load document syntax shape wording fault",
-    "simulate estimate result statistics measure tables words formatting render "
-    "save text_columns chrome_trace",
-    "plots timeline curves figure",
+    "load",
+    "simulation estimate result files",
+    "plots",
     "report",
     "cli catalogue progress",
 )
@@ -26,12 +25,12 @@ LAYERS = (
 # Who may import a library; those not named here may be imported anywhere.
 LIBRARIES = {
     "simpy": {"cluster"},
-    "ruamel": {"load", "document", "syntax", "fault"},
-    "matplotlib": {"plots", "timeline", "curves", "figure"},
+    "ruamel": {"load"},
+    "matplotlib": {"plots"},
     "jinja2": {"report"},
     "rich": {"cli", "catalogue", "progress"},
     "typer": {"cli"},
-    "loky": {"simulate"},
+    "loky": {"simulation"},
     "pandas": set(" ".join(LAYERS[5:]).split()),
     "random": set(),
     "sklearn": set(),
@@ -226,7 +225,7 @@ class TestTheRulesThemselves:
 
     def test_a_later_layer(self) -> None:
         assert wrong_layers("values", ast.parse("from varsim.cluster.clock import Clock"))
-        assert wrong_layers("load", ast.parse("from varsim import simulate"))
+        assert wrong_layers("load", ast.parse("from varsim import simulation"))
         assert wrong_layers("cluster", ast.parse("import varsim.strategies.none"))
         assert not wrong_layers("cluster", ast.parse("from varsim import __version__, presets"))
 

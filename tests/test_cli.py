@@ -273,7 +273,7 @@ class TestEndings:
             def fail(*_: object, **__: object) -> None:
                 raise error
 
-            monkeypatch.setattr(importlib.import_module("varsim.simulate"), "simulate", fail)
+            monkeypatch.setattr(importlib.import_module("varsim.simulation"), "simulate", fail)
             return run("run", small)
 
         return invoke

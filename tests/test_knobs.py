@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from varsim.scenario import Scenario
 from varsim.schema import Model
-from varsim.simulate import Run, run_one, simulate
+from varsim.simulation import Run, run_one, simulate
 from varsim.strategies import STRATEGIES
 from varsim.trace import Trace
 from varsim.values.law import LAWS

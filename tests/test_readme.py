@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from varsim import cli
 from varsim.load.loading import load_scenario
-from varsim.simulate import simulate
+from varsim.simulation import simulate
 from varsim.strategies import STRATEGIES
 
 ROOT = Path(__file__).parent.parent

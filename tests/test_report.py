@@ -7,8 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from handmade import a_result, a_trace
-from test_plots import ODD_NAMES, result_of
+from handmade import ODD_NAMES, a_result, a_trace, result_of
 
 from varsim import report
 from varsim.files.save import load_result, save

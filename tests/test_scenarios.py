@@ -8,7 +8,7 @@ import pytest
 
 from varsim.load.loading import load_scenario
 from varsim.result.result import Result
-from varsim.simulate import simulate
+from varsim.simulation import simulate
 
 SCENARIOS = sorted((Path(__file__).parent.parent / "scenarios").glob("*.yaml"))
 GOLDEN = Path(__file__).parent / "golden"

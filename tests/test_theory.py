@@ -22,7 +22,7 @@ from building import (
 )
 from numpy.typing import NDArray
 
-from varsim.simulate import Run, run_one
+from varsim.simulation import Run, run_one
 from varsim.trace import Phase, Trace
 
 Numbers = NDArray[np.float64]

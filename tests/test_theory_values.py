@@ -210,10 +210,9 @@ class TestValues:
         changes: dict[str, Any] = {
             "cluster": {"workers": 4},
             "problem": {"noise": 1.0},
-            "workload": {"evaluate_every": 40},
             "stop": {"global_steps": 41},
         }
-        together = losses(run("on_write", **changes))
+        together = losses(run("on_write", **changes, workload={"evaluate_every": 40}))
         alone = run({"kind": "on_read", "read_every": 10, "write_back": write_back}, **changes)
 
         assert losses(alone)[:5] == pytest.approx(together[:5], rel=1e-9)

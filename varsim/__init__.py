@@ -5,9 +5,7 @@
 >>> result.summary  # doctest: +SKIP
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
     from varsim.load.loading import load_scenario as load_scenario
     from varsim.result.result import Result as Result
     from varsim.scenario import Scenario as Scenario
-    from varsim.simulate import simulate as simulate
+    from varsim.simulation import simulate as simulate
 
 __version__ = "0.1.0"
 
@@ -27,7 +25,7 @@ _HOMES = {
     "Scenario": "varsim.scenario",
     "ScenarioError": "varsim.load.fault",
     "load_scenario": "varsim.load.loading",
-    "simulate": "varsim.simulate",
+    "simulate": "varsim.simulation",
 }
 
 __all__ = [*_HOMES, "__version__"]
@@ -42,18 +40,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """The package, whose `simulate` stays the function when the module of that name is imported."""
-
-    @property
-    def simulate(self) -> object:
-        return __getattr__("simulate")
-
-    @simulate.setter
-    def simulate(self, module: object) -> None:
-        """The import system offers the module here; `from varsim.simulate import` needs it not."""
-
-
-sys.modules[__name__].__class__ = _Package

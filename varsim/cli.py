@@ -209,7 +209,7 @@ def _run(
     from varsim.files.save import check_target, save
     from varsim.progress import Progress
     from varsim.report import write
-    from varsim.simulate import simulate
+    from varsim.simulation import simulate
 
     directory = out if out is not None else Path("reports") / scenario.name
     check_target(directory)

@@ -23,7 +23,7 @@ import numpy as np
 from tests.benchmarks.textbook import TextbookAllReduce, TextbookAsync, TextbookSync
 from varsim.cluster.job import Job
 from varsim.scenario import Scenario
-from varsim.simulate import Run, run_one
+from varsim.simulation import Run, run_one
 from varsim.values.stream import stream
 
 SIZE, BANDWIDTH, LATENCY = 100_000, 12.5e9, 0.0  # bytes, bytes/s, s: ports busy, not saturated

@@ -4,7 +4,7 @@ import pytest
 
 from tests.benchmarks.replay import replay
 from varsim.scenario import Scenario
-from varsim.simulate import Run, started
+from varsim.simulation import Run, started
 
 STRATEGIES = (
     {"kind": "on_write"},

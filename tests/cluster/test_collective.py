@@ -47,7 +47,7 @@ def ends(job: Job, ring: RingAllReduce, rounds: list[list[int]]) -> list[list[in
                 job,
                 worker,
                 job.clock.time + waits[worker.rank],
-                lambda: ring.join(worker),
+                lambda: ring.take_part(worker),
             )
             done[index][worker.rank] = job.clock.time
 
@@ -200,7 +200,9 @@ def test_every_link_of_a_ring_carries_the_same_bytes(by_chunk: bool) -> None:
     made = job(network=network(1.25e9, 0, "first_come"), cluster={"workers": 8})
     ends(made, RingAllReduce(made, 102228128.0, chunk_by_chunk=by_chunk), [[0] * 8])
 
-    assert [link.moved for link in made.network.carried()] == pytest.approx([178899224.0] * 16)
+    assert [link.moved for link in made.network.carried(made.clock.time)] == pytest.approx(
+        [178899224.0] * 16
+    )
 
 
 def test_one_worker_needs_no_ring_and_no_broadcast() -> None:
@@ -232,11 +234,11 @@ class TestBroadcast:
         done = [0] * 4
 
         def take_part(worker: Worker) -> Iterator[Any]:
-            yield from at(made, worker, entries[worker.rank], lambda: broadcast.join(worker))
+            yield from at(made, worker, entries[worker.rank], lambda: broadcast.take_part(worker))
             done[worker.rank] = made.clock.time
 
         play(made, *(take_part(worker) for worker in made.workers))
-        assert [link.moved for link in made.network.carried()] == [
+        assert [link.moved for link in made.network.carried(made.clock.time)] == [
             3000.0, 0.0, 0.0, 1000.0, 0.0, 1000.0, 0.0, 1000.0
         ]  # fmt: skip
         return done

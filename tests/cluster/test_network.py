@@ -269,8 +269,9 @@ class TestPlacement:
         assert list(down) == [f"{name} {way}" for name in names for way in ("up", "down")]
         for name, size in zip(names, bytes_each, strict=True):
             moved = down[f"{name} down"].moved
-            assert moved >= pushes * size
-            assert moved <= (pushes + 2) * size
+            # A push counts once all of it has arrived.
+            assert (pushes - 2) * size <= moved <= pushes * size
+            assert moved > 0
         shares = {"partitioned": 3e3}.get(placement, 1e3)
         assert {link.bandwidth for link in down.values()} == {shares}
 

@@ -27,7 +27,7 @@ from building import (
 )
 
 from varsim.scenario import Scenario
-from varsim.simulate import Run, run_one, simulate
+from varsim.simulation import Run, run_one, simulate
 from varsim.strategies import STRATEGIES
 from varsim.trace import Phase, Trace
 

@@ -118,7 +118,9 @@ THEORY: list[tuple[Law, float, float, Callable[[Numbers], Numbers]]] = [
 ]
 
 
-@pytest.mark.parametrize(("one", "mean", "variance", "distribution"), THEORY, ids=repr)
+@pytest.mark.parametrize(
+    ("one", "mean", "variance", "distribution"), THEORY, ids=[repr(row[0]) for row in THEORY]
+)
 def test_draws_follow_the_distribution(
     one: Law, mean: float, variance: float, distribution: Callable[[Numbers], Numbers]
 ) -> None:

@@ -45,7 +45,7 @@ class RingAllReduce:
         self._come = 0
         self._walk: _Walk | None = None
 
-    def join(self, worker: Worker) -> Activity[None]:
+    def take_part(self, worker: Worker) -> Activity[None]:
         """Take part with this worker; returns when it has the whole result."""
         yield from worker.catch_up()
         if self._ranks == 1:
@@ -167,7 +167,7 @@ class Broadcast:
         )
         self._arrivals = [Event(job.clock) for _ in others]
 
-    def join(self, worker: Worker) -> Activity[None]:
+    def take_part(self, worker: Worker) -> Activity[None]:
         """Send (worker 0) or receive (the others); returns when this worker's part is done."""
         if self._parcel is None:
             return

@@ -80,7 +80,7 @@ class OnRead(Strategy):
                 yield from meeting.wait(worker)  # (3)
                 read = copies.outside_read(step)  # (4)
                 if moved is not None:
-                    yield from moved.join(worker)
+                    yield from moved.take_part(worker)
                 if worker.rank == 0:
                     job.evaluate(read.parameters, read.divergence)  # (5)
                 if self.write_back:

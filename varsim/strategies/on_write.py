@@ -48,5 +48,5 @@ class OnWrite(Strategy):
         while True:
             gradient = yield from worker.compute_gradient(weights.read(worker))  # (1)
             weights.offer(worker, gradient)
-            yield from ring.join(worker)  # (2)
+            yield from ring.take_part(worker)  # (2)
             weights.apply(worker)  # (3)

@@ -228,7 +228,7 @@ def test_a_dumped_scenario_is_the_same_scenario() -> None:
     assert "- kind: on_write" in text
 
 
-@pytest.mark.parametrize("path", sorted(Path(__file__).parents[1].glob("scenarios/*.yaml")))
+@pytest.mark.parametrize("path", sorted(Path(__file__).parents[2].glob("scenarios/*.yaml")))
 def test_every_scenario_survives_a_dump(path: Path) -> None:
     scenario = load_scenario(path)
     assert load_text(dump_scenario(scenario)) == scenario

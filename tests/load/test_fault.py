@@ -15,7 +15,7 @@ BROKEN = Path(__file__).parent / "broken"
 
 
 def expectations() -> dict[str, list[tuple[int, int, str]]]:
-    """From tests/broken/expected.txt: file -> its problems."""
+    """From tests/load/broken/expected.txt: file -> its problems."""
     found = defaultdict(list)
     for row in (BROKEN / "expected.txt").read_text(encoding="utf-8").splitlines():
         if row and not row.startswith("#"):

@@ -24,7 +24,7 @@ from varsim.load.loading import load_scenario
 from varsim.result.render import render
 from varsim.result.result import Result
 from varsim.result.tables import COLUMNS
-from varsim.simulate import simulate
+from varsim.simulation import simulate
 
 FILES = {
     *("summary.json", "summary.csv", "updates.csv", "spans.csv", "evaluations.csv", "steps.csv"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-from handmade import SECOND, a_result, a_scenario, a_trace
+from handmade import ODD_NAMES, SECOND, a_result, a_trace, result_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -20,22 +20,6 @@ from varsim.plots.figure import looks, panels, style
 from varsim.plots.gallery import PLOTS, Plot
 from varsim.result.result import Result
 from varsim.trace import LinkRow, Trace
-
-ODD_NAMES = (
-    *("$x_1$ costs $5 & <b>", "_hidden", "日本語", "back\\slash $", "a" * 60),
-    *(
-        "sync with 7 of 8, tokens, and a very long explanation",
-        "100 % {}",
-        "'q' \"q\"",
-        "x",
-        "none",
-    ),
-)
-
-
-def result_of(traces: Sequence[Trace], **changes: object) -> Result:
-    """A result of runs of one replication."""
-    return Result(a_scenario([trace.strategy for trace in traces], **changes), list(traces), [])
 
 
 def stale(label: str, values: Sequence[int]) -> Trace:

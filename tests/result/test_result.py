@@ -11,7 +11,7 @@ from handmade import SECOND, a_result, a_scenario, a_trace, alone
 from varsim.result.measure import METRICS
 from varsim.result.result import Result
 from varsim.result.tables import COLUMNS
-from varsim.simulate import simulate
+from varsim.simulation import simulate
 from varsim.trace import Outcome
 
 TABLES = ("summary", "runs", "updates", "spans", "evaluations", "steps", "links", "workers")
