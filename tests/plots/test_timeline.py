@@ -110,13 +110,16 @@ class TestDrawing:
         result = a_result()
         axes = panels(timeline.heights(result))[1]
         assert timeline.draw(result, axes) is axes
-        (boxes, read, write), (lines,) = (
+        (boxes, read, write), (gaps, lines) = (
             [each for each in axes[0].collections if isinstance(each, kind)]
             for kind in (PolyCollection, LineCollection)
         )
         assert [len(each.get_paths()) for each in (boxes, read, write)] == [5, 3, 4]
         corners = boxes.get_paths()[0].vertices[:4]
         assert corners[:, 0].tolist() == [0, 2, 2, 0]
+        # A gap where each of the five gradients is begun.
+        starts = sorted(path.vertices[0][0] for path in boxes.get_paths())
+        assert sorted(segment[0][0] for segment in gaps.get_segments()) == starts
         assert [segment[0][0] for segment in lines.get_segments()] == [3, 5, 10]
         assert axes[0].get_xlim() == (0, 10)
         assert axes[0].get_xlabel() == "simulated time (s)"
@@ -126,7 +129,8 @@ class TestDrawing:
         result = result_of([replace(a_trace("none"), steps=steps)])
         (axes,) = timeline.draw(result, panels(timeline.heights(result))[1])
         assert axes.get_title("right") == "151 updates, too many to draw"
-        assert not [each for each in axes.collections if isinstance(each, LineCollection)]
+        lines = [each for each in axes.collections if isinstance(each, LineCollection)]
+        assert len(lines) == 1, "only the gaps between gradients"
 
     def test_the_legend_names_what_is_seen(self) -> None:
         labels = [each.get_label() for each in timeline.legend(a_result())]
