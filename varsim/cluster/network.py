@@ -155,8 +155,12 @@ class FirstComeNetwork(Network):
         """Costs no event: the end is known, and the worker's own time moves there."""
         if worker.ready_at > self.clock.time:
             yield from worker.catch_up()
-        only = parcel.only
-        parcel.due = end = self._book_one(only) if only else max(self._book(parcel))
+        if parcel.only:
+            first, second = self._book_one(parcel.only)
+            end = max(first + parcel.only[1], second + parcel.only[3]) + self.latency
+        else:
+            end = max(self._book(parcel))
+        parcel.due = end
         parcel.sent += 1
         worker.transferred(_READ, end, parcel.alone)
         return content()
@@ -168,9 +172,14 @@ class FirstComeNetwork(Network):
         clock = self.clock
         if worker.ready_at > clock.time:
             yield from worker.catch_up()
-        last = 0
-        if parcel.items == 1 and parcel.only:
-            end = self._book_one(parcel.only)
+        last = parcel.items - 1
+        if parcel.only:
+            # One connection keeps the order of its items.
+            first, second = self._book_one(parcel.only)
+            end = max(first + parcel.only[1], second + parcel.only[3]) + self.latency
+            for item, _, first_passed, _, second_passed in parcel.passed[:-1]:
+                time = max(first + first_passed, second + second_passed) + self.latency
+                clock.call_at(time, partial(_deliver, clock, item, content, arrived))
         else:
             times = self._book(parcel)
             order = sorted(range(len(times)), key=times.__getitem__)
@@ -197,15 +206,14 @@ class FirstComeNetwork(Network):
         self.clock.call_at(end, partial(_passed, route, size, passed))
         self.clock.call_at(end + self.latency, arrived)
 
-    def _book_one(self, only: tuple[Link, int, Link, int]) -> int:
-        """Hand over what goes over one connection; when the last of it will have arrived (ns)."""
+    def _book_one(self, only: tuple[Link, int, Link, int]) -> tuple[int, int]:
+        """Hand over what goes over one connection; when each of its links starts on it (ns)."""
         first, first_hold, second, second_hold = only
         start = first.free_at if first.free_at > self.clock.time else self.clock.time
-        first.free_at = end = start + first_hold
-        if second.free_at > start:
-            start = second.free_at
-        second.free_at = passed = start + second_hold
-        return (passed if passed > end else end) + self.latency
+        first.free_at = start + first_hold
+        later = second.free_at if second.free_at > start else start
+        second.free_at = later + second_hold
+        return start, later
 
     def _book(self, parcel: Parcel) -> list[int]:
         """Hand over a parcel; when each of its items will have arrived (ns)."""

@@ -65,18 +65,17 @@ class ParameterServer:
 
     def apply(self, variable: int, gradients: Sequence[Gradient]) -> None:
         """Update one variable with the mean of these gradients."""
-        job = self._job
         if len(gradients) == 1:
-            mean = job.gradients.value(gradients[0], variable, self._ahead)
+            mean = self._job.gradients.value(gradients[0], variable, self._ahead)
         else:
-            mean = job.gradients.mean(gradients, variable)
+            mean = self._job.gradients.mean(gradients, variable)
         self.variables[variable].apply(mean)
         self._parameters = None
         for gradient in gradients:
             gradient.applied += 1
             gradient.open -= 1
             if gradient.open == 0:
-                job.ended(gradient)
+                self._job.ended(gradient)
 
     def _read_now(self) -> Read:
         parameters = self._parameters or self.parameters
