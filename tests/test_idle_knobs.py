@@ -80,3 +80,19 @@ IDLE: dict[str, Case] = {
 def test_a_field_without_effect_is_refused(case: str) -> None:
     with pytest.raises(ValidationError):
         scenario(**IDLE[case])
+
+
+def test_a_choice_of_strategies_leaves_out_what_only_the_others_used() -> None:
+    whole = scenario(
+        {"kind": "on_write"},
+        strategies=({"kind": "on_read"}, {"kind": "none"}, {"kind": "on_write"}),
+        cluster={"parameter_servers": 2, "placement": "by_bytes"},
+        network={**WIRE, "server_bandwidth": 1e3},
+        workload={"evaluate_every": 5},
+    )
+    reads = whole.with_only(whole.strategies[:1])
+    assert reads.cluster == whole.cluster.without_servers()
+    assert reads.cluster.network.server_bandwidth is None
+    assert reads.workload.evaluate_every is None
+    served = whole.with_only(whole.strategies[1:2])
+    assert (served.cluster, served.workload) == (whole.cluster, whole.workload)

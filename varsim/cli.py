@@ -27,9 +27,7 @@ class Group(TyperGroup):
             value = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Whoever read us has seen enough; the interpreter must not complain when it flushes.
-            with suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _let_go_of_stdout()  # whoever read us has seen enough
             raise typer.Exit(DONE) from None
         except KeyboardInterrupt:
             _complain("varsim: interrupted")
@@ -37,7 +35,12 @@ class Group(TyperGroup):
         except Exception as error:
             if hasattr(error, "exit_code"):  # typer's own: usage errors and Exit
                 raise
-            raise typer.Exit(_explained(error)) from None
+            code = _explained(error)
+            try:
+                sys.stdout.flush()
+            except OSError:
+                _let_go_of_stdout()
+            raise typer.Exit(code) from None
         return value
 
 
@@ -265,7 +268,7 @@ def _only(scenario: "Scenario", wanted: list[str]) -> "Scenario":
             there = ", ".join(s.label for s in scenario.strategies)
             raise typer.BadParameter(f"no strategy {name!r} in this scenario; it has: {there}")
     chosen = tuple(s for s in scenario.strategies if s.kind in wanted or s.label in wanted)
-    return scenario.model_copy(update={"strategies": chosen})
+    return scenario.with_only(chosen)
 
 
 def _explained(error: Exception) -> int:
@@ -289,6 +292,12 @@ def _explained(error: Exception) -> int:
     _complain("".join(traceback.format_exception(error)).rstrip())
     _complain("varsim: this is a bug in varsim, not in your scenario; please report it")
     return INTERNAL_ERROR
+
+
+def _let_go_of_stdout() -> None:
+    """What is still to be written goes nowhere: the interpreter must not stumble over it."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _write(text: str, end: str = "\n") -> None:

@@ -41,8 +41,8 @@ def describe(scenario: Scenario) -> list[str]:
         compute += f", {workload.flops_per_example() * workload.batch_size / 1e9:.4g} GFLOP at "
         compute += f"{cluster.device.rate / 1e12:.4g} TFLOP/s"
     lines = [
-        f"{scenario.name}: {len(scenario.strategies)} strategies x {scenario.replications} "
-        f"replications, seed {scenario.seed}",
+        f"{scenario.name}: strategies {len(scenario.strategies)}, replications of each "
+        f"{scenario.replications}, seed {scenario.seed}",
         f"  workers      {cluster.workers}, batch {workload.batch_size} each",
         f"  compute      {compute}",
     ]

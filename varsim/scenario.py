@@ -46,6 +46,16 @@ class Scenario(Model):
         """The cluster this strategy runs on: the scenario's, with the strategy's own changes."""
         return self.cluster if strategy.on is None else strategy.on.applied_to(self.cluster)
 
+    def with_only(self, strategies: tuple[Strategy, ...]) -> "Scenario":
+        """The scenario with these of its strategies; what only the others used is left out."""
+        cluster, workload = self.cluster, self.workload
+        if not any(strategy.uses_servers for strategy in strategies):
+            cluster = cluster.without_servers()
+        if not any(strategy.evaluated_between_reads for strategy in strategies):
+            workload = workload.model_copy(update={"evaluate_every": None})
+        changes = {"strategies": strategies, "cluster": cluster, "workload": workload}
+        return Scenario.model_validate({**dict(self), **changes})
+
     def _refuse_idle_knobs(self) -> None:
         served = [strategy for strategy in self.strategies if strategy.uses_servers]
         for strategy in self.strategies:

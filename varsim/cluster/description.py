@@ -171,6 +171,12 @@ class Cluster(Model):
         flops = workload.flops_per_example() * workload.batch_size
         return Constant(value=flops / self.device.rate)
 
+    def without_servers(self) -> "Cluster":
+        """The cluster with nothing said about servers."""
+        network = self.network.model_copy(update={"server_bandwidth": None})
+        changes = {"parameter_servers": 1, "placement": "partitioned", "network": network}
+        return self.model_copy(update=changes)
+
     def check_no_servers(self) -> None:
         """Raise ValueError where something is said of servers that nobody uses."""
         for key, idle in (
