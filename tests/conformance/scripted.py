@@ -1,0 +1,190 @@
+"""A job whose gradients are given, whose reads wait for a word, and whose messages are let through.
+
+Everything else is what a run uses: job, workers, clock, server, accumulators, token queue and the
+processes of the strategies themselves.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+from building import NO_TIME
+from simpy.events import Event
+
+from varsim.cluster.clock import Activity, Clock
+from varsim.cluster.description import Cluster, Star
+from varsim.cluster.job import Job
+from varsim.cluster.link import Link
+from varsim.cluster.network import Arrived, Content, Network, Parcel
+from varsim.cluster.stop import Stop
+from varsim.cluster.worker import Worker
+from varsim.values.optimizer import Optimizer
+from varsim.values.task import BLOCK, Batches, Parameters, Problem, Task, VariableSpec
+from varsim.values.workload import Workload
+
+T = TypeVar("T")
+
+
+class Script(NamedTuple):
+    """The gradients of a case: by worker and iteration, one array per variable."""
+
+    variables: tuple[VariableSpec, ...]
+    initial: Parameters
+    gradients: Mapping[tuple[int, int], Parameters]
+
+
+class ScriptedProblem(Problem):
+    """A problem whose gradients are looked up; `Workload` takes it where nothing is validated."""
+
+    script: Any
+
+    def variables(self) -> tuple[VariableSpec, ...]:
+        specs: tuple[VariableSpec, ...] = self.script.variables
+        return specs
+
+    def flops_per_example(self) -> float:
+        return 1.0
+
+    def task(self, seed: int, replication: int) -> "ScriptedTask":
+        return ScriptedTask(self.script)
+
+
+class ScriptedTask(Task):
+    """A batch says only whose it is and of which iteration."""
+
+    has_values: ClassVar[bool] = True
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    def initial(self) -> Parameters:
+        return self._script.initial
+
+    def batches(self, worker: int, block: int, batch_size: int) -> Batches:
+        return np.array([(worker, block * BLOCK + row) for row in range(BLOCK)])
+
+    def gradients(self, parameters: Parameters, batches: Batches) -> Parameters:
+        rows = [self._script.gradients[worker, iteration] for worker, iteration in batches.tolist()]
+        return tuple(np.stack(parts) for parts in zip(*rows, strict=True))
+
+    def loss(self, parameters: Parameters) -> float:
+        return float("nan")
+
+
+class Sending:
+    """What a worker has sent, and what of it has not been let through."""
+
+    def __init__(self, items: int, content: Content, arrived: Arrived, done: Event) -> None:
+        self.content = content
+        self.left = set(range(items))
+        self._arrived, self._done = arrived, done
+
+    def let_through(self, item: int, now: int) -> None:
+        """One item arrives; the worker goes on when all have."""
+        self.left.remove(item)
+        self.content.arrived = now
+        self._arrived(item, self.content)
+        if not self.left:
+            self._done.succeed()
+
+
+class HeldNetwork(Network):
+    """Nothing moves until it is told to; then it takes no time."""
+
+    def __init__(self, clock: Clock, star: Star) -> None:
+        super().__init__(clock, star)
+        self.idle: dict[int, Event] = {}  # workers that ask for the variables, by rank
+        self.read: dict[int, Any] = {}  # what each read last
+        self.sending: dict[int, Sending] = {}
+
+    def fetch(self, worker: Worker, parcel: Parcel, content: Callable[[], T]) -> Activity[T]:
+        yield from worker.catch_up()
+        self.idle[worker.rank] = Event(self.clock)
+        yield self.idle[worker.rank]
+        del self.idle[worker.rank]
+        self.read[worker.rank] = read = content()
+        return read
+
+    def send(
+        self, worker: Worker, parcel: Parcel, content: Content, arrived: Arrived
+    ) -> Activity[None]:
+        yield from worker.catch_up()
+        done = Event(self.clock)
+        self.sending[worker.rank] = Sending(parcel.items, content, arrived, done)
+        yield done
+        del self.sending[worker.rank]
+
+    def pass_on(
+        self,
+        route: tuple[Link, ...],
+        size: float,
+        passed: Callable[[], None],
+        arrived: Callable[[], None],
+    ) -> None:
+        raise AssertionError("no collective is part of a recorded case")
+
+
+class ScriptedJob(Job):
+    """A job on such a network; it remembers the processes, to look into them."""
+
+    def __init__(self, cluster: Cluster, optimizer: Optimizer, script: Script) -> None:
+        workload = Workload.model_construct(
+            problem=ScriptedProblem.model_construct(script=script),
+            optimizer=optimizer,
+            batch_size=1,
+        )
+        super().__init__(cluster, workload, Stop(global_steps=10**9), seed=0, replication=0)
+        self.network: HeldNetwork = HeldNetwork(self.clock, cluster.network)
+        self._processes: list[Activity[None]] = []
+
+    def spawn(self, activity: Activity[None], role: str = "", waits_for: object = None) -> None:
+        self._processes.append(activity)
+        super().spawn(activity, role, waits_for)
+
+    def local(self, name: str) -> Any:
+        """A local variable that some process has."""
+        return next(found[name] for found in self._locals() if name in found)
+
+    def of_workers(self, name: str) -> list[Any]:
+        """A local variable of every worker's process, by rank."""
+        processes = [found for found in self._locals() if "worker" in found]
+        processes.sort(key=lambda found: found["worker"].rank)
+        return [found[name] for found in processes]
+
+    def _locals(self) -> list[dict[str, Any]]:
+        return [inspect.getgeneratorlocals(process) for process in self._processes]
+
+
+def cluster(workers: int, servers: int) -> Cluster:
+    """Workers of equal speed; what time anything takes is of no importance."""
+    return Cluster.model_validate(
+        {
+            "workers": workers,
+            "parameter_servers": servers,
+            "compute": {"kind": "constant", "value": 0.1},
+            "network": NO_TIME,
+        }
+    )
+
+
+def script(variables: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]) -> Script:
+    """The gradients of a case, gathered from its pushes; nan for what is never pushed."""
+    initial = tuple(np.array(variable["initial"], dtype=np.float64) for variable in variables)
+    names = [variable["name"] for variable in variables]
+    latest: dict[int, int] = {}
+    gradients: dict[tuple[int, int], list[Any]] = {}
+    for event in events:
+        worker = event.get("worker", -1)
+        if event["do"] == "start":
+            latest[worker] = latest.get(worker, -1) + 1
+            gradients[worker, latest[worker]] = [np.full_like(value, np.nan) for value in initial]
+        for name, values in event.get("gradients", {}).items():
+            row = gradients[worker, latest[worker]]
+            index = names.index(name)
+            row[index] = np.array(values, dtype=np.float64).reshape(initial[index].shape)
+    return Script(
+        tuple(VariableSpec(v["name"], tuple(v["shape"])) for v in variables),
+        initial,
+        {key: tuple(row) for key, row in gradients.items()},
+    )

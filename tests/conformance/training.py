@@ -1,0 +1,148 @@
+"""Replays a recorded training run, event by event, through the processes of a strategy."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.cases import Record, not_compared
+from conformance.comparison import assert_close
+from conformance.scripted import ScriptedJob, cluster, script
+from varsim.cluster.waiting import TokenQueue
+from varsim.strategies import Strategy
+from varsim.strategies.none import NoSynchronization
+from varsim.strategies.sync_replicas import SyncReplicas
+from varsim.trace import GradientRow
+from varsim.values.optimizer import OPTIMIZERS, Optimizer, State
+
+
+def replay(case: Record) -> None:
+    """Raises AssertionError where varsim does something else than what was recorded."""
+    config = case["config"]
+    training = Training(
+        strategy(case["kind"], config),
+        ScriptedJob(
+            cluster(config["num_workers"], config["num_ps"]),
+            optimizer(config["optimizer"]),
+            script(case["variables"], case["events"]),
+        ),
+    )
+    left_out = not_compared(case)
+    for number, event in enumerate(case["events"]):
+        where = f"event {number} ({event['do']} {event.get('worker', '')})"
+        seen, expected = training.do(event), event["expect"]
+        if "slots" not in expected:
+            del seen["slots"]
+        assert seen.keys() == expected.keys(), f"{where}: {seen} instead of {expected}"
+        assert_close(seen, expected, case["rtol"], where, left_out)
+    assert_close(training.state(), case.get("final", {}), case["rtol"], "at the end")
+
+
+def strategy(kind: str, config: Mapping[str, Any]) -> Strategy:
+    """The strategy as a scenario would describe it."""
+    if kind == "async_ps":
+        return NoSynchronization()
+    assert kind == "sync_replicas", f"no replay for cases of kind {kind}"
+    tokens = config["init_tokens"]
+    return SyncReplicas(
+        replicas_to_aggregate=config["replicas_to_aggregate"],
+        total_num_replicas=config["total_num_replicas"],
+        initial_tokens=None if tokens == -1 else tokens,
+    )
+
+
+def optimizer(settings: Mapping[str, Any]) -> Optimizer:
+    """The optimizer as a scenario would describe it."""
+    own = {("kind" if key == "name" else key): value for key, value in settings.items()}
+    return OPTIMIZERS[own["kind"]].model_validate(own)
+
+
+class Training:
+    """A strategy at work in a job, and what can be seen of it from outside."""
+
+    def __init__(self, strategy: Strategy, job: ScriptedJob) -> None:
+        self._job = job
+        self._network = job.network
+        self._variables = [spec.name for spec in job.workload.problem.variables()]
+        self._synchronous = isinstance(strategy, SyncReplicas)
+        strategy.check(job.cluster)
+        strategy.start(job)
+
+    def do(self, event: Record) -> dict[str, Any]:
+        """Let one event happen, and all that follows from it; what can be seen then."""
+        before = set(self._network.idle)
+        seen: dict[str, Any] = {}
+        if event["do"] == "start":
+            self._start(event["worker"])
+        elif event["do"] == "push":
+            accepted = self._push(event["worker"], list(event["gradients"]))
+            if self._synchronous:
+                seen["accepted"] = accepted
+        else:
+            assert event["do"] == "init", f"unknown event {event['do']}"
+            before = set(range(len(self._job.workers)))
+        self._job.clock.run_until_stopped()
+
+        seen |= self.state()
+        came = sorted(set(self._network.idle) - before)
+        if event["do"] == "start":
+            seen["read"] = self._read(event["worker"])
+        if not self._synchronous:
+            if came:
+                seen["staleness"] = self._staleness()
+        elif came:
+            steps = seen["local_step"]
+            seen["returned"] = [{"worker": rank, "token": steps[rank]} for rank in came]
+        return seen
+
+    def state(self) -> dict[str, Any]:
+        """What can be seen at any time."""
+        job, server = self._job, self._job.local("server")
+        ranks = range(len(job.workers))
+        seen: dict[str, Any] = {
+            "global_step": job.global_step,
+            "variables": self._named(server.parameters),
+            "slots": self._named([self._slots(variable.state) for variable in server.variables]),
+            "status": [self._status(rank) for rank in ranks],
+        }
+        if self._synchronous:
+            seen["num_accumulated"] = self._named([len(one) for one in job.local("accumulators")])
+            seen["tokens"] = len(job.local("tokens"))
+            seen["local_step"] = job.of_workers("local_step")
+        return seen
+
+    def _start(self, rank: int) -> None:
+        assert rank in self._network.idle, f"worker {rank} does not ask for the variables"
+        self._network.idle[rank].succeed()
+
+    def _push(self, rank: int, names: list[str]) -> dict[str, bool]:
+        """Which variables' gradients were taken in: those whose end is open, or applied."""
+        sending = self._network.sending[rank]
+        gradient: Any = sending.content
+        accepted = {}
+        for name in names:
+            open_before, applied_before = gradient.open, gradient.applied
+            sending.let_through(self._variables.index(name), self._job.clock.time)
+            ended = open_before - gradient.open
+            accepted[name] = gradient.applied - applied_before == ended
+        return accepted
+
+    def _read(self, rank: int) -> dict[str, Any]:
+        read = self._network.read[rank]
+        return {"global_step": read.global_step, "variables": self._named(read.parameters)}
+
+    def _staleness(self) -> int:
+        """Of the gradient that ended last, as a trace would have it."""
+        width = len(GradientRow._fields)
+        row = GradientRow(*self._job.recorder.gradients[-width:])
+        return row.applied_step - row.read_step
+
+    def _status(self, rank: int) -> str:
+        if rank in self._network.idle:
+            return "idle"
+        waits = isinstance(self._job.workers[rank].waits_for, TokenQueue)
+        return "waiting" if waits else "computing"
+
+    def _named(self, values: Any) -> dict[str, Any]:
+        return dict(zip(self._variables, values, strict=True))
+
+    def _slots(self, state: State) -> dict[str, Any]:
+        return dict(zip(self._job.workload.update_rule().slots, state, strict=True))

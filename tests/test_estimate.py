@@ -1,0 +1,142 @@
+"""The back of an envelope: by hand where times are constant, near the simulation elsewhere."""
+
+from typing import Any
+
+import pytest
+from building import run, scenario
+
+from varsim.cluster.envelope import Envelope
+from varsim.estimate import describe, estimates
+
+# 1,000 parameters of 4 bytes: 4 ms on a link of 1 MB/s.
+WIRE = {"bandwidth": 1e6, "latency": 1e-3, "sharing": "fair"}
+CHANGES: dict[str, Any] = {
+    "cluster": {
+        "workers": 4,
+        "parameter_servers": 2,
+        "slow_workers": ({"rank": 3, "factor": 3.0},),
+    },
+    "network": WIRE,
+    "problem": {"dimension": 1000},
+}
+MIRRORED: dict[str, Any] = {**CHANGES, "cluster": {**CHANGES["cluster"], "parameter_servers": 1}}
+
+
+def step_time(strategy: dict[str, Any], **changes: Any) -> float:
+    (estimate,) = estimates(scenario(strategy, **changes))
+    return estimate.step_time
+
+
+class TestByHand:
+    def test_single(self) -> None:
+        assert step_time({"kind": "single"}, **MIRRORED) == pytest.approx(0.1)
+
+    def test_on_write(self) -> None:
+        # 300 ms, then 6 rounds of 1 ms latency and a quarter of 4 ms.
+        assert step_time({"kind": "on_write"}, **MIRRORED) == pytest.approx(0.3 + 6 * 0.002)
+
+    def test_on_read(self) -> None:
+        strategy = {"kind": "on_read", "read_every": 4}
+        assert step_time(strategy, **MIRRORED) == pytest.approx(0.3 + 6 * 0.002 / 4)
+        first = {**strategy, "aggregation": "only_first_replica"}
+        assert step_time(first, **MIRRORED) == pytest.approx(0.3)
+        assert step_time({**first, "write_back": True}, **MIRRORED) > 0.3
+
+    def test_none(self) -> None:
+        # 150 ms compute on average, 5 ms each way, four workers side by side.
+        assert step_time({"kind": "none"}, **CHANGES) == pytest.approx((0.15 + 2 * 0.005) / 4)
+
+    def test_none_at_a_busy_port(self) -> None:
+        busy = {**CHANGES, "network": {**WIRE, "server_bandwidth": 2e4}}
+        assert step_time({"kind": "none"}, **busy) == pytest.approx(4000 / 4e4)
+
+    def test_sync_replicas(self) -> None:
+        # All four: the slowest; both ways 2 ports of 1 MB/s carry 16 kB in 8 ms.
+        all_four = {"kind": "sync_replicas", "replicas_to_aggregate": 4}
+        assert step_time(all_four, **CHANGES) == pytest.approx(0.3 + 2 * 0.008)
+        # One backup: three gradients are there after 100 ms, but an update takes 4 iterations,
+        # which the workers make at 3 / 0.1 s + 1 / 0.3 s.
+        backup = {"kind": "sync_replicas", "replicas_to_aggregate": 3}
+        assert step_time(backup, **CHANGES) == pytest.approx(4 / (30 + 10 / 3) + 2 * 0.008)
+
+    def test_the_kth_of_more_gradients_than_workers(self) -> None:
+        more = {"kind": "sync_replicas", "replicas_to_aggregate": 8}
+        # Two rounds: a mean one, and one until all four have come; everything moves twice.
+        assert step_time(more, **CHANGES) == pytest.approx(0.15 + 0.3 + 2 * 2 * 0.008)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        {"kind": "on_write"},
+        {"kind": "on_read", "read_every": 5},
+        {"kind": "none"},
+        {"kind": "sync_replicas", "replicas_to_aggregate": 8},
+        {"kind": "sync_replicas", "replicas_to_aggregate": 7},
+    ],
+    ids=lambda strategy: f"{strategy['kind']} {strategy.get('replicas_to_aggregate', '')}",
+)
+def test_it_is_near_what_a_run_takes(strategy: dict[str, Any]) -> None:
+    changes: dict[str, Any] = {
+        "cluster": {
+            "workers": 8,
+            "compute": {"kind": "shifted_exponential", "minimum": 0.09, "mean": 0.1},
+        },
+        "network": {"bandwidth": 1e9, "latency": 2e-5, "sharing": "fair"},
+        "problem": {"dimension": 10_000},
+        "stop": {"time": 60.0},
+    }
+    trace = run(strategy, **changes)
+    assert step_time(strategy, **changes) == pytest.approx(60 / trace.global_step, rel=0.12)
+
+
+def test_the_envelope_knows_order_statistics() -> None:
+    exponential = {"compute": {"kind": "exponential", "mean": 1.0}, "workers": 64}
+    what = scenario({"kind": "on_write"}, cluster=exponential)
+    envelope = Envelope(what.cluster, what.workload, what.seed)
+    # Mean of the largest of 64: H_64 = 4.744, standard error of 128 rounds about 0.11.
+    assert envelope.kth(64) == pytest.approx(4.744, abs=0.45)
+    assert envelope.kth(1) == pytest.approx(1 / 64, rel=0.4)
+    assert envelope.compute() == pytest.approx(1.0, abs=0.05)
+    assert envelope.slowest_worker() >= envelope.compute()
+
+
+def test_a_scenario_in_plain_words() -> None:
+    lines = "\n".join(
+        describe(
+            scenario(
+                {"kind": "sync_replicas", "replicas_to_aggregate": 3, "name": "backup"},
+                **{
+                    **CHANGES,
+                    "cluster": {
+                        **CHANGES["cluster"],
+                        "slow_workers": ({"rank": 3, "factor": 3.0, "after": 2.0, "until": 5.0},),
+                    },
+                },
+            )
+        )
+    )
+    for words in (
+        "100 ms per batch on average, law constant",
+        "worker 3 takes 3 times as long from 2 s to 5 s",
+        "8 Mbit/s per worker each way, latency 1 ms, fair links",
+        "2 at 8 Mbit/s, variables placed partitioned",
+        "backup: sync_replicas (replicas_to_aggregate 3)",
+        "sgd (learning_rate 0.1)",
+        "stop         global_steps 3",
+    ):
+        assert words in lines
+
+
+def test_a_device_in_plain_words() -> None:
+    lines = "\n".join(
+        describe(
+            scenario(
+                {"kind": "on_write"},
+                cluster={"compute": None, "device": {"peak": 1e13, "efficiency": 0.5}},
+                workload={"model": "resnet50", "batch_size": 32},
+            )
+        )
+    )
+    # 32 x 24.5 GFLOP at 5 TFLOP/s.
+    assert "157 ms per batch on average, 785.1 GFLOP at 5 TFLOP/s" in lines

@@ -1,0 +1,52 @@
+"""Times only: what a problem without values does and refuses."""
+
+import math
+
+import pytest
+from building import run, scenario
+from pydantic import ValidationError
+
+from varsim.values.timing import Timing
+
+TIMED = {"problem": {"kind": "timing", "parts": 3}}
+
+
+def test_its_values_are_zeros() -> None:
+    task = Timing(parts=3).task(0, 0)
+    assert [value.tolist() for value in task.initial()] == [[0.0]] * 3
+    batches = task.batches(0, 0, 32)
+    stacks = task.gradients(task.initial(), batches[:5])
+    assert [stack.tolist() for stack in stacks] == [[[0.0]] * 5] * 3
+    assert math.isnan(task.loss(task.initial()))
+    assert math.isnan(task.accuracy(task.initial()))
+
+
+def test_its_parts_have_equal_shares_of_the_bytes() -> None:
+    timed = scenario(
+        {"kind": "none"}, **TIMED, workload={"model": "alexnet", "optimizer": None}
+    ).workload
+    sizes = [sum(part) for part in timed.tensor_sizes()]
+    assert sum(sizes) == timed.size() == 4 * 61_100_840
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_its_times_are_those_of_a_problem_with_values() -> None:
+    network = {"bandwidth": 1.25e9, "latency": 1e-5, "sharing": "fair"}
+    model = {"model": "resnet50", "batch_size": 32}
+    with_values = run({"kind": "none"}, network=network, workload=model)
+    timed = run(
+        {"kind": "none"},
+        network=network,
+        problem={"kind": "timing"},
+        workload={**model, "optimizer": None},
+    )
+    assert timed.steps.tolist() == with_values.steps.tolist()
+    assert timed.spans.tolist() == with_values.spans.tolist()
+
+
+@pytest.mark.parametrize(
+    "workload", [{"optimizer": None}, {"model": "resnet50"}], ids=["no model", "an optimizer"]
+)
+def test_what_makes_no_sense_is_refused(workload: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match="timing"):
+        scenario({"kind": "none"}, problem={"kind": "timing"}, workload=workload)
