@@ -20,36 +20,12 @@ from building import (
     slow,
     staleness,
 )
-from numpy.typing import NDArray
+from statistical import assert_mean, assert_mean_in_time, harmonic, step_times
 
 from varsim.simulation import Run, run_one
 from varsim.trace import Phase, Trace
 
-Numbers = NDArray[np.float64]
 TINY = {"dimension": 1}
-
-
-def assert_mean(values: Numbers, expected: float) -> None:
-    """Independent values have this mean."""
-    error = values.std(ddof=1) / math.sqrt(len(values))
-    assert error < 0.05 * abs(expected), "too few values to say anything"
-    assert abs(values.mean() - expected) <= 4 * error
-
-
-def assert_mean_in_time(values: Numbers, expected: float, batches: int = 40) -> None:
-    """Values that depend on those shortly before have this mean in the long run."""
-    size = len(values) // batches
-    assert_mean(values[: size * batches].reshape(batches, size).mean(axis=1), expected)
-
-
-def step_times(trace: Trace) -> Numbers:
-    """Seconds from update to update, the first from 0."""
-    return np.diff(trace.steps, prepend=0) / 1e9
-
-
-def harmonic(n: int) -> float:
-    return sum(1 / i for i in range(1, n + 1))
-
 
 # David and Nagaraja, Order Statistics, 3rd ed. 2003; Chen et al., 2016 (arXiv:1604.00981).
 SLOWEST: dict[str, tuple[int, dict[str, Any], float]] = {

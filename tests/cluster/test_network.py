@@ -9,7 +9,7 @@ from building import MS, at, gradient_rows, job, milliseconds, play, run, slow, 
 
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
-from varsim.cluster.network import Message
+from varsim.cluster.parcel import Message
 from varsim.cluster.server import _bytes_per_port
 from varsim.cluster.worker import Worker
 from varsim.trace import Phase

@@ -14,7 +14,7 @@ from simpy.events import Event
 from varsim.cluster.clock import Activity
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
-from varsim.cluster.network import Message
+from varsim.cluster.parcel import Message
 from varsim.cluster.worker import Worker
 from varsim.trace import Phase
 

@@ -11,8 +11,7 @@ use a link at the same time share it evenly (max-min over whole routes, see `fai
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import accumulate
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from simpy.events import Event
 
@@ -20,10 +19,10 @@ from varsim.cluster.clock import Activity, Clock, Pause
 from varsim.cluster.description import Star
 from varsim.cluster.fair import FairShare
 from varsim.cluster.link import Link
+from varsim.cluster.parcel import Message, Parcel, Route
 from varsim.cluster.worker import Worker
 from varsim.trace import Phase
 
-Route: TypeAlias = tuple[Link, ...]
 T = TypeVar("T")
 FOREVER: Final = 2**63 - 1
 
@@ -37,67 +36,6 @@ class Content(Protocol):
 
 
 Arrived: TypeAlias = Callable[[int, Any], None]
-
-
-class Message(NamedTuple):
-    """Bytes of one item (a variable) on one route."""
-
-    item: int
-    route: Route
-    size: float
-
-
-class Parcel:
-    """Messages that one host sends or asks for at once; an item is there when all its parts are.
-
-    `alone`: the least time (ns) it needs when nothing else uses its links.
-    """
-
-    def __init__(self, messages: Sequence[Message], latency: int) -> None:
-        self.items = 1 + max(message.item for message in messages)
-        self.sent = 0  # how often
-        self.due = 0  # when it was, or will be, there (ns)
-        self.loads: dict[Link, float] = {}
-        self.connections: dict[Route, list[Message]] = {}
-        self.parts = [0] * self.items
-        # For first-come links: after how long on each of its links a message has passed (ns).
-        self.passed: list[tuple[int, Link, int, Link, int]] = []
-        for message in messages:
-            self.connections.setdefault(message.route, []).append(message)
-            self.parts[message.item] += 1
-            for link in message.route:
-                self.loads[link] = self.loads.get(link, 0.0) + message.size
-            first, second = message.route
-            self.passed.append(
-                (
-                    message.item,
-                    first,
-                    first.hold(self.loads[first]),
-                    second,
-                    second.hold(self.loads[second]),
-                )
-            )
-        self.holds = {link: link.hold(size) for link, size in self.loads.items()}
-        self.alone = latency + max(self.holds.values())
-        # For fair links: the items of each connection, and at which byte each is complete.
-        self.marks = [
-            (
-                route,
-                [message.item for message in there],
-                list(accumulate(message.size for message in there)),
-            )
-            for route, there in self.connections.items()
-        ]
-        # The commonest parcel goes over one connection; it has a shorter way.
-        self.only: tuple[Link, int, Link, int] | None = None
-        if len(self.connections) == 1:
-            ((first, second),) = self.connections
-            self.only = (first, self.holds[first], second, self.holds[second])
-        self.firsts = list(dict.fromkeys(first for first, _ in self.connections))
-        self.seconds = [
-            (second, [first for first, other in self.connections if other is second])
-            for second in dict.fromkeys(second for _, second in self.connections)
-        ]
 
 
 class Network(ABC):

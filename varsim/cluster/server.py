@@ -6,7 +6,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
-from varsim.cluster.network import Message, Parcel
+from varsim.cluster.parcel import Message, Parcel
 from varsim.cluster.worker import Read, Worker
 from varsim.values.gradient import Gradient, Parameters
 from varsim.values.variable import PlainVariable
