@@ -15,8 +15,8 @@ from simpy.events import Event
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.description import Cluster, Star
 from varsim.cluster.job import Job
-from varsim.cluster.link import Link
-from varsim.cluster.network import Arrived, Content, Network, Parcel
+from varsim.cluster.network import Arrived, Content, Network
+from varsim.cluster.parcel import Parcel, Route
 from varsim.cluster.stop import Stop
 from varsim.cluster.worker import Worker
 from varsim.values.optimizer import Optimizer
@@ -117,7 +117,7 @@ class HeldNetwork(Network):
 
     def pass_on(
         self,
-        route: tuple[Link, ...],
+        route: Route,
         size: float,
         passed: Callable[[], None],
         arrived: Callable[[], None],
