@@ -2,10 +2,13 @@
 
 from typing import NamedTuple
 
+from varsim.cluster.description import Cluster
 from varsim.cluster.envelope import Envelope
 from varsim.scenario import Scenario
+from varsim.schema import Model
 from varsim.strategies import Strategy
 from varsim.units import format_bytes, format_rate, format_seconds
+from varsim.values.workload import Workload
 
 
 class LabelledEstimate(NamedTuple):
@@ -29,22 +32,36 @@ def estimates(scenario: Scenario) -> list[LabelledEstimate]:
     ]
 
 
+def expected_gradients(scenario: Scenario) -> float:
+    """Roughly how many gradients a run of the whole scenario computes."""
+    stop, workload = scenario.stop, scenario.workload
+    total = 0.0
+    for strategy in scenario.strategies:
+        cluster = scenario.cluster_of(strategy)
+        envelope = Envelope(cluster, workload, scenario.seed)
+        workers = strategy.workers(cluster)
+        step_time = max(strategy.estimate(envelope).step_time, 1e-9)
+        # Gradients that everybody together computes in a second, at most.
+        rate = min(workers / step_time, envelope.rate()) if workers > 1 else 1 / step_time
+        limits = []
+        if stop.time is not None:
+            limits.append(stop.time * rate)
+        if stop.examples is not None:
+            limits.append(stop.examples / workload.batch_size)
+        if stop.global_steps is not None:
+            limits.append(stop.global_steps * max(1.0, step_time * rate))
+        total += min(limits)
+    return total * scenario.replications
+
+
 def describe(scenario: Scenario) -> list[str]:
     """The resolved scenario, one statement per line."""
     cluster, workload, network = scenario.cluster, scenario.workload, scenario.cluster.network
-    law = cluster.law(workload)
-    compute = f"{format_seconds(law.expectation())} per batch on average"
-    if cluster.compute is not None:
-        compute += f", law {cluster.compute.kind}{_settings(cluster.compute)}"  # type: ignore[attr-defined]
-    else:
-        assert cluster.device is not None
-        compute += f", {workload.flops_per_example() * workload.batch_size / 1e9:.4g} GFLOP at "
-        compute += f"{cluster.device.rate / 1e12:.4g} TFLOP/s"
     lines = [
         f"{scenario.name}: strategies {len(scenario.strategies)}, replications of each "
         f"{scenario.replications}, seed {scenario.seed}",
         f"  workers      {cluster.workers}, batch {workload.batch_size} each",
-        f"  compute      {compute}",
+        f"  compute      {_compute(cluster, workload)}",
     ]
     for slow in cluster.slow_workers:
         span = ""
@@ -52,33 +69,65 @@ def describe(scenario: Scenario) -> list[str]:
             until = "the end" if slow.until is None else format_seconds(slow.until)
             span = f" from {format_seconds(slow.after)} to {until}"
         lines.append(f"               worker {slow.rank} takes {slow.factor:g} times as long{span}")
-    lines += [
+    lines.append(
         f"  network      {format_rate(network.worker_rate)} per worker each way, latency "
-        f"{format_seconds(network.delay)}, {network.sharing.replace('_', ' ')} links",
-        f"  servers      {cluster.parameter_servers} at {format_rate(network.server_rate)}, "
-        f"variables placed {cluster.placement.replace('_', ' ')}",
+        f"{format_seconds(network.delay)}, {network.sharing.replace('_', ' ')} links"
+    )
+    lines += [
+        f"               worker {slow.rank} has 1/{slow.factor:g} of that bandwidth"
+        for slow in network.slow_links
+    ]
+    if any(strategy.uses_servers for strategy in scenario.strategies):
+        lines.append(
+            f"  servers      {cluster.parameter_servers} at {format_rate(network.server_rate)}, "
+            f"variables placed {cluster.placement.replace('_', ' ')}"
+        )
+    lines += [
         f"  model        {workload.model or 'the problem itself'}, "
         f"{format_bytes(workload.size())} of parameters",
-        f"  problem      {workload.problem.kind}{_settings(workload.problem)}",  # type: ignore[attr-defined]
+        f"  problem      {_described(workload.problem)}",
     ]
     if workload.optimizer is not None:
-        rule = workload.optimizer
-        lines.append(f"  optimizer    {rule.kind}{_settings(rule)}")  # type: ignore[attr-defined]
+        lines.append(f"  optimizer    {_described(workload.optimizer)}")
     lines += [f"  strategy     {_strategy(strategy)}" for strategy in scenario.strategies]
     limits = scenario.stop.model_dump(mode="json", exclude_none=True)
     lines.append("  stop         " + " or ".join(f"{key} {value}" for key, value in limits.items()))
     return lines
 
 
+def _compute(cluster: Cluster, workload: Workload) -> str:
+    mean = format_seconds(cluster.law(workload).expectation())
+    if cluster.compute is not None:
+        return f"{mean} per batch on average, law {_described(cluster.compute)}"
+    device = cluster.device
+    assert device is not None
+    flops = workload.flops_per_example() * workload.batch_size
+    what = "" if device.preset is None else f"{device.preset} {device.precision or 'fp32'}, "
+    return (
+        f"{mean} per batch: {flops / 1e9:.4g} GFLOP at {device.rate / 1e12:.4g} TFLOP/s "
+        f"({what}peak {device.rate / device.efficiency / 1e12:.4g} TFLOP/s x efficiency "
+        f"{device.efficiency:g})"
+    )
+
+
 def _strategy(strategy: Strategy) -> str:
     name = "" if strategy.name is None else f"{strategy.name}: "
-    return f"{name}{strategy.kind}{_settings(strategy, {'name'})} - {strategy.about}"
+    return f"{name}{_described(strategy, {'name'})} - {strategy.about}"
 
 
-def _settings(model: object, hidden: set[str] | None = None) -> str:
-    values = model.model_dump(mode="json", exclude_none=True, exclude={"kind"} | (hidden or set()))  # type: ignore[attr-defined]
-    if not values:
-        return ""
-    shown = [f"{key} {value}" for key, value in values.items()]
-    text = ", ".join(shown)
-    return f" ({text if len(text) <= 120 else text[:117] + '...'})"
+def _described(model: Model, hidden: frozenset[str] | set[str] = frozenset()) -> str:
+    """A model's kind and settings as they would stand in a scenario."""
+    values = model.model_dump(mode="json", exclude_none=True, exclude=set(hidden))
+    kind = str(values.pop("kind"))
+    settings = ", ".join(f"{key} {_plain(value)}" for key, value in values.items())
+    if not settings:
+        return kind
+    return f"{kind} ({settings if len(settings) <= 160 else settings[:157] + '...'})"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_plain(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_plain, value)) + "]"
+    return str(value).lower() if isinstance(value, bool) else str(value)

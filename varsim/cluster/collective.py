@@ -39,7 +39,6 @@ class RingAllReduce:
         self._by_chunk = len(rates) > 1 if chunk_by_chunk is None else chunk_by_chunk
         slowest = min((link for route in self._routes for link in route), key=_bandwidth)
         self._hold = slowest.hold(self._chunk)
-        self.alone = 2 * (self._ranks - 1) * (self._hold + job.network.latency)
         self._entries: list[int] = [0] * self._ranks
         self._ends: list[Event] = [Event(job.clock) for _ in workers]
         self._come = 0
@@ -62,8 +61,7 @@ class RingAllReduce:
         if self._come == self._ranks:
             self._start_over()
         yield end
-        worker.waits_for = None
-        worker.met(clock.time, self.alone)
+        worker.goes_on()
         if not self._by_chunk:
             worker.up.moved += self._moved
             worker.down.moved += self._moved
@@ -71,6 +69,8 @@ class RingAllReduce:
     def _start_over(self) -> None:
         """Everybody has come: fix the ends of this round and be ready for the next."""
         job, ends = self._job, self._ends
+        for worker in job.workers:
+            worker.turns_to(Phase.WRITE)
         self._come = 0
         self._ends = [Event(job.clock) for _ in job.workers]
         if self._by_chunk:

@@ -59,7 +59,10 @@ class Device(Model):
 
 
 class SlowWorker(Model):
-    """A straggler: its compute takes `factor` times as long, always or between two times."""
+    """A straggler: its compute takes `factor` times as long, always or between two times.
+
+    Where several entries for one rank overlap in time, their factors multiply.
+    """
 
     rank: int = Field(ge=0)
     factor: float = Field(gt=0)

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
 from varsim.cluster.parcel import Message, Parcel
+from varsim.cluster.placement import bytes_per_port
 from varsim.cluster.worker import Read, Worker
 from varsim.values.gradient import Gradient, Parameters
 from varsim.values.variable import PlainVariable
@@ -28,7 +28,7 @@ class ParameterServer:
         ]
         self._number = len(self.variables)
         self._parameters: Parameters | None = None
-        sizes = _bytes_per_port(job.workload.tensor_sizes(), job.cluster)
+        sizes = bytes_per_port(job.workload.tensor_sizes(), job.cluster)
         ports = _ports(job, sizes)
         self._reads: list[Parcel] = []
         self._pushes: list[Parcel] = []
@@ -86,23 +86,6 @@ class ParameterServer:
         gradient.open -= 1
         if gradient.open == 0:
             self._job.ended(gradient)
-
-
-def _bytes_per_port(tensors: list[list[int]], cluster: Cluster) -> list[list[float]]:
-    """For every variable the bytes on each shard, by the cluster's rule of placement."""
-    shards = cluster.parameter_servers
-    if cluster.placement == "partitioned":
-        return [[sum(sizes) / shards] * shards for sizes in tensors]
-    placed = [[0.0] * shards for _ in tensors]
-    in_turn = [(size, item) for item, sizes in enumerate(tensors) for size in sizes]
-    loads = [0.0] * shards
-    if cluster.placement == "by_bytes":
-        in_turn.sort(key=lambda tensor: -tensor[0])
-    for index, (size, item) in enumerate(in_turn):
-        shard = index % shards if cluster.placement == "round_robin" else loads.index(min(loads))
-        placed[item][shard] += size
-        loads[shard] += size
-    return placed
 
 
 def _ports(job: Job, sizes: list[list[float]]) -> list[tuple[tuple[Link, Link], list[float]]]:

@@ -101,17 +101,15 @@ class Worker:
             self._spans += (end, number | phase)
         self._since = self.ready_at = end
 
-    def met(self, end: int, alone: int) -> None:
-        """Record a collective that ends at `end`; beyond `alone` ns it was waiting for others."""
-        number = self.iteration << PHASE_BITS
-        begin = max(self._since, end - alone)
-        self._spans += (begin, number | Phase.BARRIER, end, number | Phase.WRITE)
-        self._since = self.ready_at = end
-
     def waits(self, phase: int, what: object) -> None:
         """The worker waits from now on, nobody knows how long; `what` says for what."""
         self._phase = phase
         self.waits_for = what
+
+    def turns_to(self, phase: int) -> None:
+        """The wait turns into something else."""
+        self.goes_on()
+        self._phase = phase
 
     def goes_on(self) -> None:
         """The wait is over."""

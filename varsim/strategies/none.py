@@ -29,13 +29,14 @@ class NoSynchronization(Strategy):
 
     def estimate(self, envelope: Envelope) -> Estimate:
         """All workers' iterations side by side, unless the servers' ports are the bottleneck."""
-        workers = envelope.cluster.workers
-        iteration = envelope.compute() + 2 * envelope.to_server()
-        port = envelope.port()
-        if port > iteration / workers:
-            return Estimate(port, f"{format_seconds(port)} per gradient at the servers' port")
+        moved, port = 2 * envelope.to_server(), envelope.port()
+        update = 1 / envelope.rate(moved)
+        if port > update:
+            return Estimate(port, f"{format_seconds(port)} per gradient at a server's port")
         return Estimate(
-            iteration / workers, f"{format_seconds(iteration)} per iteration / {workers} workers"
+            update,
+            f"{envelope.cluster.workers} workers side by side, each {format_seconds(moved)} for "
+            "read and push besides its compute",
         )
 
     def start(self, job: Job) -> None:

@@ -1,5 +1,6 @@
 """A copy of its own for every replica, aggregated when somebody outside reads."""
 
+import math
 from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
@@ -38,8 +39,12 @@ class OnRead(Strategy):
     write_back: bool = False
 
     def estimate(self, envelope: Envelope) -> Estimate:
-        """The replica that is slowest on average, and a share of each read."""
-        slowest = envelope.slowest_worker()
+        """The replica that is slowest between two reads, and a share of each read.
+
+        What luck adds to that replica's time evens out with the root of the steps between reads.
+        """
+        slowest, unluckiest = envelope.slowest_worker(), envelope.kth(envelope.cluster.workers)
+        slowest += max(0.0, unluckiest - slowest) / math.sqrt(self.read_every)
         if self.aggregation != "only_first_replica":
             moved = envelope.ring()
         else:
