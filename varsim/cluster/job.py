@@ -169,9 +169,12 @@ class Job:
             self.evaluate(self._model(), self._divergence() if self._divergence else 0.0)
         for worker in self.workers:
             worker.close(end)
-        for gradient in self.in_flight:
-            if gradient.computed <= end:
-                recorder.gradients += _pending(gradient)
+        pending = [gradient for gradient in self.in_flight if gradient.computed <= end]
+        for gradient in pending:
+            recorder.gradients += _pending(gradient)
+        begun = sum(worker.iteration + 1 for worker in self.workers)
+        rows = len(recorder.gradients) // len(GradientRow._fields)
+        assert begun == rows + len(self.in_flight) - len(pending), "a gradient was lost"
         return Trace(
             strategy=label,
             replication=self.replication,

@@ -8,6 +8,7 @@ use a link at the same time share it evenly (max-min over whole routes, see `fai
 2 s. Under both, what one host sends to another goes over one connection, in order.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -67,6 +68,8 @@ class Network(ABC):
             for link, size in parcel.loads.items():
                 link.moved += size * arrived
             parcel.sent = parcel.due = 0
+        sent, received = (sum(link.moved for link in self._links[way::2]) for way in (0, 1))
+        assert math.isclose(sent, received, rel_tol=1e-9), "bytes were lost on the way"
         return self._links
 
     @abstractmethod

@@ -41,6 +41,12 @@ def time(found: Estimate | float) -> str:
     return plus_minus(estimate, 1 / scale, unit) if size else "0 s"
 
 
+def largest(result: "Result", strategy: str, metric: str) -> float:
+    """The largest of all replications; nan where the number exists in none."""
+    values = [value for value in result.values(strategy, metric) if not math.isnan(value)]
+    return max(values, default=math.nan)
+
+
 def digits(value: float) -> str:
     """Three digits, or all of them before the point."""
     return f"{value:,.{max(0, 2 - _magnitude(value))}f}"
@@ -56,7 +62,8 @@ def _row(result: "Result", strategy: str) -> dict[str, str]:
         "step p50": time(of["step_time_p50"]),
         "step p99": time(of["step_time_p99"]),
         "staleness mean": plus_minus(of["staleness_mean"]),
-        "staleness max": plus_minus(of["staleness_max"]),
+        "staleness max": _whole(largest(result, strategy, "staleness_max")),
+        **_copies(result, strategy),
         "wasted compute": plus_minus(of["wasted_compute"], 100, "%"),
         "final loss": plus_minus(of["final_loss"]),
         "final accuracy": plus_minus(of["final_accuracy"], 100, "%"),
@@ -64,6 +71,28 @@ def _row(result: "Result", strategy: str) -> dict[str, str]:
     if result.target_loss is not None:
         cells[f"time to loss {result.target_loss:g}"] = time(of["time_to_target"])
     return cells | {"where the time went": _most_time(of)}
+
+
+def _copies(result: "Result", strategy: str) -> dict[str, str]:
+    """How old and how far apart the copies were, if some strategy has copies of their own."""
+    if not any(_drifts(result, name) for name in result.strategies):
+        return {}
+    cells = [
+        plus_minus(result.estimate(strategy, "copy_staleness_mean")),
+        plus_minus(result.estimate(strategy, "divergence_mean")),
+        digits(largest(result, strategy, "divergence_max")),
+    ]
+    names = ("copy staleness mean", "copy divergence mean", "copy divergence max")
+    return dict(zip(names, cells if _drifts(result, strategy) else ["-"] * 3, strict=True))
+
+
+def _drifts(result: "Result", strategy: str) -> bool:
+    metrics = ("copy_staleness_max", "divergence_max")
+    return any(largest(result, strategy, metric) > 0 for metric in metrics)
+
+
+def _whole(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:,.0f}"
 
 
 def _most_time(of: dict[str, Estimate]) -> str:

@@ -197,7 +197,7 @@ class Result:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the table must know besides."""
-        from varsim.result.words import notes
+        from varsim.result.notes import notes
 
         return notes(self)
 

@@ -1,10 +1,9 @@
-"""A result in words: the answer, in sentences to read out, and what to know besides."""
+"""The answer of a result, in sentences to read out."""
 
 import math
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from varsim.result.formatting import digits, plus_minus, time
+from varsim.result.formatting import digits, largest, plus_minus, time
 from varsim.result.measure import METRICS, NANOSECONDS
 from varsim.result.statistics import CLOSE, SAME, Estimate, difference, ratio, verdict
 
@@ -20,51 +19,17 @@ def answer(result: "Result") -> str:
         if min(result.values(strategy, "examples_per_s")) > 0
     ]
     if not ranking:
-        return "No strategy applied a gradient in every replication."
-    sentences = [_fastest(result, ranking), _price(result, ranking[0])]
+        return f"No strategy applied a gradient in {_how_many(result, 'gradients_per_s')}."
+    sentences = [_fastest(result, ranking), _price(result, ranking[0]), _apart(result)]
     if len(result.strategies) > 1:
         sentences.append(_lowest(result, "final_loss", "at the end of its run"))
         ends = [trace.end for trace in result.traces]
         if min(ends) != max(ends):
-            when = f"after the {time(min(ends) / NANOSECONDS)} that every run lasted"
+            when = f"measured last in the {time(min(ends) / NANOSECONDS)} that every run lasted"
             sentences.append(_lowest(result, "loss_at_100", when))
     if result.target_loss is not None:
         sentences.append(_soonest(result, result.target_loss))
     return "\n".join(sentence for sentence in sentences if sentence)
-
-
-def notes(result: "Result") -> tuple[str, ...]:
-    """Remarks that belong under the table, one line each."""
-    count = result.replications
-    found = [
-        f"± is half a 95 % confidence interval over {count} replications."
-        if count > 1
-        else "One replication: no intervals. More replications show how sure this is."
-    ]
-    for strategy in result.strategies:
-        reached = result.estimate(strategy, "time_to_target").replications
-        if result.target_loss is not None and 0 < reached < result.replications:
-            found.append(
-                f"{strategy}: loss {result.target_loss:g} was reached in {reached} of "
-                f"{result.replications} replications; a mean of those alone would mislead."
-            )
-        wild = result.replications - result.estimate(strategy, "final_loss").replications
-        if wild and result.scenario.workload.has_values:
-            found.append(
-                f"{strategy}: the loss is not finite at the end of {wild} of "
-                f"{result.replications} replications; try a smaller learning rate."
-            )
-    rules = {
-        strategy: Counter(run.stopped_by for run in result.traces if run.strategy == strategy)
-        for strategy in result.strategies
-    }
-    if len(set().union(*rules.values())) > 1:
-        each = "; ".join(
-            f"{strategy}: " + ", ".join(f"{rule} ({n})" for rule, n in sorted(counts.items()))
-            for strategy, counts in rules.items()
-        )
-        found.append(f"Not every run was ended by the same rule: {each}.")
-    return tuple(found)
 
 
 def _ranked(result: "Result", metric: str, highest: bool = False) -> list[str]:
@@ -82,7 +47,10 @@ def _ranked(result: "Result", metric: str, highest: bool = False) -> list[str]:
 def _fastest(result: "Result", ranking: list[str]) -> str:
     best = ranking[0]
     alone = result.estimate(best, "speedup")
-    worth = "" if math.isnan(alone.mean) else f", {_times(alone)} what one worker does alone"
+    is_yardstick = result.scenario.strategies[result.strategies.index(best)].kind == "single"
+    worth = f", {_times(alone)} what one worker does alone"
+    if is_yardstick or math.isnan(alone.mean):
+        worth = ""
     if len(ranking) == 1:
         return f"'{best}' does {_rate(result, best)}{worth}."
     runner = ranking[1]
@@ -126,7 +94,7 @@ def _times(found: Estimate) -> str:
 
 def _price(result: "Result", best: str) -> str:
     of = {metric: result.estimate(best, metric) for metric in METRICS}
-    worst = max(result.values(best, "staleness_max"))
+    worst = largest(result, best, "staleness_max")
     clauses = [
         "no gradient it applied was stale"
         if worst == 0
@@ -143,6 +111,21 @@ def _price(result: "Result", best: str) -> str:
         loss = plus_minus(final) if final.replications else "no finite value"
         clauses.append(f"its loss ended at {loss}")
     return f"In '{best}' {'; '.join(clauses)}."
+
+
+def _apart(result: "Result") -> str:
+    """How far the copies of those strategies drifted that have copies of their own."""
+    most = {name: largest(result, name, "divergence_max") for name in result.strategies}
+    drifted = [f"{digits(gap)} in '{name}'" for name, gap in most.items() if gap > 0]
+    if not drifted:
+        return ""
+    return f"When measured, two copies were at most this far apart: {', '.join(drifted)}."
+
+
+def _how_many(result: "Result", metric: str) -> str:
+    """What to say where no strategy has the metric in every replication."""
+    values = [value for name in result.strategies for value in result.values(name, metric)]
+    return "every replication" if any(value > 0 for value in values) else "any replication"
 
 
 def _part(share: float) -> str:
@@ -174,7 +157,7 @@ def _lowest(result: "Result", metric: str, when: str) -> str:
 def _soonest(result: "Result", target: float) -> str:
     ranking = _ranked(result, "time_to_target")
     if not ranking:
-        return f"No strategy reached loss {target:g} in every replication."
+        return f"No strategy reached loss {target:g} in {_how_many(result, 'time_to_target')}."
     after = {name: time(result.estimate(name, "time_to_target")) for name in ranking}
     best = ranking[0]
     text = f"Loss {target:g} was reached after {after[best]} by '{best}'"

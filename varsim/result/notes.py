@@ -1,0 +1,117 @@
+"""What a reader of a result must know besides the numbers: remarks, one line each."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from varsim.result.formatting import digits
+
+if TYPE_CHECKING:
+    from varsim.result.result import Result
+
+# Strategies that differ by more in gradients per update are not compared by loss without a word.
+_MUCH = 1.5
+
+
+def notes(result: "Result") -> tuple[str, ...]:
+    """Remarks that belong under the table."""
+    found = [_intervals(result.replications)]
+    if result.target_loss is not None:
+        found += _target(result, result.target_loss)
+    if result.scenario.workload.has_values:
+        found += _diverged(result)
+        found += _gradients_per_update(result)
+    found += _ends(result)
+    return tuple(found)
+
+
+def _intervals(replications: int) -> str:
+    if replications > 1:
+        return f"± is half a 95 % confidence interval over {replications} replications."
+    return "One replication: no intervals. More replications show how sure this is."
+
+
+def _target(result: "Result", target: float) -> Iterator[str]:
+    """How often the loss was measured, and who reached the target in some replications only."""
+    measured: dict[str, list[str]] = {}
+    for strategy in result.scenario.strategies:
+        measured.setdefault(_measured(result, strategy.label), []).append(f"'{strategy.label}'")
+    said = [f"{how} ({', '.join(names)})" for how, names in measured.items()]
+    when = "; ".join(said) if len(said) > 1 else next(iter(measured))
+    yield (
+        f"Time to loss {target:g}: when the loss was first measured at or below it. It was "
+        f"measured {when}."
+    )
+    for strategy in result.strategies:
+        reached = result.estimate(strategy, "time_to_target").replications
+        if 0 < reached < result.replications:
+            yield (
+                f"{strategy}: loss {target:g} was reached in {reached} of "
+                f"{result.replications} replications; a mean of those alone would mislead."
+            )
+
+
+def _measured(result: "Result", label: str) -> str:
+    (strategy,) = (each for each in result.scenario.strategies if each.label == label)
+    if not strategy.evaluated_between_reads:
+        return "at each read from outside"
+    # The default is that of cluster/job.py.
+    workload, workers = result.scenario.workload, result.trace(label).workers
+    every = workload.evaluate_every or 10 * workers * workload.batch_size
+    return f"each time another {every:,} examples had been applied"
+
+
+def _diverged(result: "Result") -> Iterator[str]:
+    """Whose loss grew, or is no number any more."""
+    count = result.replications
+    for strategy in result.strategies:
+        runs = [result.trace(strategy, number).evaluations for number in range(count)]
+        losses = [(run[0].loss, run[-1].loss) for run in runs if run]
+        wild = count - sum(math.isfinite(last) for _, last in losses)
+        if wild:
+            yield (
+                f"{strategy}: the loss is not finite at the end of {wild} of {count} "
+                "replications; try a smaller learning rate."
+            )
+        grown = [pair for pair in losses if pair[0] < pair[1] < math.inf]
+        if grown:
+            first, last = max(grown, key=lambda pair: pair[1])
+            yield (
+                f"{strategy}: the loss grew in {len(grown)} of {count} replications, from "
+                f"{first:.3g} to {last:.3g} in the worst; try a smaller learning rate."
+            )
+
+
+def _gradients_per_update(result: "Result") -> Iterator[str]:
+    """That one learning rate is not the same for a step per gradient and a step per mean."""
+    size = {}
+    for strategy in result.strategies:
+        applied = sum(result.values(strategy, "gradients_per_s"))
+        updates = sum(result.values(strategy, "updates_per_s"))
+        if applied > 0 and updates > 0:
+            size[strategy] = applied / updates
+    if not size:
+        return
+    few, many = min(size, key=size.__getitem__), max(size, key=size.__getitem__)
+    if size[many] > _MUCH * size[few]:
+        yield (
+            f"At one learning rate '{few}' makes a full step for every {digits(size[few])} "
+            f"gradients, '{many}' for the mean of {digits(size[many])}: part of what their losses "
+            "differ by is that. Compare each at its best rate "
+            "(--set workload.optimizer.learning_rate=...)."
+        )
+
+
+def _ends(result: "Result") -> Iterator[str]:
+    """That runs were ended by different rules."""
+    rules = {
+        strategy: Counter(run.stopped_by for run in result.traces if run.strategy == strategy)
+        for strategy in result.strategies
+    }
+    if len(set().union(*rules.values())) > 1:
+        each = "; ".join(
+            f"{strategy}: " + ", ".join(f"{rule} ({n})" for rule, n in sorted(counts.items()))
+            for strategy, counts in rules.items()
+        )
+        yield f"Not every run was ended by the same rule: {each}."
