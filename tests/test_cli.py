@@ -4,17 +4,14 @@ import csv
 import importlib
 import io
 import json
-import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
-import pandas
 import pytest
 from typer.testing import CliRunner, Result
 
-from varsim import catalogue, cli, progress
+from varsim import catalogue, cli
 from varsim.cluster.job import DeadlockError
 from varsim.load.loading import load_scenario
 
@@ -188,7 +185,7 @@ class TestList:
     def test_every_name_has_one_line(self, run: Run, table: str) -> None:
         result = run("list", table)
         assert result.exit_code == 0
-        lines = result.stdout.splitlines()
+        lines = [line for line in result.stdout.splitlines() if not line.startswith("    ")]
         names = list(catalogue.TABLES[table]())
         assert [line.split()[0] for line in lines] == names
         assert all(len(line.split(maxsplit=1)) == 2 for line in lines), "a line for every name"
@@ -206,8 +203,38 @@ class TestList:
         )
 
     def test_a_link_without_latency_says_so(self) -> None:
-        assert "no latency" in catalogue.links()["25gbe"]
-        assert "600 ns" in catalogue.links()["infiniband_hdr"]
+        assert "latency not published" in catalogue.links()["25gbe"].about
+        assert "600 ns" in catalogue.links()["infiniband_hdr"].about
+
+    def test_a_model_is_of_one_example(self) -> None:
+        assert catalogue.models()["dlrm_full"].about.endswith("to train on one example")
+        assert not any("one one" in entry.about for entry in catalogue.models().values())
+
+    @pytest.mark.parametrize(
+        ("table", "kind", "keys"),
+        [
+            ("laws", "lognormal", "mean: time, sigma: number"),
+            ("laws", "mixture", "components: list of {weight, law}"),
+            ("optimizers", "adagrad", "learning_rate: number, initial_accumulator: number = 0.1"),
+            ("problems", "digits", "model: softmax|mlp = softmax, hidden: whole number (optional)"),
+            ("strategies", "on_read", "read_every: whole number = 10, aggregation: mean|sum|"),
+        ],
+    )
+    def test_a_kind_has_its_keys(self, run: Run, table: str, kind: str, keys: str) -> None:
+        lines = run("list", table).stdout.splitlines()
+        place = next(index for index, line in enumerate(lines) if line.split()[0] == kind)
+        assert lines[place + 1].startswith(f"    {keys}")
+
+    def test_every_kind_has_keys_and_nothing_else_has(self) -> None:
+        kinds = ("strategies", "laws", "problems", "optimizers")
+        for table, entries in catalogue.TABLES.items():
+            assert {bool(entry.keys) for entry in entries().values()} == {table in kinds}, table
+
+    def test_another_table_is_refused_with_the_choices(self, run: Run) -> None:
+        result = run("list", "nope")
+        assert result.exit_code == 2
+        assert "'nope' is not one of 'strategies', 'laws'" in result.stderr
+        assert "Value error" not in result.stderr
 
 
 def test_schema_is_a_json_schema_of_the_scenario(run: Run) -> None:
@@ -219,6 +246,8 @@ def test_version_names_what_decides_a_result(run: Run) -> None:
     from varsim import __version__
 
     assert run("version").stdout.startswith(f"varsim {__version__} (scenario schema 1, engine ")
+    assert run("--version").stdout == run("version").stdout
+    assert run("--version").exit_code == 0
 
 
 class TestPlot:
@@ -242,6 +271,13 @@ class TestPlot:
         assert result.exit_code == 2
         assert "holds no varsim run" in result.stderr
         assert "Traceback" not in result.stderr
+
+    def test_a_missing_file_is_named(self, small: Path, run: Run) -> None:
+        run("run", small, "--out", "there")
+        (small.parent / "there" / "spans.csv").unlink()
+        result = run("plot", "there")
+        assert result.exit_code == 2
+        assert result.stderr == "varsim: cannot read there/spans.csv: No such file or directory\n"
 
 
 class TestDemo:
@@ -287,7 +323,16 @@ class TestEndings:
     def test_a_full_disk_is_one_line(self, failing: Run) -> None:
         result = failing(OSError(28, "No space left on device", "reports/small"))
         assert result.exit_code == 1
-        assert result.stderr == "varsim: [Errno 28] No space left on device: 'reports/small'\n"
+        assert result.stderr == "varsim: cannot write reports/small: No space left on device\n"
+
+    @pytest.mark.parametrize("wrapped", [False, True])
+    def test_a_signal_is_one_line(self, failing: Run, wrapped: bool) -> None:
+        error: BaseException = cli.Stopped(15)
+        if wrapped:  # as Python does where a class is being made
+            outer = RuntimeError("Error calling __set_name__")
+            outer.__cause__, error = error, outer
+        result = failing(error)
+        assert (result.exit_code, result.stderr) == (143, "varsim: terminated\n")
 
     def test_an_interrupt_is_one_line(self, failing: Run, small: Path) -> None:
         result = failing(KeyboardInterrupt())
@@ -324,63 +369,33 @@ class TestEndings:
         assert [path.name for path in other.iterdir()] == ["thesis.txt"]
 
 
-class TestProgress:
-    def test_a_log_gets_a_line_now_and_then(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+class TestWork:
+    """What would take for ever is refused, what takes long is said."""
+
+    def test_a_long_run_is_warned_of(self, small: Path, run: Run) -> None:
+        # 3 workers: 3 gradients a step with on_write, about 1 with none, in 2 replications.
+        result = run("check", small, "--set", "stop.global_steps=4000000")
+        assert result.exit_code == 0
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("varsim: about 3")
+        assert "million gradients to compute" in line
+        assert line.endswith("lower stop.global_steps, replications or cluster.workers")
+
+    @pytest.mark.parametrize("command", ["run", "check"])
+    @pytest.mark.parametrize("limit", ["time=1e15 s", "global_steps=200000000000"])
+    def test_a_run_without_end_is_refused(
+        self, small: Path, run: Run, command: str, limit: str
     ) -> None:
-        now = iter([0.0, 5.0, 12.0, 13.0, 30.0])
-        monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(now)))
-        with progress.Progress(quiet=False) as report:
-            for done in (1, 4, 5, 10):
-                report(done, 10)
-        # At 5 s too early, at 12 s 3 s a run and 6 to go, at 13 s too soon again, at 30 s the end.
-        captured = capsys.readouterr()
-        assert captured.err == "varsim: 4 of 10 runs, about 18 s left\n"
-        assert captured.out == ""
+        text = SMALL.replace("{global_steps: 12}", "{" + limit.replace("=", ": ") + "}")
+        small.write_text(text.replace("replications: 2", "replications: 1"))
+        result = run(command, small)
+        assert result.exit_code == 2
+        (line,) = result.stderr.splitlines()
+        assert "1 billion at most" in line
+        assert line.endswith(f"lower stop.{limit.partition('=')[0]} or cluster.workers")
+        assert not (small.parent / "reports").exists()
 
-    def test_quiet_is_quiet(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
-        with progress.Progress(quiet=True) as report:
-            report(1, 2)
-        assert capsys.readouterr() == ("", "")
-        with progress.Progress(quiet=False) as report:
-            report(1, 2)
-        assert capsys.readouterr().err.startswith("varsim: 1 of 2 runs")
-
-
-class TestTable:
-    FRAME = pandas.DataFrame(
-        {"updates/s": ["10.1 ± 0.2", "9"], "[red]wasted[/red]": ["0 %", "12 %"]},
-        index=["on_write", "[/red]"],
-    )
-
-    def test_names_are_text_not_markup(self) -> None:
-        text = progress.drawn(self.FRAME)
-        assert "[red]wasted[/red]" in text
-        assert any(line.startswith("[/red]") for line in text.splitlines())
-
-    MANY = pandas.DataFrame(
-        {f"metric {i}": ["1.0 ± 0.1", "a_very_long_word_in_a_cell"] for i in range(20)},
-        index=["a", "b"],
-    )
-
-    def test_a_wide_table_lies_on_its_side(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("COLUMNS", "20")  # of no terminal
-        lines = progress.drawn(self.MANY).splitlines()
-        assert len(lines) == 2 + 20
-        assert lines[2].split() == ["metric", "0", "1.0", "±", "0.1", "a_very_long_word_in_a_cell"]
-        assert len(progress.drawn(self.FRAME).splitlines()) == 2 + 2
-
-    def test_a_pipe_never_breaks_a_word(self) -> None:
-        word = "word" * 50
-        wide = pandas.DataFrame({name: [f"{word} {word}"] for name in "abc"}, index=["x"])
-        assert progress.drawn(wide).count(word) == 6
-
-    def test_a_terminal_is_never_exceeded(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("FORCE_COLOR", "1")
-        monkeypatch.setenv("NO_COLOR", "1")
-        monkeypatch.setenv("COLUMNS", "40")
-        text = re.sub(r"\x1b\[[0-9;]*m", "", progress.drawn(self.MANY))
-        assert max(len(line) for line in text.splitlines()) <= 40
+    def test_the_smallest_limit_counts(self, small: Path, run: Run) -> None:
+        for limit in ("time=1e15 s", "examples=1000000000000000"):
+            result = run("run", small, "--set", f"stop.{limit}")
+            assert (result.exit_code, result.stderr) == (0, "")

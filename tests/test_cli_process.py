@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -81,7 +82,8 @@ def test_output_that_cannot_be_written_is_one_line(small: Path) -> None:
     done = shell("varsim check small.yaml > /dev/full", small.parent)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
-    assert "No space left" in done.stderr
+    assert done.stderr == "varsim: cannot write standard output: No space left on device\n"
+    assert shell("varsim --version > /dev/full", small.parent).stderr == done.stderr
 
 
 def on_a_terminal(small: Path, **variables: str) -> str:
@@ -129,31 +131,60 @@ def processes_of(session: int) -> list[int]:
     return found
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_ctrl_c_leaves_nothing_behind(small: Path, jobs: str) -> None:
-    long = ["--set", "stop.global_steps=100000000", "--jobs", jobs]
+def stopped(small: Path, number: signal.Signals, jobs: int, steps: int) -> Iterator[str]:
+    """Run, send a signal where the generator is asked to go on, yield what stderr then holds."""
     process = subprocess.Popen(
-        [*VARSIM, "run", "small.yaml", *long],
+        [*VARSIM, "run", "small.yaml", "--set", f"stop.global_steps={steps}", "--jobs", str(jobs)],
         cwd=small.parent,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    time.sleep(3.0 if jobs == "1" else 5.0)
-    assert process.poll() is None
-    os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the whole group
-    stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert stdout == ""
-    assert stderr == "varsim: interrupted\n"
-    assert [p.name for p in small.parent.iterdir() if p.name != "reports"] == ["small.yaml"]
-    assert not list(small.parent.glob("reports/*"))
+    yield ""
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # a terminal sends it to the whole group
+    else:
+        process.send_signal(number)
+    _, stderr = process.communicate(timeout=60)
     deadline = time.monotonic() + 10
     while processes_of(process.pid) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert processes_of(process.pid) == []
+    yield f"{process.returncode} {stderr}"
+
+
+STOPS = [(signal.SIGINT, "130 varsim: interrupted\n"), (signal.SIGTERM, "143 varsim: terminated\n")]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(("number", "said"), STOPS)
+def test_a_signal_leaves_nothing_behind(
+    small: Path, number: signal.Signals, said: str, jobs: int
+) -> None:
+    going = stopped(small, number, jobs, 2_000_000)
+    next(going)
+    time.sleep(2.0 + jobs)
+    assert next(going) == said
+    assert [p.name for p in small.parent.iterdir() if p.name != "reports"] == ["small.yaml"]
+    assert not list(small.parent.glob("reports/*"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+@pytest.mark.parametrize(("number", "said"), STOPS)
+@pytest.mark.parametrize("later", [0.0, 0.3, 0.6, 0.9])
+def test_a_signal_while_the_report_is_written_is_no_accident(
+    small: Path, number: signal.Signals, said: str, later: float
+) -> None:
+    going = stopped(small, number, 2, 12)
+    next(going)
+    reports, deadline = small.parent / "reports", time.monotonic() + 30
+    while not (reports.exists() and any(reports.iterdir())) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(later)
+    assert next(going) in (said, "0 ")
+    assert {path.name for path in reports.iterdir()} <= {"small"}
 
 
 def cpu_seconds(*arguments: object) -> float:

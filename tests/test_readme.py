@@ -108,7 +108,7 @@ class TestOwnComparison:
 
     def test_the_scenario_is_valid_and_runs(self, file: Path) -> None:
         assert file.read_text().startswith("# ")
-        sets = ("replications=1", "stop.global_steps=10")
+        sets = ("replications=1", "stop.time=2 s")
         result = simulate(load_scenario(file, sets))
         assert len(result.strategies) == len(load_scenario(file).strategies)
 
@@ -116,6 +116,11 @@ class TestOwnComparison:
         ("old", "key", "snippet"),
         [
             (r"compute: .*", "device: ", "a100_sxm_80gb"),
+            (
+                r"compute: .*",
+                "device: ",
+                "{preset: a100_sxm_80gb, precision: tf32, efficiency: 0.3}",
+            ),
             (r"compute: .*", "device: ", "{peak: 312 TFLOP/s, efficiency: 0.4}"),
             (r"network: .*", "network: ", "{kind: star, preset: 100gbe, latency: 10 us}"),
             (r"\{kind: none\}", "", "{kind: none, name: 4 servers, on: {parameter_servers: 4}}"),
@@ -134,7 +139,19 @@ class TestOwnComparison:
         schema = CliRunner().invoke(cli.app, ["schema"]).stdout
         spoken = re.findall(r"^- .*?`(\w+)`", self.TEXT, re.M)
         assert len(spoken) > 5
-        for key in (*spoken, "slow_links", "global_steps", "examples", "time", "loss"):
+        keys = (
+            "placement",
+            "partitioned",
+            "round_robin",
+            "by_bytes",
+            "server_bandwidth",
+            "precision",
+        )
+        keys += ("efficiency", "evaluate_every", "initial_tokens", "total_num_replicas")
+        keys += ("aggregation", "only_first_replica", "after", "until", "factor")
+        for key in keys:
+            assert f"`{key}`" in self.TEXT, key
+        for key in (*spoken, *keys, "slow_links", "global_steps", "examples", "time", "loss"):
             assert f'"{key}"' in schema, key
 
 

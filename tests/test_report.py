@@ -135,6 +135,10 @@ class TestPage:
         assert not re.search(r'(?:fill|stroke)(?:: |=")#', odd)
         assert "var(--c1f2328,#1f2328)" in odd
 
+    def test_intervals_and_units_stay_whole(self, tmp_path: Path) -> None:
+        text = written(a_result({"a": (1, 2), "b": (1, 1)}), tmp_path)
+        assert not re.search(r"<td[^>]*>[^<]*\d (?:to|±|%|[mun]?s\b)", text)
+
     def test_is_the_same_every_time(self, tmp_path: Path) -> None:
         texts = []
         for name in ("one", "two"):
@@ -208,7 +212,11 @@ class TestTables:
         assert table is not None
         assert table.rows[0].name == "link 999"
         assert len(table.rows) == report.MOST_LINKS
-        assert table.caption.endswith("the 20 busiest of 1,000 links")
+        assert table.caption.endswith("20 of 1,000 links: those of servers and the busiest")
+        server = link._replace(name="ps 0..7 up", moved=0.5)
+        table = report.links(result_of([_with_links(a_trace(), [*many, server])]))
+        assert table is not None
+        assert [row.name for row in table.rows][-2:] == ["link 981", "ps 0..7 up"]
 
     def test_a_run_without_links_has_no_such_table(self) -> None:
         assert report.links(result_of([_with_links(a_trace(), [])])) is None

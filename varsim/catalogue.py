@@ -1,75 +1,95 @@
 """What a scenario can name, with one line each: the content of `varsim list`."""
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args, get_origin
 
 from varsim.schema import Model
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
 
-def strategies() -> dict[str, str]:
+    from varsim.load.shape import Shape
+
+
+class Entry(NamedTuple):
+    """One line about a name and, where it is a kind of model, the keys it has."""
+
+    about: str
+    keys: str = ""
+
+
+def strategies() -> dict[str, Entry]:
     """Kind of each strategy -> what it does."""
     from varsim.strategies import STRATEGIES
 
     return _about(STRATEGIES)
 
 
-def laws() -> dict[str, str]:
+def laws() -> dict[str, Entry]:
     """Kind of each law of compute times -> what it is."""
     from varsim.values.law import LAWS
 
     return _about(LAWS)
 
 
-def problems() -> dict[str, str]:
+def problems() -> dict[str, Entry]:
     """Kind of each problem -> what is learned."""
     from varsim.values.problem import PROBLEMS
 
     return _about(PROBLEMS)
 
 
-def optimizers() -> dict[str, str]:
+def optimizers() -> dict[str, Entry]:
     """Kind of each optimizer -> its rule."""
     from varsim.values.optimizer import OPTIMIZERS
 
     return _about(OPTIMIZERS)
 
 
-def devices() -> dict[str, str]:
+def devices() -> dict[str, Entry]:
     """Name of each device -> its dense peaks."""
     from varsim import presets
 
     return {
-        name: f"{device.title} ({device.year}): "
-        + ", ".join(f"{precision} {peak / 1e12:g}" for precision, peak in device.peaks.items())
-        + " TFLOP/s"
+        name: Entry(
+            f"{device.title} ({device.year}): "
+            + ", ".join(f"{precision} {peak / 1e12:g}" for precision, peak in device.peaks.items())
+            + " TFLOP/s"
+        )
         for name, device in presets.devices().items()
     }
 
 
-def links() -> dict[str, str]:
+def links() -> dict[str, Entry]:
     """Name of each link -> payload rate per direction and latency."""
     from varsim import presets
     from varsim.units import format_rate, format_seconds
 
     lines = {}
     for name, link in presets.links().items():
-        latency = "no latency" if link.latency is None else format_seconds(link.latency)
-        lines[name] = f"{link.title}: {format_rate(link.bandwidth)}, {latency} ({link.kind})"
+        latency = "latency not published"
+        if link.latency is not None:
+            latency = format_seconds(link.latency)
+        lines[name] = Entry(f"{link.title}: {format_rate(link.bandwidth)}, {latency} ({link.kind})")
     return lines
 
 
-def models() -> dict[str, str]:
+def models() -> dict[str, Entry]:
     """Name of each model profile -> its size and the work of one example."""
     from varsim import presets
 
     return {
-        name: f"{model.parameters / 1e6:.1f} M parameters in {len(model.tensors)} tensors, "
-        f"{model.train_flops_per_example / 1e9:.3g} GFLOP to train on one {model.example}"
+        name: Entry(
+            f"{model.parameters / 1e6:.1f} M parameters in {len(model.tensors)} tensors, "
+            f"{model.train_flops_per_example / 1e9:.3g} GFLOP to train on one "
+            f"{model.example.removeprefix('one ')}"
+        )
         for name, model in presets.models().items()
     }
 
 
-TABLES: Final[Mapping[str, Callable[[], dict[str, str]]]] = {
+TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
     "strategies": strategies,
     "laws": laws,
     "problems": problems,
@@ -80,5 +100,62 @@ TABLES: Final[Mapping[str, Callable[[], dict[str, str]]]] = {
 }
 
 
-def _about(table: Mapping[str, type[Model]]) -> dict[str, str]:
-    return {kind: model.about for kind, model in table.items()}
+def _about(table: Mapping[str, type[Model]]) -> dict[str, Entry]:
+    return {kind: Entry(model.about, _keys(model)) for kind, model in table.items()}
+
+
+def _keys(model: "type[BaseModel]") -> str:
+    """Every key with what it takes and its default, read from the model: `sigma: number`.
+
+    Those it needs come first, those that all its relatives share come last.
+    """
+    schema = model.model_json_schema()
+    # A model that may hold another of its kind refers to itself.
+    needed = schema.get("$defs", {}).get(model.__name__, schema).get("required", ())
+    names = [name for name in model.model_fields if name != "kind"]
+    names.sort(key=lambda name: (name not in needed, name not in model.__annotations__))
+    return ", ".join(
+        _key(name, model.model_fields[name], optional=name not in needed) for name in names
+    )
+
+
+def _key(name: str, info: "FieldInfo", *, optional: bool) -> str:
+    from varsim.load.shape import shapes_of
+
+    said = f"{name}: {_words(list(shapes_of(info.annotation, info.metadata)))}"
+    if not optional:
+        return said
+    if info.is_required() or info.default is None:
+        return f"{said} (optional)"
+    default = info.default
+    return f"{said} = {str(default).lower() if isinstance(default, bool) else default}"
+
+
+def _words(shapes: "Sequence[Shape]") -> str:
+    from varsim.load.shape import kinds
+
+    if tagged := kinds(shapes):
+        return f"{{kind: {next(iter(tagged))}, ...}}"
+    return " or ".join(dict.fromkeys(map(_word, shapes)))
+
+
+def _word(shape: "Shape") -> str:
+    from varsim.load.shape import members
+
+    if shape.dimension is not None:
+        return shape.dimension.noun.removeprefix("a ")
+    if shape.model is not None:
+        return f"{{{', '.join(shape.model.model_fields)}}}"
+    if get_origin(shape.type) is Literal:
+        return "|".join(map(str, get_args(shape.type)))
+    if get_origin(shape.type) is tuple:
+        return f"list of {_words(members([shape], 0))}"
+    return _SIMPLE[shape.type]
+
+
+_SIMPLE: Final[Mapping[object, str]] = {
+    bool: "true|false",
+    int: "whole number",
+    float: "number",
+    str: "text",
+}

@@ -1,11 +1,14 @@
 """The command line: parses, calls, prints; results to stdout, progress and complaints to stderr."""
 
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
@@ -15,7 +18,10 @@ if TYPE_CHECKING:
     from varsim.result.result import Result
     from varsim.scenario import Scenario
 
-DONE, INTERNAL_ERROR, USAGE, INTERRUPTED = 0, 1, 2, 130
+DONE, INTERNAL_ERROR, USAGE, SIGNALLED = 0, 1, 2, 128
+
+# A run computes some hundred thousand gradients a second, and remembers each of them.
+MANY_GRADIENTS, TOO_MANY_GRADIENTS = 20e6, 1e9
 
 
 class Group(TyperGroup):
@@ -25,15 +31,19 @@ class Group(TyperGroup):
         """Run the command; whatever goes wrong becomes one message and an exit code."""
         try:
             value = super().invoke(ctx)
-            sys.stdout.flush()
+            with _naming_stdout():
+                sys.stdout.flush()
         except BrokenPipeError:
             _let_go_of_stdout()  # whoever read us has seen enough
             raise typer.Exit(DONE) from None
-        except KeyboardInterrupt:
-            _complain("varsim: interrupted")
-            raise typer.Exit(INTERRUPTED) from None
-        except Exception as error:
+        except (KeyboardInterrupt, Exception) as error:
+            if (number := _signal_behind(error)) is not None:
+                done = "interrupted" if number == signal.SIGINT else "terminated"
+                _complain(f"varsim: {done}")
+                raise typer.Exit(SIGNALLED + number) from None
             if hasattr(error, "exit_code"):  # typer's own: usage errors and Exit
+                if hasattr(error, "message"):  # in which pydantic's words shine through
+                    error.message = error.message.replace("Value error, ", "")
                 raise
             code = _explained(error)
             try:
@@ -42,6 +52,50 @@ class Group(TyperGroup):
                 _let_go_of_stdout()
             raise typer.Exit(code) from None
         return value
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal told the command to stop."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+class Stopper:
+    """Ctrl-C and SIGTERM end the command alike; a second one does not disturb the clean-up."""
+
+    PATIENCE = 2.0
+
+    def __init__(self) -> None:
+        self._last = -self.PATIENCE
+
+    def __enter__(self) -> None:
+        sys.unraisablehook = self._insist
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) != signal.SIG_IGN:  # as nohup and & leave it
+                signal.signal(number, self._stop)
+
+    def __exit__(self, *_: object) -> None:
+        # What is left is Python's own end, in which a signal would change the exit code.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+
+    def _insist(self, lost: "sys.UnraisableHookArgs") -> None:
+        """Where a destructor swallowed the exception, the signal comes again a little later."""
+        if not isinstance(lost.exc_value, Stopped):
+            sys.__unraisablehook__(lost)
+            return
+        self._last = -self.PATIENCE
+        again = threading.Timer(0.02, os.kill, (os.getpid(), lost.exc_value.number))
+        again.daemon = True
+        again.start()
+
+    def _stop(self, number: int, _: object) -> None:
+        now, before = monotonic(), self._last
+        if now - before >= self.PATIENCE:
+            self._last = now
+            raise Stopped(number)
 
 
 app = typer.Typer(
@@ -83,6 +137,16 @@ Jobs = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Formats: TypeAlias = Literal["table", "json", "csv", "md"]
 Format = Annotated[Formats, typer.Option("--format", help="How the summary is printed.")]
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    wanted: Annotated[bool, typer.Option("--version", help="The same as varsim version.")] = False,
+) -> None:
+    """What may stand before the command, or alone."""
+    if wanted:
+        version()
+        raise typer.Exit(DONE)
 
 
 @app.command()
@@ -131,6 +195,7 @@ def check(file: File, sets: Sets = []) -> None:  # noqa: B006
     time_width = max(len(time) for _, time, _ in rows)
     for label, time, why in rows:
         _write(f"  {label:<{label_width}}  {time:>{time_width}}  {why}")
+    _weigh(scenario)
 
 
 @app.command()
@@ -148,7 +213,7 @@ def list_(
     what: Annotated[
         Literal["strategies", "laws", "problems", "optimizers", "devices", "links", "models"]
         | None,
-        typer.Argument(help="One table; default: all of them."),
+        typer.Argument(metavar="TABLE", help="One table, with all keys; default: all of them."),
     ] = None,
 ) -> None:
     """List what a scenario can name."""
@@ -159,8 +224,12 @@ def list_(
             _write(f"{name}:" if index == 0 else f"\n{name}:")
         rows = TABLES[name]()
         width = max(len(key) for key in rows)
-        for key, line in rows.items():
-            _write(f"{'' if what else '  '}{key:<{width}}  {line}")
+        for key, entry in rows.items():
+            _write(f"{'' if what else '  '}{key:<{width}}  {entry.about}")
+            if what and entry.keys:
+                _write(f"    {entry.keys}")
+    if what is None:
+        _write("\nWith the keys of each: varsim list laws, and so on.")
 
 
 @app.command()
@@ -168,13 +237,14 @@ def plot(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The report of a run.")],
 ) -> None:
     """Draw the plots of a saved run again."""
-    from varsim.files.save import NotARunError, load_result
+    from varsim.files.save import load_result
     from varsim.report import write
 
     try:
         result = load_result(directory)
-    except NotARunError as error:
-        raise typer.BadParameter(str(error)) from None
+    except OSError as error:
+        _complain(f"varsim: {_named(error, 'read')}")
+        raise typer.Exit(USAGE) from None
     write(result, directory, _question(directory / "scenario.yaml"))
     _write(f"report: {directory / 'report.html'}")
 
@@ -196,7 +266,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-    app()
+    with Stopper():
+        app()
 
 
 def bundled_quickstart() -> Path:
@@ -214,6 +285,7 @@ def _run(
     from varsim.report import write
     from varsim.simulation import simulate
 
+    _weigh(scenario)
     directory = out if out is not None else Path("reports") / scenario.name
     check_target(directory)
     with Progress(quiet) as progress:
@@ -227,6 +299,25 @@ def _run(
 
     saved = save(result, directory, extras)
     _show(result, format, [*saved.notes, f"report: {saved.directory / 'report.html'}"])
+
+
+def _weigh(scenario: "Scenario") -> None:
+    """Warn of a scenario that takes very long; refuse one of which no end is to be seen."""
+    from varsim.estimate import expected_gradients
+    from varsim.units import format_count
+
+    count = expected_gradients(scenario)
+    if count <= MANY_GRADIENTS:
+        return
+    limits = ("time", "global_steps", "examples")
+    knobs = [f"stop.{name}" for name in limits if getattr(scenario.stop, name) is not None]
+    advice = ", ".join([*knobs, *["replications"] * (scenario.replications > 1)])
+    advice = f"lower {advice} or cluster.workers"
+    said = f"varsim: about {format_count(count)} gradients to compute"
+    if count > TOO_MANY_GRADIENTS:
+        _complain(f"{said}, {format_count(TOO_MANY_GRADIENTS)} at most: {advice}")
+        raise typer.Exit(USAGE)
+    _complain(f"{said}, which takes long and much memory; to avoid it {advice}")
 
 
 def _show(result: "Result", format: Formats, closing: Iterable[str]) -> None:
@@ -271,7 +362,16 @@ def _only(scenario: "Scenario", wanted: list[str]) -> "Scenario":
     return scenario.with_only(chosen)
 
 
-def _explained(error: Exception) -> int:
+def _signal_behind(error: BaseException | None) -> int | None:
+    """The signal that led to an error: Python wraps what it meets while it makes a class."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    if error is None:
+        return None
+    return error.number if isinstance(error, Stopped) else signal.SIGINT
+
+
+def _explained(error: BaseException) -> int:
     """Say what went wrong; the exit code."""
     if isinstance(error, MemoryError):
         _complain("varsim: out of memory; try fewer workers, steps or --jobs")
@@ -287,11 +387,28 @@ def _explained(error: Exception) -> int:
         _complain(f"varsim: deadlock: {error}")
         return INTERNAL_ERROR
     if isinstance(error, OSError):
-        _complain(f"varsim: {error}")
+        _complain(f"varsim: {_named(error, 'write')}")
         return INTERNAL_ERROR
     _complain("".join(traceback.format_exception(error)).rstrip())
     _complain("varsim: this is a bug in varsim, not in your scenario; please report it")
     return INTERNAL_ERROR
+
+
+def _named(error: OSError, verb: str) -> str:
+    """What the system says, without its number: `cannot write reports/a: No space left`."""
+    if error.strerror is None:
+        return str(error)
+    return f"cannot {verb} {error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+@contextmanager
+def _naming_stdout() -> Iterator[None]:
+    """An error in writing to stdout says that it was there."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or "standard output"
+        raise
 
 
 def _let_go_of_stdout() -> None:
@@ -301,7 +418,8 @@ def _let_go_of_stdout() -> None:
 
 
 def _write(text: str, end: str = "\n") -> None:
-    sys.stdout.write(text + end)
+    with _naming_stdout():
+        sys.stdout.write(text + end)
 
 
 def _complain(text: str) -> None:

@@ -1,5 +1,6 @@
 """What a person at a terminal sees: progress of a long run on stderr, a table for stdout."""
 
+import os
 import sys
 import threading
 import time
@@ -85,10 +86,12 @@ def drawn(frame: "pandas.DataFrame") -> str:
     from rich.console import Console
 
     console = Console()
-    width = console.width if console.is_terminal else PIPE_WIDTH
+    columns = os.environ.get("COLUMNS", "")
+    has_width = console.is_terminal or (columns.isdecimal() and int(columns) > 0)
+    width = console.width if has_width else PIPE_WIDTH
     if _measured(frame).maximum > width and len(frame.columns) > len(frame):
         frame = frame.T
-    if not console.is_terminal:
+    if not has_width:
         # Nobody cuts the lines of a file: no word is ever broken there.
         console = Console(width=max(width, _measured(frame).minimum))
     with console.capture() as capture:

@@ -30,6 +30,9 @@ HEADINGS: Final = {
     "step p99": "step_time_p99",
     "staleness mean": "staleness_mean",
     "staleness max": "staleness_max",
+    "copy staleness mean": "copy_staleness_mean",
+    "copy divergence mean": "divergence_mean",
+    "copy divergence max": "divergence_max",
     "wasted compute": "wasted_compute",
     "final loss": "final_loss",
     "final accuracy": "final_accuracy",
@@ -163,7 +166,10 @@ def links(result: "Result") -> Table | None:
     busiest = means["utilization"].groupby("link", sort=False).max()
     order = busiest.sort_values(ascending=False, kind="stable").index
     rows = []
-    for link in order[:MOST_LINKS]:
+    # Where only the busiest have room, the servers' go first: there are few of them.
+    servers = [link for link in order if link.startswith("ps ")]
+    chosen = list(dict.fromkeys([*servers[: MOST_LINKS // 2], *order]))[:MOST_LINKS]
+    for link in sorted(chosen, key=list(order).index):
         of = means.loc[link]
         speeds = [format_rate(speed) for speed in of["bandwidth_bytes_per_s"].unique()]
         cells = [
@@ -173,7 +179,9 @@ def links(result: "Result") -> Table | None:
         rows.append(Row(link, " or ".join(speeds), cells))
     left_out = len(order) - len(rows)
     caption = "Bytes carried by each link in a run, and that as a share of what it could carry" + (
-        f"; the {MOST_LINKS} busiest of {len(order):,} links" if left_out else ""
+        f"; {MOST_LINKS} of {len(order):,} links: those of servers and the busiest"
+        if left_out
+        else ""
     )
     return Table(caption, rows)
 
@@ -241,8 +249,9 @@ def _content(
 
 
 def _unbroken(text: str) -> str:
-    """A number stays on the line of its interval and its unit."""
-    return re.sub(r" (?=[±%])|(?<=±) ", "\N{NO-BREAK SPACE}", text)
+    """A number stays on the line of its interval and its unit; an interval stays whole."""
+    held = r" (?=[±%])|(?<=±) |(?<=\d) (?=to \d|[mun]?s\b)|(?<=\d to) "
+    return re.sub(held, "\N{NO-BREAK SPACE}", text)
 
 
 def _meaning(heading: str) -> str:
@@ -250,7 +259,8 @@ def _meaning(heading: str) -> str:
     if heading == "where the time went":
         return "the activities that took most of all worker time"
     metric = "time_to_target" if heading.startswith("time to loss") else HEADINGS[heading]
-    return METRICS[metric].description
+    # The table shows the largest of all replications, the metric is one of each.
+    return METRICS[metric].description.replace("of a replication", "of all replications")
 
 
 def _setting(result: "Result") -> str:

@@ -1,6 +1,8 @@
 """From a scenario to its result: every strategy, every replication, each a run of its own."""
 
+import signal
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from varsim.cluster.job import Job
@@ -28,9 +30,13 @@ def simulate(
 ) -> "Result":
     """Run a scenario and return its Result, the same for any number of jobs.
 
-    `jobs`: processes to use. `progress(done, total)` is called after each run.
-    Raises DeadlockError if a strategy comes to stand still.
+    `jobs`: processes to use, at most one per run. `progress(done, total)` is called after each
+    run. Raises DeadlockError if a strategy comes to stand still.
     """
+    if not isinstance(scenario, Scenario):
+        raise TypeError("simulate takes a Scenario; load one with varsim.load_scenario(path)")
+    if jobs < 1:
+        raise ValueError("jobs must be at least 1")
     from varsim.result.result import Result
 
     runs = [
@@ -39,7 +45,7 @@ def simulate(
         for replication in range(scenario.replications)
     ]
     traces = []
-    for trace in _map(runs, jobs):
+    for trace in _map(runs, min(jobs, len(runs))):
         traces.append(trace)
         if progress is not None:
             progress(len(traces), len(runs))
@@ -78,10 +84,40 @@ def _map(runs: Iterable[Run], jobs: int) -> Iterator[Trace]:
         return
     from loky import get_reusable_executor
 
-    executor = get_reusable_executor(max_workers=jobs, env=ONE_THREAD)
+    executor = get_reusable_executor(
+        max_workers=jobs, env=ONE_THREAD, initializer=_may_be_terminated
+    )
     try:
         # Not executor.map: it cancels what is left when interrupted, which loky takes ill.
-        for future in [executor.submit(run_one, run) for run in runs]:
+        with _undisturbed():
+            futures = [executor.submit(run_one, run) for run in runs]
+        for future in futures:
             yield future.result()
     finally:
-        executor.shutdown(wait=True, kill_workers=True)
+        with _undisturbed():
+            executor.shutdown(wait=True, kill_workers=True)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Hold back signals that would leave processes behind, half started or half ended.
+
+    Processes started meanwhile never see Ctrl-C: it is this one that ends them.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # which, when it starts, lets all signals in again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _may_be_terminated() -> None:
+    """In a process that computes: should the one it works for be gone, it can still be ended."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -189,9 +189,13 @@ def test_what_is_interrupted_leaves_nothing(
 
 
 def test_an_older_run_is_replaced_whole(result: Result, tmp_path: Path) -> None:
-    save(result, tmp_path / "run", lambda path: (path / "old.svg").touch())
-    save(a_result(), tmp_path / "run")
-    assert set(contents(tmp_path / "run")) == FILES
+    def new_plot(path: Path) -> None:
+        (path / "plot.svg").write_text("new")
+
+    save(result, tmp_path / "run", lambda path: (path / "plot.svg").touch())
+    save(a_result(), tmp_path / "run", new_plot)
+    assert set(contents(tmp_path / "run")) == FILES | {"plot.svg"}
+    assert (tmp_path / "run" / "plot.svg").read_text() == "new"
     assert load_result(tmp_path / "run").strategies == ("none",)
     assert list(tmp_path.iterdir()) == [tmp_path / "run"]
 

@@ -72,11 +72,10 @@ class TestData:
     def test_losses_are_compared_where_the_shortest_run_ends(self) -> None:
         result = a_result({"a": (1, 1), "b": (2, 2)})
         # b is evaluated at 0, 10 and 20 s: at 10 s its loss is 1.
-        assert curves.losses_at_common_end(result, "time") == (10, {"a": [0.5] * 2, "b": [1.0] * 2})
-        assert curves.losses_at_common_end(result, "global_step") == (
-            3,
-            {"a": [0.5] * 2, "b": [0.5] * 2},
-        )
+        losses = {"a": [0.5] * 2, "b": [1.0] * 2}
+        assert curves.compared(result, "time") == (10, losses, True)
+        losses = {"a": [0.5] * 2, "b": [0.5] * 2}
+        assert curves.compared(result, "global_step") == (3, losses, True)
 
 
 class TestDrawing:
@@ -106,6 +105,7 @@ class TestDrawing:
         run = evaluated("a", [(0, 0, losses[0]), (9, 1, losses[1])])
         curves.draw(result_of(run), axes, "time")
         assert axes.get_yscale() == scale
+        assert axes.get_ylabel() == "training loss" + " (logarithmic)" * (scale == "log")
         low, high = axes.get_ylim()
         assert low < min(losses) < max(losses) < high
 
@@ -139,7 +139,11 @@ class TestTitle:
             ),
             (
                 {"a": [0.5, 0.7], "b": [0.5, 0.7]},
-                "After 10 s 'a' and 'b' have the same, lowest loss: 0.6",
+                "After 10 s the loss is equal in all strategies: 0.6",
+            ),
+            (
+                {"a": [0.5], "b": [0.5], "c": [0.7]},
+                "After 10 s 'a' and 'b' have the same, lowest loss: 0.5",
             ),
             ({"a": [math.nan]}, "No finite loss was measured"),
         ],
@@ -156,3 +160,45 @@ class TestTitle:
         assert (
             curves.title(a_result(), "global_step") == "After 3 updates the loss of 'none' is 0.5"
         )
+
+    def test_between_two_measurements_nothing_is_claimed(self) -> None:
+        # Equal at 2 updates; at 3 only one is measured, so its lower loss there says nothing.
+        one = evaluated("one", [(0, 0, 2), (5, 2, 1), (9, 3, 0.5)])
+        other = evaluated("other", [(0, 0, 2), (5, 2, 1), (9, 8, 0.7)])
+        said = curves.title(result_of(one, other), "global_step")
+        assert said == "After 2 updates the loss is equal in all strategies: 1"
+
+    def test_without_a_common_number_of_updates_nothing_is_claimed(self) -> None:
+        one, other = (evaluated(str(n), [(0, 0, 2), (5, n, 1)]) for n in (2, 3))
+        said = curves.title(result_of(one, other), "global_step")
+        assert said == "The strategies were never all measured after the same number of updates"
+
+    def test_a_loss_measured_before_the_end_is_called_that(self) -> None:
+        short = evaluated("short", [(0, 0, 2), (10, 1, 1)])
+        longer = replace(
+            evaluated("longer", [(0, 0, 2), (9, 2, 0.7), (20, 9, 0.1)]), end=20 * SECOND
+        )
+        said = curves.title(result_of(short, longer), "time")
+        assert said == "By 10 s 'longer' has the lowest loss measured last: 0.7"
+
+
+class TestUpdatesAxis:
+    @staticmethod
+    def drawn_to(*ends: int) -> Axes:
+        axes = an_axes()
+        runs = [evaluated(str(e), [(0, 0, 2), (5, 10, 1), (9, e, 0.5)]) for e in ends]
+        return curves.draw(result_of(*runs), axes, "global_step")
+
+    def test_is_logarithmic_from_0_on_where_the_curves_end_far_apart(self) -> None:
+        axes = self.drawn_to(40, 3_000)
+        assert axes.get_xscale() == "symlog"
+        assert axes.get_xlabel() == "updates (global_step, logarithmic)"
+        low, high = axes.get_xlim()
+        assert low == 0
+        assert 3_000 < high < 3_500
+        ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
+        assert ticks == [0, 10, 20, 50, 100, 200, 500, 1_000, 2_000]
+
+    def test_is_linear_elsewhere(self) -> None:
+        axes = self.drawn_to(40, 160)
+        assert (axes.get_xscale(), axes.get_xlabel()) == ("linear", "updates (global_step)")

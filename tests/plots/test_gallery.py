@@ -10,7 +10,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-from handmade import ODD_NAMES, SECOND, a_result, a_trace, result_of
+from handmade import ODD_NAMES, SECOND, a_result, a_scenario, a_trace, result_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -19,7 +19,7 @@ from varsim.plots import gallery as plots
 from varsim.plots.figure import looks, panels, style
 from varsim.plots.gallery import PLOTS, Plot
 from varsim.result.result import Result
-from varsim.trace import LinkRow, Trace
+from varsim.trace import Trace
 
 
 def stale(label: str, values: Sequence[int]) -> Trace:
@@ -62,6 +62,13 @@ def texts_of(figure: Figure, axes: Sequence[Axes]) -> list[Text]:
     ticks = axes[-1].get_xticklabels()
     found += [text for text in ticks if low <= text.get_position()[0] <= high]
     return [text for text in (*found, axes[-1].xaxis.label) if text.get_text()]
+
+
+def _to_the_end(run: Trace) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """Its spans, the last ones as long as the run."""
+    spans = run.spans.copy()
+    spans[spans[:, 3] == 10 * SECOND, 3] = run.end
+    return spans
 
 
 def plot_called(name: str) -> Plot:
@@ -173,6 +180,15 @@ class TestThroughput:
         expected = result.estimate("a", "examples_per_s")
         assert (low, high) == pytest.approx((expected.low, expected.high))
 
+    def test_replications_have_dots_where_they_can_be_told_apart(self) -> None:
+        traces = [a_trace("a", n, pace) for n, pace in enumerate((1, 2))]
+        near = [replace(a_trace("b", n), end=10 * SECOND + n) for n in (0, 1)]
+        near = [replace(run, spans=_to_the_end(run)) for run in near]
+        _, (axes,) = panels([1.0])
+        plots.throughput(Result(a_scenario("ab", replications=2), [*traces, *near], []), axes)
+        (dots,) = (line for line in axes.lines if line.get_marker() == "o")
+        assert dots.get_xdata() == pytest.approx([2.5, 1.25])
+
     def test_one_replication_has_no_whisker_and_no_dots(self) -> None:
         _, (axes,) = panels([1.0])
         plots.throughput(a_result(), axes)
@@ -227,6 +243,15 @@ class TestStaleness:
         assert axes.lines[0].get_xdata() == pytest.approx([1 / 3, 1 / 3])
         assert [bar.get_height() for bar in axes.patches] == pytest.approx([200 / 3, 100 / 3])
 
+    def test_a_remark_is_shortened_before_a_name(self) -> None:
+        names = ["averaged every 20, 25 Gbit/s", "short"]
+        result = result_of([a_trace(n) for n in names])
+        with style():
+            axes = plots.draw_staleness(result, panels([1.0] * 2)[1])
+        assert [each.get_title("left") for each in axes] == names
+        assert axes[0].get_title("right") == "mean 0.333   largest 1   copies missed 2"
+        assert axes[1].get_title("right").endswith("copies, when read, had missed 2 on average")
+
     def test_title(self) -> None:
         fresh, old = stale("a", [0, 0]), stale("b", [2, 3])
         assert plots.staleness_title(result_of([fresh])) == "No applied gradient was stale"
@@ -256,31 +281,3 @@ class TestTimeSplit:
     def test_activities_differ_by_hatch_too(self) -> None:
         hatches = [look.mark for look in plots.ACTIVITIES.values()]
         assert len(set(hatches)) == len(hatches)
-
-
-class TestLinks:
-    def test_of_the_run_by_hand(self) -> None:
-        # 100 bytes/s for 10 s: 250 and 500 bytes.
-        result = a_result({"a": (1,), "b": (2,)})
-        assert plots.link_use(result) == [
-            ("worker 0 down", {"a": pytest.approx(50), "b": pytest.approx(25)}),
-            ("worker 0 up", {"a": pytest.approx(25), "b": pytest.approx(12.5)}),
-        ]
-        assert plots.links_title(result) == (
-            "The busiest link, worker 0 down, carries 50 % of what it can in 'a'"
-        )
-        _, (axes,) = panels([1.0])
-        assert plots.links(result, axes) is axes
-        assert [line.get_xdata().tolist() for line in axes.lines] == [[50, 25], [25, 12.5]]
-
-    def test_only_the_busiest_are_drawn(self) -> None:
-        rows = [LinkRow(f"link {n}", 100.0, float(n)) for n in range(50)]
-        found = plots.link_use(result_of([replace(a_trace(), links=rows)]))
-        assert [use.link for use in found] == [f"link {49 - n}" for n in range(plots.MOST_LINKS)]
-
-    def test_a_strategy_without_the_link_has_no_mark(self) -> None:
-        other = replace(a_trace("b"), links=[LinkRow("ps 0 up", 100.0, 900.0)], end=10 * SECOND)
-        use = plots.link_use(result_of([a_trace("a"), other]))[0]
-        assert use.link == "ps 0 up"
-        assert math.isnan(use.percent["a"])
-        assert use.percent["b"] == pytest.approx(90)

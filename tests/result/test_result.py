@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handmade import SECOND, a_result, a_scenario, a_trace, alone
+from handmade import SECOND, a_result, a_scenario, a_trace, alone, result_of
 
 from varsim.result.measure import METRICS
 from varsim.result.result import Result
@@ -230,7 +230,7 @@ def test_a_run_in_which_nothing_happened() -> None:
     assert result.estimate("none", "gradients_produced").mean == 0
     for metric in ("updates_per_s", "share_compute", "staleness_max", "busiest_link", "final_loss"):
         assert math.isnan(result.estimate("none", metric).mean)
-    assert result.answer() == "No strategy applied a gradient in every replication."
+    assert result.answer() == "No strategy applied a gradient in any replication."
     assert result.updates.empty
     assert result.loss_curves().empty
 
@@ -285,7 +285,7 @@ def test_the_table_has_intervals() -> None:
 
 def test_the_answer_names_the_fastest_and_by_how_much() -> None:
     lines = a_result({"a": (2, 4), "b": (1, 2), "c": (3, 6)}, targets={"loss": 1.0}).answer()
-    first, price, final, common, target = lines.splitlines()
+    first, price, apart, final, common, target = lines.splitlines()
     assert first.startswith("The fastest is 'b': ")
     assert "that is 2.00 times what 'a' does, the next fastest." in first
     assert "0.354 times" in first  # against one worker alone: 0.5 and 0.25
@@ -293,7 +293,11 @@ def test_the_answer_names_the_fastest_and_by_how_much() -> None:
     assert "30.8 % of its compute time was wasted" in price
     assert "had missed 2 updates" in price
     assert final == "The lowest loss at the end of its run, 0.5000, is that of 'a', 'b' and 'c'."
-    assert "after the 10 s that every run lasted is too close to call" in common
+    assert apart == (
+        "When measured, two copies were at most this far apart: 0.500 in 'a', 0.500 in 'b', "
+        "0.500 in 'c'."
+    )
+    assert "measured last in the 10 s that every run lasted is too close to call" in common
     assert "soonest; next is 'a'" in target
 
 
@@ -318,7 +322,7 @@ def test_the_answer_of_one_strategy() -> None:
     assert answer.startswith("'none' does 2.500 examples/s, 0.500 times what one worker does alone")
     assert answer.endswith("Loss 1 was reached after 5 s by 'none'.")
     unreached = a_result(targets={"loss": 0.1}).answer()
-    assert unreached.endswith("No strategy reached loss 0.1 in every replication.")
+    assert unreached.endswith("No strategy reached loss 0.1 in any replication.")
 
 
 def test_one_replication_is_said() -> None:
@@ -368,3 +372,42 @@ def test_gradients_are_conserved_in_every_real_run() -> None:
     last = result.evaluations.groupby(["strategy", "replication"], sort=False)["examples"].last()
     counted = runs["examples_per_s"] * runs["simulated_time"]
     assert last.tolist() == pytest.approx(counted.tolist(), abs=0.5)
+
+
+class TestCopies:
+    def test_the_table_shows_them_only_where_there_are_some(self) -> None:
+        one = [row._replace(divergence=0.0) for row in a_trace().evaluations]
+        none = np.zeros(0, dtype=np.int64)
+        alone_ = a_trace("one", evaluations=one, copy_staleness=none)
+        table = result_of([a_trace("copies"), alone_]).table()
+        names = ["copy staleness mean", "copy divergence mean", "copy divergence max"]
+        assert table.loc["copies", names].tolist() == ["2", "0.2500", "0.500"]
+        assert table.loc["one", names].tolist() == ["-", "-", "-"]
+        assert not set(names) & set(result_of([alone_]).table().columns)
+        assert "apart" not in result_of([alone_]).answer()
+
+
+def test_the_largest_staleness_is_that_of_all_replications() -> None:
+    """The mean of the maxima, 1 and 9 here, would be the staleness of no gradient."""
+    stale = a_trace(replication=1).gradients.copy()
+    stale[0, 8] += 9  # applied nine updates after its read
+    traces = [a_trace(), a_trace(replication=1, gradients=stale)]
+    result = Result(a_scenario(replications=2), traces, [])
+    assert result.estimate("none", "staleness_max").mean == 5
+    assert result.table().loc["none", "staleness max"] == "9"
+    assert "9 at most" in result.answer()
+    assert METRICS["staleness_max"].description.endswith("largest of a replication")
+
+
+def test_a_goal_reached_in_some_replications_is_not_reached_in_none() -> None:
+    never = replace(a_trace(replication=1), evaluations=a_trace().evaluations[:1])
+    scenario = a_scenario(replications=2, targets={"loss": 1.0})
+    answer = Result(scenario, [a_trace(), never], []).answer()
+    assert answer.endswith("No strategy reached loss 1 in every replication.")
+
+
+def test_one_worker_alone_is_not_compared_with_itself() -> None:
+    scenario = a_scenario(strategies=({"kind": "single"},), stop={"global_steps": 9})
+    first = simulate(scenario).answer().splitlines()[0]
+    assert first.startswith("'single' does ")
+    assert "alone" not in first

@@ -5,6 +5,7 @@ from building import (
     MS,
     Model,
     fates,
+    gradient_rows,
     life,
     losses,
     milliseconds,
@@ -71,6 +72,10 @@ def test_on_write_with_a_straggler_and_latency() -> None:
         ("write", 200, 242),
         ("compute", 242, 342),
     ]
+    # Each reads its own copy when it goes on: 0, then its end of the first step.
+    reads = {(row.worker, row.iteration): row.read // MS for row in gradient_rows(trace)}
+    assert [reads[worker, 0] for worker in range(3)] == [0, 0, 0]
+    assert [reads[worker, 1] for worker in range(3)] == [244, 242, 243]
     assert life(trace, 2)[:3] == [
         ("compute", 0, 200),
         ("write", 200, 243),

@@ -67,9 +67,8 @@ class Job:
         self._divergence: Callable[[], float] | None = None
         self._roles: list[tuple[str, object]] = []
         number = cluster.workers if workers is None else workers
-        every = workload.evaluate_every or 10 * number * workload.batch_size
-        self._evaluate_every = every
-        self._next_evaluation = every
+        self._evaluate_every = workload.examples_between_evaluations(number)
+        self._next_evaluation = self._evaluate_every
         self.workers = [self._worker(rank) for rank in range(number)]
         if stop.time is not None:
             self.clock.call_last(round(stop.time * 1e9), lambda: self._end("time"))

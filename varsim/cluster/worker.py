@@ -113,7 +113,7 @@ class Worker:
 
     def goes_on(self) -> None:
         """The wait is over."""
-        self._since = now = self._clock.time
+        self._since = self.ready_at = now = self._clock.time
         self._spans += (now, self.iteration << PHASE_BITS | self._phase)
         self.waits_for = None
 

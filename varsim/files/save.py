@@ -45,21 +45,26 @@ def save(
 ) -> Saved:
     """Write all files of a run; an older run in `directory` is replaced once these are complete.
 
-    `extras(path)` adds more files to those in `path`, where the run is being written. Raises
-    NotARunError if `directory` holds something else, OSError if it cannot be written; then, and
-    when interrupted, whatever was there before is untouched.
+    `extras(path)` adds more files to those in `path`, where the run is being written. What else
+    lies in `directory`, such as notes, is kept. Raises NotARunError if it holds no run, OSError
+    if it cannot be written; then, and when interrupted, whatever was there before is untouched.
     """
     check_target(directory)
     target = directory.resolve()
-    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
+    partial = target.with_name(f"{_partial(target)}{os.getpid()}")
     previous = target.with_name(f".{target.name}.previous")
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(target)
         partial.mkdir()
         notes = _write(result, partial, most_spans)
         if extras is not None:
             extras(partial)
         _put_in_place(partial, target, previous)
+    except OSError as error:
+        if error.strerror is not None:  # said of what the caller knows, not of a file on its way
+            error.filename, error.filename2 = str(directory), None
+        raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return Saved(directory, notes)
@@ -114,13 +119,65 @@ def _is_run(directory: Path) -> bool:
     return isinstance(facts, dict) and facts.get("made_by") == MADE_BY
 
 
+def _partial(target: Path) -> str:
+    """What the directories are called in which a run is being written, but for the process."""
+    return f".{target.name}.partial-"
+
+
+def _remove_abandoned(target: Path) -> None:
+    """What processes that were killed while writing this run have left behind."""
+    for path in target.parent.iterdir():
+        process = path.name.removeprefix(_partial(target))
+        if process != path.name and process.isdecimal() and not _is_other(int(process)):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_other(process: int) -> bool:
+    """Is this a process that runs, and not ourselves?"""
+    if process == os.getpid():
+        return False
+    if os.name != "posix":  # elsewhere there is no asking without harm
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _carry(source: Path, target: Path) -> None:
+    """Have everything in `source` that `target` lacks in both: as links, or else as copies."""
+    for path in source.iterdir():
+        there = target / path.name
+        if there.exists() or there.is_symlink():
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.copytree(path, there, symlinks=True, copy_function=_link)
+        else:
+            _link(str(path), str(there))
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except (OSError, NotImplementedError):  # not on every file system, not to everybody's files
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
 def _put_in_place(partial: Path, target: Path, previous: Path) -> None:
-    """Two renames; should the second not happen, the first is undone."""
+    """Two renames; should the second not happen, the first is undone.
+
+    What is kept of the older run is in both before: there is no moment in which it is in neither.
+    """
     if previous.exists():  # left by a run that was killed between or after them
         if target.exists():
             shutil.rmtree(previous)
         else:
             previous.rename(target)
+    if target.exists():
+        _carry(target, partial)
     try:
         if target.exists():
             target.rename(previous)

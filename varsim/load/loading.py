@@ -37,6 +37,8 @@ def load_scenario(path: str | Path, sets: Sequence[str] = ()) -> Scenario:
 
     Raises ScenarioError with everything that is wrong with the file and the changes.
     """
+    if isinstance(sets, str):
+        raise TypeError(f"sets is a list of changes: load_scenario(path, [{sets!r}])")
     path = Path(path)
     return load_text(_read(path), str(path), path.parent, sets)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
 from varsim.plots.figure import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Against: TypeAlias = Literal["time", "global_step"]
 POINTS: Final = 200  # of a curve, at most
+MOST_APART: Final = 4  # times the updates of the shortest curve are drawn on a linear axis
 
 
 class Curve(NamedTuple):
@@ -39,6 +40,14 @@ class Curve(NamedTuple):
     mean: NDArray[np.float64]
     low: NDArray[np.float64]  # nan with one replication
     high: NDArray[np.float64]
+
+
+class Compared(NamedTuple):
+    """Measured losses of all replications, by strategy, up to one moment."""
+
+    moment: float  # seconds or updates
+    losses: dict[str, list[float]]
+    exact: bool  # whether all were measured at that very moment
 
 
 def curves(result: "Result", by: Against) -> list[Curve]:
@@ -65,48 +74,58 @@ def curves(result: "Result", by: Against) -> list[Curve]:
     return found
 
 
-def losses_at_common_end(result: "Result", by: Against) -> tuple[float, dict[str, list[float]]]:
-    """Where the shortest run ends (s or updates), and all losses measured last by then.
+def compared(result: "Result", by: Against) -> Compared:
+    """The losses that may be compared: nothing is read off between two measurements.
 
-    Strategies in which some replication has no finite loss are left out.
+    Against time, those measured last by the end of the shortest run; against updates, those at
+    the last number of updates after which every run was measured. Strategies in which some
+    replication has no finite loss there are left out.
     """
     runs = [run for run in result.traces if run.evaluations]
     if not runs:
-        return 0.0, {}
-    end = min(run.end for run in result.traces)
-    if by == "global_step":
-        end = min(run.evaluations[-1].global_step for run in runs)
-    losses: dict[str, list[float]] = {strategy: [] for strategy in result.strategies}
-    for run in result.traces:
+        return Compared(0.0, {}, exact=True)
+    if by == "time":
+        end = min(run.end for run in result.traces)
+    else:
+        end = max(set.intersection(*(set(_moments(run, by).tolist()) for run in runs)))
+    losses: dict[str, list[float]] = {run.strategy: [] for run in runs}
+    exact = True
+    for run in runs:
+        moments = _moments(run, by)
         values = np.array([row.loss for row in run.evaluations])
-        last = latest(_moments(run, by), values, np.array([float(end)]))
-        losses[run.strategy].append(float(last[0]))
-    end_s = end / 1e9 if by == "time" else float(end)
-    return end_s, {
-        name: values for name, values in losses.items() if all(map(math.isfinite, values))
-    }
+        losses[run.strategy].append(float(latest(moments, values, np.array([float(end)]))[0]))
+        # The last measurement is of the model at the end, made when that was last updated.
+        exact = exact and (end in moments or end == run.end)
+    finite = {name: values for name, values in losses.items() if all(map(math.isfinite, values))}
+    return Compared(end / 1e9 if by == "time" else float(end), finite, exact)
 
 
 def title(result: "Result", by: Against) -> str:
-    """Which strategy has the lowest loss where the shortest run ends."""
-    end, losses = losses_at_common_end(result, by)
+    """Which strategy has the lowest loss, as far as that was measured."""
+    end, losses, exact = compared(result, by)
     if not losses:
         return "No finite loss was measured"
-    unit = time_unit(end)
-    when = f"{end / unit.seconds:.3g} {unit.name}" if by == "time" else f"{end:,.0f} updates"
     means = {strategy: interval(values).mean for strategy, values in losses.items()}
     best, *others = sorted(means, key=means.__getitem__)
+    if by == "global_step" and end == 0 and others:
+        return "The strategies were never all measured after the same number of updates"
+    unit = time_unit(end)
+    when = f"{end / unit.seconds:.3g} {unit.name}" if by == "time" else f"{end:,.0f} updates"
+    # A loss measured a while before the end may be another by then.
+    after, loss = (f"After {when}", "loss") if exact else (f"By {when}", "loss measured last")
     if not others:
-        return f"After {when} the loss of {named(best)} is {means[best]:.3g}"
+        return f"{after} the {loss} of {named(best)} is {means[best]:.3g}"
     gap = difference(losses[best], losses[others[0]])
     both = f"{named(best)} or {named(others[0])}"
     if losses[best] == losses[others[0]]:
         same = [name for name in means if losses[name] == losses[best]]
+        if len(same) == len(means):
+            return f"{after} the {loss} is equal in all strategies: {means[best]:.3g}"
         who = " and ".join(map(named, same)) if len(same) < 4 else f"{len(same)} strategies"
-        return f"After {when} {who} have the same, lowest loss: {means[best]:.3g}"
+        return f"{after} {who} have the same, lowest {loss}: {means[best]:.3g}"
     if gap.low <= 0 <= gap.high:
-        return f"After {when} the lowest loss is that of {both}, {CLOSE}: {means[best]:.3g}"
-    return f"After {when} {named(best)} has the lowest loss: {means[best]:.3g}"
+        return f"{after} the lowest {loss} is that of {both}, {CLOSE}: {means[best]:.3g}"
+    return f"{after} {named(best)} has the lowest {loss}: {means[best]:.3g}"
 
 
 def heights(result: "Result", by: Against) -> list[float]:
@@ -157,10 +176,15 @@ def draw(result: "Result", axes: Axes, by: Against) -> Axes:
         axes.yaxis.set_major_formatter(plain_numbers())
     if result.target_loss is not None:
         _draw_target(axes, result.target_loss)
+    axes.set_ylabel("training loss" + (" (logarithmic)" if axes.get_yscale() == "log" else ""))
+    if by == "time":
+        axes.set_xlabel(f"simulated time ({unit.name})")
+        axes.xaxis.set_major_locator(MaxNLocator(9))
+    else:
+        _scale_updates(axes, drawn)
+        kind = "" if axes.get_xscale() == "linear" else ", logarithmic"
+        axes.set_xlabel(f"updates (global_step{kind})")
     axes.set_xlim(left=0)
-    axes.set_xlabel(f"simulated time ({unit.name})" if by == "time" else "updates (global_step)")
-    axes.set_ylabel("training loss")
-    axes.xaxis.set_major_locator(MaxNLocator(9, integer=by == "global_step"))
     axes.xaxis.set_major_formatter(plain_numbers())
     axes.set_title(_remark(result, drawn, highest), loc="right", fontsize=8.5, color=FAINT)
     return axes
@@ -207,6 +231,21 @@ def _range(result: "Result", means: NDArray[np.float64]) -> tuple[float, float]:
     if target is not None:
         lowest, highest = min(lowest, target), max(highest, target)
     return lowest, max(lowest, highest)
+
+
+def _scale_updates(axes: Axes, drawn: Sequence[Curve]) -> None:
+    """A logarithmic axis, 0 included, where the longest curve would squeeze the others."""
+    ends = [float(curve.x[-1]) for curve in drawn]
+    first = min((float(x) for curve in drawn for x in curve.x if x > 0), default=0.0)
+    if max(ends) <= MOST_APART * min(ends) or first == 0:
+        axes.xaxis.set_major_locator(MaxNLocator(9, integer=True))
+        return
+    axes.set_xscale("symlog", linthresh=first, linscale=0.3)
+    steps = (1, 2, 5) if max(ends) < 1e3 * first else (1,)
+    ticks = [step * 10.0**power for power in range(13) for step in steps]
+    axes.xaxis.set_major_locator(FixedLocator([0.0, *(t for t in ticks if t >= first)]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlim(right=1.05 * max(ends))
 
 
 def _draw_target(axes: Axes, target: float) -> None:

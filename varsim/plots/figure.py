@@ -151,12 +151,29 @@ def short(text: str, width: int = 30) -> str:
     return f"{text[: width - 1 - tail].rstrip()}…{text[-tail:].lstrip()}"
 
 
-def panel_title(axes: Axes, label: str, remark: str, pad: float) -> None:
-    """The label above the left end of a panel, the remark above the right end."""
-    # Inches: a letter of the label takes about 0.083, one of the remark 0.075.
-    room = int((WIDTH - 0.8 - 0.075 * len(remark)) / 0.083)
-    axes.set_title(drawable(short(label, room)), pad=pad)
+def panel_title(axes: Axes, label: str, remark: str, pad: float, shorter: str = "") -> None:
+    """The label above the left end of a panel, the remark above the right end.
+
+    A remark is made `shorter`, if it can be, before a label is.
+    """
+    if shorter and len(label) > _room(remark):
+        remark = shorter
+    axes.set_title(drawable(short(label, _room(remark))), pad=pad)
     axes.set_title(remark, loc="right", pad=pad, fontsize=8.5, color=FAINT)
+
+
+def label_rows(axes: Axes, labels: Sequence[str]) -> None:
+    """A label before every row, the first one at the top."""
+    axes.set_yticks(range(len(labels)), [wrapped(label) for label in labels])
+    axes.set_ylim(len(labels) - 0.45, -0.55)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+
+
+def row_heights(labels: Sequence[str]) -> list[float]:
+    """Inches of one panel with such rows."""
+    lines = max(wrapped(label).count("\n") + 1 for label in labels)
+    return [0.35 + len(labels) * max(0.36, 0.16 * lines + 0.08)]
 
 
 def plain_numbers() -> FuncFormatter:
@@ -220,6 +237,11 @@ def save(figure: Figure, title: str, legend: Sequence[Artist], path: Path) -> Dr
     path.with_suffix(".svg").write_text(svg, encoding="utf-8", newline="\n")
     top, points = 0.05 + above[0], 72
     return Drawn(title, svg, (0, top * points, WIDTH * points, (height - top) * points))
+
+
+def _room(remark: str) -> int:
+    """Letters of a label beside a remark: about 0.083 inches each, one of the remark 0.075."""
+    return int((WIDTH - 0.8 - 0.075 * len(remark)) / 0.083)
 
 
 def _legend(figure: Figure, handles: Sequence[Artist]) -> Legend:

@@ -11,25 +11,23 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from varsim.plots import curves, timeline
+from varsim.plots import curves, links, timeline
 from varsim.plots.figure import (
     ACTIVITIES,
-    FAINT,
     INK,
     PAPER,
     Drawn,
     activity_patch,
     drawable,
+    label_rows,
     looks,
     named,
     panel_title,
     panels,
     plain_numbers,
+    row_heights,
     save,
-    short,
-    strategy_line,
     style,
-    wrapped,
 )
 from varsim.result.formatting import digits, plus_minus
 from varsim.result.statistics import CLOSE, ratio, verdict
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     from varsim.result.result import Result
 
 MOST_BINS: Final = 60  # of a staleness distribution
-MOST_LINKS: Final = 8
+APART: Final = 0.03  # of the axis: replications that differ by less are no dots of their own
 
 
 class Plot(NamedTuple):
@@ -65,13 +63,6 @@ class Staleness(NamedTuple):
     copies: float  # updates that a copy had missed when it was read; nan without copies
 
 
-class LinkUse(NamedTuple):
-    """What one link carried on average, in percent of its capacity, for each strategy (or nan)."""
-
-    link: str
-    percent: dict[str, float]
-
-
 def draw_all(result: "Result", directory: Path) -> dict[str, Drawn]:
     """Write every plot of PLOTS into an existing directory; return them by name."""
     return {plot.name: draw_one(plot, result, directory) for plot in PLOTS}
@@ -89,10 +80,10 @@ def draw_one(plot: Plot, result: "Result", directory: Path) -> Drawn:
 
 
 def throughput(result: "Result", axes: Axes) -> Axes:
-    """Bars of examples applied per second, with intervals and a dot for every replication."""
+    """Bars of examples applied per second, with intervals and dots for the replications."""
     estimates = [result.estimate(s, "examples_per_s") for s in result.strategies]
     look = looks(result.strategies)
-    limit = 0.0
+    limit, dots = 0.0, []
     for y, (strategy, found) in enumerate(zip(result.strategies, estimates, strict=True)):
         values = [v for v in result.values(strategy, "examples_per_s") if math.isfinite(v)]
         mean = found.mean if math.isfinite(found.mean) else 0.0
@@ -102,14 +93,18 @@ def throughput(result: "Result", axes: Axes) -> Axes:
             half = found.mean - found.low
             axes.errorbar(mean, y, xerr=half, color=INK, capsize=4, linewidth=1.4)
             right = max(right, found.high)
-        if len(values) > 1:
-            axes.plot(values, [y + 0.2] * len(values), ".", color=INK, markersize=4, alpha=0.6)
+        dots.append(values)
         text = drawable(plus_minus(found)) + _times_first(result, strategy)
         axes.annotate(text, (right, y), (7, 0), textcoords="offset points", va="center")
         # Room for the text, whose letters are about 1.2 % of the axis wide.
-        limit = max(limit, right / (1 - min(0.03 + 0.012 * len(text), 0.7)))
+        longest = max(map(len, text.split("\n")))
+        limit = max(limit, right / (1 - min(0.03 + 0.012 * longest, 0.7)))
+    for y, values in enumerate(dots):
+        if values and max(values) - min(values) > APART * limit:
+            row = [y + 0.2] * len(values)
+            axes.plot(values, row, "o", color=PAPER, markeredgecolor=INK, markersize=4)
     axes.set_xlim(0, limit or 1)
-    _label_rows(axes, result.strategies)
+    label_rows(axes, result.strategies)
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.xaxis.set_major_formatter(plain_numbers())
     axes.grid(visible=False, axis="y")
@@ -144,7 +139,7 @@ def _times_first(result: "Result", strategy: str) -> str:
         times := result.estimate(strategy, "throughput_ratio").mean
     ):
         return ""
-    return f"  ({digits(times)} x first)"
+    return f"\n({digits(times)} x first)"
 
 
 # --- staleness
@@ -189,13 +184,14 @@ def draw_staleness(result: "Result", panels: list[Axes]) -> list[Axes]:
         left = panel.lowest[shown] + (panel.width - 1) / 2
         color = look[panel.strategy].color
         axes.bar(left, panel.percent[shown], width=0.86 * panel.width, color=color)
-        remark = "no gradient was applied"
+        remark = shorter = "no gradient was applied"
         if math.isfinite(panel.mean):
-            remark = f"mean {_updates(panel.mean)}   largest {panel.largest:,.0f}"
+            remark = shorter = f"mean {_updates(panel.mean)}   largest {panel.largest:,.0f}"
             if panel.copies > 0:
                 remark += f"   copies, when read, had missed {_updates(panel.copies)} on average"
+                shorter += f"   copies missed {_updates(panel.copies)}"
             axes.axvline(panel.mean, color=INK, linestyle=(0, (4, 2)), linewidth=1.3)
-        panel_title(axes, panel.strategy, remark, pad=5)
+        panel_title(axes, panel.strategy, remark, pad=5, shorter=shorter)
         top = float(panel.percent.max()) or 100.0
         axes.set_ylim(0, 1.1 * top)
         axes.set_yticks([0, top], ["0", f"{top:.{0 if top >= 10 else 1}f} %"])
@@ -262,7 +258,7 @@ def time_split(result: "Result", axes: Axes) -> Axes:
                 )
             left += share
     axes.set_xlim(0, 100)
-    _label_rows(axes, result.strategies)
+    label_rows(axes, result.strategies)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("share of all worker time (%)")
     return axes
@@ -288,72 +284,6 @@ def seen_activities(result: "Result") -> list[str]:
     return [name for name in ACTIVITIES if any(parts[name] > 0 for parts in shares)]
 
 
-# --- links
-
-
-def link_use(result: "Result") -> list[LinkUse]:
-    """The busiest links of all strategies, busiest first, at most MOST_LINKS."""
-    if result.links.empty:
-        return []
-    table = result.links.groupby(["link", "strategy"], sort=False)["utilization"].mean().unstack()
-    table = 100 * table.reindex(columns=list(result.strategies))
-    busiest = table.max(axis=1).dropna().sort_values(ascending=False, kind="stable").index
-    return [LinkUse(link, table.loc[link].to_dict()) for link in busiest[:MOST_LINKS]]
-
-
-def links(result: "Result", axes: Axes) -> Axes:
-    """A mark per link and strategy: how much of its capacity was used."""
-    rows = link_use(result)
-    if not rows:
-        axes.text(0.5, 0.5, "no links", transform=axes.transAxes, ha="center", color=FAINT)
-        axes.set_axis_off()
-        return axes
-    look = looks(result.strategies)
-    spread = 0.5 / len(look)
-    for index, (strategy, (color, marker)) in enumerate(look.items()):
-        y = np.arange(len(rows)) + (index - (len(look) - 1) / 2) * spread
-        x = [row.percent[strategy] for row in rows]
-        axes.plot(x, y, marker, color=color, markersize=6, clip_on=False, zorder=3)
-    _label_rows(axes, [row.link for row in rows])
-    axes.set_xlim(0, 100)
-    axes.set_xlabel("bytes carried, of what the link could carry in the time (%)")
-    return axes
-
-
-def links_title(result: "Result") -> str:
-    """Which link is the busiest, and with which strategy."""
-    rows = link_use(result)
-    if not rows:
-        return "No bytes moved over links"
-    used = {name: use for name, use in rows[0].percent.items() if math.isfinite(use)}
-    most = max(used, key=used.__getitem__)
-    return (
-        f"The busiest link, {short(rows[0].link)}, carries {used[most]:.0f} % of what it can "
-        + (f"in {named(most)}")
-    )
-
-
-# --- shared by the above
-
-
-def _label_rows(axes: Axes, labels: Sequence[str]) -> None:
-    axes.set_yticks(range(len(labels)), [wrapped(label) for label in labels])
-    axes.set_ylim(len(labels) - 0.45, -0.55)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-
-
-def _row_heights(labels: Sequence[str]) -> list[float]:
-    lines = max(wrapped(label).count("\n") + 1 for label in labels)
-    return [0.35 + len(labels) * max(0.36, 0.16 * lines + 0.08)]
-
-
-def _marks(result: "Result") -> list[Artist]:
-    """What stands for each strategy in a legend where there are links."""
-    look = looks(result.strategies) if link_use(result) else {}
-    return [strategy_line(strategy, look[strategy], "none") for strategy in look]
-
-
 def _updates(value: float) -> str:
     return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
 
@@ -372,9 +302,9 @@ PLOTS: Final = (
         "throughput",
         "Throughput",
         "Bars: mean over the replications; whiskers: its 95 % confidence interval; dots: the "
-        "replications. Longer is faster.",
+        "replications, where they can be told apart. Longer is faster.",
         throughput_title,
-        lambda result: _row_heights(result.strategies),
+        lambda result: row_heights(result.strategies),
         _single(throughput),
         _nothing,
     ),
@@ -384,7 +314,7 @@ PLOTS: Final = (
         "All workers' time, summed over workers and replications, cut by what they did. Only "
         "compute makes gradients; the rest is the price of keeping in sync.",
         time_split_title,
-        lambda result: _row_heights(result.strategies),
+        lambda result: row_heights(result.strategies),
         _single(time_split),
         lambda result: [activity_patch(name) for name in seen_activities(result)],
     ),
@@ -413,7 +343,8 @@ PLOTS: Final = (
         "loss_time",
         "Loss against time",
         "Lines: mean over the replications; bands: its 95 % confidence interval. Lower and "
-        "further left is better; this is the comparison that counts.",
+        "further left is better, at this learning rate: whoever averages more gradients into an "
+        "update makes fewer steps from the same examples, and may do better at a larger rate.",
         lambda result: curves.title(result, "time"),
         lambda result: curves.heights(result, "time"),
         _single(lambda result, axes: curves.draw(result, axes, "time")),
@@ -423,7 +354,7 @@ PLOTS: Final = (
         "loss_updates",
         "Loss against updates",
         "The same losses, counted in updates instead of seconds: what an update is worth, "
-        "whatever it costs in time.",
+        "whatever it costs in time. Straight lines join the measurements.",
         lambda result: curves.title(result, "global_step"),
         lambda result: curves.heights(result, "global_step"),
         _single(lambda result, axes: curves.draw(result, axes, "global_step")),
@@ -432,11 +363,12 @@ PLOTS: Final = (
     Plot(
         "links",
         "The network",
-        "The busiest links; 100 % means that the link never rested. A link near that is the "
-        "bottleneck.",
-        links_title,
-        lambda result: _row_heights([use.link for use in link_use(result)] or [""]),
-        _single(links),
-        _marks,
+        "The busiest links, and those of the servers (ps); links of one kind within two percent "
+        "points share a row, which shows their mean. 100 % means that the link never rested: near "
+        "that it is the bottleneck.",
+        links.title,
+        lambda result: row_heights([use.link for use in links.link_use(result)] or [""]),
+        _single(links.draw),
+        links.legend,
     ),
 )

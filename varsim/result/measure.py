@@ -58,7 +58,8 @@ METRICS: dict[str, Metric] = {
         "updates", "updates by other replicas a copy had not seen when read: mean"
     ),
     "copy_staleness_max": Metric(
-        "updates", "updates by other replicas a copy had not seen when read: largest of a replication"
+        "updates",
+        "updates by other replicas a copy had not seen when read: largest of a replication",
     ),
     "share_compute": Metric("fraction", f"{_SHARE} computing gradients"),
     "share_read": Metric("fraction", f"{_SHARE} reading parameters over an otherwise idle route"),
@@ -86,17 +87,27 @@ METRICS: dict[str, Metric] = {
     "applied_share_max": Metric("fraction", "largest share of applied gradients of one worker"),
     "final_loss": Metric("", "training loss at the end of the run"),
     "final_accuracy": Metric("fraction", "accuracy at the end of the run"),
-    "loss_at_25": Metric("", "training loss measured last by 25 % of the time that every run lasted"),
-    "loss_at_50": Metric("", "training loss measured last by 50 % of the time that every run lasted"),
-    "loss_at_75": Metric("", "training loss measured last by 75 % of the time that every run lasted"),
-    "loss_at_100": Metric("", "training loss measured last by 100 % of the time that every run lasted"),
+    "loss_at_25": Metric(
+        "", "training loss measured last by 25 % of the time that every run lasted"
+    ),
+    "loss_at_50": Metric(
+        "", "training loss measured last by 50 % of the time that every run lasted"
+    ),
+    "loss_at_75": Metric(
+        "", "training loss measured last by 75 % of the time that every run lasted"
+    ),
+    "loss_at_100": Metric(
+        "", "training loss measured last by 100 % of the time that every run lasted"
+    ),
     "time_to_target": Metric("s", "time of the first evaluation at or below the target loss"),
     "updates_to_target": Metric("updates", "updates at that evaluation"),
     "time_to_target_ratio": Metric(
         "", "time to the target loss against the first strategy, paired by replication"
     ),
     "divergence_mean": Metric("", "largest distance between two copies: mean of the evaluations"),
-    "divergence_max": Metric("", "largest distance between two copies: largest evaluation of a replication"),
+    "divergence_max": Metric(
+        "", "largest distance between two copies: largest evaluation of a replication"
+    ),
 }
 # These compare runs; the others are measured of one run alone.
 COMPARISONS = ("speedup", "throughput_ratio", "time_to_target_ratio")

@@ -9,6 +9,7 @@ from varsim.result.formatting import digits
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
+    from varsim.strategies import Strategy
 
 # Strategies that differ by more in gradients per update are not compared by loss without a word.
 _MUCH = 1.5
@@ -35,8 +36,8 @@ def _intervals(replications: int) -> str:
 def _target(result: "Result", target: float) -> Iterator[str]:
     """How often the loss was measured, and who reached the target in some replications only."""
     measured: dict[str, list[str]] = {}
-    for strategy in result.scenario.strategies:
-        measured.setdefault(_measured(result, strategy.label), []).append(f"'{strategy.label}'")
+    for each in result.scenario.strategies:
+        measured.setdefault(_measured(result, each), []).append(f"'{each.label}'")
     said = [f"{how} ({', '.join(names)})" for how, names in measured.items()]
     when = "; ".join(said) if len(said) > 1 else next(iter(measured))
     yield (
@@ -52,13 +53,11 @@ def _target(result: "Result", target: float) -> Iterator[str]:
             )
 
 
-def _measured(result: "Result", label: str) -> str:
-    (strategy,) = (each for each in result.scenario.strategies if each.label == label)
+def _measured(result: "Result", strategy: "Strategy") -> str:
     if not strategy.evaluated_between_reads:
         return "at each read from outside"
-    # The default is that of cluster/job.py.
-    workload, workers = result.scenario.workload, result.trace(label).workers
-    every = workload.evaluate_every or 10 * workers * workload.batch_size
+    workers = result.trace(strategy.label).workers
+    every = result.scenario.workload.examples_between_evaluations(workers)
     return f"each time another {every:,} examples had been applied"
 
 
@@ -84,7 +83,7 @@ def _diverged(result: "Result") -> Iterator[str]:
 
 
 def _gradients_per_update(result: "Result") -> Iterator[str]:
-    """That one learning rate is not the same for a step per gradient and a step per mean."""
+    """That a step per gradient and a step per mean go different ways at one learning rate."""
     size = {}
     for strategy in result.strategies:
         applied = sum(result.values(strategy, "gradients_per_s"))
@@ -96,10 +95,10 @@ def _gradients_per_update(result: "Result") -> Iterator[str]:
     few, many = min(size, key=size.__getitem__), max(size, key=size.__getitem__)
     if size[many] > _MUCH * size[few]:
         yield (
-            f"At one learning rate '{few}' makes a full step for every {digits(size[few])} "
-            f"gradients, '{many}' for the mean of {digits(size[many])}: part of what their losses "
-            "differ by is that. Compare each at its best rate "
-            "(--set workload.optimizer.learning_rate=...)."
+            f"An update holds {digits(size[few])} gradients in '{few}' and {digits(size[many])} in "
+            f"'{many}', at one learning rate: from the same examples '{few}' makes more full steps,"
+            " and part of what the losses differ by is that. Compare each at its best rate "
+            "(--strategy, --set workload.optimizer.learning_rate=...)."
         )
 
 

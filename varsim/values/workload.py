@@ -49,6 +49,10 @@ class Workload(Model):
         """False where only times are simulated and nothing is learnt."""
         return not isinstance(self.problem, Timing)
 
+    def examples_between_evaluations(self, workers: int) -> int:
+        """How many examples are applied from one measurement of the loss to the next."""
+        return self.evaluate_every or 10 * workers * self.batch_size
+
     def update_rule(self) -> Optimizer:
         """The optimizer; plain SGD on the zeros of a problem without values."""
         return self.optimizer if self.optimizer is not None else Sgd(learning_rate=1.0)

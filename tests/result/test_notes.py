@@ -1,0 +1,84 @@
+"""The remarks under the table: each where it belongs, and nowhere else."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from handmade import a_result, a_scenario, a_trace, result_of
+
+from varsim.result.result import Result
+from varsim.simulation import simulate
+from varsim.trace import Outcome, Trace
+
+
+def losing(label: str, losses: Sequence[float], replication: int = 0) -> Trace:
+    rows = a_trace().evaluations
+    changed = [row._replace(loss=loss) for row, loss in zip(rows, losses, strict=True)]
+    return a_trace(label, replication, evaluations=changed)
+
+
+def said(result: Result, word: str) -> list[str]:
+    return [note for note in result.notes if word in note]
+
+
+class TestTarget:
+    def test_how_often_the_loss_was_measured_is_said(self) -> None:
+        # Ten batches of 10 examples of each of two workers.
+        assert said(a_result(targets={"loss": 1.0}), "Time to loss") == [
+            "Time to loss 1: when the loss was first measured at or below it. It was measured each "
+            "time another 200 examples had been applied."
+        ]
+        assert said(a_result(), "Time to loss") == []
+
+    def test_it_is_how_often_runs_do_measure(self) -> None:
+        kinds = ({"kind": "none"}, {"kind": "single"}, {"kind": "on_read", "read_every": 3})
+        result = simulate(
+            a_scenario(strategies=kinds, stop={"global_steps": 60}, targets={"loss": 0.0})
+        )
+        (note,) = said(result, "Time to loss")
+        for words in (
+            "another 200 examples had been applied ('none')",
+            "another 100 examples had been applied ('single')",
+            "at each read from outside ('on_read')",
+        ):
+            assert words in note
+        for label, every in (("none", 200), ("single", 100)):
+            examples = [row.examples for row in result.trace(label).evaluations]
+            assert examples[:3] == [0, every, 2 * every]
+
+
+class TestGrowingLoss:
+    def test_a_loss_that_explodes_but_stays_finite_is_said(self) -> None:
+        runs = [losing("a", losses, n) for n, losses in enumerate(([2, 1, 0.5], [2, 9, 5e7]))]
+        result = Result(a_scenario("a", replications=2), runs, [])
+        assert said(result, "grew") == [
+            "a: the loss grew in 1 of 2 replications, from 2 to 5e+07 in the worst; "
+            "try a smaller learning rate."
+        ]
+
+    @pytest.mark.parametrize("losses", [[2, 9, 0.5], [2, 2, 2], [2, 1, math.inf]])
+    def test_any_other_loss_is_not(self, losses: list[float]) -> None:
+        assert said(result_of([losing("a", losses)]), "grew") == []
+
+
+class TestGradientsPerUpdate:
+    @staticmethod
+    def applying(label: str, gradients: int) -> Trace:
+        """Three updates of so many whole gradients together."""
+        rows = a_trace().gradients[[0] * gradients].copy()
+        rows[:, 9] = Outcome.APPLIED
+        return a_trace(label, gradients=rows)
+
+    def test_very_different_ones_are_said(self) -> None:
+        result = result_of([self.applying("many", 24), self.applying("one", 3)])
+        (note,) = said(result, "learning rate")
+        assert note.startswith("An update holds 1.00 gradients in 'one' and 8.00 in 'many', at one")
+
+    def test_similar_ones_are_not(self) -> None:
+        result = result_of([self.applying("four", 12), self.applying("three", 9)])
+        assert said(result, "learning rate") == []
+
+    def test_without_values_there_is_no_loss_to_compare(self) -> None:
+        timing = {"problem": {"kind": "timing"}, "model": "resnet50", "batch_size": 10}
+        runs = [self.applying("many", 24), self.applying("one", 3)]
+        assert said(result_of(runs, workload=timing), "learning rate") == []
