@@ -5,13 +5,17 @@ import pytest
 from building import mean
 from numpy.typing import NDArray
 
-from varsim.values.optimizer import Momentum, Sgd
+from varsim.values.device import Device
+from varsim.values.distribute.mirrored import MirroredVariable
+from varsim.values.distribute.plain import PlainVariable
+from varsim.values.distribute.sync_on_read import SyncOnReadVariable
+from varsim.values.optimizer import Momentum, Optimizer, Sgd
 from varsim.values.variable import (
     Aggregation,
-    MirroredVariable,
-    PlainVariable,
+    Attributes,
+    ReduceOp,
     Synchronization,
-    SyncOnReadVariable,
+    Variable,
     divergence,
 )
 
@@ -24,6 +28,14 @@ def array(*numbers: float) -> Array:
     return np.array(numbers)
 
 
+def mirrored(optimizer: Optimizer, replicas: int) -> MirroredVariable:
+    return MirroredVariable(START, devices(replicas), optimizer=optimizer)
+
+
+def devices(number: int) -> tuple[Device, ...]:
+    return tuple(Device(task=task) for task in range(number))
+
+
 def test_the_enums_are_tensorflows() -> None:
     assert [member.name for member in Synchronization] == ["AUTO", "NONE", "ON_WRITE", "ON_READ"]
     assert [member.name for member in Aggregation] == [
@@ -33,39 +45,47 @@ def test_the_enums_are_tensorflows() -> None:
         "ONLY_FIRST_REPLICA",
     ]
     assert [member.value for member in Aggregation] == [0, 1, 2, 3]
-    assert PlainVariable.synchronization is Synchronization.NONE
-    assert MirroredVariable.synchronization is Synchronization.ON_WRITE
-    assert SyncOnReadVariable.synchronization is Synchronization.ON_READ
+    assert [member.name for member in ReduceOp] == ["SUM", "MEAN"]
 
 
 def test_a_plain_variable_takes_one_step_after_the_other() -> None:
     # velocity 1, 1.5; value 1 - 0.1, 0.9 - 0.15; never in place.
-    variable = PlainVariable(START, MOMENTUM)
+    variable = PlainVariable(START, optimizer=MOMENTUM)
     first = variable.value
-    variable.apply(array(1, 0))
-    variable.apply(array(1, 0))
+    variable.apply(0, array(1, 0))
+    variable.apply(0, array(1, 0))
 
     assert variable.value.tolist() == pytest.approx([0.75, 2.0])
     assert first is START
     assert START.tolist() == [1.0, 2.0]
 
 
+def test_a_variable_is_trained_by_one_optimizer() -> None:
+    variable = Variable(START)
+    variable.train_with(MOMENTUM)
+    variable.train_with(MOMENTUM)
+
+    assert [slot.tolist() for slot in variable.state] == [[0, 0]]
+    with pytest.raises(ValueError, match="one optimizer"):
+        variable.train_with(Sgd(learning_rate=1.0))
+
+
 class TestMirrored:
     def test_the_same_write_keeps_copies_equal(self) -> None:
-        variable = MirroredVariable(START, MOMENTUM, 3)
+        variable = mirrored(MOMENTUM, 3)
         for gradient in (array(1, 2), array(3, -1)):
             for replica in range(3):
                 variable.apply(replica, gradient)
-        alone = PlainVariable(START, MOMENTUM)
-        alone.apply(array(1, 2))
-        alone.apply(array(3, -1))
+        alone = PlainVariable(START, optimizer=MOMENTUM)
+        alone.apply(0, array(1, 2))
+        alone.apply(0, array(3, -1))
 
         assert variable.copies_are_equal()
         assert all(copy.value.tobytes() == alone.value.tobytes() for copy in variable.copies)
 
     def test_copies_that_are_equal_may_be_reached_in_any_order(self) -> None:
         # Replica 1 is a step behind when replica 0 makes its second.
-        variable = MirroredVariable(START, MOMENTUM, 2)
+        variable = mirrored(MOMENTUM, 2)
         one, two = array(1, 2), array(3, -1)
         variable.apply(0, one)
         assert not variable.copies_are_equal()
@@ -76,7 +96,7 @@ class TestMirrored:
         assert variable.copies_are_equal()
 
     def test_another_gradient_makes_copies_differ(self) -> None:
-        variable = MirroredVariable(START, Sgd(learning_rate=1.0), 2)
+        variable = mirrored(Sgd(learning_rate=1.0), 2)
         variable.apply(0, array(1, 0))
         variable.apply(1, array(0, 1))
 
@@ -85,7 +105,7 @@ class TestMirrored:
 
     def test_slots_count_as_well(self) -> None:
         # Equal values, different velocities.
-        variable = MirroredVariable(START, MOMENTUM, 2)
+        variable = mirrored(MOMENTUM, 2)
         variable.apply(0, array(1, 1))
         variable.apply(1, array(1, 1))
         assert variable.copies_are_equal()
@@ -96,7 +116,8 @@ class TestMirrored:
 
 class TestSyncOnRead:
     def variable(self, aggregation: Aggregation, replicas: int = 3) -> SyncOnReadVariable:
-        variable = SyncOnReadVariable(START, Sgd(learning_rate=1.0), replicas, aggregation)
+        asked = Attributes(Synchronization.ON_READ, aggregation)
+        variable = SyncOnReadVariable(START, devices(replicas), asked, Sgd(learning_rate=1.0))
         for replica in range(replicas):
             variable.apply(replica, array(replica, 0.1))
         return variable
@@ -116,20 +137,21 @@ class TestSyncOnRead:
         }.items():
             variable = self.variable(aggregation)
             before = [copy.value for copy in variable.copies]
-            assert variable.read().tolist() == expected
+            assert variable.aggregated().tolist() == expected
             assert all(
                 copy.value is value for copy, value in zip(variable.copies, before, strict=True)
             )
 
     def test_without_aggregation_there_is_no_reading(self) -> None:
         with pytest.raises(ValueError, match="NONE cannot be read from outside"):
-            self.variable(Aggregation.NONE).read()
+            self.variable(Aggregation.NONE).aggregated()
 
     def test_a_sum_starts_with_the_whole_value_in_every_copy(self) -> None:
         # TensorFlow: a variable created as 1 on 3 replicas reads as 3.
-        variable = SyncOnReadVariable(array(1.0), Sgd(learning_rate=1.0), 3, Aggregation.SUM)
+        asked = Attributes(Synchronization.ON_READ, Aggregation.SUM)
+        variable = SyncOnReadVariable(array(1.0), devices(3), asked)
 
-        assert variable.read().tolist() == [3.0]
+        assert variable.aggregated().tolist() == [3.0]
 
     @pytest.mark.parametrize(
         ("aggregation", "copy", "read"),
@@ -145,26 +167,27 @@ class TestSyncOnRead:
         # Under SUM each of 3 copies gets a third, so that reading gives what was assigned.
         variable = self.variable(aggregation)
         for replica in range(3):
-            variable.assign(replica, array(6.0, 6.0))
+            variable.write(replica, variable.share(array(6.0, 6.0)))
 
         assert [one.value.tolist() for one in variable.copies] == [[copy, copy]] * 3
-        assert variable.read().tolist() == [read, read]
+        assert variable.aggregated().tolist() == [read, read]
 
     def test_assigning_keeps_the_slots(self) -> None:
-        variable = SyncOnReadVariable(START, MOMENTUM, 2, Aggregation.MEAN)
+        asked = Attributes(Synchronization.ON_READ, Aggregation.MEAN)
+        variable = SyncOnReadVariable(START, devices(2), asked, MOMENTUM)
         variable.apply(0, array(1, 1))
         state = variable.copies[0].state
-        variable.assign(0, array(5, 5))
+        variable.write(0, array(5, 5))
 
         assert variable.copies[0].state is state
 
     def test_reading_and_writing_back_in_turn(self) -> None:
         variable = self.variable(Aggregation.MEAN)
-        read = variable.read()
+        read = variable.aggregated()
         for replica in range(3):
-            variable.assign(replica, read)
+            variable.write(replica, variable.share(read))
 
-        assert variable.read().tolist() == mean([read] * 3).tolist()
+        assert variable.aggregated().tolist() == mean([read] * 3).tolist()
 
 
 class TestDivergence:

@@ -4,14 +4,15 @@ from typing import NamedTuple
 
 from varsim.cluster.job import Job
 from varsim.cluster.worker import Read, Worker
+from varsim.values.device import Device
+from varsim.values.distribute.creation import Asked
+from varsim.values.distribute.mirrored import MirroredVariable
+from varsim.values.distribute.mirrored_strategy import MirroredStrategy
+from varsim.values.distribute.sync_on_read import SyncOnReadVariable
+from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.gradient import Array, Gradient, Parameters
-from varsim.values.variable import (
-    Aggregation,
-    Copy,
-    MirroredVariable,
-    SyncOnReadVariable,
-    divergence,
-)
+from varsim.values.operation import finish
+from varsim.values.variable import Aggregation, Copy, Synchronization, divergence
 
 
 class _Round:
@@ -30,10 +31,8 @@ class MirroredReplicas:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        optimizer, replicas = job.workload.update_rule(), len(job.workers)
-        self.variables = [
-            MirroredVariable(value, optimizer, replicas) for value in job.task.initial()
-        ]
+        made = _variables(job, Synchronization.ON_WRITE, Aggregation.MEAN)
+        self.variables = [one for one in made if isinstance(one, MirroredVariable)]
         self._rounds: dict[int, _Round] = {}
         self._latest: tuple[Copy, Parameters] | None = None
         # The model as read from outside: the version that all copies have reached.
@@ -97,12 +96,9 @@ class LocalReplicas:
     def __init__(self, job: Job, aggregation: Aggregation) -> None:
         self._job = job
         self.aggregation = aggregation
-        optimizer, replicas = job.workload.update_rule(), len(job.workers)
-        self.variables = [
-            SyncOnReadVariable(value, optimizer, replicas, aggregation)
-            for value in job.task.initial()
-        ]
-        self._seen = [0] * replicas  # updates that each copy contains
+        made = _variables(job, Synchronization.ON_READ, aggregation)
+        self.variables = [one for one in made if isinstance(one, SyncOnReadVariable)]
+        self._seen = [0] * len(job.workers)  # updates that each copy contains
         self._made = 0  # updates made by all
         self._unfinished: dict[int, int] = {}  # step: replicas that still have to make it
         self._latest: tuple[int, OutsideRead] | None = None
@@ -142,7 +138,7 @@ class LocalReplicas:
 
     def aggregate(self) -> Parameters:
         """The copies as they are now, aggregated."""
-        return tuple([variable.read() for variable in self.variables])
+        return tuple([variable.aggregated() for variable in self.variables])
 
     def divergence(self) -> float:
         """Largest distance between two copies as they are now."""
@@ -154,5 +150,14 @@ class LocalReplicas:
     def write_back(self, worker: Worker, read: OutsideRead) -> None:
         """Set a worker's copy to what was read."""
         for variable, value in zip(self.variables, read.parameters, strict=True):
-            variable.assign(worker.rank, value)
+            variable.write(worker.rank, variable.share(value))
         self._seen[worker.rank] = read.updates
+
+
+def _variables(
+    job: Job, synchronization: Synchronization, aggregation: Aggregation
+) -> list[DistributedVariable]:
+    """The variables of the model under a mirrored strategy with a replica on every worker."""
+    strategy = MirroredStrategy([Device(task=worker.rank) for worker in job.workers])
+    asked = Asked(synchronization, aggregation, optimizer=job.workload.update_rule())
+    return [finish(strategy.create(strategy.scope(), value, asked)) for value in job.task.initial()]

@@ -8,8 +8,11 @@ from varsim.cluster.link import Link
 from varsim.cluster.parcel import Message, Parcel
 from varsim.cluster.placement import bytes_per_port
 from varsim.cluster.worker import Read, Worker
+from varsim.values.distribute.central import ParameterServerStrategy
+from varsim.values.distribute.creation import Asked
 from varsim.values.gradient import Gradient, Parameters
-from varsim.values.variable import PlainVariable
+from varsim.values.operation import finish
+from varsim.values.variable import Synchronization
 
 
 class ParameterServer:
@@ -23,8 +26,10 @@ class ParameterServer:
     def __init__(self, job: Job, *, drops: bool) -> None:
         self._job, self._clock, self._network = job, job.clock, job.network
         self._ahead = () if drops else job.in_flight
+        strategy = ParameterServerStrategy(job.cluster.parameter_servers)
+        asked = Asked(Synchronization.NONE, optimizer=job.workload.update_rule())
         self.variables = [
-            PlainVariable(value, job.workload.update_rule()) for value in job.task.initial()
+            finish(strategy.create(strategy.scope(), value, asked)) for value in job.task.initial()
         ]
         self._number = len(self.variables)
         self._parameters: Parameters | None = None
@@ -69,7 +74,7 @@ class ParameterServer:
             mean = self._job.gradients.value(gradients[0], variable, self._ahead)
         else:
             mean = self._job.gradients.mean(gradients, variable)
-        self.variables[variable].apply(mean)
+        self.variables[variable].apply(0, mean)
         self._parameters = None
         for gradient in gradients:
             gradient.applied += 1

@@ -1,18 +1,23 @@
-"""Distributed variables: one logical variable, its copies, and the rule by which they combine.
+"""One logical variable: its copies on their devices, and what is done to one copy.
 
-`MirroredVariable`, `SyncOnReadVariable` and the enums carry TensorFlow's names and meaning
-(tf.VariableSynchronization, tf.VariableAggregation). Values are never changed in place: a version
-is a reference, and copies that are equal may share one.
+The enums carry TensorFlow's names and meaning (tf.VariableSynchronization, tf.VariableAggregation,
+tf.distribute.ReduceOp). Values are never changed in place: a version is a reference, and copies
+that are equal may share one. What a write or a read means to all copies together is the matter of
+the classes in `distribute`: mirrored, sync-on-read, aggregating, plain, sharded.
 """
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from varsim.values.device import HERE, Device
 from varsim.values.gradient import Array
 from varsim.values.optimizer import Optimizer, State
+
+Values: TypeAlias = NDArray[Any]
 
 # Copies compared at a time with all others, to bound memory.
 _ROWS = 256
@@ -36,99 +41,104 @@ class Aggregation(Enum):
     ONLY_FIRST_REPLICA = 3
 
 
+class ReduceOp(Enum):
+    """How values are reduced (tf.distribute.ReduceOp)."""
+
+    SUM = "SUM"
+    MEAN = "MEAN"
+
+
+class Attributes(NamedTuple):
+    """What a variable is asked to be, and reports."""
+
+    synchronization: Synchronization = Synchronization.AUTO
+    aggregation: Aggregation = Aggregation.NONE
+    trainable: bool = True
+    name: str = ""
+
+
 class Copy(NamedTuple):
     """One copy of a variable with its optimizer's slots."""
 
-    value: Array
+    value: Values
     state: State
 
 
-class PlainVariable:
-    """One copy, on a parameter server (Synchronization.NONE)."""
+class Variable:
+    """One logical variable and its copies, one per device; all start from the same value.
 
-    synchronization = Synchronization.NONE
+    It is trained by at most one optimizer, whose slots stand beside each copy.
+    """
 
-    def __init__(self, initial: Array, optimizer: Optimizer) -> None:
-        self._optimizer = optimizer
-        self.value = initial
-        self.state = optimizer.init(initial)
-
-    def apply(self, gradient: Array) -> None:
-        """One step of the optimizer."""
-        self.value, self.state = self._optimizer.update(gradient, self.state, self.value)
-
-
-class MirroredVariable:
-    """A copy on every replica, all written with the same update (Synchronization.ON_WRITE)."""
-
-    synchronization = Synchronization.ON_WRITE
-
-    def __init__(self, initial: Array, optimizer: Optimizer, replicas: int) -> None:
-        self._optimizer = optimizer
-        self.copies = [Copy(initial, optimizer.init(initial))] * replicas
-        self._last: tuple[Copy, Array, Copy] | None = None
-
-    def apply(self, replica: int, gradient: Array) -> None:
-        """One step of the optimizer on one replica's copy.
-
-        Replicas that apply the same gradient to the same version share the result.
-        """
-        copy = self.copies[replica]
-        if self._last is None or self._last[0] is not copy or self._last[1] is not gradient:
-            updated = Copy(*self._optimizer.update(gradient, copy.state, copy.value))
-            self._last = (copy, gradient, updated)
-        self.copies[replica] = self._last[2]
-
-    def copies_are_equal(self) -> bool:
-        """Bit for bit, with the optimizer's slots."""
-        first = self.copies[0]
-        return all(
-            copy is first
-            or (
-                _same(first.value, copy.value)
-                and all(_same(a, b) for a, b in zip(first.state, copy.state, strict=True))
-            )
-            for copy in self.copies
-        )
-
-
-class SyncOnReadVariable:
-    """A copy on every replica, written alone, aggregated when read from outside (ON_READ)."""
-
-    synchronization = Synchronization.ON_READ
+    kind: ClassVar[str] = ""
+    # Whether there is a copy for each replica, so that it can stand for a per-replica value.
+    replicated: ClassVar[bool] = False
 
     def __init__(
-        self, initial: Array, optimizer: Optimizer, replicas: int, aggregation: Aggregation
+        self,
+        initial: Values,
+        devices: Sequence[Device] = (HERE,),
+        attributes: Attributes = Attributes(),  # noqa: B008 - immutable
+        optimizer: Optimizer | None = None,
     ) -> None:
-        self._optimizer = optimizer
-        self.aggregation = aggregation
-        self.copies = [Copy(initial, optimizer.init(initial))] * replicas
+        self.devices = tuple(devices)
+        self.attributes = attributes
+        self.optimizer = optimizer
+        state = optimizer.init(initial) if optimizer else ()
+        self.copies = [Copy(initial, state)] * len(self.devices)
 
-    def apply(self, replica: int, gradient: Array) -> None:
-        """One step of the optimizer on one replica's own copy."""
-        copy = self.copies[replica]
-        self.copies[replica] = Copy(*self._optimizer.update(gradient, copy.state, copy.value))
+    @property
+    def synchronization(self) -> Synchronization:
+        """As the variable reports it; the mirrored family turns AUTO into ON_WRITE."""
+        return self.attributes.synchronization
 
-    def read(self) -> Array:
-        """The value an outsider reads: the copies aggregated, first to last."""
-        values = [copy.value for copy in self.copies]
-        if self.aggregation is Aggregation.ONLY_FIRST_REPLICA:
-            return values[0]
-        if self.aggregation is Aggregation.NONE:
-            raise ValueError(
-                "an ON_READ variable with aggregation NONE cannot be read from outside; "
-                "use MEAN, SUM or ONLY_FIRST_REPLICA"
-            )
-        total = values[0]
-        for value in values[1:]:
-            total = total + value
-        return total / len(values) if self.aggregation is Aggregation.MEAN else total
+    @property
+    def aggregation(self) -> Aggregation:
+        """As it was asked for."""
+        return self.attributes.aggregation
 
-    def assign(self, replica: int, value: Array) -> None:
-        """Write one copy from outside; under SUM each copy gets its share."""
-        if self.aggregation is Aggregation.SUM:
-            value = value / len(self.copies)
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of every copy."""
+        dtype: np.dtype[Any] = self.copies[0].value.dtype
+        return dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the whole variable."""
+        return self.copies[0].value.shape
+
+    @property
+    def value(self) -> Values:
+        """The value of the first copy: of a variable with one copy, the value."""
+        return self.copies[0].value
+
+    @property
+    def state(self) -> State:
+        """The optimizer's slots of the first copy."""
+        return self.copies[0].state
+
+    def train_with(self, optimizer: Optimizer) -> None:
+        """Give every copy the slots of an optimizer; ValueError if it has those of another."""
+        if self.optimizer is None:
+            self.optimizer = optimizer
+            self.copies = [Copy(value, optimizer.init(value)) for value, _ in self.copies]
+        elif self.optimizer is not optimizer:
+            raise ValueError("a variable is trained by one optimizer: use the one it has")
+
+    def apply(self, replica: int, gradient: Values) -> None:
+        """One step of the optimizer on one replica's copy."""
+        assert self.optimizer is not None
+        value, state = self.copies[replica]
+        self.copies[replica] = Copy(*self.optimizer.update(gradient, state, value))
+
+    def write(self, replica: int, value: Values) -> None:
+        """Set one replica's copy; its slots stay."""
         self.copies[replica] = Copy(value, self.copies[replica].state)
+
+    def share(self, value: Values) -> Values:
+        """What each copy gets when the whole variable is set to a value: that value."""
+        return value
 
 
 def divergence(copies: Sequence[Sequence[Array]]) -> float:
@@ -146,7 +156,3 @@ def divergence(copies: Sequence[Sequence[Array]]) -> float:
             largest, pair = float(distances[row, column]), (first + int(row), int(column))
     difference = flat[pair[0]] - flat[pair[1]]
     return float(np.sqrt(difference @ difference))
-
-
-def _same(a: Array, b: Array) -> bool:
-    return a is b or a.tobytes() == b.tobytes()

@@ -1,0 +1,149 @@
+"""Replays a case: every step on every worker, what is observed compared with what was recorded."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from conformance.variables.program import container
+from conformance.variables.records import Case, Record
+from conformance.variables.steps import STEPS, Observed, make
+from conformance.variables.world import World, make_worlds
+from varsim.values.distribute.component import Component
+from varsim.values.distribute.container import Container
+from varsim.values.distribute.refusal import DistributionError
+from varsim.values.distribute.tensor import Tensor
+from varsim.values.operation import Operation, finish_together
+
+# How the operations of all workers are carried out.
+Driver = Callable[[list[Operation[Observed]]], list[Observed]]
+
+
+class Replay:
+    """One case on its worlds. `differences` collects what is not as recorded."""
+
+    def __init__(self, case: Case, driver: Driver = finish_together) -> None:
+        self.case = case
+        self.differences: list[str] = []
+        self._driver = driver
+        self._worlds = make_worlds(case.record["strategy"])
+
+    def run(self) -> list[str]:
+        """Replay all; what is different from the record, one line each."""
+        for record in self.case.record["variables"]:
+            self._carry_out(record["name"], record["expect"], lambda w, r=record: make(w, r))
+        for number, step in enumerate(self.case.record["steps"]):
+            act = STEPS[step["op"]]
+            what = f"step {number} ({step['op']})"
+            self._carry_out(what, step["expect"], lambda w, a=act, s=step: a(w, s))
+        return self.differences
+
+    def _carry_out(
+        self, what: str, expect: Record, act: Callable[[World], Operation[Observed]]
+    ) -> None:
+        try:
+            observed = self._driver([_started(world, act) for world in self._worlds])
+        except DistributionError as error:
+            observed = [{"error": error}] * len(self._worlds)
+        expected = expect.get("per_worker", [expect] * len(self._worlds))
+        for world, seen, wanted in zip(self._worlds, observed, expected, strict=True):
+            self._compare(world, what, seen, wanted)
+
+    def _compare(self, world: World, what: str, seen: Observed, wanted: Record) -> None:
+        if "error" in seen and "error" not in wanted:
+            self.differences.append(f"{what}: {seen['error']!r}")
+        for key, value in wanted.items():
+            where = f"{what}: {key}"
+            if key == "after":
+                for name, copies in value.items():
+                    got = [copy.value for copy in world.variables[name].copies]
+                    self._arrays(f"{where} {name}", got, copies)
+            elif key == "result":
+                if "error" not in seen:
+                    self._result(world, where, seen["result"], value)
+            else:
+                self._field(world, where, key, seen.get(key), value)
+
+    def _field(self, world: World, where: str, key: str, seen: Any, wanted: Any) -> None:
+        """One of the other expectations."""
+        if key == "error":
+            self._error(where, seen, wanted)
+        elif key == "copies" or (key == "packs" and wanted and isinstance(wanted[0], dict)):
+            self._arrays(where, seen, wanted)
+        elif key == "saved":
+            self._arrays(
+                where,
+                [seen[name] for name in sorted(wanted)],
+                [wanted[name] for name in sorted(wanted)],
+            )
+            self._same(where, sorted(seen), sorted(wanted))
+        elif key == "slots":
+            for slot, by_name in wanted.items():
+                for name, copies in by_name.items():
+                    self._arrays(f"{where} {slot} {name}", seen[slot][name], copies)
+        elif key == "variables":
+            for index, one in enumerate(wanted):
+                self._compare(world, f"{where} {index}", seen[index], one)
+        elif key == "properties":
+            for name, value in wanted.items():
+                self._property(world, f"{where} {name}", seen[name], value)
+        else:
+            self._same(where, seen, wanted)
+
+    def _property(self, world: World, where: str, seen: Any, wanted: Any) -> None:
+        if isinstance(wanted, dict) and "error" in wanted:
+            self._error(where, seen, wanted["error"])
+        elif isinstance(wanted, dict):
+            self._result(world, where, seen, wanted)
+        else:
+            self._same(where, seen, wanted)
+
+    def _error(self, where: str, seen: object, wanted: Record) -> None:
+        if not isinstance(seen, DistributionError):
+            self.differences.append(f"{where}: {wanted['category']} expected, got {seen!r}")
+            return
+        self._same(f"{where} category", seen.category, wanted["category"])
+        self._same(f"{where} type", seen.tensorflow, wanted["type"])
+
+    def _result(self, world: World, where: str, seen: object, wanted: Record) -> None:
+        kind = container(seen)
+        if kind != wanted["container"]:
+            self.differences.append(f"{where}: {kind} {seen!r}, not {wanted}")
+            return
+        if kind == "literal":
+            self._same(where, (type(seen), seen), (type(wanted["literal"]), wanted["literal"]))
+        elif kind == "list":
+            assert isinstance(seen, list | tuple)
+            self._same(f"{where} length", len(seen), len(wanted["items"]))
+            for index, (one, other) in enumerate(zip(seen, wanted["items"], strict=False)):
+                self._result(world, f"{where} {index}", one, other)
+        elif kind == "variable":
+            self._same(where, seen is world.variables[wanted["variable"]], True)
+        elif kind == "component":
+            of = world.variables[wanted["variable"]]
+            self._same(where, seen, Component(of, wanted["index"]))
+        elif kind != "nothing":
+            parts = seen.values if isinstance(seen, Container) else [seen]
+            self._arrays(where, [_array(part) for part in parts], wanted["values"])
+            if "devices" in wanted:
+                devices = [p.device.number if isinstance(p, Tensor) else None for p in parts]
+                self._same(f"{where} devices", devices, wanted["devices"])
+
+    def _arrays(self, where: str, seen: Any, wanted: list[Record]) -> None:
+        if len(seen) != len(wanted) or not all(map(self.case.equal, seen, wanted)):
+            self.differences.append(f"{where}: {seen}, not {wanted}")
+
+    def _same(self, where: str, seen: object, wanted: object) -> None:
+        if seen != wanted:
+            self.differences.append(f"{where}: {seen}, not {wanted}")
+
+
+def _started(world: World, act: Callable[[World], Operation[Observed]]) -> Operation[Observed]:
+    """The operation of one worker; what is refused at once is refused at its first turn."""
+    return (yield from act(world))
+
+
+def _array(part: object) -> Any:
+    if isinstance(part, Component):
+        part = part.tensor()
+    return part.array if isinstance(part, Tensor) else np.asarray(part)

@@ -1,0 +1,1 @@
+"""Distributed values as TensorFlow's strategies handle them: contexts, containers, strategies."""

@@ -1,0 +1,58 @@
+"""One copy of a variable as an object: what `update` hands to its function."""
+
+from typing import TYPE_CHECKING, cast
+
+from varsim.values.device import Device
+from varsim.values.distribute.tensor import Tensor
+from varsim.values.operation import Operation
+from varsim.values.variable import Variable
+
+if TYPE_CHECKING:
+    from varsim.values.distribute.context import Context
+    from varsim.values.distribute.variable import DistributedVariable, Write
+
+
+class Component:
+    """Copy `index` of a variable; two with the same variable and index are the same."""
+
+    __slots__ = ("index", "variable")
+
+    def __init__(self, variable: Variable, index: int) -> None:
+        self.variable = variable
+        self.index = index
+
+    @property
+    def device(self) -> Device:
+        """The device of the copy."""
+        return self.variable.devices[self.index]
+
+    def tensor(self) -> Tensor:
+        """Its value now."""
+        return Tensor(self.variable.copies[self.index].value, self.device)
+
+    def write(self, context: "Context", op: "Write", value: object) -> Operation[Tensor]:
+        """Write this copy alone, without aggregation; returns its new value."""
+        variable = cast("DistributedVariable", self.variable)
+        return (yield from variable.write_copy(self.index, op, value))
+
+    def assign(self, context: "Context", value: object) -> Operation[Tensor]:
+        """Set this copy alone."""
+        return (yield from self.write(context, "assign", value))
+
+    def assign_add(self, context: "Context", value: object) -> Operation[Tensor]:
+        """Add to this copy alone."""
+        return (yield from self.write(context, "assign_add", value))
+
+    def assign_sub(self, context: "Context", value: object) -> Operation[Tensor]:
+        """Subtract from this copy alone."""
+        return (yield from self.write(context, "assign_sub", value))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Component)
+            and other.variable is self.variable
+            and other.index == self.index
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self.variable), self.index))

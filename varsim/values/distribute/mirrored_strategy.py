@@ -1,0 +1,164 @@
+"""MirroredStrategy: a replica and a copy of every variable on each device.
+
+(mirrored_strategy.py)
+"""
+
+from collections.abc import Sequence
+
+from varsim.values.device import Device, Transfer, movement
+from varsim.values.distribute.container import (
+    Mirrored,
+    is_mirrored,
+    is_per_replica,
+    regroup,
+    tensors_of,
+)
+from varsim.values.distribute.context import Context
+from varsim.values.distribute.creation import check_mean, initial_value, mirrored_attributes
+from varsim.values.distribute.destination import destination_devices
+from varsim.values.distribute.mirrored import MirroredVariable
+from varsim.values.distribute.packing import Implementation, Options
+from varsim.values.distribute.reducing import broadcast, reduce_one_value, reduce_parts
+from varsim.values.distribute.reduction import (
+    CollectiveAllReduce,
+    CrossDeviceOps,
+    ReductionToOneDevice,
+    any_cpu,
+    same_devices,
+)
+from varsim.values.distribute.refusal import RefusedAssertionError, RefusedValueError
+from varsim.values.distribute.strategy import Strategy
+from varsim.values.distribute.sync_on_read import SyncOnReadVariable
+from varsim.values.distribute.tensor import Values
+from varsim.values.distribute.variable import DistributedVariable
+from varsim.values.operation import Operation
+from varsim.values.optimizer import Optimizer
+from varsim.values.variable import Attributes, ReduceOp, Synchronization, Variable
+
+
+class MirroredStrategy(Strategy):
+    """One process with a replica on each device; without an algorithm it chooses one.
+
+    All CPUs: a ring; CPUs and GPUs: reduction to one device; GPUs: NCCL
+    (MirroredExtended._make_collective_ops_with_fallbacks).
+    """
+
+    kind = "mirrored"
+
+    def __init__(
+        self, devices: Sequence[Device], cross_device_ops: CrossDeviceOps | None = None
+    ) -> None:
+        super().__init__(devices)
+        self._cross_device_ops = cross_device_ops or _chosen(self.devices)
+
+    def cross_device_ops(self, value: object = None) -> CrossDeviceOps:
+        """The algorithm, for a value: int32 always goes to one device."""
+        if value is not None and any(one.array.dtype == "int32" for one in tensors_of(value)):
+            return ReductionToOneDevice()
+        return self._cross_device_ops
+
+    def _do_create(
+        self,
+        initial: object,
+        attributes: Attributes,
+        optimizer: Optimizer | None,
+        devices: tuple[Device, ...] | None,
+    ) -> Operation[DistributedVariable]:
+        attributes = mirrored_attributes(attributes)
+        value = yield from self._initial(initial)
+        check_mean(attributes, value)
+        places = devices or self.devices
+        yield from movement(
+            "initial value", [Transfer(places[0], place, value.nbytes) for place in places]
+        )
+        on_read = attributes.synchronization is Synchronization.ON_READ
+        made = SyncOnReadVariable if on_read else MirroredVariable
+        return made(value, places, attributes, optimizer, self)
+
+    def _initial(self, initial: object) -> Operation[Values]:
+        """The value that all copies start from: copy 0 computes it."""
+        return initial_value(initial)
+        yield
+
+    def _do_copies(self, variable: Variable) -> Sequence[int]:
+        if not variable.replicated:
+            raise RefusedAssertionError(
+                "assertion",
+                "a mirrored strategy updates distributed variables only: create it in its scope",
+            )
+        return range(len(variable.copies))
+
+    def _do_reduce(
+        self, context: Context, op: ReduceOp, value: object, destination: object
+    ) -> Operation[object]:
+        if is_mirrored(value):
+            return self._mirrored(op, value)
+        if not is_per_replica(value):
+            return (yield from reduce_one_value(op, value, destination, self.num_replicas_in_sync))
+        devices = destination_devices(destination)
+        direct = not same_devices(tensors_of(value), devices) or any_cpu(devices)
+        algorithm = ReductionToOneDevice() if direct else self.cross_device_ops(value)
+        return (yield from reduce_parts(algorithm, op, value, destination))
+
+    def _mirrored(self, op: ReduceOp, value: object) -> object:
+        """MEAN of what stands for one value already is that value; SUM is refused."""
+        if op is ReduceOp.MEAN:
+            return value
+        raise RefusedAssertionError(
+            "assertion",
+            "a mirrored value or variable stands for one value and is not summed over replicas: "
+            "use MEAN, or multiply it",
+        )
+
+    def _do_batch_reduce(
+        self,
+        context: Context,
+        op: ReduceOp,
+        pairs: Sequence[tuple[object, object]],
+        options: Options,
+    ) -> Operation[list[object]]:
+        algorithms = [self.cross_device_ops(value) for value, _ in pairs]
+        # Each int32 value gets an algorithm object of its own.
+        if any(algorithm is not algorithms[0] for algorithm in algorithms):
+            raise RefusedValueError(
+                "batch_mixed",
+                "Inputs to batch_reduce_to must be either all on the host or all on the compute "
+                "devices: reduce int32 values one by one, or use int64",
+            )
+        if not pairs:
+            return []
+        lists = [(tensors_of(value), destination_devices(place)) for value, place in pairs]
+        if self._alone and all(
+            len(tensors) == 1 and same_devices(tensors, devices) for tensors, devices in lists
+        ):
+            return [regroup(tensors, Mirrored) for tensors, _ in lists]
+        results = yield from algorithms[0].batch_reduce(op, lists, options)
+        return [regroup(tensors, Mirrored) for tensors in results]
+
+    @property
+    def _alone(self) -> bool:
+        """Whether this worker is the only one."""
+        return True
+
+    def _do_broadcast(
+        self, context: Context, value: object, destination: object
+    ) -> Operation[object]:
+        return (yield from broadcast(value, destination))
+
+    def _do_gather(
+        self, context: Context, value: object, destination: object, axis: int
+    ) -> Operation[object]:
+        if not is_per_replica(value) and self._alone:
+            return value
+        devices = destination_devices(destination)
+        algorithm = self.cross_device_ops(value)
+        results = yield from algorithm.gather(tensors_of(value), devices, axis)
+        return regroup(results, Mirrored)
+
+
+def _chosen(devices: Sequence[Device]) -> CrossDeviceOps:
+    """The algorithm for these devices."""
+    kinds = {device.kind for device in devices}
+    if kinds == {"cpu"}:
+        return CollectiveAllReduce(Implementation.RING)
+    return CollectiveAllReduce(Implementation.NCCL) if kinds == {"gpu"} else ReductionToOneDevice()

@@ -1,0 +1,117 @@
+"""Variables with one place for each value: plain, and cut in shards along the first axis."""
+
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from varsim.values.device import Device, Transfer, movement
+from varsim.values.distribute.context import Context
+from varsim.values.distribute.tensor import Tensor, Values, convert
+from varsim.values.distribute.variable import DistributedVariable, Write, check_shape
+from varsim.values.operation import Operation
+from varsim.values.optimizer import Optimizer
+from varsim.values.variable import Attributes, Copy
+
+if TYPE_CHECKING:
+    from varsim.values.distribute.strategy import Strategy
+
+
+class PlainVariable(DistributedVariable):
+    """One copy, written and read directly, whatever synchronization and aggregation it reports."""
+
+    kind = "plain"
+
+    def enter(self, context: Context) -> Context:
+        """It needs no scope."""
+        return context
+
+    def write_in_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
+        """The one copy."""
+        return (yield from self.write_copy(0, op, value))
+
+    def write_outside(self, context: Context, op: Write, value: object) -> Operation[object]:
+        """The one copy."""
+        return (yield from self.write_copy(0, op, value))
+
+    def read_outside(self, context: Context) -> Operation[object]:
+        """The one value."""
+        return (yield from self.read_copy(0, context.device))
+
+
+class ShardedVariable(DistributedVariable):
+    """One value cut along the first axis, each part on its own server (sharded_variable.py).
+
+    `copies` are the shards, in order.
+    """
+
+    kind = "sharded"
+
+    def __init__(
+        self,
+        initial: Values,
+        devices: tuple[Device, ...],
+        attributes: Attributes,
+        optimizer: Optimizer | None = None,
+        strategy: "Strategy | None" = None,
+    ) -> None:
+        super().__init__(initial, devices, attributes, optimizer, strategy)
+        self._ends = shard_ends(initial.shape[0], len(devices))
+        self.copies = [
+            Copy(part, optimizer.init(part) if optimizer else ()) for part in self.cut(initial)
+        ]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the whole."""
+        return (self._ends[-1], *self.copies[0].value.shape[1:])
+
+    def cut(self, value: Values) -> list[Values]:
+        """The parts of a value, one for each shard."""
+        return np.split(value, self._ends[:-1])
+
+    def enter(self, context: Context) -> Context:
+        """It needs no scope."""
+        return context
+
+    def write_in_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
+        """Every shard with its part."""
+        return (yield from self.write_outside(context, op, value))
+
+    def write_outside(self, context: Context, op: Write, value: object) -> Operation[object]:
+        """Every shard with its part."""
+        device = value.device if isinstance(value, Tensor) else context.device
+        array = convert(value, self.dtype)
+        check_shape(op, self.shape, array.shape)
+        for index, part in enumerate(self.cut(array)):
+            yield from self.write_copy(index, op, Tensor(part, device))
+        return (yield from self.read_outside(context))
+
+    def read_outside(self, context: Context) -> Operation[object]:
+        """The shards, put together."""
+        yield from movement(
+            "read",
+            [
+                Transfer(device, context.device, copy.value.nbytes)
+                for copy, device in zip(self.copies, self.devices, strict=True)
+            ],
+        )
+        return Tensor(np.concatenate([copy.value for copy in self.copies]), context.device)
+
+    def read_copy(self, index: int, device: Device) -> Operation[Tensor]:
+        """Put together in replicas too."""
+        whole = yield from self.read_outside(Context(device=device))
+        assert isinstance(whole, Tensor)
+        return whole
+
+    def restore(self, value: Values) -> None:
+        """Every shard from its part."""
+        self.check_restored(value)
+        for index, part in enumerate(self.cut(convert(value, self.dtype))):
+            self.write(index, part)
+
+
+def shard_ends(rows: int, shards: int) -> list[int]:
+    """Where each shard ends; the first rows mod shards of them have one row more."""
+    lengths = [rows // shards + (index < rows % shards) for index in range(shards)]
+    return list(accumulate(lengths))

@@ -1,0 +1,332 @@
+"""Cross-device algorithms: who adds what where (cross_device_ops.py)."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from varsim.values.device import Device, Transfer, movement
+from varsim.values.distribute.packing import (
+    Implementation,
+    Options,
+    check_num_packs,
+    concat_and_split,
+    group_by_size,
+    unpack,
+)
+from varsim.values.distribute.refusal import InvalidArgumentError, RefusedValueError
+from varsim.values.distribute.ring import ring_movement, ring_sum
+from varsim.values.distribute.tensor import Tensor, Values, add_in_order, divide
+from varsim.values.operation import Exchange, Operation
+from varsim.values.variable import ReduceOp
+
+Devices = tuple[Device, ...]
+Pair = tuple[list[Tensor], Devices]
+
+
+class CrossDeviceOps:
+    """How per-replica tensors become one value on the destinations.
+
+    Tensors come one per replica of this worker; results one per destination, in their order.
+    """
+
+    name: ClassVar[str]
+
+    def reduce(
+        self, op: ReduceOp, tensors: list[Tensor], devices: Devices
+    ) -> Operation[list[Tensor]]:
+        """Reduce one value; tensors of one shape, results of it too (MEAN of integers: floats)."""
+        raise NotImplementedError
+
+    def batch_reduce(
+        self, op: ReduceOp, pairs: Sequence[Pair], options: Options
+    ) -> Operation[list[list[Tensor]]]:
+        """Reduce several values, each with its own destinations."""
+        results = []
+        for tensors, devices in pairs:
+            results.append((yield from self.reduce(op, tensors, devices)))
+        return results
+
+    def gather(self, tensors: list[Tensor], devices: Devices, axis: int) -> Operation[list[Tensor]]:
+        """Join along an axis, in replica order, on the first destination; copy from there."""
+        joined = concatenate([tensor.array for tensor in tensors], axis)
+        inwards = [Transfer(one.device, devices[0], one.size) for one in tensors]
+        outwards = [Transfer(devices[0], device, joined.nbytes) for device in devices]
+        yield from movement("gather", inwards, outwards)
+        return [Tensor(joined, device) for device in devices]
+
+
+class ReductionToOneDevice(CrossDeviceOps):
+    """Copy all to one device, add there in replica order, copy to the destinations.
+
+    The device is the given one, or the first destination. Also what is left where an algorithm
+    cannot be used.
+    """
+
+    name = "reduction_to_one_device"
+
+    def __init__(self, device: Device | None = None) -> None:
+        self._device = device
+
+    def reduce(
+        self, op: ReduceOp, tensors: list[Tensor], devices: Devices
+    ) -> Operation[list[Tensor]]:
+        """One value, added from first to last."""
+        place = self._device or devices[0]
+        result = combine(op, [tensor.array for tensor in tensors])
+        yield from movement(
+            "reduction to one device",
+            [Transfer(tensor.device, place, tensor.size) for tensor in tensors],
+            [Transfer(place, device, result.nbytes) for device in devices],
+        )
+        return [Tensor(result, device) for device in devices]
+
+
+class AllReduce(CrossDeviceOps):
+    """Base of the algorithms that all-reduce packs on GPUs; the rest goes to one device."""
+
+    def __init__(self, num_packs: int = 1) -> None:
+        check_num_packs(num_packs)
+        self.num_packs = num_packs
+
+    def reduce(
+        self, op: ReduceOp, tensors: list[Tensor], devices: Devices
+    ) -> Operation[list[Tensor]]:
+        """An all-reduce between GPUs; to one device if a CPU takes part or devices differ."""
+        if same_devices(tensors, devices) and not any_cpu(devices):
+            (result,) = yield from self.all_reduce(op, [tensors])
+            return result
+        return (yield from ReductionToOneDevice().reduce(op, tensors, devices))
+
+    def batch_reduce(
+        self, op: ReduceOp, pairs: Sequence[Pair], options: Options
+    ) -> Operation[list[list[Tensor]]]:
+        """All values in packs if each stays on its devices; else one by one."""
+        if all(same_devices(tensors, devices) for tensors, devices in pairs):
+            return (yield from self.all_reduce(op, [tensors for tensors, _ in pairs]))
+        return (yield from super().batch_reduce(op, pairs, options))
+
+    def all_reduce(self, op: ReduceOp, batch: list[list[Tensor]]) -> Operation[list[list[Tensor]]]:
+        """Sum each value over the replicas; results on the devices of its tensors."""
+        arrays = [[tensor.array for tensor in tensors] for tensors in batch]
+        devices = tuple(tensor.device for tensor in batch[0])
+        sums: list[Values] = []
+        if self.num_packs and len({value[0].dtype for value in arrays}) == 1:
+            columns = [list(column) for column in zip(*arrays, strict=True)]  # by replica
+            packs = [concat_and_split(column, self.num_packs) for column in columns]
+            packed = [list(pack) for pack in zip(*packs, strict=True)]  # by pack
+            totals = []
+            for index, pack in enumerate(packed):
+                totals.append((yield from self.all_sum(index, devices, pack)))
+            sums = unpack(totals, [value[0] for value in arrays])
+        else:
+            for index, value in enumerate(arrays):
+                sums.append((yield from self.all_sum(index, devices, value)))
+        results = []
+        for total, tensors in zip(sums, batch, strict=True):
+            result = divide(total, len(tensors)) if op is ReduceOp.MEAN else total
+            results.append([Tensor(result, tensor.device) for tensor in tensors])
+        return results
+
+    def all_sum(self, index: int, devices: Devices, values: list[Values]) -> Operation[Values]:
+        """The sum of one pack."""
+        raise NotImplementedError
+
+
+class HierarchicalCopyAllReduce(AllReduce):
+    """Two halves of n // 2 devices: each half adds on its main device, then the two sums are added.
+
+    Pack i has main devices i mod n and n // 2 further, and is added on the first. Made for the
+    8-GPU DGX-1. An odd device out is left out of the sum, as in TensorFlow.
+    """
+
+    name = "hierarchical_copy"
+
+    def all_sum(self, index: int, devices: Devices, values: list[Values]) -> Operation[Values]:
+        """Halves first: (a + b) + (c + d)."""
+        count = len(devices)
+        if count == 1:
+            return values[0]
+        half = count // 2
+        main = index % count
+        other = (main + half) % count
+        begins = (0, half) if main < half else (half, 0)
+        groups = [range(begin, begin + half) for begin in begins]
+        sums = [add_in_order([values[rank] for rank in group]) for group in groups]
+        total = add_in_order(sums)
+        size = total.nbytes
+        mains = (main, other)
+        yield from movement(
+            "hierarchical copy",
+            [
+                Transfer(devices[rank], devices[to], size)
+                for group, to in zip(groups, mains, strict=True)
+                for rank in group
+            ],
+            [Transfer(devices[other], devices[main], size)],
+            [Transfer(devices[main], devices[other], size)],
+            [
+                Transfer(devices[to], devices[rank], size)
+                for group, to in zip(groups, mains, strict=True)
+                for rank in group
+            ],
+            [Transfer(devices[main], devices[rank], size) for rank in range(2 * half, count)],
+        )
+        return total
+
+
+class NcclAllReduce(AllReduce):
+    """NCCL all-sum per pack, between GPUs only; here with the ring's order of additions."""
+
+    name = "nccl"
+
+    def all_sum(self, index: int, devices: Devices, values: list[Values]) -> Operation[Values]:
+        """A ring between GPUs; InvalidArgumentError on CPUs."""
+        if any_cpu(devices):
+            raise InvalidArgumentError(
+                "algorithm_needs_gpu",
+                "NcclAllReduce works on GPUs only: use ReductionToOneDevice on CPUs",
+            )
+        yield from ring_movement(devices, values[:1], parties=1)
+        return ring_sum(values)
+
+
+class CollectiveAllReduce(CrossDeviceOps):
+    """Collective operations over all replicas of all workers, as a ring.
+
+    `workers` processes take part; every one of them has to call in the same order.
+    """
+
+    name = "collective_all_reduce"
+
+    def __init__(
+        self, implementation: Implementation = Implementation.AUTO, workers: int = 1
+    ) -> None:
+        self.implementation = implementation
+        self._workers = workers
+
+    def reduce(
+        self, op: ReduceOp, tensors: list[Tensor], devices: Devices
+    ) -> Operation[list[Tensor]]:
+        """All-reduce, then copy to the destinations that have no result yet."""
+        (results,) = yield from self._all_reduce(op, [tensors], Options())
+        return (yield from copy_to(results, devices))
+
+    def batch_reduce(
+        self, op: ReduceOp, pairs: Sequence[Pair], options: Options
+    ) -> Operation[list[list[Tensor]]]:
+        """One all-reduce per pack, last value first, if each stays on its devices.
+
+        A pack saves messages. It changes no value: each is added as if it went alone.
+        """
+        if all(same_devices(tensors, devices) for tensors, devices in pairs):
+            return (yield from self._all_reduce(op, [tensors for tensors, _ in pairs], options))
+        return (yield from super().batch_reduce(op, pairs, options))
+
+    def gather(self, tensors: list[Tensor], devices: Devices, axis: int) -> Operation[list[Tensor]]:
+        """All-gather over the replicas of all workers, then copy where there is no result yet."""
+        everybody = yield from self._exchange([tensors])
+        arrays = [tensor.array for tensor in everybody[0]]
+        joined = concatenate(arrays, axis)
+        ring = [tensor.device for tensor in everybody[0]]
+        count = len(ring)
+        rounds = [
+            [
+                Transfer(ring[rank], ring[(rank + 1) % count], arrays[(rank - step) % count].nbytes)
+                for rank in range(count)
+            ]
+            for step in range(count - 1)
+        ]
+        yield from movement("ring all-gather", *rounds, parties=self._workers)
+        return (yield from copy_to([tensor_like(joined, one) for one in tensors], devices))
+
+    def _exchange(self, batch: list[list[Tensor]]) -> Operation[list[list[Tensor]]]:
+        """The same values with the tensors of all workers' replicas, in order."""
+        if self._workers == 1:
+            return batch
+        everybody: list[list[list[Tensor]]] = yield Exchange(batch)
+        return [
+            [tensor for worker in everybody for tensor in worker[index]]
+            for index in range(len(batch))
+        ]
+
+    def _all_reduce(
+        self, op: ReduceOp, batch: list[list[Tensor]], options: Options
+    ) -> Operation[list[list[Tensor]]]:
+        everybody = yield from self._exchange(batch)
+        arrays = [[tensor.array for tensor in tensors] for tensors in everybody]
+        sums = [ring_sum(values) for values in arrays]
+        backwards = range(len(batch) - 1, -1, -1)
+        sizes = [arrays[index][0].nbytes for index in backwards]
+        for pack in group_by_size(sizes, options.bytes_per_pack):
+            together = [backwards[place] for place in pack]
+            ring = [tensor.device for tensor in everybody[together[0]]]
+            values = [arrays[index][0] for index in together]
+            yield from ring_movement(ring, values, self._workers)
+        results = []
+        for total, values, own in zip(sums, arrays, batch, strict=True):
+            result = divide(total, len(values)) if op is ReduceOp.MEAN else total
+            results.append([tensor_like(result, tensor) for tensor in own])
+        return results
+
+
+ALGORITHMS: dict[str, type[AllReduce]] = {
+    "hierarchical_copy": HierarchicalCopyAllReduce,
+    "nccl": NcclAllReduce,
+}
+
+
+def combine(op: ReduceOp, values: Sequence[Values]) -> Values:
+    """The sum from first to last, divided by the number for MEAN."""
+    total = add_in_order(values)
+    return divide(total, len(values)) if op is ReduceOp.MEAN else total
+
+
+def concatenate(values: Sequence[Values], axis: int) -> Values:
+    """Values joined along an axis; they may differ in length there only."""
+    first = values[0]
+    if first.ndim == 0:
+        raise RefusedValueError(
+            "gather_rank",
+            "Requires start <= limit when delta > 0: scalars cannot be gathered, "
+            "give them an axis of length 1",
+        )
+    if not -first.ndim <= axis < first.ndim:
+        raise RefusedValueError(
+            "axis_range", f"axis {axis} does not exist in a value of rank {first.ndim}"
+        )
+    axis %= first.ndim
+    rest = {value.shape[:axis] + value.shape[axis + 1 :] for value in values}
+    if len(rest) > 1 or len({value.ndim for value in values}) > 1:
+        raise InvalidArgumentError(
+            "shape_mismatch",
+            f"Shape mismatch: values may differ in length along axis {axis} only; pad them",
+        )
+    return np.concatenate(list(values), axis)
+
+
+def tensor_like(array: Values, tensor: Tensor) -> Tensor:
+    """A new tensor on the device of another."""
+    return Tensor(array, tensor.device)
+
+
+def copy_to(results: list[Tensor], devices: Devices) -> Operation[list[Tensor]]:
+    """One tensor per destination: the result on that device, else a copy of the first."""
+    if same_devices(results, devices):
+        return results
+    here = {tensor.device: tensor for tensor in results}
+    missing = [device for device in devices if device not in here]
+    yield from movement(
+        "copy", [Transfer(results[0].device, device, results[0].size) for device in missing]
+    )
+    return [here[device] if device in here else results[0].on(device) for device in devices]
+
+
+def same_devices(tensors: Sequence[Tensor], devices: Devices) -> bool:
+    """Are these the devices of the tensors, in any order?"""
+    return {tensor.device for tensor in tensors} == set(devices)
+
+
+def any_cpu(devices: Devices) -> bool:
+    """Is a CPU among them?"""
+    return any(device.kind == "cpu" for device in devices)

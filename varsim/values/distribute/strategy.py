@@ -1,0 +1,432 @@
+"""What all strategies share: scopes, new variables, the extended API.
+
+Every operation takes the context it happens in, and is called as `x = yield from f()`.
+(distribute_lib.py)
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from varsim.values.device import HERE, Device
+from varsim.values.distribute.component import Component
+from varsim.values.distribute.container import (
+    Mirrored,
+    is_per_replica,
+    map_structure,
+    regroup,
+    select,
+    tensors_of,
+)
+from varsim.values.distribute.context import OUTSIDE, Context
+from varsim.values.distribute.creation import Asked, checked
+from varsim.values.distribute.destination import check_destination, check_reduce_op
+from varsim.values.distribute.packing import Options
+from varsim.values.distribute.refusal import RefusedRuntimeError, RefusedValueError
+from varsim.values.distribute.running import call_for_each_replica, run_maybe
+from varsim.values.distribute.sync_on_read import reduce_op
+from varsim.values.distribute.tensor import Tensor, Values, divide
+from varsim.values.distribute.variable import DistributedVariable
+from varsim.values.operation import Merge, Operation
+from varsim.values.optimizer import Optimizer
+from varsim.values.variable import Aggregation, Attributes, ReduceOp, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """A variable that all replicas get whole: out of a merge, each would get its copy."""
+
+    variable: DistributedVariable
+
+
+class Strategy:
+    """How variables are placed and values combined; subclasses fill in the methods named `_do_*`.
+
+    `devices`: one replica of this worker on each. `parameters`: where variables live.
+    """
+
+    kind: ClassVar[str]
+    has_scope: ClassVar[bool] = True  # the default strategy has none
+
+    def __init__(self, devices: Sequence[Device], parameters: Sequence[Device] = ()) -> None:
+        self.devices = tuple(devices)
+        self.parameters = tuple(parameters) or self.devices
+
+    # Properties, by TensorFlow's names
+
+    experimental_require_static_shapes: ClassVar[bool] = False
+
+    @property
+    def worker_devices(self) -> tuple[Device, ...]:
+        """The devices of this worker's replicas."""
+        return self.devices
+
+    @property
+    def parameter_devices(self) -> tuple[Device, ...]:
+        """The devices of variables."""
+        return self.parameters
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """Replicas of all workers."""
+        return len(self.devices)
+
+    @property
+    def experimental_between_graph(self) -> bool:
+        """Whether each worker builds its own graph."""
+        return False
+
+    @property
+    def experimental_should_init(self) -> bool:
+        """Whether this worker initializes variables."""
+        return True
+
+    @property
+    def should_checkpoint(self) -> bool:
+        """Whether this worker writes checkpoints."""
+        return True
+
+    @property
+    def should_save_summary(self) -> bool:
+        """Whether this worker writes summaries."""
+        return self.should_checkpoint
+
+    @property
+    def current(self) -> Device:
+        """The device that is current where nobody says otherwise."""
+        return HERE
+
+    def replica_id(self, replica: int) -> int:
+        """The id of one of this worker's replicas among all."""
+        return replica
+
+    # Contexts
+
+    def scope(self, context: Context = OUTSIDE) -> Context:
+        """The context inside `with strategy.scope()`; RuntimeError in another strategy's scope."""
+        return self.enter(context)
+
+    def scope_at(self, device: Device) -> Context:
+        """The cross-replica context on a device."""
+        return Context(self, device=device)
+
+    def enter(self, context: Context) -> Context:
+        """The context, entering the scope from outside; RuntimeError in another scope."""
+        if context.strategy is None:
+            device = self.current if context.device == HERE else context.device
+            return Context(self, device=device, aggregates=context.aggregates)
+        if context.strategy is not self:
+            raise RefusedRuntimeError(
+                "mixed_strategies",
+                "Mixing different tf.distribute.Strategy objects: leave the other scope first",
+            )
+        return context
+
+    def crossing(self, context: Context) -> Context:
+        """As `enter`, for what needs cross-replica context: RuntimeError in a replica."""
+        if context.replica is not None:
+            raise RefusedRuntimeError(
+                "wrong_context",
+                "Method requires being in cross-replica context, use "
+                "`context.merge_call(...)`, all_reduce or all_gather in a replica instead",
+            )
+        return self.enter(context)
+
+    def replica_context(self, context: Context, replica: int) -> Context:
+        """The context of one replica of this worker."""
+        return Context(self, replica, device=self.devices[replica], aggregates=context.aggregates)
+
+    # Variables
+
+    def create(
+        self,
+        context: Context,
+        initial: object,
+        asked: Asked = Asked(),  # noqa: B008 - immutable
+    ) -> Operation[DistributedVariable]:
+        """A new variable; `initial` is a value or a function that is called once for it.
+
+        In a replica all replicas get the same one. ValueError for attributes that are refused.
+        """
+        context = self.enter(context)
+        if context.replica is not None:
+
+            def merged(context: Context) -> Operation[_Shared]:
+                return _Shared((yield from self.create(context, initial, asked)))
+
+            shared: _Shared = yield Merge(merged)
+            return shared.variable
+        attributes = checked(asked)
+        devices = context.colocated.devices if context.colocated else None
+        return (yield from self._do_create(initial, attributes, asked.optimizer, devices))
+
+    def created(self, variable: Variable) -> bool:
+        """Does this strategy own the variable (variable_created_in_scope)?"""
+        return isinstance(variable, DistributedVariable) and variable.strategy is self
+
+    def check_colocation(self, variable: Variable) -> None:
+        """ValueError unless this strategy created the variable."""
+        if not self.created(variable):
+            raise RefusedValueError(
+                "colocate",
+                "`colocate_vars_with` must only be passed a variable created in this strategy's "
+                "scope: create it there",
+            )
+
+    def value_container(self, value: object) -> object:
+        """The variable that a copy belongs to; any other value itself."""
+        return value.variable if isinstance(value, Component) else value
+
+    # Running
+
+    def run(
+        self,
+        context: Context,
+        function: Callable[..., object],
+        args: Sequence[object] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> Operation[object]:
+        """Call `function(context, *args)` in every replica; ValueError unless args is a sequence.
+
+        The function is a generator that waits for operations, or an ordinary one that does not.
+        """
+        if not isinstance(args, list | tuple):
+            raise RefusedValueError(
+                "args_not_a_sequence",
+                f"positional args must be a list or tuple, not {type(args).__name__}: use (args,)",
+            )
+        context = self.crossing(context)
+        return (
+            yield from call_for_each_replica(self, context, function, tuple(args), kwargs or {})
+        )
+
+    def local_results(self, value: object) -> tuple[object, ...]:
+        """The parts of a value that belong to this worker (experimental_local_results)."""
+        if is_per_replica(value):
+            return tuple(select(index, value) for index in range(len(self.devices)))
+        if isinstance(value, list | tuple | dict):
+            return tuple(select(index, value) for index in range(len(self.devices)))
+        return (value,)
+
+    def update(
+        self,
+        context: Context,
+        variable: Variable,
+        function: Callable[..., object],
+        args: Sequence[object] = (),
+        kwargs: dict[str, object] | None = None,
+        *,
+        group: bool = True,
+    ) -> Operation[object]:
+        """Call `function(context, copy, *args)` once per copy, with that copy's part of args.
+
+        Returns the results grouped (Mirrored), or without `group` a tuple for each. In a replica
+        it merges first. AssertionError if the strategy cannot update such a variable.
+        """
+        named = kwargs or {}
+        if context.replica is not None:
+
+            def merged(context: Context, *args: object, **named: object) -> Operation[object]:
+                return self.update(context, variable, function, args, named, group=group)
+
+            return (yield Merge(merged, tuple(args), named))
+        context = self.enter(context)
+        results = []
+        for index, replica in enumerate(self._do_copies(variable)):
+            own = [select(replica, value) for value in args]
+            own_named = {key: select(replica, value) for key, value in named.items()}
+            inside = Context(self, updating=replica, device=variable.devices[index])
+            copy = Component(variable, index)
+            results.append((yield from run_maybe(function(inside, copy, *own, **own_named))))
+        result = regroup(results, Mirrored)
+        return result if group else map_structure(self.local_results, result)
+
+    # Reducing
+
+    def reduce_to(
+        self, context: Context, op: object, value: object, destination: object
+    ) -> Operation[object]:
+        """Reduce the parts of a value onto the devices of a variable, a value or a device.
+
+        One tensor for one device, Mirrored for several. Lists item by item.
+        """
+        context = self.crossing(context)
+        check_destination(destination)
+        return (yield from self._reduce_item(context, check_reduce_op(op), value, destination))
+
+    def batch_reduce_to(
+        self,
+        context: Context,
+        op: object,
+        pairs: Sequence[tuple[object, object]],
+        options: Options = Options(),  # noqa: B008 - immutable
+    ) -> Operation[list[object]]:
+        """`reduce_to` of several values, each with its destination, packed as the options say."""
+        context = self.crossing(context)
+        return (yield from self._do_batch_reduce(context, check_reduce_op(op), pairs, options))
+
+    def broadcast_to(
+        self, context: Context, value: object, destination: object
+    ) -> Operation[object]:
+        """A value on all devices of a destination; numbers pass as they are."""
+        context = self.crossing(context)
+        check_destination(destination)
+        return (yield from self._do_broadcast(context, value, destination))
+
+    def reduce(
+        self, context: Context, op: object, value: object, axis: int | Sequence[int] | None = None
+    ) -> Operation[object]:
+        """`strategy.reduce`: across replicas, and along an axis if one is given.
+
+        Along an axis MEAN divides by the number of elements in all replicas. The result is on the
+        current device.
+        """
+        context = self.crossing(context)
+        op = check_reduce_op(op)
+        if axis is None:
+            reduced = yield from self._reduce_item(context, op, value, context.device)
+            return self.local_results(reduced)[0]
+        axes = (axis,) if isinstance(axis, int) else tuple(axis)
+        parts = yield from self.run(context, lambda _, part: _sum_along(part, axes), (value,))
+        total = yield from self.reduce(context, ReduceOp.SUM, parts)
+        if op is ReduceOp.SUM:
+            return total
+        counts = yield from self.run(context, lambda _, part: _count_along(part, axes), (value,))
+        count = yield from self.reduce(context, ReduceOp.SUM, counts)
+        assert isinstance(total, Tensor)
+        assert isinstance(count, Tensor)
+        return Tensor(divide(total.array, int(count.array)), total.device)
+
+    def gather(self, context: Context, value: object, axis: int) -> Operation[object]:
+        """`strategy.gather`: the parts of all replicas joined along an axis, in replica order."""
+        context = self.crossing(context)
+        return (yield from self._do_gather(context, value, context.device, axis))
+
+    def all_reduce(self, context: Context, op: object, value: object) -> Operation[object]:
+        """`ReplicaContext.all_reduce` of a tensor, or of a list of tensors, which is packed."""
+        _check_replica(context, "all_reduce")
+        op = check_reduce_op(op)
+        several = isinstance(value, list | tuple)
+        flat = tuple(value) if isinstance(value, list | tuple) else (value,)
+
+        def merged(context: Context, *values: object) -> Operation[object]:
+            pairs = [(value, value) for value in values]
+            reduced = yield from self.batch_reduce_to(context, op, pairs)
+            return reduced
+
+        result = yield Merge(merged, flat)
+        assert isinstance(result, list)
+        own = [value.on(value.device) if isinstance(value, Tensor) else value for value in result]
+        return own if several else own[0]
+
+    def all_gather(self, context: Context, value: object, axis: int) -> Operation[object]:
+        """`ReplicaContext.all_gather`: the parts of all replicas joined, for every replica."""
+        _check_replica(context, "all_gather")
+
+        def merged(context: Context, value: object) -> Operation[object]:
+            return self._do_gather(context, value, value, axis)
+
+        return (yield Merge(merged, (value,)))
+
+    def aggregate(
+        self, context: Context, aggregation: Aggregation, value: object, destination: object
+    ) -> Operation[object]:
+        """The argument of a write, aggregated for a variable (values_util.apply_aggregation)."""
+        if aggregation is Aggregation.ONLY_FIRST_REPLICA:
+            first = self.local_results(value)[0]
+            return (yield from self.broadcast_to(context, first, destination))
+        return (yield from self.reduce_to(context, reduce_op(aggregation), value, destination))
+
+    def _reduce_item(
+        self, context: Context, op: ReduceOp, value: object, destination: object
+    ) -> Operation[object]:
+        """Lists, tuples and dicts item by item."""
+        if isinstance(value, list | tuple):
+            items = []
+            for item in value:
+                items.append(  # noqa: PERF401
+                    (yield from self._reduce_item(context, op, item, destination))
+                )
+            return items if isinstance(value, list) else tuple(items)
+        return (yield from self._do_reduce(context, op, value, destination))
+
+    # What a strategy is made of
+
+    def _do_create(
+        self,
+        initial: object,
+        attributes: Attributes,
+        optimizer: Optimizer | None,
+        devices: tuple[Device, ...] | None,
+    ) -> Operation[DistributedVariable]:
+        """Create a variable, on given devices or on those of the strategy."""
+        raise NotImplementedError
+
+    def _do_copies(self, variable: Variable) -> Sequence[int]:
+        """For each copy of a variable that `update` visits: the replica whose part it takes."""
+        raise NotImplementedError
+
+    def _do_reduce(
+        self, context: Context, op: ReduceOp, value: object, destination: object
+    ) -> Operation[object]:
+        """One value onto a destination."""
+        raise NotImplementedError
+
+    def _do_batch_reduce(
+        self,
+        context: Context,
+        op: ReduceOp,
+        pairs: Sequence[tuple[object, object]],
+        options: Options,
+    ) -> Operation[list[object]]:
+        """Several values."""
+        results = []
+        for value, destination in pairs:
+            results.append((yield from self._reduce_item(context, op, value, destination)))
+        return results
+
+    def _do_broadcast(
+        self, context: Context, value: object, destination: object
+    ) -> Operation[object]:
+        """One value to all devices of a destination."""
+        raise NotImplementedError
+
+    def _do_gather(
+        self, context: Context, value: object, destination: object, axis: int
+    ) -> Operation[object]:
+        """Parts joined on the devices of a destination."""
+        raise NotImplementedError
+
+
+def _check_replica(context: Context, what: str) -> None:
+    if context.replica is None:
+        raise RefusedRuntimeError(
+            "wrong_context", f"{what} needs a replica: use reduce or gather outside of replicas"
+        )
+
+
+def _sum_along(value: object, axes: tuple[int, ...]) -> Tensor:
+    """One replica's part summed along axes, in its dtype; ValueError for an axis it lacks."""
+    (part,) = tensors_of(value)
+    _check_axes(part.array, axes)
+    with np.errstate(all="ignore"):
+        return Tensor(np.sum(part.array, axis=axes, dtype=part.array.dtype), part.device)
+
+
+def _count_along(value: object, axes: tuple[int, ...]) -> Tensor:
+    """How many elements of one replica's part are summed."""
+    (part,) = tensors_of(value)
+    count = int(np.prod([part.array.shape[axis] for axis in axes], dtype=np.int64))
+    return Tensor(np.array(count, np.int64), part.device)
+
+
+def _check_axes(array: Values, axes: tuple[int, ...]) -> None:
+    for axis in axes:
+        if not -array.ndim <= axis < array.ndim:
+            raise RefusedValueError(
+                "axis_range",
+                f"axis {axis} does not exist in a value of rank {array.ndim}: use 0 to "
+                f"{array.ndim - 1}",
+            )

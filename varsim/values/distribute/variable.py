@@ -1,0 +1,216 @@
+"""Distributed variables: what the strategies create; reads and writes in every context."""
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from varsim.values.device import HERE, Device, Transfer, movement
+from varsim.values.distribute.component import Component
+from varsim.values.distribute.container import is_per_replica, select
+from varsim.values.distribute.context import Context
+from varsim.values.distribute.refusal import (
+    InvalidArgumentError,
+    RefusedNotImplementedError,
+    RefusedValueError,
+)
+from varsim.values.distribute.tensor import Tensor, Values, convert
+from varsim.values.operation import Operation
+from varsim.values.optimizer import Optimizer
+from varsim.values.variable import Attributes, Variable
+
+if TYPE_CHECKING:
+    from varsim.values.distribute.strategy import Strategy
+
+Write: TypeAlias = Literal["assign", "assign_add", "assign_sub"]
+Scatter: TypeAlias = Literal["add", "sub", "mul", "div", "min", "max", "update"]
+
+_SCATTER = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+class DistributedVariable(Variable):
+    """A variable that knows its strategy and the context in which it is read and written.
+
+    Subclasses say what a write in a replica, a write from outside and a read from outside mean.
+    Inside `update` a write touches the copy that is being updated, and nothing else.
+    """
+
+    def __init__(
+        self,
+        initial: Values,
+        devices: tuple[Device, ...] = (HERE,),
+        attributes: Attributes = Attributes(),  # noqa: B008 - immutable
+        optimizer: Optimizer | None = None,
+        strategy: "Strategy | None" = None,
+    ) -> None:
+        super().__init__(initial, devices, attributes, optimizer)
+        self.strategy = strategy
+
+    def assign(self, context: Context, value: object) -> Operation[object]:
+        """Set the variable; in a replica the values of all replicas are aggregated first.
+
+        ValueError for another shape or dtype.
+        """
+        return (yield from self.update(context, "assign", value))
+
+    def assign_add(self, context: Context, value: object) -> Operation[object]:
+        """Add to the variable; otherwise as `assign` (another shape: InvalidArgumentError)."""
+        return (yield from self.update(context, "assign_add", value))
+
+    def assign_sub(self, context: Context, value: object) -> Operation[object]:
+        """Subtract from the variable; otherwise as `assign_add`."""
+        return (yield from self.update(context, "assign_sub", value))
+
+    def update(self, context: Context, op: Write, value: object) -> Operation[object]:
+        """Write in the given context; returns the new value as that context sees it."""
+        context = self.enter(context)
+        if context.updating is not None:
+            return (yield from self.write_copy(self.local(context.updating), op, value))
+        if context.replica is not None:
+            return (yield from self.write_in_replica(context, op, value))
+        return (yield from self.write_outside(context, op, value))
+
+    def read(self, context: Context) -> Operation[object]:
+        """The value as this context sees it, a new tensor (read_value, value)."""
+        context = self.enter(context)
+        if context.updating is not None:
+            return Component(self, self.local(context.updating)).tensor()
+        if context.replica is not None:
+            return (yield from self.read_copy(self.local(context.replica), context.device))
+        return (yield from self.read_outside(context))
+
+    def as_tensor(self, context: Context) -> Operation[object]:
+        """Conversion to a tensor: the same as `read`, but for variable_sync_on_read_context."""
+        return (yield from self.read(context))
+
+    def scatter(
+        self, context: Context, method: Scatter, indices: Values, values: object
+    ) -> Operation[object]:
+        """Sparse update `scatter_<method>` of the rows `indices`, in every copy."""
+        self.check_scatter(method)
+        context = self.enter(context)
+        new = []
+        for index, copy in enumerate(self.copies):
+            rows = convert(select(index, values), self.dtype)
+            value = copy.value.copy()
+            if method == "update":
+                value[indices] = rows
+            else:
+                _SCATTER[method].at(value, indices, rows)
+            self.write(index, value)
+            new.append(Tensor(value, self.devices[index]))
+        yield from _arrivals("scatter", values, self.devices)
+        return self.group(new)
+
+    def restore(self, value: Values) -> None:
+        """Set every copy to its share of a value from a checkpoint; ValueError for its shape."""
+        self.check_restored(value)
+        part = self.share(convert(value, self.dtype))
+        for index in range(len(self.copies)):
+            self.write(index, part)
+
+    def check_restored(self, value: Values) -> None:
+        """ValueError unless a value from a checkpoint has the variable's shape."""
+        if value.shape != self.shape:
+            raise RefusedValueError(
+                "shape_mismatch",
+                f"Shape mismatch: a checkpoint of shape {value.shape} cannot be restored into a "
+                f"variable of shape {self.shape}; make the variable as it was saved",
+            )
+
+    def write_in_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
+        """A write by one replica."""
+        raise NotImplementedError
+
+    def write_outside(self, context: Context, op: Write, value: object) -> Operation[object]:
+        """A write in cross-replica context."""
+        raise NotImplementedError
+
+    def read_outside(self, context: Context) -> Operation[object]:
+        """A read in cross-replica context."""
+        raise NotImplementedError
+
+    def check_scatter(self, method: Scatter) -> None:
+        """NotImplementedError for what TensorFlow does not offer."""
+
+    def enter(self, context: Context) -> Context:
+        """The scope of the variable's strategy, entered from outside; RuntimeError in another."""
+        return self.strategy.enter(context) if self.strategy else context
+
+    def local(self, replica: int) -> int:
+        """Which copy belongs to a replica."""
+        return replica if self.replicated else 0
+
+    def group(self, values: list[Tensor]) -> object:
+        """The values of all copies as one object."""
+        return values[0]
+
+    def write_copy(self, index: int, op: Write, value: object) -> Operation[Tensor]:
+        """Write one copy: of a container or variable its part, else the value as it is."""
+        value = select(index, value) if is_per_replica(value) else value
+        yield from _arrivals(op, value, self.devices[index : index + 1])
+        if isinstance(value, Component):
+            value = value.tensor()
+        elif isinstance(value, Variable):
+            value = Tensor(value.value, value.devices[0])
+        old = self.copies[index].value
+        self.write(index, _written(op, old, convert(value, self.dtype)))
+        return Tensor(self.copies[index].value, self.devices[index])
+
+    def read_copy(self, index: int, device: Device) -> Operation[Tensor]:
+        """One copy, brought to the device where it is read."""
+        tensor = Component(self, index).tensor()
+        yield from movement("read", [Transfer(tensor.device, device, tensor.size)])
+        return tensor
+
+
+def check_shape(op: Write, shape: tuple[int, ...], value: tuple[int, ...]) -> None:
+    """Shapes must be equal, nothing is broadcast: ValueError (assign), InvalidArgumentError."""
+    if value == shape:
+        return
+    if op == "assign":
+        raise RefusedValueError(
+            "shape_mismatch",
+            f"Shape mismatch: a variable of shape {shape} cannot hold {value}; reshape the value",
+        )
+    raise InvalidArgumentError(
+        "shape_mismatch",
+        f"shapes must be equal: {op} of {value} to {shape}; nothing is broadcast",
+    )
+
+
+def _written(op: Write, old: Values, value: Values) -> Values:
+    """What a copy holds after a write."""
+    check_shape(op, old.shape, value.shape)
+    if op == "assign":
+        return value
+    if old.dtype.kind == "b":
+        raise InvalidArgumentError(
+            "dtype_unsupported", f"{op} of bool is not allowed: use assign, or an integer variable"
+        )
+    with np.errstate(all="ignore"):
+        return np.asarray(old + value if op == "assign_add" else old - value)
+
+
+def _arrivals(what: str, value: object, devices: tuple[Device, ...]) -> Operation[None]:
+    """The movement of a written value to the devices of the copies; numbers weigh nothing."""
+    parts = [select(index, value) for index in range(len(devices))]
+    yield from movement(
+        what,
+        [
+            Transfer(part.device, device, part.size)
+            for part, device in zip(parts, devices, strict=True)
+            if isinstance(part, Tensor)
+        ],
+    )
+
+
+def refuse_scatter(why: str) -> RefusedNotImplementedError:
+    """A sparse update that TensorFlow does not offer."""
+    return RefusedNotImplementedError("scatter_unsupported", why)
