@@ -81,7 +81,7 @@ class TestMirrored:
         alone.apply(0, array(3, -1))
 
         assert variable.copies_are_equal()
-        assert all(copy.value.tobytes() == alone.value.tobytes() for copy in variable.copies)
+        assert all(copy.tobytes() == alone.value.tobytes() for copy in variable.values)
 
     def test_copies_that_are_equal_may_be_reached_in_any_order(self) -> None:
         # Replica 1 is a step behind when replica 0 makes its second.
@@ -100,7 +100,7 @@ class TestMirrored:
         variable.apply(0, array(1, 0))
         variable.apply(1, array(0, 1))
 
-        assert [copy.value.tolist() for copy in variable.copies] == [[0, 2], [1, 1]]
+        assert [copy.tolist() for copy in variable.values] == [[0, 2], [1, 1]]
         assert not variable.copies_are_equal()
 
     def test_slots_count_as_well(self) -> None:
@@ -109,8 +109,7 @@ class TestMirrored:
         variable.apply(0, array(1, 1))
         variable.apply(1, array(1, 1))
         assert variable.copies_are_equal()
-        copy = variable.copies[1]
-        variable.copies[1] = copy._replace(state=(copy.state[0] + 1,))
+        variable.states[1] = (variable.states[1][0] + 1,)
         assert not variable.copies_are_equal()
 
 
@@ -123,9 +122,9 @@ class TestSyncOnRead:
         return variable
 
     def test_a_write_stays_local(self) -> None:
-        copies = self.variable(Aggregation.MEAN).copies
+        copies = self.variable(Aggregation.MEAN).values
 
-        assert [copy.value.tolist() for copy in copies] == [[1, 1.9], [0, 1.9], [-1, 1.9]]
+        assert [copy.tolist() for copy in copies] == [[1, 1.9], [0, 1.9], [-1, 1.9]]
 
     def test_reading_aggregates_and_does_not_write(self) -> None:
         # Copies [1, 1.9], [0, 1.9], [-1, 1.9], added first to last.
@@ -136,11 +135,9 @@ class TestSyncOnRead:
             Aggregation.ONLY_FIRST_REPLICA: [1, 1.9],
         }.items():
             variable = self.variable(aggregation)
-            before = [copy.value for copy in variable.copies]
+            before = list(variable.values)
             assert variable.aggregated().tolist() == expected
-            assert all(
-                copy.value is value for copy, value in zip(variable.copies, before, strict=True)
-            )
+            assert all(copy is value for copy, value in zip(variable.values, before, strict=True))
 
     def test_without_aggregation_there_is_no_reading(self) -> None:
         with pytest.raises(ValueError, match="NONE cannot be read from outside"):
@@ -169,17 +166,17 @@ class TestSyncOnRead:
         for replica in range(3):
             variable.write(replica, variable.share(array(6.0, 6.0)))
 
-        assert [one.value.tolist() for one in variable.copies] == [[copy, copy]] * 3
+        assert [one.tolist() for one in variable.values] == [[copy, copy]] * 3
         assert variable.aggregated().tolist() == [read, read]
 
     def test_assigning_keeps_the_slots(self) -> None:
         asked = Attributes(Synchronization.ON_READ, Aggregation.MEAN)
         variable = SyncOnReadVariable(START, devices(2), asked, MOMENTUM)
         variable.apply(0, array(1, 1))
-        state = variable.copies[0].state
+        state = variable.states[0]
         variable.write(0, array(5, 5))
 
-        assert variable.copies[0].state is state
+        assert variable.states[0] is state
 
     def test_reading_and_writing_back_in_turn(self) -> None:
         variable = self.variable(Aggregation.MEAN)

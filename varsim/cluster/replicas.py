@@ -12,7 +12,7 @@ from varsim.values.distribute.sync_on_read import SyncOnReadVariable
 from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.gradient import Array, Gradient, Parameters
 from varsim.values.operation import finish
-from varsim.values.variable import Aggregation, Copy, Synchronization, divergence
+from varsim.values.variable import Aggregation, Synchronization, divergence
 
 
 class _Round:
@@ -34,7 +34,7 @@ class MirroredReplicas:
         made = _variables(job, Synchronization.ON_WRITE, Aggregation.MEAN)
         self.variables = [one for one in made if isinstance(one, MirroredVariable)]
         self._rounds: dict[int, _Round] = {}
-        self._latest: tuple[Copy, Parameters] | None = None
+        self._latest: tuple[Array, Parameters] | None = None
         # The model as read from outside: the version that all copies have reached.
         self.parameters = self._copy(0)
 
@@ -47,9 +47,9 @@ class MirroredReplicas:
 
         All variables are updated together, so the first one tells the version of all.
         """
-        version = self.variables[0].copies[rank]
+        version = self.variables[0].values[rank]
         if self._latest is None or self._latest[0] is not version:
-            values = tuple([variable.copies[rank].value for variable in self.variables])
+            values = tuple([variable.values[rank] for variable in self.variables])
             self._latest = (version, values)
         return self._latest[1]
 
@@ -105,7 +105,7 @@ class LocalReplicas:
 
     def read(self, worker: Worker) -> Read:
         """A worker's own copy; takes no time."""
-        parameters = tuple([variable.copies[worker.rank].value for variable in self.variables])
+        parameters = tuple([variable.values[worker.rank] for variable in self.variables])
         self._job.recorder.copy_staleness.append(self._made - self._seen[worker.rank])
         return Read(parameters, worker.ready_at, worker.iteration + 1)
 
@@ -144,7 +144,7 @@ class LocalReplicas:
         """Largest distance between two copies as they are now."""
         ranks = range(len(self._seen))
         return divergence(
-            [[variable.copies[rank].value for variable in self.variables] for rank in ranks]
+            [[variable.values[rank] for variable in self.variables] for rank in ranks]
         )
 
     def write_back(self, worker: Worker, read: OutsideRead) -> None:

@@ -57,17 +57,11 @@ class Attributes(NamedTuple):
     name: str = ""
 
 
-class Copy(NamedTuple):
-    """One copy of a variable with its optimizer's slots."""
-
-    value: Values
-    state: State
-
-
 class Variable:
     """One logical variable and its copies, one per device; all start from the same value.
 
-    It is trained by at most one optimizer, whose slots stand beside each copy.
+    `values[i]` is what copy i holds. At most one optimizer trains the variable; `states[i]` are its
+    slots beside copy i.
     """
 
     kind: ClassVar[str] = ""
@@ -85,7 +79,8 @@ class Variable:
         self.attributes = attributes
         self.optimizer = optimizer
         state = optimizer.init(initial) if optimizer else ()
-        self.copies = [Copy(initial, state)] * len(self.devices)
+        self.values: list[Values] = [initial] * len(self.devices)
+        self.states: list[State] = [state] * len(self.devices)
 
     @property
     def synchronization(self) -> Synchronization:
@@ -100,41 +95,44 @@ class Variable:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of every copy."""
-        dtype: np.dtype[Any] = self.copies[0].value.dtype
+        dtype: np.dtype[Any] = self.values[0].dtype
         return dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the whole variable."""
-        return self.copies[0].value.shape
+        return self.values[0].shape
 
     @property
     def value(self) -> Values:
         """The value of the first copy: of a variable with one copy, the value."""
-        return self.copies[0].value
+        return self.values[0]
 
     @property
     def state(self) -> State:
         """The optimizer's slots of the first copy."""
-        return self.copies[0].state
+        return self.states[0]
 
     def train_with(self, optimizer: Optimizer) -> None:
         """Give every copy the slots of an optimizer; ValueError if it has those of another."""
         if self.optimizer is None:
             self.optimizer = optimizer
-            self.copies = [Copy(value, optimizer.init(value)) for value, _ in self.copies]
+            self.states = [optimizer.init(value) for value in self.values]
         elif self.optimizer is not optimizer:
             raise ValueError("a variable is trained by one optimizer: use the one it has")
 
     def apply(self, replica: int, gradient: Values) -> None:
         """One step of the optimizer on one replica's copy."""
-        assert self.optimizer is not None
-        value, state = self.copies[replica]
-        self.copies[replica] = Copy(*self.optimizer.update(gradient, state, value))
+        optimizer = self.optimizer
+        assert optimizer is not None
+        values, states = self.values, self.states
+        values[replica], states[replica] = optimizer.update(
+            gradient, states[replica], values[replica]
+        )
 
     def write(self, replica: int, value: Values) -> None:
         """Set one replica's copy; its slots stay."""
-        self.copies[replica] = Copy(value, self.copies[replica].state)
+        self.values[replica] = value
 
     def share(self, value: Values) -> Values:
         """What each copy gets when the whole variable is set to a value: that value."""

@@ -7,7 +7,8 @@ import numpy as np
 
 from conformance.variables.program import container
 from conformance.variables.records import Case, Record
-from conformance.variables.steps import STEPS, Observed, make
+from conformance.variables.steps import Observed, make
+from conformance.variables.table import STEPS
 from conformance.variables.world import World, make_worlds
 from varsim.values.distribute.component import Component
 from varsim.values.distribute.container import Container
@@ -56,7 +57,7 @@ class Replay:
             where = f"{what}: {key}"
             if key == "after":
                 for name, copies in value.items():
-                    got = [copy.value for copy in world.variables[name].copies]
+                    got = world.variables[name].values
                     self._arrays(f"{where} {name}", got, copies)
             elif key == "result":
                 if "error" not in seen:

@@ -1,44 +1,26 @@
 """The steps of a case: each is an operation of one worker that gives what was observed."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from conformance.variables.program import Program, destination, reduce_op, updater
 from conformance.variables.records import Record, array
 from conformance.variables.world import World
-from varsim.values.distribute.checkpoint import restore, save
 from varsim.values.distribute.component import Component
 from varsim.values.distribute.context import OUTSIDE, Context
 from varsim.values.distribute.creation import Asked
-from varsim.values.distribute.packing import concat_and_split, group_by_size, options
-from varsim.values.distribute.reduction import ALGORITHMS
-from varsim.values.distribute.refusal import DistributionError
 from varsim.values.distribute.single import create_outside
 from varsim.values.distribute.tensor import Tensor
-from varsim.values.distribute.training import Clip, DistributedOptimizer
 from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Operation
-from varsim.values.optimizer import Adam, Momentum, Optimizer, Sgd
 
 Observed = dict[str, Any]
 Step = Callable[[World, Record], Operation[Observed]]
 
 
-PROPERTIES: Final = (
-    "num_replicas_in_sync",
-    "worker_devices",
-    "parameter_devices",
-    "experimental_require_static_shapes",
-    "experimental_between_graph",
-    "experimental_should_init",
-    "should_checkpoint",
-    "should_save_summary",
-)
-
-
-def _in_context(
+def in_context(
     world: World, step: Record, act: Callable[[Context], Operation[object]]
 ) -> Operation[Observed]:
     """Act in the context of a step: in every replica, or once."""
@@ -59,7 +41,7 @@ def write(world: World, step: Record) -> Operation[Observed]:
         value = program.handed.value(step["value"], context)
         return (yield from variable.update(context, step["op"], value))
 
-    return (yield from _in_context(world, step, act))
+    return (yield from in_context(world, step, act))
 
 
 def read(world: World, step: Record) -> Operation[Observed]:
@@ -73,7 +55,7 @@ def read(world: World, step: Record) -> Operation[Observed]:
             return (yield from variable.as_tensor(context))
         return (yield from variable.read(context))
 
-    return (yield from _in_context(world, step, act))
+    return (yield from in_context(world, step, act))
 
 
 def scatter(world: World, step: Record) -> Operation[Observed]:
@@ -83,7 +65,7 @@ def scatter(world: World, step: Record) -> Operation[Observed]:
         rows, values = np.array(step["indices"]), Tensor(array(step["values"]))
         return world.variables[step["var"]].scatter(context, step["method"], rows, values)
 
-    return (yield from _in_context(world, step, act))
+    return (yield from in_context(world, step, act))
 
 
 def copies(world: World, step: Record) -> Operation[Observed]:
@@ -131,7 +113,7 @@ def make(world: World, record: Record, where: str = "cross_replica") -> Operatio
         "trainable": variable.attributes.trainable,
         "synchronization": variable.synchronization.name,
         "aggregation": variable.aggregation.name,
-        "copies": [copy.value for copy in variable.copies],
+        "copies": list(variable.values),
         "devices": [device.number for device in variable.devices],
         "ps_tasks": [device.task for device in variable.devices],
         "initializer_calls": len(calls),
@@ -153,7 +135,7 @@ def reduce_to(world: World, step: Record) -> Operation[Observed]:
         place = destination(program.handed, step["destination"], value, context)
         return world.strategy.reduce_to(context, reduce_op(step["reduce"]), value, place)
 
-    return (yield from _in_context(world, step, act))
+    return (yield from in_context(world, step, act))
 
 
 def batch_reduce_to(world: World, step: Record) -> Operation[Observed]:
@@ -168,7 +150,7 @@ def batch_reduce_to(world: World, step: Record) -> Operation[Observed]:
             pairs.append((value, place))
         return world.strategy.batch_reduce_to(context, step["reduce"], pairs)
 
-    return (yield from _in_context(world, step, act))
+    return (yield from in_context(world, step, act))
 
 
 def broadcast_to(world: World, step: Record) -> Operation[Observed]:
@@ -180,7 +162,7 @@ def broadcast_to(world: World, step: Record) -> Operation[Observed]:
         place = destination(program.handed, step["destination"], value, context)
         return world.strategy.broadcast_to(context, value, place)
 
-    return (yield from _in_context(world, step, act))
+    return (yield from in_context(world, step, act))
 
 
 def reduce(world: World, step: Record) -> Operation[Observed]:
@@ -191,7 +173,7 @@ def reduce(world: World, step: Record) -> Operation[Observed]:
         value = program.handed.value(step["value"], context)
         return world.strategy.reduce(context, step["reduce"], value, step["axis"])
 
-    return (yield from _in_context(world, step, act))
+    return (yield from in_context(world, step, act))
 
 
 def gather(world: World, step: Record) -> Operation[Observed]:
@@ -202,7 +184,7 @@ def gather(world: World, step: Record) -> Operation[Observed]:
         value = program.handed.value(step["value"], context)
         return world.strategy.gather(context, value, step["axis"])
 
-    return (yield from _in_context(world, step, act))
+    return (yield from in_context(world, step, act))
 
 
 def local_results(world: World, step: Record) -> Operation[Observed]:
@@ -226,7 +208,7 @@ def update(world: World, step: Record) -> Operation[Observed]:
         group = step.get("group", True)
         return world.strategy.update(context, variable, function, args, kwargs, group=group)
 
-    return (yield from _in_context(world, step, act))
+    return (yield from in_context(world, step, act))
 
 
 def value_container(world: World, step: Record) -> Operation[Observed]:
@@ -235,31 +217,6 @@ def value_container(world: World, step: Record) -> Operation[Observed]:
     value = variable if index is None else Component(variable, index)
     return {"result": world.strategy.value_container(value)}
     yield
-
-
-def properties(world: World, step: Record) -> Operation[Observed]:
-    """The properties of the strategy."""
-    strategy = world.strategy
-    scope = strategy.scope()
-
-    def of_each(ask: Callable[[Context], object]) -> Operation[object]:
-        return strategy.run(scope, lambda context: Tensor(np.array(ask(context))))
-
-    found: Observed = {
-        "in_cross_replica_context_in_scope": scope.in_cross_replica,
-        "in_cross_replica_context_outside": OUTSIDE.in_cross_replica,
-        "in_cross_replica_context_in_run": (
-            yield from of_each(lambda context: context.in_cross_replica)
-        ),
-        "replica_ids": (yield from of_each(lambda context: np.int32(context.replica_id))),
-    }
-    for name in PROPERTIES:
-        try:
-            value = getattr(strategy, name)
-            found[name] = [device.number for device in value] if "devices" in name else value
-        except DistributionError as error:
-            found[name] = error
-    return {"properties": found}
 
 
 def run(world: World, step: Record) -> Operation[Observed]:
@@ -286,171 +243,3 @@ def run_args(world: World, step: Record) -> Operation[Observed]:
         "replica_id_times": lambda context, x: x * context.replica_id,
     }
     return {"result": (yield from world.strategy.run(scope, named[step["fn"]], args))}
-
-
-def save_all(world: World, step: Record) -> Operation[Observed]:
-    """A checkpoint of all variables."""
-    saved = yield from save(world.variables, world.context(step.get("context", "outside")))
-    world.checkpoints[step["to"]] = saved
-    return {"saved": saved}
-
-
-def restore_all(world: World, step: Record) -> Operation[Observed]:
-    """Restore what exists now, and the rest when it comes to exist."""
-    world.pending = world.checkpoints[step["from"]]
-    restore(world.pending, world.variables)
-    return {}
-    yield
-
-
-def restart(world: World, step: Record) -> Operation[Observed]:
-    """A new strategy with new variables."""
-    world.restart(step["strategy"])
-    made = []
-    for record in step["variables"]:
-        made.append((yield from make(world, record)))  # noqa: PERF401
-    return {"variables": made}
-
-
-def optimizer(world: World, step: Record) -> Operation[Observed]:
-    """An optimizer in the scope."""
-    rate = step["learning_rate"]
-    rule: Optimizer
-    if step["kind"] == "adam":
-        rule = Adam(
-            learning_rate=rate,
-            beta1=step["beta_1"],
-            beta2=step["beta_2"],
-            epsilon=step["epsilon"],
-        )
-    elif step.get("momentum"):
-        nesterov = step.get("nesterov", False)
-        rule = Momentum(learning_rate=rate, momentum=step["momentum"], nesterov=nesterov)
-    else:
-        rule = Sgd(learning_rate=rate)
-    clip = Clip(step.get("clipvalue"), step.get("clipnorm"))
-    world.optimizers[step["name"]] = yield from DistributedOptimizer.create(
-        world.strategy, rule, clip
-    )
-    return {}
-
-
-def apply_gradients(world: World, step: Record) -> Operation[Observed]:
-    """One step of an optimizer."""
-    used, program = world.optimizers[step["optimizer"]], Program(world)
-
-    def act(context: Context) -> Operation[None]:
-        pairs = [
-            (program.handed.value(value, context), world.variables[name])
-            for name, value in step["gradients"].items()
-        ]
-        return used.apply_gradients(context, pairs)  # type: ignore[arg-type]
-
-    yield from _in_context(world, step, act)
-    return {
-        "iterations": int(used.iterations.value),
-        "slots": _slots(used, [world.variables[name] for name in step["gradients"]], world),
-    }
-
-
-def _slots(
-    used: DistributedOptimizer, trained: list[DistributedVariable], world: World
-) -> Observed:
-    """Slots under Keras's names: its momentum is -learning_rate times varsim's velocity."""
-    rule = used.rule
-    names = {name: variable for name, variable in world.variables.items() if variable in trained}
-    if isinstance(rule, Adam):
-        slots = {"momentum": ("m", 1.0), "velocity": ("v", 1.0)}
-    else:
-        slots = {"momentum": ("velocity", -rule.learning_rate)} if rule.slots else {}
-    return {
-        keras: {
-            name: [np.asarray(factor * value) for value in used.slots(variable)[own]]
-            for name, variable in names.items()
-        }
-        for keras, (own, factor) in slots.items()
-    }
-
-
-def cross_device_ops(world: World, step: Record) -> Operation[Observed]:
-    """Which algorithm the strategy uses."""
-    value = (
-        Program(world).handed.value(step["value"], world.strategy.scope())
-        if "value" in step
-        else None
-    )
-    algorithm = world.strategy.cross_device_ops(value)  # type: ignore[attr-defined]
-    implementation = getattr(algorithm, "implementation", None)
-    return {
-        "algorithm": algorithm.name,
-        "implementation": implementation and implementation.name,
-        "num_packs": getattr(algorithm, "num_packs", None),
-    }
-    yield
-
-
-def group(world: World, step: Record) -> Operation[Observed]:
-    """How a batch is cut into packs."""
-    sizes = [int(np.prod(t["shape"])) * np.dtype(t["dtype"]).itemsize for t in step["tensors"]]
-    return {"packs": group_by_size(sizes, step["bytes_per_pack"])}
-    yield
-
-
-def concat(world: World, step: Record) -> Operation[Observed]:
-    """How tensors are repacked."""
-    return {"packs": concat_and_split([array(t) for t in step["tensors"]], step["num_packs"])}
-    yield
-
-
-def communication_options(world: World, step: Record) -> Operation[Observed]:
-    """Options, merged with others."""
-    found = options(**step["options"])
-    if "merged_with" in step:
-        found = found.merge(options(**step["merged_with"]))
-    return {
-        "options": {
-            "bytes_per_pack": found.bytes_per_pack,
-            "timeout_seconds": found.timeout_seconds,
-            "implementation": found.implementation.name,
-        }
-    }
-    yield
-
-
-def make_algorithm(world: World, step: Record) -> Operation[Observed]:
-    """An algorithm object."""
-    return {"num_packs": ALGORITHMS[step["algorithm"]](step["num_packs"]).num_packs}
-    yield
-
-
-STEPS: Final[dict[str, Step]] = {
-    "assign": write,
-    "assign_add": write,
-    "assign_sub": write,
-    "scatter": scatter,
-    "read": read,
-    "copies": copies,
-    "create": create,
-    "variable_created_in_scope": created_in_scope,
-    "reduce_to": reduce_to,
-    "batch_reduce_to": batch_reduce_to,
-    "broadcast_to": broadcast_to,
-    "reduce": reduce,
-    "gather": gather,
-    "local_results": local_results,
-    "update": update,
-    "value_container": value_container,
-    "properties": properties,
-    "run": run,
-    "run_args": run_args,
-    "save": save_all,
-    "restore": restore_all,
-    "restart": restart,
-    "optimizer": optimizer,
-    "apply_gradients": apply_gradients,
-    "cross_device_ops": cross_device_ops,
-    "group_by_size": group,
-    "concat_and_split": concat,
-    "communication_options": communication_options,
-    "make_cross_device_ops": make_algorithm,
-}

@@ -59,7 +59,7 @@ class CentralStorageStrategy(Strategy):
         yield
 
     def _do_copies(self, variable: Variable) -> Sequence[int]:
-        return [0] * len(variable.copies)
+        return [0] * len(variable.values)
 
     def _do_reduce(
         self, context: Context, op: ReduceOp, value: object, destination: object
@@ -77,15 +77,16 @@ class CentralStorageStrategy(Strategy):
     ) -> Operation[list[object]]:
         results = []
         for value, destination in pairs:
-            tensors = regroup(tensors_of(value), Mirrored)
             results.append(
-                (yield from reduce_parts(self._cross_device_ops, op, tensors, destination))
+                (yield from reduce_parts(self._cross_device_ops, op, value, destination))
             )
         return results
 
     def _do_broadcast(
         self, context: Context, value: object, destination: object
     ) -> Operation[object]:
+        if isinstance(value, int | float):
+            return value
         return (yield from broadcast(value, destination))
 
     def _do_gather(

@@ -28,7 +28,7 @@ class Component:
 
     def tensor(self) -> Tensor:
         """Its value now."""
-        return Tensor(self.variable.copies[self.index].value, self.device)
+        return Tensor(self.variable.values[self.index], self.device)
 
     def write(self, context: "Context", op: "Write", value: object) -> Operation[Tensor]:
         """Write this copy alone, without aggregation; returns its new value."""

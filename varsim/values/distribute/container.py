@@ -102,7 +102,7 @@ def tensors_of(value: object) -> list[Tensor]:
     if isinstance(value, Component):
         return [value.tensor()]
     if isinstance(value, Variable):
-        return [Component(value, index).tensor() for index in range(len(value.copies))]
+        return [Component(value, index).tensor() for index in range(len(value.values))]
     if isinstance(value, Container):
         return [tensor for part in value.values for tensor in tensors_of(part)]
     raise RefusedAttributeError(

@@ -1,9 +1,11 @@
 """Variables whose replica writes are merged: mirrored copies, or one copy behind a wrapper."""
 
+import numpy as np
+
 from varsim.values.distribute.container import Mirrored, regroup
 from varsim.values.distribute.context import Context
 from varsim.values.distribute.refusal import RefusedValueError
-from varsim.values.distribute.tensor import Tensor, Values
+from varsim.values.distribute.tensor import Tensor, Values, convert, divide
 from varsim.values.distribute.variable import (
     DistributedVariable,
     Scatter,
@@ -11,7 +13,8 @@ from varsim.values.distribute.variable import (
     refuse_scatter,
 )
 from varsim.values.operation import Merge, Operation
-from varsim.values.variable import Aggregation, Copy
+from varsim.values.optimizer import State
+from varsim.values.variable import Aggregation
 
 
 class MergingVariable(DistributedVariable):
@@ -26,6 +29,29 @@ class MergingVariable(DistributedVariable):
             return (yield from self.write_outside(context, op, total))
 
         return (yield Merge(merged, (value,)))
+
+    def scatter_in_replica(
+        self, context: Context, method: Scatter, indices: Values, values: object
+    ) -> Operation[object]:
+        """Merge: rows of the first replica, or of all one after the other (MEAN: divided by n).
+
+        Rows that several replicas name are not merged beforehand.
+        """
+
+        def merged(context: Context, indices: object, values: object) -> Operation[object]:
+            strategy = self.strategy
+            assert strategy is not None
+            parts, places = strategy.local_results(values), strategy.local_results(indices)
+            rows = [convert(part, self.dtype) for part in parts]
+            if self.aggregation is Aggregation.ONLY_FIRST_REPLICA:
+                rows = rows[:1]
+            elif self.aggregation is Aggregation.MEAN:
+                rows = [divide(row, len(parts)) for row in rows]
+            where = [np.asarray(places[index % len(places)]) for index in range(len(rows))]
+            sparse = Tensor(np.concatenate(rows), context.device)
+            return self.scatter(context, method, np.concatenate(where), sparse)
+
+        return (yield Merge(merged, (indices, values)))
 
     def write_outside(self, context: Context, op: Write, value: object) -> Operation[object]:
         """Write every copy with the same argument, or its own part of a container."""
@@ -46,29 +72,25 @@ class MirroredVariable(MergingVariable):
 
     kind = "mirrored"
     replicated = True
-    _last: tuple[Copy, Values, Copy] | None = None
+    _last: tuple[Values, Values, Values, State] | None = None
 
     def apply(self, replica: int, gradient: Values) -> None:
         """One step of the optimizer on one replica's copy.
 
         Replicas that apply the same gradient to the same version share the result.
         """
-        copy = self.copies[replica]
-        if self._last is None or self._last[0] is not copy or self._last[1] is not gradient:
+        old, last = self.values[replica], self._last
+        if last is None or last[0] is not old or last[1] is not gradient:
             super().apply(replica, gradient)
-            self._last = (copy, gradient, self.copies[replica])
-        self.copies[replica] = self._last[2]
+            self._last = (old, gradient, self.values[replica], self.states[replica])
+        else:
+            self.values[replica], self.states[replica] = last[2:]
 
     def copies_are_equal(self) -> bool:
         """Bit for bit, with the optimizer's slots."""
-        first = self.copies[0]
-        return all(
-            copy is first
-            or (
-                _same(first.value, copy.value)
-                and all(_same(a, b) for a, b in zip(first.state, copy.state, strict=True))
-            )
-            for copy in self.copies
+        value, state = self.values[0], self.states[0]
+        return all(_same(value, other) for other in self.values) and all(
+            state is other or all(map(_same, state, other)) for other in self.states
         )
 
     def write_in_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
@@ -77,6 +99,15 @@ class MirroredVariable(MergingVariable):
             assert context.replica is not None
             return (yield from self.write_copy(context.replica, op, value))
         return (yield from super().write_in_replica(context, op, value))
+
+    def scatter_in_replica(
+        self, context: Context, method: Scatter, indices: Values, values: object
+    ) -> Operation[object]:
+        """Aggregated over the replicas; without aggregation the replica's own copy alone."""
+        if self.aggregation is Aggregation.NONE:
+            assert context.replica is not None
+            return (yield from self.scatter_copies([context.replica], method, indices, values))[0]
+        return (yield from super().scatter_in_replica(context, method, indices, values))
 
     def read_outside(self, context: Context) -> Operation[object]:
         """The copy on the current device if there is one, else copy 0; never aggregated."""
@@ -110,13 +141,23 @@ class AggregatingVariable(MergingVariable):
 
     def write_in_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
         """Aggregated over the replicas; ValueError without aggregation."""
+        self._check_aggregation()
+        return (yield from super().write_in_replica(context, op, value))
+
+    def scatter_in_replica(
+        self, context: Context, method: Scatter, indices: Values, values: object
+    ) -> Operation[object]:
+        """Aggregated over the replicas; ValueError without aggregation."""
+        self._check_aggregation()
+        return (yield from super().scatter_in_replica(context, method, indices, values))
+
+    def _check_aggregation(self) -> None:
         if self.aggregation is Aggregation.NONE:
             raise RefusedValueError(
                 "aggregation_required",
                 "You must specify an aggregation method to update a variable in replica context: "
                 "create it with SUM, MEAN or ONLY_FIRST_REPLICA, or update it from outside",
             )
-        return (yield from super().write_in_replica(context, op, value))
 
     def read(self, context: Context) -> Operation[object]:
         """The one value, in every context."""

@@ -86,7 +86,7 @@ class MirroredStrategy(Strategy):
                 "assertion",
                 "a mirrored strategy updates distributed variables only: create it in its scope",
             )
-        return range(len(variable.copies))
+        return range(len(variable.values))
 
     def _do_reduce(
         self, context: Context, op: ReduceOp, value: object, destination: object
@@ -143,6 +143,8 @@ class MirroredStrategy(Strategy):
     def _do_broadcast(
         self, context: Context, value: object, destination: object
     ) -> Operation[object]:
+        if isinstance(value, int | float):
+            return value
         return (yield from broadcast(value, destination))
 
     def _do_gather(

@@ -7,9 +7,16 @@ collectives, which every worker has to call in the same order (collective_all_re
 from collections.abc import Sequence
 
 from varsim.values.device import Device
-from varsim.values.distribute.container import is_mirrored, is_per_replica, tensors_of
+from varsim.values.distribute.container import (
+    Mirrored,
+    is_mirrored,
+    is_per_replica,
+    regroup,
+    tensors_of,
+)
 from varsim.values.distribute.context import Context
 from varsim.values.distribute.creation import initial_value
+from varsim.values.distribute.destination import destination_devices
 from varsim.values.distribute.mirrored_strategy import MirroredStrategy
 from varsim.values.distribute.packing import Implementation
 from varsim.values.distribute.reducing import reduce_one_value, reduce_parts
@@ -74,6 +81,14 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
             everybody: list[Values] = yield Exchange(value)
             value = everybody[0]
         return value
+
+    def _do_gather(
+        self, context: Context, value: object, destination: object, axis: int
+    ) -> Operation[object]:
+        devices = destination_devices(destination)
+        tensors = tensors_of(value)
+        results = yield from self._cross_device_ops.gather(tensors, devices, axis)
+        return regroup(results, Mirrored)
 
     def _do_reduce(
         self, context: Context, op: ReduceOp, value: object, destination: object

@@ -11,7 +11,7 @@ from varsim.values.distribute.tensor import Tensor, Values, convert
 from varsim.values.distribute.variable import DistributedVariable, Write, check_shape
 from varsim.values.operation import Operation
 from varsim.values.optimizer import Optimizer
-from varsim.values.variable import Attributes, Copy
+from varsim.values.variable import Attributes
 
 if TYPE_CHECKING:
     from varsim.values.distribute.strategy import Strategy
@@ -42,7 +42,7 @@ class PlainVariable(DistributedVariable):
 class ShardedVariable(DistributedVariable):
     """One value cut along the first axis, each part on its own server (sharded_variable.py).
 
-    `copies` are the shards, in order.
+    `values` are the shards, in order.
     """
 
     kind = "sharded"
@@ -57,14 +57,13 @@ class ShardedVariable(DistributedVariable):
     ) -> None:
         super().__init__(initial, devices, attributes, optimizer, strategy)
         self._ends = shard_ends(initial.shape[0], len(devices))
-        self.copies = [
-            Copy(part, optimizer.init(part) if optimizer else ()) for part in self.cut(initial)
-        ]
+        self.values = self.cut(initial)
+        self.states = [optimizer.init(part) if optimizer else () for part in self.values]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the whole."""
-        return (self._ends[-1], *self.copies[0].value.shape[1:])
+        return (self._ends[-1], *self.values[0].shape[1:])
 
     def cut(self, value: Values) -> list[Values]:
         """The parts of a value, one for each shard."""
@@ -92,11 +91,11 @@ class ShardedVariable(DistributedVariable):
         yield from movement(
             "read",
             [
-                Transfer(device, context.device, copy.value.nbytes)
-                for copy, device in zip(self.copies, self.devices, strict=True)
+                Transfer(device, context.device, shard.nbytes)
+                for shard, device in zip(self.values, self.devices, strict=True)
             ],
         )
-        return Tensor(np.concatenate([copy.value for copy in self.copies]), context.device)
+        return Tensor(np.concatenate(self.values), context.device)
 
     def read_copy(self, index: int, device: Device) -> Operation[Tensor]:
         """Put together in replicas too."""
@@ -107,7 +106,7 @@ class ShardedVariable(DistributedVariable):
     def restore(self, value: Values) -> None:
         """Every shard from its part."""
         self.check_restored(value)
-        for index, part in enumerate(self.cut(convert(value, self.dtype))):
+        for index, part in enumerate(self.cut(value)):
             self.write(index, part)
 
 

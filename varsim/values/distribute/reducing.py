@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from varsim.values.device import Transfer, movement
+from varsim.values.device import HERE, Transfer, movement
 from varsim.values.distribute.component import Component
-from varsim.values.distribute.container import Mirrored, regroup, tensors_of
+from varsim.values.distribute.container import Mirrored, is_per_replica, regroup, tensors_of
 from varsim.values.distribute.destination import destination_devices
 from varsim.values.distribute.reduction import CrossDeviceOps, same_devices
 from varsim.values.distribute.refusal import RefusedAttributeError, RefusedValueError
-from varsim.values.distribute.tensor import Tensor
+from varsim.values.distribute.tensor import Tensor, tensor_of
 from varsim.values.operation import Operation
 from varsim.values.variable import ReduceOp, Variable
 
@@ -18,7 +18,10 @@ def reduce_parts(
 ) -> Operation[object]:
     """The parts of a value reduced onto a destination; a single part already there stays."""
     devices = destination_devices(destination)
-    tensors = tensors_of(value)
+    if is_per_replica(value) or isinstance(value, Tensor | Component | Variable):
+        tensors = tensors_of(value)
+    else:
+        tensors = [tensor_of(value, HERE)]
     if workers == 1 and len(tensors) == 1 and same_devices(tensors, devices):
         return tensors[0].on(tensors[0].device)
     results = yield from algorithm.reduce(op, tensors, devices)
@@ -53,11 +56,12 @@ def reduce_one_value(
 
 
 def broadcast(value: object, destination: object) -> Operation[object]:
-    """A copy of a tensor on each device of a destination; numbers and arrays as they are."""
-    if not isinstance(value, Tensor | Component | Variable):
-        return value
+    """A copy of a value on each device of a destination, as tensors."""
     devices = destination_devices(destination)
-    source = tensors_of(value)[0]
+    if isinstance(value, Tensor | Component | Variable):
+        source = tensors_of(value)[0]
+    else:
+        source = tensor_of(value, devices[0])
     yield from movement(
         "broadcast", [Transfer(source.device, device, source.size) for device in devices]
     )

@@ -225,6 +225,13 @@ class CollectiveAllReduce(CrossDeviceOps):
 
     def gather(self, tensors: list[Tensor], devices: Devices, axis: int) -> Operation[list[Tensor]]:
         """All-gather over the replicas of all workers, then copy where there is no result yet."""
+        rank = tensors[0].array.ndim
+        if not 0 <= axis < rank:
+            raise RefusedValueError(
+                "gather_rank",
+                f"Requires start <= limit when delta > 0: collectives gather along an axis from 0 "
+                f"to {rank - 1}, not {axis}; give scalars an axis of length 1",
+            )
         everybody = yield from self._exchange([tensors])
         arrays = [tensor.array for tensor in everybody[0]]
         joined = concatenate(arrays, axis)
@@ -285,15 +292,11 @@ def combine(op: ReduceOp, values: Sequence[Values]) -> Values:
 def concatenate(values: Sequence[Values], axis: int) -> Values:
     """Values joined along an axis; they may differ in length there only."""
     first = values[0]
-    if first.ndim == 0:
-        raise RefusedValueError(
-            "gather_rank",
-            "Requires start <= limit when delta > 0: scalars cannot be gathered, "
-            "give them an axis of length 1",
-        )
     if not -first.ndim <= axis < first.ndim:
-        raise RefusedValueError(
-            "axis_range", f"axis {axis} does not exist in a value of rank {first.ndim}"
+        raise InvalidArgumentError(
+            "axis_range",
+            f"Expected concatenating dimensions in the range [{-first.ndim}, {first.ndim}), but "
+            f"got {axis}: scalars cannot be gathered, give them an axis of length 1",
         )
     axis %= first.ndim
     rest = {value.shape[:axis] + value.shape[axis + 1 :] for value in values}

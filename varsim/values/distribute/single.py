@@ -34,7 +34,7 @@ class OneDeviceStrategy(Strategy):
         yield
 
     def _do_copies(self, variable: Variable) -> Sequence[int]:
-        return [0] * len(variable.copies)
+        return [0] * len(variable.values)
 
     def _do_reduce(
         self, context: Context, op: ReduceOp, value: object, destination: object

@@ -24,10 +24,14 @@ from varsim.values.distribute.context import OUTSIDE, Context
 from varsim.values.distribute.creation import Asked, checked
 from varsim.values.distribute.destination import check_destination, check_reduce_op
 from varsim.values.distribute.packing import Options
-from varsim.values.distribute.refusal import RefusedRuntimeError, RefusedValueError
+from varsim.values.distribute.refusal import (
+    InvalidArgumentError,
+    RefusedRuntimeError,
+    RefusedValueError,
+)
 from varsim.values.distribute.running import call_for_each_replica, run_maybe
 from varsim.values.distribute.sync_on_read import reduce_op
-from varsim.values.distribute.tensor import Tensor, Values, divide
+from varsim.values.distribute.tensor import Tensor, Values, add_in_order, divide, tensor_of
 from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Merge, Operation
 from varsim.values.optimizer import Optimizer
@@ -308,27 +312,26 @@ class Strategy:
         """`ReplicaContext.all_reduce` of a tensor, or of a list of tensors, which is packed."""
         _check_replica(context, "all_reduce")
         op = check_reduce_op(op)
-        several = isinstance(value, list | tuple)
-        flat = tuple(value) if isinstance(value, list | tuple) else (value,)
 
         def merged(context: Context, *values: object) -> Operation[object]:
             pairs = [(value, value) for value in values]
-            reduced = yield from self.batch_reduce_to(context, op, pairs)
-            return reduced
+            return (yield from self.batch_reduce_to(context, op, pairs))
 
-        result = yield Merge(merged, flat)
-        assert isinstance(result, list)
-        own = [value.on(value.device) if isinstance(value, Tensor) else value for value in result]
-        return own if several else own[0]
+        return (yield from _each(value, merged))
 
     def all_gather(self, context: Context, value: object, axis: int) -> Operation[object]:
-        """`ReplicaContext.all_gather`: the parts of all replicas joined, for every replica."""
+        """`ReplicaContext.all_gather` of a tensor or a list: all parts joined, in every replica."""
         _check_replica(context, "all_gather")
 
-        def merged(context: Context, value: object) -> Operation[object]:
-            return self._do_gather(context, value, value, axis)
+        def merged(context: Context, *values: object) -> Operation[object]:
+            joined = []
+            for value in values:
+                joined.append(  # noqa: PERF401
+                    (yield from self._do_gather(context, value, value, axis))
+                )
+            return joined
 
-        return (yield Merge(merged, (value,)))
+        return (yield from _each(value, merged))
 
     def aggregate(
         self, context: Context, aggregation: Aggregation, value: object, destination: object
@@ -400,6 +403,14 @@ class Strategy:
         raise NotImplementedError
 
 
+def _each(value: object, merged: Callable[..., object]) -> Operation[object]:
+    """Merge a value, or all of a list together; each replica gets tensors of its own."""
+    several = isinstance(value, list | tuple)
+    result = yield Merge(merged, tuple(value) if isinstance(value, list | tuple) else (value,))
+    own = [item.on(item.device) if isinstance(item, Tensor) else item for item in result]
+    return own if several else own[0]
+
+
 def _check_replica(context: Context, what: str) -> None:
     if context.replica is None:
         raise RefusedRuntimeError(
@@ -409,24 +420,31 @@ def _check_replica(context: Context, what: str) -> None:
 
 def _sum_along(value: object, axes: tuple[int, ...]) -> Tensor:
     """One replica's part summed along axes, in its dtype; ValueError for an axis it lacks."""
-    (part,) = tensors_of(value)
+    part = _one_tensor(value)
     _check_axes(part.array, axes)
+    add_in_order([part.array])  # not bool
     with np.errstate(all="ignore"):
         return Tensor(np.sum(part.array, axis=axes, dtype=part.array.dtype), part.device)
 
 
 def _count_along(value: object, axes: tuple[int, ...]) -> Tensor:
     """How many elements of one replica's part are summed."""
-    (part,) = tensors_of(value)
+    part = _one_tensor(value)
     count = int(np.prod([part.array.shape[axis] for axis in axes], dtype=np.int64))
     return Tensor(np.array(count, np.int64), part.device)
+
+
+def _one_tensor(value: object) -> Tensor:
+    if isinstance(value, Tensor | Component | Variable):
+        return tensors_of(value)[0]
+    return tensor_of(value, HERE)
 
 
 def _check_axes(array: Values, axes: tuple[int, ...]) -> None:
     for axis in axes:
         if not -array.ndim <= axis < array.ndim:
-            raise RefusedValueError(
+            raise InvalidArgumentError(
                 "axis_range",
-                f"axis {axis} does not exist in a value of rank {array.ndim}: use 0 to "
-                f"{array.ndim - 1}",
+                f"Invalid reduction dimension ({axis} for input with {array.ndim} dimension(s)): "
+                "name one that exists",
             )

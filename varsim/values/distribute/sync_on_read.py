@@ -33,7 +33,7 @@ class SyncOnReadVariable(DistributedVariable):
 
         ValueError without aggregation.
         """
-        values = [copy.value for copy in self.copies]
+        values = self.values
         if self.aggregation is Aggregation.ONLY_FIRST_REPLICA:
             return values[0]
         op = reduce_op(self.aggregation)
@@ -44,8 +44,8 @@ class SyncOnReadVariable(DistributedVariable):
         """What each copy gets of a value from outside: under SUM its share, cut for integers."""
         if self.aggregation is not Aggregation.SUM:
             return value
-        count = self.strategy.num_replicas_in_sync if self.strategy else len(self.copies)
-        return share(value, count, self.dtype)
+        count = self.strategy.num_replicas_in_sync if self.strategy else len(self.values)
+        return share(Tensor(value), count, self.dtype)
 
     def write_in_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
         """The replica's own copy, at once."""
@@ -64,7 +64,7 @@ class SyncOnReadVariable(DistributedVariable):
                 "aggregation is SUM: do it in a replica, or assign the new total",
             )
         part = yield from self._part(context, value)
-        for index in range(len(self.copies)):
+        for index in range(len(self.values)):
             yield from self.write_copy(index, op, part)
         return (yield from self.read_outside(context))
 

@@ -1,7 +1,7 @@
 """Tensors: immutable values on a device, and the arithmetic that TensorFlow does with them."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,6 +15,9 @@ from varsim.values.distribute.refusal import (
 )
 
 Values: TypeAlias = NDArray[Any]
+
+# By the kind of a dtype, the kinds that are converted to it (py_seq_tensor.cc, IsCompatible).
+_FROM: Final = {"b": "b", "i": "iu", "u": "iu", "f": "iuf", "c": "iufc"}
 Number: TypeAlias = bool | int | float | complex
 
 
@@ -88,9 +91,7 @@ def convert(value: object, dtype: np.dtype[Any]) -> Values:
         return value.array
     if isinstance(value, bool | int | float | complex | np.ndarray | np.generic):
         array = np.array(value)
-        if np.can_cast(array.dtype, dtype, "same_kind") or (
-            dtype.kind in "iu" and array.dtype.kind in "iu"
-        ):
+        if array.dtype.kind in _FROM[dtype.kind]:
             return array.astype(dtype)
         raise RefusedTypeError(
             "dtype_mismatch",
@@ -113,6 +114,10 @@ def add_in_order(values: Sequence[Values]) -> Values:
             f"values to be added must have the same size and shape, not {shapes}; "
             "gather them, or reduce along an axis",
         )
+    if any(value.dtype != first.dtype for value in values):
+        raise InvalidArgumentError(
+            "dtype_mismatch", "values to be added must have the same dtype: cast them first"
+        )
     if first.dtype.kind == "b":
         raise InvalidArgumentError(
             "dtype_unsupported", "bool values cannot be added: cast them to int32 or float32"
@@ -133,20 +138,27 @@ def divide(total: Values, count: int) -> Values:
 
 
 def share(value: object, count: int, dtype: np.dtype[Any]) -> Values:
-    """One of `count` equal shares of a value, cast to a dtype; integers are cut towards zero."""
+    """One of `count` equal shares of a value, cast to a dtype; integers are cut towards zero.
+
+    TypeError for a tensor of bool.
+    """
     if isinstance(value, Tensor):
-        value = value.array
-    array = np.asarray(value, None if isinstance(value, np.ndarray | np.generic) else _loose(dtype))
-    if array.dtype.kind == "b":
-        raise RefusedTypeError(
-            "dtype_mismatch",
-            "a bool cannot be divided among replicas, x and y must have the same dtype: "
-            "use aggregation ONLY_FIRST_REPLICA",
-        )
+        if value.array.dtype.kind == "b":
+            raise RefusedTypeError(
+                "dtype_mismatch",
+                "a bool cannot be divided among replicas, x and y must have the same dtype: "
+                "use aggregation ONLY_FIRST_REPLICA",
+            )
+        part = divide(value.array, count)
+    else:  # plain arithmetic of Python or numpy
+        part = np.true_divide(np.asarray(value), count)
     with np.errstate(all="ignore"):
-        return divide(array, count).astype(dtype)
+        return part.astype(dtype)
 
 
-def _loose(dtype: np.dtype[Any]) -> DTypeLike:
-    """The dtype in which a Python number is divided: the variable's, or float64 for integers."""
-    return dtype if dtype.kind in "fc" else np.float64
+def tensor_of(value: object, device: Device) -> Tensor:
+    """A number or an array that is no tensor as one; numbers become float32, int32 or bool."""
+    if isinstance(value, np.ndarray):
+        return tensor(value, device=device)
+    kinds: dict[type, DTypeLike] = {bool: np.bool_, int: np.int32, float: np.float32}
+    return tensor(value, kinds.get(type(value)), device)

@@ -83,7 +83,7 @@ class DistributedOptimizer:
     def slots(self, variable: DistributedVariable) -> dict[str, list[Values]]:
         """The optimizer's slots by name, each with its value beside every copy."""
         return {
-            name: [copy.state[index] for copy in variable.copies]
+            name: [state[index] for state in variable.states]
             for index, name in enumerate(self.rule.slots)
         }
 

@@ -92,31 +92,59 @@ class DistributedVariable(Variable):
     def scatter(
         self, context: Context, method: Scatter, indices: Values, values: object
     ) -> Operation[object]:
-        """Sparse update `scatter_<method>` of the rows `indices`, in every copy."""
+        """Sparse update `scatter_<method>`: rows `indices` of every copy with the rows of `values`.
+
+        In a replica the sparse updates of all replicas are aggregated first.
+        """
         self.check_scatter(method)
         context = self.enter(context)
+        if context.updating is not None:
+            copies = [self.local(context.updating)]
+        elif context.replica is not None:
+            return (yield from self.scatter_in_replica(context, method, indices, values))
+        else:
+            copies = list(range(len(self.values)))
+        new = yield from self.scatter_copies(copies, method, indices, values)
+        return self.group(new)
+
+    def scatter_copies(
+        self, copies: list[int], method: Scatter, indices: Values, values: object
+    ) -> Operation[list[Tensor]]:
+        """A sparse update of some copies."""
+        yield from _arrivals("scatter", values, tuple(self.devices[index] for index in copies))
         new = []
-        for index, copy in enumerate(self.copies):
+        for index in copies:
             rows = convert(select(index, values), self.dtype)
-            value = copy.value.copy()
+            value = self.values[index].copy()
             if method == "update":
                 value[indices] = rows
             else:
                 _SCATTER[method].at(value, indices, rows)
             self.write(index, value)
             new.append(Tensor(value, self.devices[index]))
-        yield from _arrivals("scatter", values, self.devices)
-        return self.group(new)
+        return new
+
+    def scatter_in_replica(
+        self, context: Context, method: Scatter, indices: Values, values: object
+    ) -> Operation[object]:
+        """A sparse update by one replica; of a variable with one copy, that copy."""
+        return (yield from self.scatter_copies([0], method, indices, values))[0]
 
     def restore(self, value: Values) -> None:
-        """Set every copy to its share of a value from a checkpoint; ValueError for its shape."""
+        """Set every copy to its share of a value from a checkpoint (see `check_restored`)."""
         self.check_restored(value)
-        part = self.share(convert(value, self.dtype))
-        for index in range(len(self.copies)):
+        part = self.share(value)
+        for index in range(len(self.values)):
             self.write(index, part)
 
     def check_restored(self, value: Values) -> None:
-        """ValueError unless a value from a checkpoint has the variable's shape."""
+        """ValueError for another shape than the variable's, InvalidArgumentError for a dtype."""
+        if value.dtype != self.dtype:
+            raise InvalidArgumentError(
+                "dtype_mismatch",
+                f"expected dtype {self.dtype} does not equal original dtype {value.dtype} of the "
+                "checkpoint; make the variable as it was saved",
+            )
         if value.shape != self.shape:
             raise RefusedValueError(
                 "shape_mismatch",
@@ -159,9 +187,9 @@ class DistributedVariable(Variable):
             value = value.tensor()
         elif isinstance(value, Variable):
             value = Tensor(value.value, value.devices[0])
-        old = self.copies[index].value
+        old = self.values[index]
         self.write(index, _written(op, old, convert(value, self.dtype)))
-        return Tensor(self.copies[index].value, self.devices[index])
+        return Tensor(self.values[index], self.devices[index])
 
     def read_copy(self, index: int, device: Device) -> Operation[Tensor]:
         """One copy, brought to the device where it is read."""
