@@ -9,6 +9,9 @@ from conformance.variables.records import Case
 # Case: "not reproduced: why". A case that is here must differ, so that the table stays true.
 NOT_REPRODUCED: Final[dict[str, str]] = {}
 
+# More than this would be another system.
+LIMIT: Final = 15
+
 
 def summary(found: Iterable[Case]) -> str:
     """How many cases there are, and how many are known to differ."""

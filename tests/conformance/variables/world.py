@@ -5,6 +5,7 @@ from typing import Final
 
 from conformance.variables.records import Record, Values, array
 from varsim.values.device import Device
+from varsim.values.distribute.all_reduce import ALGORITHMS
 from varsim.values.distribute.central import CentralStorageStrategy, ParameterServerStrategy
 from varsim.values.distribute.container import Mirrored, PerReplica, regroup
 from varsim.values.distribute.context import OUTSIDE, Context
@@ -17,7 +18,7 @@ from varsim.values.distribute.partition import (
     MinSizePartitioner,
     Partitioner,
 )
-from varsim.values.distribute.reduction import ALGORITHMS, CrossDeviceOps, ReductionToOneDevice
+from varsim.values.distribute.reduction import CrossDeviceOps, ReductionToOneDevice
 from varsim.values.distribute.single import DefaultStrategy, OneDeviceStrategy
 from varsim.values.distribute.strategy import Strategy
 from varsim.values.distribute.tensor import Tensor

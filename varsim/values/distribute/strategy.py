@@ -1,4 +1,4 @@
-"""What all strategies share: scopes, new variables, the extended API.
+"""What all strategies share: new variables, replicas, the extended API.
 
 Every operation takes the context it happens in, and is called as `x = yield from f()`.
 (distribute_lib.py)
@@ -6,11 +6,9 @@ Every operation takes the context it happens in, and is called as `x = yield fro
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
-import numpy as np
-
-from varsim.values.device import HERE, Device
+from varsim.values.device import Device
+from varsim.values.distribute.axis import count_along, sum_along
 from varsim.values.distribute.component import Component
 from varsim.values.distribute.container import (
     Mirrored,
@@ -18,20 +16,19 @@ from varsim.values.distribute.container import (
     map_structure,
     regroup,
     select,
-    tensors_of,
 )
-from varsim.values.distribute.context import OUTSIDE, Context
+from varsim.values.distribute.context import Context
 from varsim.values.distribute.creation import Asked, checked
 from varsim.values.distribute.destination import check_destination, check_reduce_op
 from varsim.values.distribute.packing import Options
 from varsim.values.distribute.refusal import (
-    InvalidArgumentError,
     RefusedRuntimeError,
     RefusedValueError,
 )
 from varsim.values.distribute.running import call_for_each_replica, run_maybe
+from varsim.values.distribute.scope import StrategyScope
 from varsim.values.distribute.sync_on_read import reduce_op
-from varsim.values.distribute.tensor import Tensor, Values, add_in_order, divide, tensor_of
+from varsim.values.distribute.tensor import Tensor, divide
 from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Merge, Operation
 from varsim.values.optimizer import Optimizer
@@ -45,104 +42,8 @@ class _Shared:
     variable: DistributedVariable
 
 
-class Strategy:
-    """How variables are placed and values combined; subclasses fill in the methods named `_do_*`.
-
-    `devices`: one replica of this worker on each. `parameters`: where variables live.
-    """
-
-    kind: ClassVar[str]
-    has_scope: ClassVar[bool] = True  # the default strategy has none
-
-    def __init__(self, devices: Sequence[Device], parameters: Sequence[Device] = ()) -> None:
-        self.devices = tuple(devices)
-        self.parameters = tuple(parameters) or self.devices
-
-    # Properties, by TensorFlow's names
-
-    experimental_require_static_shapes: ClassVar[bool] = False
-
-    @property
-    def worker_devices(self) -> tuple[Device, ...]:
-        """The devices of this worker's replicas."""
-        return self.devices
-
-    @property
-    def parameter_devices(self) -> tuple[Device, ...]:
-        """The devices of variables."""
-        return self.parameters
-
-    @property
-    def num_replicas_in_sync(self) -> int:
-        """Replicas of all workers."""
-        return len(self.devices)
-
-    @property
-    def experimental_between_graph(self) -> bool:
-        """Whether each worker builds its own graph."""
-        return False
-
-    @property
-    def experimental_should_init(self) -> bool:
-        """Whether this worker initializes variables."""
-        return True
-
-    @property
-    def should_checkpoint(self) -> bool:
-        """Whether this worker writes checkpoints."""
-        return True
-
-    @property
-    def should_save_summary(self) -> bool:
-        """Whether this worker writes summaries."""
-        return self.should_checkpoint
-
-    @property
-    def current(self) -> Device:
-        """The device that is current where nobody says otherwise."""
-        return HERE
-
-    def replica_id(self, replica: int) -> int:
-        """The id of one of this worker's replicas among all."""
-        return replica
-
-    # Contexts
-
-    def scope(self, context: Context = OUTSIDE) -> Context:
-        """The context inside `with strategy.scope()`; RuntimeError in another strategy's scope."""
-        return self.enter(context)
-
-    def scope_at(self, device: Device) -> Context:
-        """The cross-replica context on a device."""
-        return Context(self, device=device)
-
-    def enter(self, context: Context) -> Context:
-        """The context, entering the scope from outside; RuntimeError in another scope."""
-        if context.strategy is None:
-            device = self.current if context.device == HERE else context.device
-            return Context(self, device=device, aggregates=context.aggregates)
-        if context.strategy is not self:
-            raise RefusedRuntimeError(
-                "mixed_strategies",
-                "Mixing different tf.distribute.Strategy objects: leave the other scope first",
-            )
-        return context
-
-    def crossing(self, context: Context) -> Context:
-        """As `enter`, for what needs cross-replica context: RuntimeError in a replica."""
-        if context.replica is not None:
-            raise RefusedRuntimeError(
-                "wrong_context",
-                "Method requires being in cross-replica context, use "
-                "`context.merge_call(...)`, all_reduce or all_gather in a replica instead",
-            )
-        return self.enter(context)
-
-    def replica_context(self, context: Context, replica: int) -> Context:
-        """The context of one replica of this worker."""
-        return Context(self, replica, device=self.devices[replica], aggregates=context.aggregates)
-
-    # Variables
+class Strategy(StrategyScope):
+    """How variables are placed and values combined; subclasses fill in the `_do_*` methods."""
 
     def create(
         self,
@@ -165,19 +66,6 @@ class Strategy:
         attributes = checked(asked)
         devices = context.colocated.devices if context.colocated else None
         return (yield from self._do_create(initial, attributes, asked.optimizer, devices))
-
-    def created(self, variable: Variable) -> bool:
-        """Does this strategy own the variable (variable_created_in_scope)?"""
-        return isinstance(variable, DistributedVariable) and variable.strategy is self
-
-    def check_colocation(self, variable: Variable) -> None:
-        """ValueError unless this strategy created the variable."""
-        if not self.created(variable):
-            raise RefusedValueError(
-                "colocate",
-                "`colocate_vars_with` must only be passed a variable created in this strategy's "
-                "scope: create it there",
-            )
 
     def value_container(self, value: object) -> object:
         """The variable that a copy belongs to; any other value itself."""
@@ -293,11 +181,11 @@ class Strategy:
             reduced = yield from self._reduce_item(context, op, value, context.device)
             return self.local_results(reduced)[0]
         axes = (axis,) if isinstance(axis, int) else tuple(axis)
-        parts = yield from self.run(context, lambda _, part: _sum_along(part, axes), (value,))
+        parts = yield from self.run(context, lambda _, part: sum_along(part, axes), (value,))
         total = yield from self.reduce(context, ReduceOp.SUM, parts)
         if op is ReduceOp.SUM:
             return total
-        counts = yield from self.run(context, lambda _, part: _count_along(part, axes), (value,))
+        counts = yield from self.run(context, lambda _, part: count_along(part, axes), (value,))
         count = yield from self.reduce(context, ReduceOp.SUM, counts)
         assert isinstance(total, Tensor)
         assert isinstance(count, Tensor)
@@ -416,35 +304,3 @@ def _check_replica(context: Context, what: str) -> None:
         raise RefusedRuntimeError(
             "wrong_context", f"{what} needs a replica: use reduce or gather outside of replicas"
         )
-
-
-def _sum_along(value: object, axes: tuple[int, ...]) -> Tensor:
-    """One replica's part summed along axes, in its dtype; ValueError for an axis it lacks."""
-    part = _one_tensor(value)
-    _check_axes(part.array, axes)
-    add_in_order([part.array])  # not bool
-    with np.errstate(all="ignore"):
-        return Tensor(np.sum(part.array, axis=axes, dtype=part.array.dtype), part.device)
-
-
-def _count_along(value: object, axes: tuple[int, ...]) -> Tensor:
-    """How many elements of one replica's part are summed."""
-    part = _one_tensor(value)
-    count = int(np.prod([part.array.shape[axis] for axis in axes], dtype=np.int64))
-    return Tensor(np.array(count, np.int64), part.device)
-
-
-def _one_tensor(value: object) -> Tensor:
-    if isinstance(value, Tensor | Component | Variable):
-        return tensors_of(value)[0]
-    return tensor_of(value, HERE)
-
-
-def _check_axes(array: Values, axes: tuple[int, ...]) -> None:
-    for axis in axes:
-        if not -array.ndim <= axis < array.ndim:
-            raise InvalidArgumentError(
-                "axis_range",
-                f"Invalid reduction dimension ({axis} for input with {array.ndim} dimension(s)): "
-                "name one that exists",
-            )
