@@ -10,6 +10,7 @@ from varsim.values.distribute.variable import (
     DistributedVariable,
     Scatter,
     Write,
+    bring,
     refuse_scatter,
 )
 from varsim.values.operation import Merge, Operation
@@ -56,6 +57,7 @@ class MergingVariable(DistributedVariable):
     def write_outside(self, context: Context, op: Write, value: object) -> Operation[object]:
         """Write every copy with the same argument, or its own part of a container."""
         assert self.strategy is not None
+        value = yield from bring(op, value, self.devices)
         return (
             yield from self.strategy.update(
                 context, self, lambda context, copy, value: copy.write(context, op, value), (value,)

@@ -13,6 +13,7 @@ from varsim.values.distribute.variable import (
     DistributedVariable,
     Scatter,
     Write,
+    bring,
     refuse_scatter,
 )
 from varsim.values.operation import Operation
@@ -64,6 +65,7 @@ class SyncOnReadVariable(DistributedVariable):
                 "aggregation is SUM: do it in a replica, or assign the new total",
             )
         part = yield from self._part(context, value)
+        part = yield from bring(op, part, self.devices)
         for index in range(len(self.values)):
             yield from self.write_copy(index, op, part)
         return (yield from self.read_outside(context))

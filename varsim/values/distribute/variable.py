@@ -6,7 +6,7 @@ import numpy as np
 
 from varsim.values.device import HERE, Device, Transfer, movement
 from varsim.values.distribute.component import Component
-from varsim.values.distribute.container import is_per_replica, select
+from varsim.values.distribute.container import Mirrored, is_per_replica, select
 from varsim.values.distribute.context import Context
 from varsim.values.distribute.refusal import (
     InvalidArgumentError,
@@ -111,10 +111,10 @@ class DistributedVariable(Variable):
         self, copies: list[int], method: Scatter, indices: Values, values: object
     ) -> Operation[list[Tensor]]:
         """A sparse update of some copies."""
-        yield from _arrivals("scatter", values, tuple(self.devices[index] for index in copies))
+        values = yield from bring("scatter", values, tuple(self.devices[i] for i in copies))
         new = []
-        for index in copies:
-            rows = convert(select(index, values), self.dtype)
+        for place, index in enumerate(copies):
+            rows = convert(select(place, values), self.dtype)
             value = self.values[index].copy()
             if method == "update":
                 value[indices] = rows
@@ -182,7 +182,7 @@ class DistributedVariable(Variable):
     def write_copy(self, index: int, op: Write, value: object) -> Operation[Tensor]:
         """Write one copy: of a container or variable its part, else the value as it is."""
         value = select(index, value) if is_per_replica(value) else value
-        yield from _arrivals(op, value, self.devices[index : index + 1])
+        value = yield from bring(op, value, self.devices[index : index + 1])
         if isinstance(value, Component):
             value = value.tensor()
         elif isinstance(value, Variable):
@@ -226,8 +226,11 @@ def _written(op: Write, old: Values, value: Values) -> Values:
         return np.asarray(old + value if op == "assign_add" else old - value)
 
 
-def _arrivals(what: str, value: object, devices: tuple[Device, ...]) -> Operation[None]:
-    """The movement of a written value to the devices of the copies; numbers weigh nothing."""
+def bring(what: str, value: object, devices: tuple[Device, ...]) -> Operation[object]:
+    """A value on the devices of the copies, all moved side by side; numbers weigh nothing.
+
+    Returns it with a part on each device if there are several, else the value.
+    """
     parts = [select(index, value) for index in range(len(devices))]
     yield from movement(
         what,
@@ -237,6 +240,11 @@ def _arrivals(what: str, value: object, devices: tuple[Device, ...]) -> Operatio
             if isinstance(part, Tensor)
         ],
     )
+    moved = [
+        part.on(device) if isinstance(part, Tensor) else part
+        for part, device in zip(parts, devices, strict=True)
+    ]
+    return Mirrored(moved) if len(moved) > 1 else moved[0]
 
 
 def refuse_scatter(why: str) -> RefusedNotImplementedError:
