@@ -54,7 +54,7 @@ class ParameterServer:
     def parameters(self) -> Parameters:
         """The current values; one array per variable."""
         if self._parameters is None:
-            self._parameters = tuple([variable.value for variable in self.variables])
+            self._parameters = tuple([variable.values[0] for variable in self.variables])
         return self._parameters
 
     def fetch(self, worker: Worker) -> Activity[Read]:
