@@ -21,10 +21,7 @@ from varsim.values.distribute.context import Context
 from varsim.values.distribute.creation import Asked, checked
 from varsim.values.distribute.destination import check_destination, check_reduce_op
 from varsim.values.distribute.packing import Options
-from varsim.values.distribute.refusal import (
-    RefusedRuntimeError,
-    RefusedValueError,
-)
+from varsim.values.distribute.refusal import RefusedRuntimeError, RefusedValueError
 from varsim.values.distribute.running import call_for_each_replica, run_maybe
 from varsim.values.distribute.scope import StrategyScope
 from varsim.values.distribute.sync_on_read import reduce_op
@@ -96,9 +93,7 @@ class Strategy(StrategyScope):
 
     def local_results(self, value: object) -> tuple[object, ...]:
         """The parts of a value that belong to this worker (experimental_local_results)."""
-        if is_per_replica(value):
-            return tuple(select(index, value) for index in range(len(self.devices)))
-        if isinstance(value, list | tuple | dict):
+        if is_per_replica(value) or isinstance(value, list | tuple | dict):
             return tuple(select(index, value) for index in range(len(self.devices)))
         return (value,)
 
