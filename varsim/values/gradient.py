@@ -83,16 +83,23 @@ class Gradients:
             self._work_out(new)
         first = gradients[0].stack
         assert first is not None
-        if len(first[variable]) == len(gradients) and all(
-            gradient.stack is first and gradient.row == row
-            for row, gradient in enumerate(gradients)
-        ):
+        if len(new) == len(gradients) or self._are_a_stack(gradients, first):
             rows = first[variable]
         elif self._task.has_values:
             rows = np.stack([self.value(gradient, variable) for gradient in gradients])
         else:
             rows = self._nothing[variable]
         return _sum_in_order(rows) / len(gradients)
+
+    @staticmethod
+    def _are_a_stack(gradients: Sequence[Gradient], stack: Parameters) -> bool:
+        """Whether these are just the gradients of a stack, in its order."""
+        if len(stack[0]) != len(gradients):
+            return False
+        for row, gradient in enumerate(gradients):
+            if gradient.stack is not stack or gradient.row != row:
+                return False
+        return True
 
     def _work_out(self, gradients: Sequence[Gradient]) -> None:
         """Work out gradients in stacks; what they were computed from is let go."""
