@@ -127,7 +127,7 @@ def row(kind: str, workers: int, worker_steps: int, repeat: int) -> None:
     steps = max(25, worker_steps // workers)
     full = scenario(kind, workers, steps, "softmax")
     times = scenario(kind, workers, steps, "timing")
-    sixteen_shards = scenario(kind, workers, steps, "timing", 16)
+    sixteen_shards = scenario(kind, workers, max(10, steps // 10), "timing", 16)
     runs: dict[str, Callable[[], object]] = {
         "textbook": lambda: textbook(times),
         "full": one(full),
@@ -136,7 +136,7 @@ def row(kind: str, workers: int, worker_steps: int, repeat: int) -> None:
         "times": one(times),
     }
     if kind != "on_write" and workers == 64:
-        runs["textbook 16"] = lambda: textbook(times, 16)
+        runs["textbook 16"] = lambda: textbook(sixteen_shards, 16)
         runs["times 16"] = one(sixteen_shards)
     median = cpu(runs, repeat)
     base = median["textbook"]
