@@ -83,11 +83,18 @@ class LinkRow(NamedTuple):
 PHASE_BITS = 3
 
 
+_GRADIENTS = -1  # beside the workers' ranks
+
+
 class _Forgetful(list[int]):
     """Spans that are not kept."""
 
     def __iadd__(self, _: object) -> "_Forgetful":  # type: ignore[override,misc]
         return self
+
+
+# Python integers take 40 bytes each: when a run has written so many, they are packed.
+_MANY = 50_000
 
 
 class Recorder:
@@ -100,21 +107,38 @@ class Recorder:
         self.copy_staleness: list[int] = []  # of each copy when its replica reads it, in updates
         self._keep = spans
         self._spans: dict[int, list[int]] = {}
+        self._packed: dict[int, list[NDArray[np.int64]]] = {_GRADIENTS: []}  # by worker
 
     def worker_spans(self, worker: int) -> list[int]:
         """The list that a worker's spans go to, as explained at PHASE_BITS."""
         self._spans[worker] = [] if self._keep else _Forgetful()
+        self._packed[worker] = []
         return self._spans[worker]
+
+    def pack(self) -> None:
+        """Make room, if much has been written."""
+        if len(self.gradients) < _MANY:
+            return
+        for whose, written in ((_GRADIENTS, self.gradients), *self._spans.items()):
+            self._packed[whose].append(np.array(written, dtype=np.int64))
+            written.clear()
+
+    def gradient_rows(self) -> NDArray[np.int64]:
+        """All rows of gradients (n, fields of GradientRow)."""
+        return self._all(_GRADIENTS, self.gradients).reshape(-1, len(GradientRow._fields))
 
     def spans(self, end: int) -> NDArray[np.int64]:
         """All spans (n, fields of Span) up to `end`, worker by worker; they tile its lifetime."""
         if not self._keep:
             return np.empty((0, len(Span._fields)), dtype=np.int64)
         parts = [
-            _decoded(worker, np.array(recorded, dtype=np.int64).reshape(-1, 2), end)
-            for worker, recorded in self._spans.items()
+            _decoded(worker, self._all(worker, written).reshape(-1, 2), end)
+            for worker, written in self._spans.items()
         ]
         return np.concatenate(parts)
+
+    def _all(self, whose: int, written: list[int]) -> NDArray[np.int64]:
+        return np.concatenate([*self._packed[whose], np.array(written, dtype=np.int64)])
 
 
 def _decoded(worker: int, recorded: NDArray[np.int64], end: int) -> NDArray[np.int64]:

@@ -13,7 +13,6 @@ from varsim.cluster.stop import Stop
 from varsim.cluster.worker import Worker
 from varsim.trace import (
     EvaluationRow,
-    GradientRow,
     LinkRow,
     Outcome,
     Recorder,
@@ -147,6 +146,7 @@ class Job:
         """The model has been updated once more; ends the run if that was enough."""
         self.global_step += 1
         self.recorder.steps.append(self.clock.time)
+        self.recorder.pack()
         if self._divergence is None and self.examples >= self._next_evaluation:
             assert self._model is not None
             self.evaluate(self._model())
@@ -172,8 +172,8 @@ class Job:
         for gradient in pending:
             recorder.gradients += _pending(gradient)
         begun = sum(worker.iteration + 1 for worker in self.workers)
-        rows = len(recorder.gradients) // len(GradientRow._fields)
-        assert begun == rows + len(self.in_flight) - len(pending), "a gradient was lost"
+        rows = recorder.gradient_rows()
+        assert begun == len(rows) + len(self.in_flight) - len(pending), "a gradient was lost"
         return Trace(
             strategy=label,
             replication=self.replication,
@@ -184,9 +184,7 @@ class Job:
             stopped_by=self.stopped_by,
             global_step=self.global_step,
             spans=recorder.spans(end),
-            gradients=np.array(recorder.gradients, dtype=np.int64).reshape(
-                -1, len(GradientRow._fields)
-            ),
+            gradients=rows,
             evaluations=recorder.evaluations,
             steps=np.array(recorder.steps, dtype=np.int64),
             copy_staleness=np.array(recorder.copy_staleness, dtype=np.int64),
