@@ -41,7 +41,13 @@ def call(
 def shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = line.replace("varsim", f"'{sys.executable}' -m varsim")
     return subprocess.run(
-        ["bash", "-c", command], cwd=cwd, capture_output=True, text=True, timeout=120
+        ["bash", "-c", command],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        # As a user's shell has it: what is printed waits in a buffer.
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
     )
 
 

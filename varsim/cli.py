@@ -31,8 +31,7 @@ class Group(TyperGroup):
         """Run the command; whatever goes wrong becomes one message and an exit code."""
         try:
             value = super().invoke(ctx)
-            with _naming_stdout():
-                sys.stdout.flush()
+            _flush()
         except BrokenPipeError:
             _let_go_of_stdout()  # whoever read us has seen enough
             raise typer.Exit(DONE) from None
@@ -146,6 +145,7 @@ def options(
     """What may stand before the command, or alone."""
     if wanted:
         version()
+        _flush()
         raise typer.Exit(DONE)
 
 
@@ -420,6 +420,12 @@ def _let_go_of_stdout() -> None:
 def _write(text: str, end: str = "\n") -> None:
     with _naming_stdout():
         sys.stdout.write(text + end)
+
+
+def _flush() -> None:
+    """Have everything written before the command says that it is done."""
+    with _naming_stdout():
+        sys.stdout.flush()
 
 
 def _complain(text: str) -> None:
