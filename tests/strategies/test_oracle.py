@@ -5,6 +5,7 @@ First-come links, one variable. No processes, no events, no links: a port is the
 
 import heapq
 import random
+from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -28,7 +29,7 @@ class Setting:
 
 
 @dataclass
-class Server:
+class Server(ABC):
     """What both strategies share: ports, workers, the heap of what happens when."""
 
     setting: Setting
@@ -74,8 +75,9 @@ class Server:
                 self.arrive(now, worker)
         return self
 
+    @abstractmethod
     def arrive(self, now: int, worker: int) -> None:
-        raise NotImplementedError
+        """By the subclass."""
 
 
 class Asynchronous(Server):

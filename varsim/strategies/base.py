@@ -1,5 +1,6 @@
 """What every strategy is: a frozen description that starts its processes in a job."""
 
+from abc import ABC, abstractmethod
 from typing import Annotated, ClassVar
 
 from pydantic import StringConstraints
@@ -10,7 +11,7 @@ from varsim.cluster.job import Job
 from varsim.schema import Model
 
 
-class Strategy(Model):
+class Strategy(Model, ABC):
     """How the replicas keep their variables in sync. Fields are the keys of a scenario file.
 
     `name` tells two strategies of one kind apart; `on` changes the cluster for this one alone.
@@ -36,10 +37,10 @@ class Strategy(Model):
     def check(self, cluster: Cluster) -> None:
         """Raise ValueError where the strategy does not fit the cluster it is to run on."""
 
+    @abstractmethod
     def estimate(self, envelope: Envelope) -> Estimate:
         """A rough time from one update to the next, and how it comes about."""
-        raise NotImplementedError(f"{type(self).__name__} has no estimate")
 
+    @abstractmethod
     def start(self, job: Job) -> None:
         """Start the processes, one per role."""
-        raise NotImplementedError(f"{type(self).__name__} has no start")

@@ -5,6 +5,7 @@ Repository, CC BY 4.0; see data/DIGITS.md.
 """
 
 import math
+from abc import ABC, abstractmethod
 from functools import cache
 from importlib.resources import files
 from typing import ClassVar, Final, Literal, NamedTuple, Self
@@ -76,7 +77,7 @@ class Digits(Problem):
         return NetworkTask(self, seed, replication)
 
 
-class DigitsTask(Task):
+class DigitsTask(Task, ABC):
     """The images; a batch is the numbers of its examples.
 
     Inside, values lie as (batch, unit, example): sums over units then run along whole rows of
@@ -107,9 +108,9 @@ class DigitsTask(Task):
         guesses = self._scores(parameters, self._test_pixels).argmax(axis=1)
         return float((guesses == self._test_answers.argmax(axis=1)).mean())
 
+    @abstractmethod
     def _scores(self, parameters: Parameters, pixels: Floats) -> Floats:
         """Unnormalised log-probabilities (images, CLASSES), in a new array."""
-        raise NotImplementedError
 
     def _errors(self, scores: Floats, batches: Batches) -> Floats:
         """Slope of each batch's mean loss along the scores (k, CLASSES, m), which it overwrites."""

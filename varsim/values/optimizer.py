@@ -1,6 +1,7 @@
 """Optimizers as (init, update) pairs of pure functions, with TensorFlow's formulas and defaults."""
 
 import math
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ Floats = NDArray[np.float64]
 State = tuple[Floats, ...]
 
 
-class Optimizer(Model):
+class Optimizer(Model, ABC):
     """The rule by which a gradient changes one variable.
 
     It holds settings only. What it remembers between updates is the state, a tuple of arrays that
@@ -24,13 +25,13 @@ class Optimizer(Model):
 
     learning_rate: float = Field(gt=0)
 
+    @abstractmethod
     def init(self, value: Floats) -> State:
         """The state before the first update of a variable that starts at `value`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def update(self, gradient: Floats, state: State, value: Floats) -> tuple[Floats, State]:
         """The new value and the new state."""
-        raise NotImplementedError
 
 
 class Sgd(Optimizer):

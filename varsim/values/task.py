@@ -1,5 +1,6 @@
 """What a problem is: named variables, and a task that gives real gradients of a real loss."""
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,7 +33,7 @@ class VariableSpec(NamedTuple):
         return size
 
 
-class Task:
+class Task(ABC):
     """A problem made concrete for one seed and replication: data, start, batches, gradients.
 
     It is deterministic, and nothing it is given is ever changed.
@@ -41,18 +42,19 @@ class Task:
     # False where gradients are zeros and need not be worked out.
     has_values: ClassVar[bool] = True
 
+    @abstractmethod
     def initial(self) -> Parameters:
         """The parameters that training starts from, one float64 array per variable."""
-        raise NotImplementedError
 
+    @abstractmethod
     def batches(self, worker: int, block: int, batch_size: int) -> Batches:
         """Batches `block * BLOCK` and the following of a worker, (BLOCK, m): one row is one batch.
 
         What a row holds is the task's own affair; it goes back in through `gradients`. Each block
         has a random stream of its own, so it is the same whichever blocks were asked for before.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def gradients(self, parameters: Parameters, batches: Batches) -> Parameters:
         """The gradients at `parameters` for k batches (k, m): per variable (k, *shape).
 
@@ -60,28 +62,27 @@ class Task:
         (k, *shape). Row i has the same bits as a call with batch i alone. Diverged parameters give
         inf or nan.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def loss(self, parameters: Parameters) -> float:
         """The training loss over all examples."""
-        raise NotImplementedError
 
     def accuracy(self, parameters: Parameters) -> float:
         """The share of test examples answered correctly; nan where there is no such thing."""
         return float("nan")
 
 
-class Problem(Model):
+class Problem(Model, ABC):
     """What is minimised. Fields are its settings; `task` makes it concrete."""
 
+    @abstractmethod
     def variables(self) -> tuple[VariableSpec, ...]:
         """The variables, in the order of every tuple of parameters and gradients."""
-        raise NotImplementedError
 
+    @abstractmethod
     def flops_per_example(self) -> float:
         """FLOPs of a training step for one example: 3 x forward, a multiply-add being 2."""
-        raise NotImplementedError
 
+    @abstractmethod
     def task(self, seed: int, replication: int) -> Task:
         """The problem made concrete; the same arguments give the same task in any process."""
-        raise NotImplementedError

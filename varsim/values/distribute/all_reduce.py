@@ -1,5 +1,6 @@
 """All-reduce in packs between GPUs: hierarchical copy and NCCL (cross_device_ops.py)."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from varsim.values.device import Transfer, movement
@@ -24,7 +25,7 @@ from varsim.values.operation import Operation
 from varsim.values.variable import ReduceOp
 
 
-class AllReduce(CrossDeviceOps):
+class AllReduce(CrossDeviceOps, ABC):
     """Base of the algorithms that all-reduce packs on GPUs; the rest goes to one device."""
 
     def __init__(self, num_packs: int = 1) -> None:
@@ -70,9 +71,9 @@ class AllReduce(CrossDeviceOps):
             results.append([Tensor(result, tensor.device) for tensor in tensors])
         return results
 
+    @abstractmethod
     def all_sum(self, index: int, devices: Devices, values: list[Values]) -> Operation[Values]:
         """The sum of one pack."""
-        raise NotImplementedError
 
 
 class HierarchicalCopyAllReduce(AllReduce):

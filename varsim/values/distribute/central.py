@@ -4,19 +4,20 @@ from collections.abc import Sequence
 
 from varsim.values.device import HERE, Device
 from varsim.values.distribute.container import (
-    Mirrored,
     is_per_replica,
-    regroup,
-    tensors_of,
 )
 from varsim.values.distribute.context import Context
 from varsim.values.distribute.creation import initial_value
-from varsim.values.distribute.destination import destination_devices
 from varsim.values.distribute.mirrored import AggregatingVariable
 from varsim.values.distribute.packing import Options
 from varsim.values.distribute.partition import Partitioner
 from varsim.values.distribute.plain import PlainVariable, ShardedVariable
-from varsim.values.distribute.reducing import broadcast, reduce_one_value, reduce_parts
+from varsim.values.distribute.reducing import (
+    broadcast_to,
+    gather_parts,
+    reduce_one_value,
+    reduce_parts,
+)
 from varsim.values.distribute.reduction import CrossDeviceOps, ReductionToOneDevice
 from varsim.values.distribute.strategy import Strategy
 from varsim.values.distribute.variable import DistributedVariable
@@ -85,18 +86,14 @@ class CentralStorageStrategy(Strategy):
     def _do_broadcast(
         self, context: Context, value: object, destination: object
     ) -> Operation[object]:
-        if isinstance(value, int | float):
-            return value
-        return (yield from broadcast(value, destination))
+        return (yield from broadcast_to(value, destination))
 
     def _do_gather(
         self, context: Context, value: object, destination: object, axis: int
     ) -> Operation[object]:
         if not is_per_replica(value):
             return value
-        devices = destination_devices(destination)
-        results = yield from self._cross_device_ops.gather(tensors_of(value), devices, axis)
-        return regroup(results, Mirrored)
+        return (yield from gather_parts(self._cross_device_ops, value, destination, axis))
 
 
 class ParameterServerStrategy(CentralStorageStrategy):

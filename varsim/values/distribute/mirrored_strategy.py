@@ -18,7 +18,12 @@ from varsim.values.distribute.creation import check_mean, initial_value, mirrore
 from varsim.values.distribute.destination import destination_devices
 from varsim.values.distribute.mirrored import MirroredVariable
 from varsim.values.distribute.packing import Implementation, Options
-from varsim.values.distribute.reducing import broadcast, reduce_one_value, reduce_parts
+from varsim.values.distribute.reducing import (
+    broadcast_to,
+    gather_parts,
+    reduce_one_value,
+    reduce_parts,
+)
 from varsim.values.distribute.reduction import (
     CollectiveAllReduce,
     CrossDeviceOps,
@@ -143,19 +148,14 @@ class MirroredStrategy(Strategy):
     def _do_broadcast(
         self, context: Context, value: object, destination: object
     ) -> Operation[object]:
-        if isinstance(value, int | float):
-            return value
-        return (yield from broadcast(value, destination))
+        return (yield from broadcast_to(value, destination))
 
     def _do_gather(
         self, context: Context, value: object, destination: object, axis: int
     ) -> Operation[object]:
         if not is_per_replica(value) and self._alone:
             return value
-        devices = destination_devices(destination)
-        algorithm = self.cross_device_ops(value)
-        results = yield from algorithm.gather(tensors_of(value), devices, axis)
-        return regroup(results, Mirrored)
+        return (yield from gather_parts(self.cross_device_ops(value), value, destination, axis))
 
 
 def _chosen(devices: Sequence[Device]) -> CrossDeviceOps:

@@ -1,15 +1,16 @@
 """How many shards a variable is cut into (tensorflow/python/ops/partitioned_variables.py)."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import ceil, prod
 
 
-class Partitioner:
+class Partitioner(ABC):
     """Says how many shards a value of some shape gets; it cuts along the first axis."""
 
+    @abstractmethod
     def shards(self, shape: tuple[int, ...], itemsize: int) -> int:
         """The number wanted; the strategy never makes more shards than rows."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,3 +66,19 @@ def broadcast(value: object, destination: object) -> Operation[object]:
         "broadcast", [Transfer(source.device, device, source.size) for device in devices]
     )
     return regroup([source.on(device) for device in devices], Mirrored)
+
+
+def broadcast_to(value: object, destination: object) -> Operation[object]:
+    """As `broadcast`, but a Python number passes unchanged."""
+    if isinstance(value, int | float):
+        return value
+    return (yield from broadcast(value, destination))
+
+
+def gather_parts(
+    algorithm: CrossDeviceOps, value: object, destination: object, axis: int
+) -> Operation[object]:
+    """The parts of a value joined along an axis, on each device of a destination."""
+    devices = destination_devices(destination)
+    results = yield from algorithm.gather(tensors_of(value), devices, axis)
+    return regroup(results, Mirrored)

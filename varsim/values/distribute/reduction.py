@@ -1,5 +1,6 @@
 """Cross-device algorithms: who adds what where (cross_device_ops.py)."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -21,7 +22,7 @@ Devices = tuple[Device, ...]
 Pair = tuple[list[Tensor], Devices]
 
 
-class CrossDeviceOps:
+class CrossDeviceOps(ABC):
     """How per-replica tensors become one value on the destinations.
 
     Tensors come one per replica of this worker; results one per destination, in their order.
@@ -29,11 +30,11 @@ class CrossDeviceOps:
 
     name: ClassVar[str]
 
+    @abstractmethod
     def reduce(
         self, op: ReduceOp, tensors: list[Tensor], devices: Devices
     ) -> Operation[list[Tensor]]:
         """Reduce one value; tensors of one shape, results of it too (MEAN of integers: floats)."""
-        raise NotImplementedError
 
     def batch_reduce(
         self, op: ReduceOp, pairs: Sequence[Pair], options: Options

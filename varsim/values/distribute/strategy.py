@@ -4,6 +4,7 @@ Every operation takes the context it happens in, and is called as `x = yield fro
 (distribute_lib.py)
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -39,7 +40,7 @@ class _Shared:
     variable: DistributedVariable
 
 
-class Strategy(StrategyScope):
+class Strategy(StrategyScope, ABC):
     """How variables are placed and values combined; subclasses fill in the `_do_*` methods."""
 
     def create(
@@ -240,6 +241,7 @@ class Strategy(StrategyScope):
 
     # What a strategy is made of
 
+    @abstractmethod
     def _do_create(
         self,
         initial: object,
@@ -248,17 +250,16 @@ class Strategy(StrategyScope):
         devices: tuple[Device, ...] | None,
     ) -> Operation[DistributedVariable]:
         """Create a variable, on given devices or on those of the strategy."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _do_copies(self, variable: Variable) -> Sequence[int]:
         """For each copy of a variable that `update` visits: the replica whose part it takes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _do_reduce(
         self, context: Context, op: ReduceOp, value: object, destination: object
     ) -> Operation[object]:
         """One value onto a destination."""
-        raise NotImplementedError
 
     def _do_batch_reduce(
         self,
@@ -273,17 +274,17 @@ class Strategy(StrategyScope):
             results.append((yield from self._reduce_item(context, op, value, destination)))
         return results
 
+    @abstractmethod
     def _do_broadcast(
         self, context: Context, value: object, destination: object
     ) -> Operation[object]:
         """One value to all devices of a destination."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _do_gather(
         self, context: Context, value: object, destination: object, axis: int
     ) -> Operation[object]:
         """Parts joined on the devices of a destination."""
-        raise NotImplementedError
 
 
 def _each(value: object, merged: Callable[..., object]) -> Operation[object]:
