@@ -163,6 +163,10 @@ class AggregatingVariable(MergingVariable):
 
     def read(self, context: Context) -> Operation[object]:
         """The one value, in every context."""
+        return (yield from self.read_outside(context))
+
+    def read_outside(self, context: Context) -> Operation[object]:
+        """The one copy there is."""
         return (yield from self.read_copy(0, context.device))
 
 

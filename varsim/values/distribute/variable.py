@@ -1,5 +1,6 @@
 """Distributed variables: what the strategies create; reads and writes in every context."""
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -34,7 +35,7 @@ _SCATTER = {
 }
 
 
-class DistributedVariable(Variable):
+class DistributedVariable(Variable, ABC):
     """A variable that knows its strategy and the context in which it is read and written.
 
     Subclasses say what a write in a replica, a write from outside and a read from outside mean.
@@ -152,17 +153,17 @@ class DistributedVariable(Variable):
                 f"variable of shape {self.shape}; make the variable as it was saved",
             )
 
+    @abstractmethod
     def write_in_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
         """A write by one replica."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write_outside(self, context: Context, op: Write, value: object) -> Operation[object]:
         """A write in cross-replica context."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_outside(self, context: Context) -> Operation[object]:
         """A read in cross-replica context."""
-        raise NotImplementedError
 
     def check_scatter(self, method: Scatter) -> None:
         """NotImplementedError for what TensorFlow does not offer."""
