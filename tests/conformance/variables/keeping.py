@@ -24,9 +24,8 @@ def save_all(world: World, step: Record) -> Operation[Observed]:
 def restore_all(world: World, step: Record) -> Operation[Observed]:
     """Restore what exists now, and the rest when it comes to exist."""
     world.pending = world.checkpoints[step["from"]]
-    restore(world.pending, world.variables)
+    yield from restore(world.pending, world.variables)
     return {}
-    yield
 
 
 def restart(world: World, step: Record) -> Operation[Observed]:

@@ -107,7 +107,7 @@ def make(world: World, record: Record, where: str = "cross_replica") -> Operatio
     assert isinstance(variable, DistributedVariable)
     world.variables[record["name"]] = variable
     if record["name"] in world.pending:
-        variable.restore(world.pending[record["name"]])
+        yield from variable.restore(world.pending[record["name"]])
     return {
         "class": variable.kind,
         "trainable": variable.attributes.trainable,

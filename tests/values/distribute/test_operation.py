@@ -142,7 +142,7 @@ class TestRefusals:
     def test_a_checkpoint_of_another_dtype(self) -> None:
         variable = finish(MirroredStrategy(TWO).create(OUTSIDE, np.float32(1)))
         with pytest.raises(InvalidArgumentError, match="as it was saved"):
-            variable.restore(np.array(1.0))
+            finish(variable.restore(np.array(1.0)))
 
     def test_merge_call_needs_a_replica(self) -> None:
         with pytest.raises(RuntimeError, match="call the function itself"):
@@ -213,7 +213,7 @@ class TestShards:
         variable = finish(strategy.create(OUTSIDE, np.arange(7, dtype=np.float32)))
         saved = finish(save({"v": variable}))
         finish(variable.assign(OUTSIDE, np.zeros(7, np.float32)))
-        restore(saved, {"v": variable})
+        finish(restore(saved, {"v": variable}))
 
         assert saved["v"].tolist() == list(range(7))
         assert [shard.tolist() for shard in variable.values] == [[0, 1, 2], [3, 4], [5, 6]]
@@ -249,7 +249,7 @@ def test_a_worker_restores_its_share_of_all_replicas() -> None:
     asked = Asked(Synchronization.ON_READ, Aggregation.SUM)
     variables = finish_together([one.create(one.scope(), 0.0, asked) for one in workers])
     for variable in variables:
-        variable.restore(np.array(6.0))
+        finish(variable.restore(np.array(6.0)))
 
     assert [variable.value.tolist() for variable in variables] == [3.0, 3.0]
     reads = finish_together([variable.read(OUTSIDE) for variable in variables])

@@ -26,11 +26,13 @@ def save(
     return saved
 
 
-def restore(checkpoint: Mapping[str, Values], variables: Mapping[str, DistributedVariable]) -> None:
+def restore(
+    checkpoint: Mapping[str, Values], variables: Mapping[str, DistributedVariable]
+) -> Operation[None]:
     """Set the variables that the checkpoint names; a sum is shared out among the copies.
 
     ValueError for another shape.
     """
     for name, variable in variables.items():
         if name in checkpoint:
-            variable.restore(checkpoint[name])
+            yield from variable.restore(checkpoint[name])

@@ -57,17 +57,13 @@ class ShardedVariable(DistributedVariable):
     ) -> None:
         super().__init__(initial, devices, attributes, optimizer, strategy)
         self._ends = shard_ends(initial.shape[0], len(devices))
-        self.values = self.cut(initial)
+        self.values = self.parts(initial)
         self.states = [optimizer.init(part) if optimizer else () for part in self.values]
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the whole."""
         return (self._ends[-1], *self.values[0].shape[1:])
-
-    def cut(self, value: Values) -> list[Values]:
-        """The parts of a value, one for each shard."""
-        return np.split(value, self._ends[:-1])
 
     def enter(self, context: Context) -> Context:
         """It needs no scope."""
@@ -82,8 +78,16 @@ class ShardedVariable(DistributedVariable):
         device = value.device if isinstance(value, Tensor) else context.device
         array = convert(value, self.dtype)
         check_shape(op, self.shape, array.shape)
-        for index, part in enumerate(self.cut(array)):
-            yield from self.write_copy(index, op, Tensor(part, device))
+        parts = self.parts(array)
+        yield from movement(
+            op,
+            [
+                Transfer(device, place, part.nbytes)
+                for part, place in zip(parts, self.devices, strict=True)
+            ],
+        )
+        for index, part in enumerate(parts):
+            yield from self.write_copy(index, op, Tensor(part, self.devices[index]))
         return (yield from self.read_outside(context))
 
     def read_outside(self, context: Context) -> Operation[object]:
@@ -103,11 +107,9 @@ class ShardedVariable(DistributedVariable):
         assert isinstance(whole, Tensor)
         return whole
 
-    def restore(self, value: Values) -> None:
-        """Every shard from its part."""
-        self.check_restored(value)
-        for index, part in enumerate(self.cut(value)):
-            self.write(index, part)
+    def parts(self, value: Values) -> list[Values]:
+        """Every shard gets its rows."""
+        return np.split(value, self._ends[:-1])
 
 
 def shard_ends(rows: int, shards: int) -> list[int]:

@@ -1,6 +1,7 @@
-"""Replicas of one worker, run in turn: each to its next merge or its end, replica 0 first.
+"""Replicas of one worker, side by side: each to its next merge or its end.
 
-(mirrored_run.py, _call_for_each_replica.) Effects before a failing merge stay.
+Without a clock they run in turn, replica 0 first, as in TensorFlow (mirrored_run.py,
+_call_for_each_replica). Effects before a failing merge stay.
 """
 
 from collections.abc import Callable, Generator
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from varsim.values.distribute.container import regroup, select
 from varsim.values.distribute.context import Context
 from varsim.values.distribute.refusal import RefusedRuntimeError
-from varsim.values.operation import Merge, Operation
+from varsim.values.operation import Merge, Operation, SideBySide
 
 if TYPE_CHECKING:
     from varsim.values.distribute.strategy import Strategy
@@ -39,9 +40,7 @@ def call_for_each_replica(
     ]
     answers: list[object] = [None] * len(replicas)
     while True:
-        stops = []
-        for replica, answer in zip(replicas, answers, strict=True):
-            stops.append((yield from _to_next_merge(replica, answer)))
+        stops = yield SideBySide(tuple(map(_to_next_merge, replicas, answers)))
         merges = [stop for stop in stops if isinstance(stop, Merge)]
         if not merges:
             return regroup([stop.result for stop in stops if isinstance(stop, _Ended)])

@@ -131,12 +131,24 @@ class DistributedVariable(Variable, ABC):
         """A sparse update by one replica; of a variable with one copy, that copy."""
         return (yield from self.scatter_copies([0], method, indices, values))[0]
 
-    def restore(self, value: Values) -> None:
-        """Set every copy to its share of a value from a checkpoint (see `check_restored`)."""
+    def restore(self, value: Values) -> Operation[None]:
+        """Set every copy to its part of a value from a checkpoint (see `check_restored`)."""
         self.check_restored(value)
-        part = self.share(value)
-        for index in range(len(self.values)):
+        parts = self.parts(value)
+        source = self.strategy.current if self.strategy else HERE
+        yield from movement(
+            "restore",
+            [
+                Transfer(source, device, part.nbytes)
+                for device, part in zip(self.devices, parts, strict=True)
+            ],
+        )
+        for index, part in enumerate(parts):
             self.write(index, part)
+
+    def parts(self, value: Values) -> list[Values]:
+        """What each copy gets of a value for the whole variable."""
+        return [self.share(value)] * len(self.values)
 
     def check_restored(self, value: Values) -> None:
         """ValueError for another shape than the variable's, InvalidArgumentError for a dtype."""

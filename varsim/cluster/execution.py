@@ -1,0 +1,194 @@
+"""Operations on distributed values, carried out on a clock: what they move takes its time.
+
+The same operations take no time under `varsim.values.operation.finish`; the values are the same.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from simpy.events import Event
+
+from varsim.cluster.clock import Activity, Clock
+from varsim.cluster.link import Link
+from varsim.cluster.network import Network
+from varsim.cluster.waiting import Countdown
+from varsim.values.device import Device, Movement, Transfer
+from varsim.values.operation import (
+    Computation,
+    Exchange,
+    Now,
+    Operation,
+    Request,
+    SideBySide,
+    left_alone,
+)
+
+T = TypeVar("T")
+
+# The link up to the switch, and the link down from it.
+Host: TypeAlias = tuple[Link, Link]
+
+
+class Sent(NamedTuple):
+    """Bytes that went from one device to another over the network; times in ns."""
+
+    what: str
+    movement: int  # number of the movement in the run, from 0
+    round: int  # of the movement, from 0
+    source: Device
+    target: Device
+    size: int
+    start: int
+    end: int  # when they had arrived
+
+
+class Execution:
+    """Carries out the operations of one or several workers on the links of a network; used once.
+
+    `hosts`: the links of each device; what goes from one device to another behind the same links
+    takes no time. `compute_time(device)`: how long the device's next step of compute takes (ns).
+    What went over the network is added to `sent`.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        network: Network,
+        hosts: Mapping[Device, Host],
+        compute_time: Callable[[Device], int] = lambda _: 0,
+    ) -> None:
+        self.sent: list[Sent] = []
+        self._clock, self._network, self._hosts = clock, network, hosts
+        self._compute_time = compute_time
+        self._movements = 0
+        self._error: Exception | None = None
+
+    def run(self, operations: Sequence[Operation[T]]) -> list[T]:
+        """Carry out one operation on each worker, all at once, until the last has ended.
+
+        The first error ends the run. RuntimeError if a worker waits for one that has ended.
+        """
+        meeting = _Meeting(self._clock, len(operations))
+        results: dict[int, T] = {}
+        for worker, operation in enumerate(operations):
+            activity = self._carry_out(operation, meeting, worker)
+            self._clock.process(self._branch(worker, activity, results))
+        self._clock.run_until_stopped()
+        if self._error is not None:
+            raise self._error
+        if len(results) < len(operations):
+            raise left_alone(sorted(meeting.parts), sorted(results))
+        return [results[worker] for worker in range(len(operations))]
+
+    def _branch(self, number: int, activity: Activity[T], results: dict[int, T]) -> Activity[None]:
+        """A process of its own; an error in it ends the run."""
+        try:
+            results[number] = yield from activity
+        except Exception as error:
+            self._error = error
+            self._clock.stop()
+
+    def _carry_out(self, operation: Operation[T], meeting: "_Meeting", worker: int) -> Activity[T]:
+        """One operation, request by request."""
+        answer: object = None
+        while True:
+            try:
+                request = operation.send(answer)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            answer = yield from self._served(request, meeting, worker)
+
+    def _served(self, request: Request, meeting: "_Meeting", worker: int) -> Activity[object]:
+        """The answer to a request, when its time has come."""
+        clock = self._clock
+        if isinstance(request, Now):
+            return clock.time
+        if isinstance(request, Computation):
+            yield from clock.sleep_until(clock.time + self._compute_time(request.device))
+            return None
+        if isinstance(request, Movement):
+            moving = self._move(request)
+            if request.parties == 1:
+                yield from moving
+            else:  # every one of them reports it
+                yield from meeting.wait(worker, None, moving)
+            return None
+        if isinstance(request, Exchange):
+            return (yield from meeting.wait(worker, request.part))
+        assert isinstance(request, SideBySide), "merged outside of a replica"
+        return (yield from self._side_by_side(request, meeting, worker))
+
+    def _side_by_side(
+        self, request: SideBySide, meeting: "_Meeting", worker: int
+    ) -> Activity[list[Any]]:
+        """Every operation in a process of its own; all that they return, in order."""
+        number = len(request.operations)
+        results: dict[int, Any] = {}
+        left = Countdown(self._clock, number)
+        for index, operation in enumerate(request.operations):
+            activity = self._carry_out(operation, meeting, worker)
+            self._clock.process(_counted(self._branch(index, activity, results), left))
+        yield from left.wait()
+        return [results[index] for index in range(number)]
+
+    def _move(self, movement: Movement) -> Activity[None]:
+        """All rounds, one after the other."""
+        number = self._movements
+        self._movements += 1
+        for index, transfers in enumerate(movement.rounds):
+            yield from self._round(movement.what, number, index, transfers)
+
+    def _round(
+        self, what: str, movement: int, index: int, transfers: Sequence[Transfer]
+    ) -> Activity[None]:
+        """Transfers side by side, until the last has arrived."""
+        hosts, start = self._hosts, self._clock.time
+        away = [one for one in transfers if hosts[one.source] != hosts[one.target]]
+        if not away:
+            return
+        left = Countdown(self._clock, len(away))
+
+        def arrived(one: Transfer) -> None:
+            row = (one.source, one.target, one.size, start, self._clock.time)
+            self.sent.append(Sent(what, movement, index, *row))
+            left.count()
+
+        for one in away:
+            route = (hosts[one.source][0], hosts[one.target][1])
+            self._network.pass_on(route, one.size, _nothing, partial(arrived, one))
+        yield from left.wait()
+
+
+class _Meeting:
+    """Where workers meet: each gives a part and waits; all get the parts of all, in order."""
+
+    def __init__(self, clock: Clock, workers: int) -> None:
+        self.parts: dict[int, object] = {}
+        self._clock, self._workers = clock, workers
+        self._event = Event(clock)
+
+    def wait(
+        self, worker: int, part: object, last: Activity[None] | None = None
+    ) -> Activity[list[object]]:
+        """Come, and wait until all have come and the last of them has done `last`."""
+        self.parts[worker] = part
+        if len(self.parts) < self._workers:
+            parts: list[object] = yield self._event
+            return parts
+        if last is not None:
+            yield from last
+        parts = [self.parts[rank] for rank in range(self._workers)]
+        event, self._event, self.parts = self._event, Event(self._clock), {}
+        event.succeed(parts)
+        return parts
+
+
+def _counted(activity: Activity[None], left: Countdown) -> Activity[None]:
+    yield from activity
+    left.count()
+
+
+def _nothing() -> None:
+    """Nobody waits for links that are free again."""
