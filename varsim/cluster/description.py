@@ -1,5 +1,6 @@
 """The cluster as a scenario describes it: workers, their compute times, servers and network."""
 
+from collections.abc import Iterable
 from typing import Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, PositiveInt, model_validator
@@ -119,6 +120,14 @@ class Star(Model):
         assert self.preset is not None
         return presets.link(self.preset).bandwidth
 
+    def rate_of(self, rank: int) -> float:
+        """Bytes/s of the link of one worker, per direction."""
+        rate = self.worker_rate
+        for slow in self.slow_links:
+            if slow.rank == rank:
+                rate /= slow.factor
+        return rate
+
     @property
     def server_rate(self) -> float:
         """Bytes/s of a server's link, per direction."""
@@ -157,13 +166,7 @@ class Cluster(Model):
             raise ValueError(f"at most {_MOST_HOSTS} workers or servers can be simulated")
         if (self.device is None) == (self.compute is None):
             raise ValueError("give either compute (a law of compute times) or device")
-        slow = [entry.rank for entry in self.slow_workers]
-        for rank in slow + [entry.rank for entry in self.network.slow_links]:
-            if rank >= self.workers:
-                raise ValueError(
-                    f"rank {rank} does not exist: {self.workers} workers have ranks "
-                    f"0 to {self.workers - 1}"
-                )
+        check_ranks(self.workers, (*self.slow_workers, *self.network.slow_links))
         return self
 
     def law(self, workload: Workload) -> Law:
@@ -191,6 +194,15 @@ class Cluster(Model):
                 raise ValueError(
                     f"cluster.{key} has no effect: none of the strategies uses parameter servers"
                 )
+
+
+def check_ranks(workers: int, slow: Iterable[SlowWorker | SlowLink]) -> None:
+    """Raise ValueError for a rank that no worker has."""
+    for entry in slow:
+        if entry.rank >= workers:
+            raise ValueError(
+                f"rank {entry.rank} does not exist: {workers} workers have ranks 0 to {workers - 1}"
+            )
 
 
 class ClusterChange(Model):

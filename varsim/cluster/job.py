@@ -9,6 +9,7 @@ import numpy as np
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.description import Cluster
 from varsim.cluster.network import network
+from varsim.cluster.pace import windows
 from varsim.cluster.stop import Stop
 from varsim.cluster.worker import Worker
 from varsim.trace import (
@@ -203,22 +204,18 @@ class Job:
 
     def _worker(self, rank: int) -> Worker:
         cluster = self.cluster
-        rate = cluster.network.worker_rate
-        for slow in cluster.network.slow_links:
-            if slow.rank == rank:
-                rate /= slow.factor
-        windows = _windows(cluster, rank)
-        factor = windows[0][1]
-        times = self._compute_times(rank, factor if len(windows) == 1 else 1.0)
+        pace = windows(cluster.slow_workers, rank)
+        factor = pace[0][1]
+        times = self._compute_times(rank, factor if len(pace) == 1 else 1.0)
         batches = chain.from_iterable(
             self.task.batches(rank, block, self.workload.batch_size) for block in count()
         )
         return Worker(
             self.clock,
             rank,
-            self.network.host(f"worker {rank}", rate),
+            self.network.host(f"worker {rank}", cluster.network.rate_of(rank)),
             times,
-            windows if len(windows) > 1 else [],
+            pace if len(pace) > 1 else [],
             batches,
             self.in_flight,
             self.recorder.worker_spans(rank),
@@ -246,25 +243,6 @@ class Job:
             lines.append(f"  {name} {', '.join(ranks)}: waiting for {what}")
         lines += [f"  {role}: waiting for {what}" for role, what in self._roles]
         return "\n".join(lines)
-
-
-def _windows(cluster: Cluster, rank: int) -> list[tuple[int, float]]:
-    """The factors of a worker's compute time: (from ns, factor), the first from 0."""
-    slow = [entry for entry in cluster.slow_workers if entry.rank == rank]
-    bounds = {0}
-    for entry in slow:
-        bounds.add(round(entry.after * 1e9))
-        if entry.until is not None:
-            bounds.add(round(entry.until * 1e9))
-    windows = []
-    for bound in sorted(bounds):
-        factor = 1.0
-        for entry in slow:
-            until = math.inf if entry.until is None else round(entry.until * 1e9)
-            if round(entry.after * 1e9) <= bound < until:
-                factor *= entry.factor
-        windows.append((bound, factor))
-    return windows
 
 
 def _pending(gradient: Gradient) -> tuple[int, ...]:

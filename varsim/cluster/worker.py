@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from varsim.cluster.clock import Activity, Clock, Pause
 from varsim.cluster.link import Link
+from varsim.cluster.pace import end_of
 from varsim.trace import PHASE_BITS, Phase
 from varsim.values.gradient import Gradient, Parameters
 from varsim.values.task import Batches
@@ -76,7 +77,7 @@ class Worker:
         clock = self._clock
         start = self.ready_at if self.ready_at > clock.time else clock.time
         work = next(self._compute_times)
-        end = start + work if not self._windows else self._end_of(start, work)
+        end = start + work if not self._windows else end_of(self._windows, start, work)
         self.iteration = iteration = self.iteration + 1
         gradient = Gradient(self.rank, iteration, read, next(self._batches), start, end)
         self._in_flight[gradient] = None
@@ -120,23 +121,3 @@ class Worker:
     def close(self, end: int) -> None:
         """The run ends: record the wait that is still on."""
         self._spans += (max(end, self._since), self.iteration << PHASE_BITS | self._phase)
-
-    def _end_of(self, start: int, work: int) -> int:
-        """When `work` ns of normal compute end, at the changing pace of a slow worker.
-
-        Windows are (from, factor), in order, the first from 0; a factor holds until the next.
-        """
-        windows = self._windows
-        index = len(windows) - 1
-        while windows[index][0] > start:
-            index -= 1
-        left, time = float(work), start
-        while index + 1 < len(windows):
-            until = windows[index + 1][0]
-            possible = (until - time) / windows[index][1]
-            if possible >= left:
-                break
-            left -= possible
-            time = until
-            index += 1
-        return time + round(left * windows[index][1])

@@ -1,0 +1,42 @@
+"""The pace of a worker: when its compute ends, where it is slow for some of the time."""
+
+import math
+from collections.abc import Sequence
+
+from varsim.cluster.description import SlowWorker
+
+
+def windows(slow_workers: Sequence[SlowWorker], rank: int) -> list[tuple[int, float]]:
+    """The factors of a worker's compute time: (from ns, factor), in order, the first from 0."""
+    slow = [entry for entry in slow_workers if entry.rank == rank]
+    bounds = {0}
+    for entry in slow:
+        bounds.add(round(entry.after * 1e9))
+        if entry.until is not None:
+            bounds.add(round(entry.until * 1e9))
+    found = []
+    for bound in sorted(bounds):
+        factor = 1.0
+        for entry in slow:
+            until = math.inf if entry.until is None else round(entry.until * 1e9)
+            if round(entry.after * 1e9) <= bound < until:
+                factor *= entry.factor
+        found.append((bound, factor))
+    return found
+
+
+def end_of(windows: Sequence[tuple[int, float]], start: int, work: int) -> int:
+    """When `work` ns of normal compute that start at `start` end; a factor holds until the next."""
+    index = len(windows) - 1
+    while windows[index][0] > start:
+        index -= 1
+    left, time = float(work), start
+    while index + 1 < len(windows):
+        until = windows[index + 1][0]
+        possible = (until - time) / windows[index][1]
+        if possible >= left:
+            break
+        left -= possible
+        time = until
+        index += 1
+    return time + round(left * windows[index][1])
