@@ -14,7 +14,7 @@ LAYERS = (
     "schema units presets trace values",
     "cluster",
     "strategies",
-    "scenario",
+    "scenario variables",
     "load",
     "simulation estimate result files",
     "plots",

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from varsim.load.fault import ScenarioError as ScenarioError
     from varsim.load.loading import load_scenario as load_scenario
     from varsim.result.result import Result as Result
+    from varsim.result.variables import VariablesResult as VariablesResult
     from varsim.scenario import Scenario as Scenario
     from varsim.simulation import simulate as simulate
+    from varsim.simulation import simulate_variables as simulate_variables
+    from varsim.variables import VariablesScenario as VariablesScenario
 
 __version__ = "0.1.0"
 
@@ -24,8 +27,11 @@ _HOMES = {
     "Result": "varsim.result.result",
     "Scenario": "varsim.scenario",
     "ScenarioError": "varsim.load.fault",
+    "VariablesResult": "varsim.result.variables",
+    "VariablesScenario": "varsim.variables",
     "load_scenario": "varsim.load.loading",
     "simulate": "varsim.simulation",
+    "simulate_variables": "varsim.simulation",
 }
 
 __all__ = [*_HOMES, "__version__"]

@@ -3,18 +3,37 @@
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from varsim.cluster.job import Job
+from varsim.cluster.program import ProgramTrace, run_program
 from varsim.scenario import Scenario
 from varsim.strategies import Single, Strategy
 from varsim.trace import Trace
+from varsim.values.program.running import Mode
+from varsim.variables import VariablesScenario
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
+    from varsim.result.variables import VariablesResult
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 # In a process that computes, BLAS gets one thread: more would only get in each other's way.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class ProgramPoint(NamedTuple):
+    """One program under one mode in one replication of a scenario of variables.
+
+    `reads_per_write` None: the program as it is written.
+    """
+
+    scenario: VariablesScenario
+    reads_per_write: float | None
+    mode: Mode
+    replication: int
 
 
 class Run(NamedTuple):
@@ -33,6 +52,8 @@ def simulate(
     `jobs`: processes to use, at most one per run. `progress(done, total)` is called after each
     run. Raises DeadlockError if a strategy comes to stand still.
     """
+    if isinstance(scenario, VariablesScenario):
+        raise TypeError("a scenario of kind variables is run with varsim.simulate_variables")
     if not isinstance(scenario, Scenario):
         raise TypeError("simulate takes a Scenario; load one with varsim.load_scenario(path)")
     if jobs < 1:
@@ -45,12 +66,49 @@ def simulate(
         for replication in range(scenario.replications)
     ]
     traces = []
-    for trace in _map(runs, min(jobs, len(runs))):
+    for trace in _map(run_one, runs, min(jobs, len(runs))):
         traces.append(trace)
         if progress is not None:
             progress(len(traces), len(runs))
     first_yardstick = len(runs) - scenario.replications
     return Result(scenario, traces[:first_yardstick], traces[first_yardstick:])
+
+
+def simulate_variables(
+    scenario: VariablesScenario, jobs: int = 1, progress: Callable[[int, int], None] | None = None
+) -> "VariablesResult":
+    """Run a scenario of kind variables under each of its modes; otherwise as `simulate`."""
+    if jobs < 1:
+        raise ValueError("jobs must be at least 1")
+    from varsim.result.variables import VariablesResult
+
+    ratios = scenario.vary.reads_per_write if scenario.vary is not None else ()
+    points = [
+        ProgramPoint(scenario, ratio, mode, replication)
+        for ratio in (None, *ratios)
+        for mode in scenario.all_modes
+        for replication in range(scenario.replications)
+    ]
+    traces = []
+    for trace in _map(run_point, points, min(jobs, len(points))):
+        traces.append(trace)
+        if progress is not None:
+            progress(len(traces), len(points))
+    return VariablesResult(scenario, traces)
+
+
+def run_point(point: ProgramPoint) -> ProgramTrace:
+    """One run of a program, from start to end."""
+    scenario, ratio, mode, replication = point
+    return run_program(
+        scenario.cluster,
+        scenario.program if ratio is None else scenario.with_reads_per_write(ratio),
+        scenario.variables,
+        mode,
+        seed=scenario.seed,
+        replication=replication,
+        algorithm=scenario.cross_device_ops,
+    )
 
 
 def run_one(run: Run, *, lazy: bool = True, record: bool = True) -> Trace:
@@ -78,9 +136,9 @@ def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, S
     return job, strategy
 
 
-def _map(runs: Iterable[Run], jobs: int) -> Iterator[Trace]:
+def _map(function: Callable[[A], B], runs: Iterable[A], jobs: int) -> Iterator[B]:
     if jobs == 1:
-        yield from map(run_one, runs)
+        yield from map(function, runs)
         return
     from loky import get_reusable_executor
 
@@ -90,7 +148,7 @@ def _map(runs: Iterable[Run], jobs: int) -> Iterator[Trace]:
     try:
         # Not executor.map: it cancels what is left when interrupted, which loky takes ill.
         with _undisturbed():
-            futures = [executor.submit(run_one, run) for run in runs]
+            futures = [executor.submit(function, run) for run in runs]
         for future in futures:
             yield future.result()
     finally:

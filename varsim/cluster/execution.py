@@ -47,7 +47,7 @@ class Execution:
     """Carries out the operations of one or several workers on the links of a network; used once.
 
     `hosts`: the links of each device; what goes from one device to another behind the same links
-    takes no time. `compute_time(device)`: how long the device's next step of compute takes (ns).
+    takes no time. `compute_end(device)`: when a step of compute that a device begins now ends (ns).
     What went over the network is added to `sent`.
     """
 
@@ -56,24 +56,29 @@ class Execution:
         clock: Clock,
         network: Network,
         hosts: Mapping[Device, Host],
-        compute_time: Callable[[Device], int] = lambda _: 0,
+        compute_end: Callable[[Device], int] = lambda _: 0,
     ) -> None:
         self.sent: list[Sent] = []
         self._clock, self._network, self._hosts = clock, network, hosts
-        self._compute_time = compute_time
+        self._compute_end = compute_end
         self._movements = 0
         self._error: Exception | None = None
 
     def run(self, operations: Sequence[Operation[T]]) -> list[T]:
-        """Carry out one operation on each worker, all at once, until the last has ended.
+        """Carry out one operation on each worker, all at once; the clock stops with the last.
 
         The first error ends the run. RuntimeError if a worker waits for one that has ended.
         """
         meeting = _Meeting(self._clock, len(operations))
         results: dict[int, T] = {}
+
+        def ended() -> None:
+            if len(results) == len(operations):
+                self._clock.stop()  # a fair network may have put a later moment on the heap
+
         for worker, operation in enumerate(operations):
             activity = self._carry_out(operation, meeting, worker)
-            self._clock.process(self._branch(worker, activity, results))
+            self._clock.process(_then(self._branch(worker, activity, results), ended))
         self._clock.run_until_stopped()
         if self._error is not None:
             raise self._error
@@ -86,7 +91,8 @@ class Execution:
         try:
             results[number] = yield from activity
         except Exception as error:
-            self._error = error
+            if self._error is None:  # somebody else may have failed in the same event
+                self._error = error
             self._clock.stop()
 
     def _carry_out(self, operation: Operation[T], meeting: "_Meeting", worker: int) -> Activity[T]:
@@ -106,7 +112,7 @@ class Execution:
         if isinstance(request, Now):
             return clock.time
         if isinstance(request, Computation):
-            yield from clock.sleep_until(clock.time + self._compute_time(request.device))
+            yield from clock.sleep_until(self._compute_end(request.device))
             return None
         if isinstance(request, Movement):
             moving = self._move(request)
@@ -129,8 +135,9 @@ class Execution:
         left = Countdown(self._clock, number)
         for index, operation in enumerate(request.operations):
             activity = self._carry_out(operation, meeting, worker)
-            self._clock.process(_counted(self._branch(index, activity, results), left))
-        yield from left.wait()
+            self._clock.process(_then(self._branch(index, activity, results), left.count))
+        if number:
+            yield from left.wait()
         return [results[index] for index in range(number)]
 
     def _move(self, movement: Movement) -> Activity[None]:
@@ -185,9 +192,9 @@ class _Meeting:
         return parts
 
 
-def _counted(activity: Activity[None], left: Countdown) -> Activity[None]:
+def _then(activity: Activity[None], function: Callable[[], None]) -> Activity[None]:
     yield from activity
-    left.count()
+    function()
 
 
 def _nothing() -> None:

@@ -24,6 +24,7 @@ from varsim.load.fault import Fault, Mark, ScenarioError, Source, nearest, quote
 from varsim.load.shape import Shape, field_names, members
 from varsim.load.wording import faults_of
 from varsim.scenario import Scenario
+from varsim.variables import VariablesScenario
 
 __all__ = ["ScenarioError", "dump_scenario", "load_scenario", "load_text", "scenario_schema"]
 
@@ -32,7 +33,7 @@ _LINES: Final = "a scenario is made of lines 'key: value'"
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
-def load_scenario(path: str | Path, sets: Sequence[str] = ()) -> Scenario:
+def load_scenario(path: str | Path, sets: Sequence[str] = ()) -> Scenario | VariablesScenario:
     """The scenario of a file. Each of `sets` is `key.path=value`, as after `--set`.
 
     Raises ScenarioError with everything that is wrong with the file and the changes.
@@ -45,9 +46,18 @@ def load_scenario(path: str | Path, sets: Sequence[str] = ()) -> Scenario:
 
 def load_text(
     text: str, name: str = "scenario", folder: Path = Path(), sets: Sequence[str] = ()
-) -> Scenario:
+) -> Scenario | VariablesScenario:
     """The scenario of a YAML text; `name` is what errors call it, files are found in `folder`."""
+    if _kind(text, name) == "variables":
+        return validated(VariablesScenario, text, name, folder, sets)
     return validated(Scenario, text, name, folder, sets)
+
+
+def _kind(text: str, name: str) -> str:
+    """The kind that a file says it is, if it does; training scenarios have none."""
+    root, _ = read_document(text, Source(name, _lines(text)))
+    kind = root.values.get("kind") if isinstance(root, MappingNode) else None
+    return kind.text if isinstance(kind, ScalarNode) else ""
 
 
 def validated(
@@ -77,7 +87,7 @@ def validated(
     raise ScenarioError(faults, left_out)
 
 
-def dump_scenario(scenario: Scenario) -> str:
+def dump_scenario(scenario: Scenario | VariablesScenario) -> str:
     """The whole scenario as YAML, defaults written out; loading it gives an equal Scenario."""
     content = scenario.model_dump(mode="json", exclude_none=True)
     return "\n".join(_block(content)) + "\n"

@@ -5,7 +5,14 @@ from typing import Final
 import numpy as np
 
 # The number of a purpose is part of the stream's key: append, never renumber.
-PURPOSES: Final = {"compute": 0, "batch": 1, "noise": 2, "problem": 3, "initial": 4}
+PURPOSES: Final = {
+    "compute": 0,
+    "batch": 1,
+    "noise": 2,
+    "problem": 3,
+    "initial": 4,
+    "program": 5,
+}
 
 
 def stream(seed: int, replication: int, purpose: str, *key: int) -> np.random.Generator:

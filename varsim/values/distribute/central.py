@@ -128,6 +128,13 @@ class ParameterServerStrategy(CentralStorageStrategy):
         return made(value, places, attributes, optimizer, self)
         yield
 
+    def on_worker(self, device: Device) -> Context:
+        """Where a function that the coordinator schedules on a worker runs: its one replica there.
+
+        (ClusterCoordinator.schedule.)
+        """
+        return Context(self, 0, device=device)
+
     def _next(self, number: int) -> tuple[Device, ...]:
         """The next servers in turn."""
         first = self._placed

@@ -52,6 +52,7 @@ class DistributedVariable(Variable, ABC):
     ) -> None:
         super().__init__(initial, devices, attributes, optimizer)
         self.strategy = strategy
+        self._last_write: tuple[Write, Values, Values, Values] | None = None
 
     def assign(self, context: Context, value: object) -> Operation[object]:
         """Set the variable; in a replica the values of all replicas are aggregated first.
@@ -200,9 +201,15 @@ class DistributedVariable(Variable, ABC):
             value = value.tensor()
         elif isinstance(value, Variable):
             value = Tensor(value.value, value.devices[0])
-        old = self.values[index]
-        self.write(index, _written(op, old, convert(value, self.dtype)))
+        self.write(index, self._new(op, self.values[index], convert(value, self.dtype)))
         return Tensor(self.values[index], self.devices[index])
+
+    def _new(self, op: Write, old: Values, value: Values) -> Values:
+        """What a copy holds after a write; copies that do the same share the result."""
+        last = self._last_write
+        if last is None or last[0] != op or last[1] is not old or last[2] is not value:
+            self._last_write = last = (op, old, value, _written(op, old, value))
+        return last[3]
 
     def read_copy(self, index: int, device: Device) -> Operation[Tensor]:
         """One copy, brought to the device where it is read."""

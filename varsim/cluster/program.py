@@ -1,0 +1,109 @@
+"""A program of reads and writes on a cluster: its machines, its run, and what is kept of it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Self
+
+import numpy as np
+from pydantic import Field, PositiveInt, model_validator
+
+from varsim.cluster.clock import Clock
+from varsim.cluster.description import SlowWorker, Star, check_ranks
+from varsim.cluster.execution import Execution, Host, Sent
+from varsim.cluster.network import network
+from varsim.cluster.pace import end_of, windows
+from varsim.schema import Model
+from varsim.trace import LinkRow
+from varsim.values.device import HERE, Device
+from varsim.values.law import AnyLaw
+from varsim.values.program.act import OUTSIDE, Act
+from varsim.values.program.description import Program
+from varsim.values.program.given import VariableDescription
+from varsim.values.program.running import Algorithm, Mode, ProgramRun
+from varsim.values.stream import stream
+
+
+class ReplicaCluster(Model):
+    """Workers with one replica each, parameter servers, and the network between their machines.
+
+    `compute`: how long the action `compute` takes. The outside acts on the machine of worker 0.
+    """
+
+    workers: PositiveInt = Field(le=1_000)
+    compute: AnyLaw | None = None
+    slow_workers: tuple[SlowWorker, ...] = ()
+    parameter_servers: PositiveInt = Field(1, le=1_000)
+    network: Star
+
+    @model_validator(mode="after")
+    def _ranks_exist(self) -> Self:
+        check_ranks(self.workers, (*self.slow_workers, *self.network.slow_links))
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramTrace:
+    """One finished run of a program under one mode: what was done, and what was sent."""
+
+    mode: Mode
+    replication: int
+    began: int  # ns; when the variables had been created, and step 1 began
+    end: int  # ns
+    acts: list[Act]  # in the order in which they ended
+    sent: list[Sent]  # in the order in which they arrived
+    links: list[LinkRow]
+
+
+def run_program(
+    cluster: ReplicaCluster,
+    program: Program,
+    variables: Sequence[VariableDescription],
+    mode: Mode,
+    *,
+    seed: int,
+    replication: int,
+    algorithm: Algorithm = "ring",
+) -> ProgramTrace:
+    """Run a program from start to end; what is written and computed depends on no mode."""
+    clock = Clock()
+    run = ProgramRun(
+        program,
+        variables,
+        mode,
+        cluster.workers,
+        cluster.parameter_servers,
+        # Streams are numbered from 0: the outside is the first.
+        lambda replica: stream(seed, replication, "program", replica - OUTSIDE),
+        algorithm,
+    )
+    star = network(clock, cluster.network)
+    hosts: dict[Device, Host] = {}
+    for rank, device in enumerate(run.devices):
+        hosts[device] = star.host(f"worker {rank}", cluster.network.rate_of(rank))
+    hosts[HERE] = hosts[run.devices[0]]
+    if mode == "none":
+        for task in range(cluster.parameter_servers):
+            hosts[Device("ps", task)] = star.host(f"ps {task}", cluster.network.server_rate)
+    paces = [windows(cluster.slow_workers, rank) for rank in range(cluster.workers)]
+    times = [_compute_times(cluster, rank, seed, replication) for rank in range(cluster.workers)]
+
+    def compute_end(device: Device) -> int:
+        return end_of(paces[device.task], clock.time, next(times[device.task]))
+
+    execution = Execution(clock, star, hosts, compute_end)
+    (end,) = execution.run([run.operation()])
+    links = [LinkRow(link.name, link.bandwidth, link.moved) for link in star.carried(end)]
+    return ProgramTrace(mode, replication, run.began, end, run.acts, execution.sent, links)
+
+
+def _compute_times(
+    cluster: ReplicaCluster, rank: int, seed: int, replication: int
+) -> Iterator[int]:
+    """How long each step of compute takes at full pace (ns): the draws of a training run."""
+    if cluster.compute is None:
+        return iter(())
+    draws = partial(stream, seed, replication, "compute", rank)
+    blocks = cluster.compute.blocks(rank, draws)
+    return chain.from_iterable(np.rint(block * 1e9).astype(np.int64).tolist() for block in blocks)

@@ -1,0 +1,148 @@
+"""A program at work: its variables under one mode of synchronization, and what happens to them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from varsim.values.device import Device
+from varsim.values.distribute.all_reduce import HierarchicalCopyAllReduce
+from varsim.values.distribute.central import ParameterServerStrategy
+from varsim.values.distribute.context import Context
+from varsim.values.distribute.mirrored_strategy import MirroredStrategy
+from varsim.values.distribute.reduction import CrossDeviceOps, ReductionToOneDevice
+from varsim.values.distribute.strategy import Strategy
+from varsim.values.distribute.tensor import Values
+from varsim.values.operation import Now, Operation, SideBySide
+from varsim.values.program.act import OUTSIDE, Act, Glance
+from varsim.values.program.action import Action, Actor, Described
+from varsim.values.program.description import Program
+from varsim.values.program.given import VariableDescription
+
+# What variables that leave their synchronization open are given: mirrored copies under the first
+# two, one copy on a parameter server under the last.
+Mode: TypeAlias = Literal["on_write", "on_read", "none"]
+Algorithm: TypeAlias = Literal["ring", "hierarchical_copy", "reduction_to_one_device"]
+
+_ALGORITHMS: dict[Algorithm, Callable[[], CrossDeviceOps]] = {
+    "hierarchical_copy": HierarchicalCopyAllReduce,
+    "reduction_to_one_device": ReductionToOneDevice,
+}
+
+
+class ProgramRun:
+    """A program on so many replicas, each on the GPU of its own worker.
+
+    `acts` is what happened, `current` the place of the action begun last: `replicas.0`; `began` is
+    when the variables were there (ns).
+
+    Under `none` the variables lie on the parameter servers in turn, and each worker goes on for
+    itself, as ClusterCoordinator schedules it; the others are a MirroredStrategy over the GPUs.
+    `generator(replica)` draws what a replica writes; that of OUTSIDE is the outside's.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        variables: Sequence[VariableDescription],
+        mode: Mode,
+        replicas: int,
+        servers: int,
+        generator: Callable[[int], np.random.Generator],
+        algorithm: Algorithm = "ring",
+    ) -> None:
+        self.acts: list[Act] = []
+        self.current = ""
+        self.began = 0
+        self._glances: dict[str, dict[int, tuple[Values, Glance]]] = {}
+        self.devices = [Device(task=rank, kind="gpu") for rank in range(replicas)]
+        self.variables: dict[str, Described] = {}
+        self._program, self._mode, self._descriptions = program, mode, variables
+        self._generators = {rank: generator(rank) for rank in (*range(replicas), OUTSIDE)}
+        self._strategy: Strategy
+        if mode == "none":
+            self._strategy = ParameterServerStrategy(servers)
+        else:
+            chosen = _ALGORITHMS.get(algorithm)
+            self._strategy = MirroredStrategy(self.devices, chosen() if chosen else None)
+
+    def operation(self) -> Operation[int]:
+        """The whole program, from the creation of its variables on; returns its end (ns)."""
+        strategy, scope = self._strategy, self._strategy.scope()
+        for description in self._descriptions:
+            value = description.filled(description.initial)
+            variable = yield from strategy.create(scope, value, description.asked(self._mode))
+            self.variables[description.name] = Described(description, variable)
+        self.began = yield Now()
+        outside = Actor(OUTSIDE, scope, self._generators[OUTSIDE])
+        for steps in self._program.blocks():
+            yield from self._in_replicas(steps)
+            yield from self._part(outside, "outside", self._program.outside, steps[-1:])
+        end: int = yield Now()
+        return end
+
+    def _in_replicas(self, steps: range) -> Operation[None]:
+        """The replicas' part of these steps, until the last replica is done."""
+        strategy = self._strategy
+        if isinstance(strategy, ParameterServerStrategy):
+            contexts = map(strategy.on_worker, self.devices)
+            replicas = [self._replica(*pair, steps) for pair in enumerate(contexts)]
+            yield SideBySide(tuple(replicas))
+            return
+
+        def function(context: Context) -> Operation[None]:
+            return self._replica(context.replica_id, context, steps)
+
+        yield from strategy.run(strategy.scope(), function)
+
+    def _replica(self, rank: int, context: Context, steps: range) -> Operation[None]:
+        actor = Actor(rank, context, self._generators[rank])
+        return self._part(actor, "replicas", self._program.replicas, steps)
+
+    def _part(
+        self, actor: Actor, part: str, actions: Sequence[Action], steps: Iterable[int]
+    ) -> Operation[None]:
+        """What one actor does in these steps."""
+        for step in steps:
+            for number, action in enumerate(actions):
+                if not action.happens_in(step):
+                    continue
+                for repetition in range(action.times):
+                    for name in action.on(self.variables):
+                        where = (step, part, number, action.kind, name, repetition)
+                        yield from self._act(actor, action, name, where)
+
+    def _act(
+        self,
+        actor: Actor,
+        action: Action,
+        name: str,
+        where: tuple[int, str, int, str, str, int],
+    ) -> Operation[None]:
+        """Carry out one action, and note it."""
+        self.current = f"{where[1]}.{where[2]}"
+        begin: int = yield Now()
+        handed, seen = yield from action.perform(actor, self.variables, name)
+        end: int = yield Now()
+        self.acts.append(
+            Act(
+                *where,
+                actor.replica,
+                begin,
+                end,
+                None if handed is None else Glance.at(handed),
+                None if seen is None else Glance.at(seen),
+                self._copies(name),
+            )
+        )
+
+    def _copies(self, name: str) -> tuple[Glance, ...]:
+        """A glance at every copy of a variable; those that share a value are looked at once."""
+        values = self.variables[name].variable.values if name else []
+        before = self._glances.get(name, {})
+        now: dict[int, tuple[Values, Glance]] = {}
+        for value in values:
+            key = id(value)
+            now[key] = now.get(key) or before.get(key) or (value, Glance.at(value))
+        self._glances[name] = now
+        return tuple(now[id(value)][1] for value in values)

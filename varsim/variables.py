@@ -1,0 +1,216 @@
+"""One experiment with distributed variables alone, `kind: variables`: watched and priced."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from varsim.cluster.program import ReplicaCluster
+from varsim.schema import Model
+from varsim.values.distribute.refusal import DistributionError
+from varsim.values.laws.simple import Constant
+from varsim.values.operation import finish
+from varsim.values.program.action import Read, Writing
+from varsim.values.program.description import Program
+from varsim.values.program.given import VariableDescription, check_given
+from varsim.values.program.running import Algorithm, Mode, ProgramRun
+from varsim.values.stream import stream
+
+AS_WRITTEN = "as written"
+
+_MOST_ACTS = 2_000_000
+
+
+class Vary(Model):
+    """What is changed from run to run: how often the outside reads, for each write of a replica."""
+
+    reads_per_write: tuple[Annotated[float, Field(ge=0)], ...] = Field(min_length=2, max_length=100)
+
+    @model_validator(mode="after")
+    def _rising(self) -> Self:
+        pairs = zip(self.reads_per_write, self.reads_per_write[1:], strict=False)
+        if any(second <= first for first, second in pairs):
+            raise ValueError("reads_per_write must rise from entry to entry")
+        return self
+
+
+class VariablesScenario(Model):
+    """Variables, a program that writes and reads them, and a cluster to run it on.
+
+    Each of `modes` is one run: what the variables without a synchronization of their own are
+    given. `cross_device_ops`: how mirrored copies are reduced (tf.distribute.CrossDeviceOps).
+    """
+
+    kind: Literal["variables"]
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+    seed: int = Field(0, ge=0, lt=2**63)
+    replications: int = Field(1, ge=1, le=10_000)
+    cluster: ReplicaCluster
+    variables: tuple[VariableDescription, ...] = Field(min_length=1, max_length=100)
+    modes: tuple[Mode, ...] = ()
+    cross_device_ops: Algorithm = "ring"
+    program: Program
+    vary: Vary | None = None
+
+    @model_validator(mode="after")
+    def _modes_fit(self) -> Self:
+        names = [variable.name for variable in self.variables]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two variables are called '{name}'; give them different names")
+        fixed = [one.name for one in self.variables if one.synchronization is not None]
+        if len(fixed) == len(names) and self.modes:
+            raise ValueError("modes has no effect: every variable has its own synchronization")
+        if len(fixed) < len(names) and not self.modes:
+            raise ValueError("modes is missing: for example [on_write, on_read, none]")
+        if len(set(self.modes)) < len(self.modes):
+            raise ValueError("modes names one twice")
+        if fixed and "none" in self.modes:
+            raise ValueError(
+                f"modes: none keeps one copy of every variable on a parameter server, but "
+                f"{fixed[0]} is to be mirrored; leave its synchronization out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _program_fits(self) -> Self:
+        there = {variable.name: variable for variable in self.variables}
+        for place, action in self.program.actions():
+            for name in action.on(there):
+                if name and name not in there:
+                    known = ", ".join(there)
+                    raise ValueError(
+                        f"program.{place}.variable: there is no variable '{name}' (there are: "
+                        f"{known})"
+                    )
+                if isinstance(action, Writing):
+                    inside = self.cluster.workers if place.startswith("replicas") else None
+                    try:
+                        check_given(action.value, there[name], inside)
+                    except ValueError as error:
+                        raise ValueError(f"program.{place}.value: {error}") from None
+        acts = sum(
+            action.times * (self.program.steps // action.every) * len(action.on(there))
+            for _, action in self.program.actions()
+        )
+        if acts * self.cluster.workers > _MOST_ACTS:
+            raise ValueError(
+                f"program.steps {self.program.steps}: more than {_MOST_ACTS:,} reads and writes in "
+                "all; lower steps or times"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _no_idle_knobs(self) -> Self:
+        cluster, modes = self.cluster, self.labels
+        computes = any(action.kind == "compute" for action in self.program.replicas)
+        if computes and cluster.compute is None:
+            raise ValueError("cluster.compute is missing: the program computes")
+        if not computes and cluster.compute is not None:
+            raise ValueError("cluster.compute has no effect: the program does not {kind: compute}")
+        if not computes and cluster.slow_workers:
+            raise ValueError("cluster.slow_workers has no effect: the program does not compute")
+        if "none" not in modes:
+            for key, idle in (
+                ("parameter_servers", cluster.parameter_servers == 1),
+                ("network.server_bandwidth", cluster.network.server_bandwidth is None),
+            ):
+                if not idle:
+                    raise ValueError(f"cluster.{key} has no effect: no mode uses servers")
+        if modes == ("none",) and self.cross_device_ops != "ring":
+            raise ValueError("cross_device_ops has no effect: mode none reduces nothing")
+        if self.replications > 1 and isinstance(cluster.compute, Constant | None):
+            raise ValueError("replications has no effect: no time is random")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_varied(self) -> Self:
+        if self.vary is not None:
+            for ratio in self.vary.reads_per_write:
+                self.with_reads_per_write(ratio)
+        return self
+
+    @model_validator(mode="after")
+    def _tensorflow_would_do_it(self) -> Self:
+        """Carry out every action once, on variables of one element: what is refused is told now."""
+        small = [one.model_copy(update={"shape": (1,) * len(one.shape)}) for one in self.variables]
+        once = {
+            part: tuple(action.model_copy(update={"times": 1, "every": 1}) for action in actions)
+            for part, actions in (
+                ("replicas", self.program.replicas),
+                ("outside", self.program.outside),
+            )
+        }
+        program = self.program.model_copy(update={"steps": 1, **once})
+        for mode, label in zip(self.all_modes, self.labels, strict=True):
+            run = ProgramRun(
+                program,
+                small,
+                mode,
+                self.cluster.workers,
+                self.cluster.parameter_servers,
+                lambda replica: stream(0, 0, "program", replica + 1),
+                self.cross_device_ops,
+            )
+            try:
+                finish(run.operation())
+            except DistributionError as error:
+                raise ValueError(
+                    f"{_place(run)}: under {label} TensorFlow raises {error.tensorflow} "
+                    f"({error.category}): {error}"
+                ) from None
+        return self
+
+    @property
+    def all_modes(self) -> tuple[Mode, ...]:
+        """What is run; one run where every variable has its own synchronization."""
+        return self.modes or ("on_write",)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the runs are called."""
+        return self.modes or (AS_WRITTEN,)
+
+    def with_reads_per_write(self, ratio: float) -> Program:
+        """The program with its one outside read so often for each write of a replica.
+
+        ValueError where that is not a whole number of reads.
+        """
+        program = self.program
+        places = [index for index, one in enumerate(program.outside) if isinstance(one, Read)]
+        if len(places) != 1:
+            raise ValueError(
+                "vary.reads_per_write needs exactly one {kind: read} in program.outside"
+            )
+        read = program.outside[places[0]]
+        assert isinstance(read, Read)
+        if read.times != 1:
+            raise ValueError(f"program.outside.{places[0]}.times has no effect: vary sets it")
+        writes = sum(
+            action.times
+            for action in program.replicas
+            if isinstance(action, Writing)
+            and action.variable == read.variable
+            and action.every == read.every
+        )
+        if not writes:
+            raise ValueError(
+                f"vary.reads_per_write needs a write of '{read.variable}' in program.replicas, "
+                "as often (every) as the read"
+            )
+        reads = ratio * writes
+        if abs(reads - round(reads)) > 1e-9:
+            raise ValueError(
+                f"vary.reads_per_write {ratio:g}: with {writes} writes a step that is "
+                f"{reads:g} reads; take multiples of 1/{writes}"
+            )
+        actions = list(program.outside)
+        if round(reads):
+            actions[places[0]] = read.model_copy(update={"times": round(reads)})
+        else:
+            del actions[places[0]]
+        return program.model_copy(update={"outside": tuple(actions)})
+
+
+def _place(run: ProgramRun) -> str:
+    """The key of the action that was being carried out."""
+    return f"program.{run.current}" if run.current else "variables"
