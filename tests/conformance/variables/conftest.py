@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.variables.known import NOT_REPRODUCED, summary
+from conformance.variables.known import DEPENDS_ON_ORDER, NOT_REPRODUCED, summary
 from conformance.variables.records import DATA, cases
 
 
@@ -26,5 +26,6 @@ def pytest_terminal_summary(
     if found:
         terminalreporter.write_line(summary(found))
         for case in found:
-            if case.name in NOT_REPRODUCED:
-                terminalreporter.write_line(f"  {case.name}: {NOT_REPRODUCED[case.name]}")
+            for table in (NOT_REPRODUCED, DEPENDS_ON_ORDER):
+                if case.name in table:
+                    terminalreporter.write_line(f"  {case.name}: {table[case.name]}")

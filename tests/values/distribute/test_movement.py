@@ -177,6 +177,19 @@ class TestAllReduce:
         ]
         assert transfers == [[(0, 1, 16)], [(1, 0, 16)]]
 
+    def test_worker_0_sends_the_others_the_value_that_a_variable_starts_with(self) -> None:
+        workers = [MultiWorkerMirroredStrategy([Device(task=task)], task, 3) for task in range(3)]
+        movements: list[Movement] = []
+        made = finish_together([one.create(one.scope(), VALUE) for one in workers], movements)
+
+        assert all(one.value is made[0].value for one in made)
+        assert [
+            (one.source.task, one.target.task, one.size)
+            for movement in movements
+            for transfers in movement.rounds
+            for one in transfers
+        ] == [(0, 1, 16), (0, 2, 16)]
+
 
 class TestOneCopy:
     def test_central_storage_reduces_on_device_0_and_sends_to_the_parameter_device(self) -> None:
@@ -205,6 +218,15 @@ class TestOneCopy:
             for transfers in movement.rounds
             for one in transfers
         ] == [(0, "worker", 12), (1, "worker", 8)]
+
+    def test_writing_shards_reads_nothing_back(self) -> None:
+        strategy = ParameterServerStrategy(2, FixedShardsPartitioner(2))
+        sharded = finish(strategy.create(OUTSIDE, np.zeros(5, np.float32)))
+        movements: list[Movement] = []
+        written = finish(sharded.assign(OUTSIDE, np.ones(5, np.float32)), movements)
+
+        assert written is sharded
+        assert {one.target.job for m in movements for r in m.rounds for one in r} == {"ps"}
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])

@@ -6,7 +6,7 @@ collectives, which every worker has to call in the same order (collective_all_re
 
 from collections.abc import Sequence
 
-from varsim.values.device import Device
+from varsim.values.device import Device, Transfer, movement
 from varsim.values.distribute.container import (
     Mirrored,
     is_mirrored,
@@ -21,7 +21,7 @@ from varsim.values.distribute.mirrored_strategy import MirroredStrategy
 from varsim.values.distribute.packing import Implementation
 from varsim.values.distribute.reducing import reduce_one_value, reduce_parts
 from varsim.values.distribute.reduction import CollectiveAllReduce, CrossDeviceOps
-from varsim.values.distribute.tensor import Values
+from varsim.values.distribute.tensor import Tensor, Values
 from varsim.values.operation import Exchange, Operation
 from varsim.values.variable import ReduceOp
 
@@ -77,10 +77,16 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
     def _initial(self, initial: object) -> Operation[Values]:
         """Worker 0 broadcasts its value, the others ignore theirs."""
         value = initial_value(initial)
-        if self._workers > 1:
-            everybody: list[Values] = yield Exchange(value)
-            value = everybody[0]
-        return value
+        if self._workers == 1:
+            return value
+        everybody: list[Tensor] = yield Exchange(Tensor(value, self.devices[0]))
+        first, *others = everybody
+        yield from movement(
+            "initial value",
+            [Transfer(first.device, other.device, first.size) for other in others],
+            parties=self._workers,
+        )
+        return first.array
 
     def _do_gather(
         self, context: Context, value: object, destination: object, axis: int

@@ -74,7 +74,7 @@ class ShardedVariable(DistributedVariable):
         return (yield from self.write_outside(context, op, value))
 
     def write_outside(self, context: Context, op: Write, value: object) -> Operation[object]:
-        """Every shard with its part."""
+        """Every shard with its part; returns the variable itself, nothing is read back."""
         device = value.device if isinstance(value, Tensor) else context.device
         array = convert(value, self.dtype)
         check_shape(op, self.shape, array.shape)
@@ -88,7 +88,7 @@ class ShardedVariable(DistributedVariable):
         )
         for index, part in enumerate(parts):
             yield from self.write_copy(index, op, Tensor(part, self.devices[index]))
-        return (yield from self.read_outside(context))
+        return self
 
     def read_outside(self, context: Context) -> Operation[object]:
         """The shards, put together."""

@@ -49,8 +49,8 @@ def reduce_one_value(
     if replicas > 1:
         raise RefusedValueError(
             "same_value_sum",
-            f"A non-DistributedValues value {value} cannot be reduced with the given reduce op "
-            f"{op.name}: give each replica a tensor of its own, or use MEAN",
+            f"A non-DistributedValues value {_named(value)} cannot be reduced with the given reduce "
+            f"op {op.name}: give each replica a tensor of its own, or use MEAN",
         )
     return (yield from broadcast(value, destination))
 
@@ -82,3 +82,8 @@ def gather_parts(
     devices = destination_devices(destination)
     results = yield from algorithm.gather(tensors_of(value), devices, axis)
     return regroup(results, Mirrored)
+
+
+def _named(value: object) -> str:
+    """A value as part of a message."""
+    return value.attributes.name or value.kind if isinstance(value, Variable) else str(value)
