@@ -7,68 +7,125 @@ import numpy as np
 
 from conformance.cases import Record
 from conformance.comparison import assert_close
-from conformance.scripted import Script, ScriptedTask
-from varsim.values.accumulator import GradientAccumulator
-from varsim.values.gradient import Gradient, Gradients
-from varsim.values.task import VariableSpec
+from varsim.values.accumulator import ConditionalAccumulator, Take
+from varsim.values.distribute.refusal import DistributionError
+from varsim.values.gradient_form import DenseForm, GradientForm, SparseForm
+from varsim.values.indexed_slices import IndexedSlices
 
 
 def replay(case: Record) -> None:
     """Raises AssertionError where the accumulator does something else than what was recorded."""
-    program = Program(case)
+    program, error = made(case["accumulator"])
+    assert error == case.get("create_error")
+    if program is None:
+        return
     for number, call in enumerate(case["program"]):
         where = f"call {number} ({call['op']})"
-        seen, expected = program.call(number, call), call["expect"]
+        seen, expected = program.call(call), call["expect"]
         assert seen.keys() == expected.keys(), f"{where}: {seen} instead of {expected}"
+        for take, recorded in zip(seen.get("takes", ()), expected.get("takes", ()), strict=True):
+            assert take.keys() == recorded.keys(), f"{where}: {take} instead of {recorded}"
         assert_close(seen, expected, case["rtol"], where)
-    assert program.pending == case["pending_at_end"]
+    assert list(program.pending) == case["pending_at_end"]
+
+
+def made(accumulator: Record) -> "tuple[Program | None, str | None]":
+    """A program with this accumulator, or the error that there is instead."""
+    try:
+        return Program(accumulator), None
+    except DistributionError as error:
+        return None, error_name(error)
+
+
+def error_name(error: DistributionError) -> str:
+    """What TensorFlow's error is called in the records."""
+    names = {"InvalidArgumentError": "InvalidArgument"}
+    return names.get(error.tensorflow, error.tensorflow)
 
 
 class Program:
-    """An accumulator, the gradients it is offered and the takes it is asked for."""
+    """An accumulator, and the takes it is asked for; DistributionError if it cannot be made."""
 
-    def __init__(self, case: Record) -> None:
-        shape = tuple(case["accumulator"]["shape"])
-        values = {
-            (0, number): (np.array(call["value"], dtype=np.float64),)
-            for number, call in enumerate(case["program"])
-            if call["op"] == "apply_grad"
-        }
-        task = ScriptedTask(Script((VariableSpec("x", shape),), (np.zeros(shape),), values))
-        self._gradients = Gradients(task)
-        self._accumulator = GradientAccumulator()
-        self._served: list[dict[str, Any]] = []
-        self.pending: list[str] = []
+    def __init__(self, accumulator: Record) -> None:
+        self._sparse = accumulator["type"] == "sparse"
+        shape = accumulator["shape"]
+        form: type[GradientForm[Any]] = SparseForm if self._sparse else DenseForm
+        self._form = form(
+            accumulator["dtype"],
+            None if shape is None else tuple(shape),
+            accumulator["reduction"],
+        )
+        self._accumulator = ConditionalAccumulator[Any](self._form)
+        self._ended: list[dict[str, Any]] = []
+        self.pending: dict[str, Take[Any] | None] = {}
 
-    def call(self, number: int, call: Record) -> dict[str, Any]:
+    def call(self, call: Record) -> dict[str, Any]:
         """Make one call; what can be seen after it."""
-        seen: dict[str, Any] = {}
-        self._served = []
+        self._ended = []
         if call["op"] == "apply_grad":
-            gradient = Gradient(0, number, _Nothing, np.array([0, number]), 0, 0)
-            seen["accepted"] = self._accumulator.add(gradient, call["local_step"])
+            seen = self._apply(call)
+        elif call["op"] == "take_grad":
+            seen = self._take(call["id"], call["num_required"])
+        elif call["op"] == "cancel_take":
+            seen = self._cancel(call["id"])
         else:
-            assert call["op"] == "take_grad", f"unknown call {call['op']}"
-            self._take(call["id"], call["num_required"])
-            seen["blocked"] = call["id"] in self.pending
-        if self._served:
-            seen["takes"] = self._served
+            assert call["op"] == "set_global_step", f"unknown call {call['op']}"
+            self._accumulator.set_global_step(call["value"])
+            seen = {}
+        if self._ended:
+            seen["takes"] = self._ended
         return {**seen, "num_accumulated": len(self._accumulator)}
 
-    def _take(self, name: str, required: int) -> None:
-        def then(gradients: Sequence[Gradient]) -> None:
-            self.pending.remove(name)
-            self._served.append({"id": name, "value": self._gradients.mean(gradients, 0)})
-
-        self.pending.append(name)
+    def _apply(self, call: Record) -> dict[str, Any]:
         try:
-            self._accumulator.take(required, then)
-        except ValueError:
-            self.pending.remove(name)
-            self._served.append({"id": name, "error": "InvalidArgument"})
+            return {"accepted": self._accumulator.add(self._gradient(call), call["local_step"])}
+        except DistributionError as error:
+            return {"accepted": False, "error": error_name(error)}
+
+    def _gradient(self, call: Record) -> Any:
+        dtype = call.get("dtype", self._form.dtype)
+        if not self._sparse:
+            return np.array(call["value"], dtype)
+        values, shape = np.array(call["values"], dtype), call["dense_shape"]
+        return IndexedSlices(
+            np.array(call["indices"], np.int64),
+            values.reshape(call.get("values_shape", values.shape)),
+            None if shape is None else tuple(shape),
+        )
+
+    def _take(self, name: str, required: int) -> dict[str, Any]:
+        def then(gradients: Sequence[Any]) -> None:
+            self._end(name, **shown(self._form.aggregate(gradients)))
+
+        self.pending[name] = None
+        try:
+            take = self._accumulator.take(required, then)
+        except DistributionError as error:
+            self._end(name, error=error_name(error))
+        if blocked := name in self.pending:
+            self.pending[name] = take
+        return {"blocked": blocked}
+
+    def _cancel(self, name: str) -> dict[str, Any]:
+        take = self.pending[name]
+        assert take is not None
+        self._end(name, error="Cancelled")
+        self._accumulator.cancel(take)
+        return {}
+
+    def _end(self, name: str, **how: Any) -> None:
+        assert name in self.pending, f"take {name} was served though it did not wait"
+        del self.pending[name]
+        self._ended.append({"id": name, **how})
 
 
-class _Nothing:
-    """What nobody reads: the gradients do not depend on it."""
-
-    parameters = ()
+def shown(value: Any) -> dict[str, Any]:
+    """An aggregate as it is recorded."""
+    if not isinstance(value, IndexedSlices):
+        return {"value": value}
+    assert value.dense_shape is not None
+    return {
+        "indices": value.indices.tolist(),
+        "values": value.values,
+        "dense_shape": list(value.dense_shape),
+    }

@@ -42,57 +42,23 @@ def cases(folder: Path) -> list[Case]:
     return found
 
 
-def _is_an_accumulator(case: Record) -> bool:
-    return bool(case["kind"] == "accumulator")
-
-
-def _has_sparse_gradients(case: Record) -> bool:
-    if _is_an_accumulator(case):
-        return bool(case["accumulator"]["type"] == "sparse")
-    return any(variable.get("sparse") for variable in case.get("variables", ()))
-
-
-def _adds_up(case: Record) -> bool:
-    return _is_an_accumulator(case) and case["accumulator"]["reduction"] == "SUM"
-
-
-def _checks_shapes(case: Record) -> bool:
-    if not _is_an_accumulator(case):
-        return False
-    shape = case["accumulator"]["shape"]
-    if shape is None or None in shape:
-        return True
-    return any("accepted" in c["expect"] and "error" in c["expect"] for c in case["program"])
-
-
-def _calls(operation: str) -> Callable[[Record], bool]:
-    return lambda case: any(call["op"] == operation for call in case.get("program", ()))
-
-
-def _happens(*events: str) -> Callable[[Record], bool]:
-    return lambda case: any(event["do"] in events for event in case.get("events", ()))
-
-
 # What varsim cannot express yet. A case is counted under the first reason that holds.
-NOT_YET: Final[dict[str, Callable[[Record], bool]]] = {
-    "calls of the Python interface": lambda case: case["kind"] == "errors",
-    "sparse gradients": _has_sparse_gradients,
-    "accumulators that cannot be made": lambda case: "create_error" in case,
-    "sums instead of means": _adds_up,
-    "takes that are cancelled": _calls("cancel_take"),
-    "shapes and dtypes that are checked": _checks_shapes,
-    "an accumulator's step set from outside": _calls("set_global_step"),
-    "moving averages": lambda case: bool(case.get("config", {}).get("ema")),
-    "processes lost, restarted or stopped": _happens("kill", "restart", "stop"),
-    "variables without a gradient": lambda case: any(
-        variable.get("no_gradient") for variable in case.get("variables", ())
-    ),
-}
+NOT_YET: Final[dict[str, Callable[[Record], bool]]] = {}
 
 # Quirks that varsim leaves out, each with what is therefore not compared; all else is.
 # varsim's Adam counts the updates when it applies one, TensorFlow's when the worker reads.
 LEFT_OUT: Final[dict[str, frozenset[str]]] = {
     "adam_powers_read_at_start": frozenset({"variables"}),
+}
+
+_AT_ONCE: Final = "start() makes the accumulators, the tokens and the chief; none is there before"
+
+# Calls of TensorFlow's Python interface, by name and case, to which nothing in varsim corresponds.
+NO_COUNTERPART: Final[Mapping[tuple[str, str], str]] = {
+    ("apply_gradients", "no global step"): "every job counts its own steps",
+    ("get_chief_queue_runner", "before apply_gradients"): _AT_ONCE,
+    ("hook", "before apply_gradients"): _AT_ONCE,
+    ("get_init_tokens_op", "before apply_gradients"): _AT_ONCE,
 }
 
 
@@ -111,6 +77,17 @@ def not_compared(case: Record) -> frozenset[str]:
     return LEFT_OUT.get(case.get("quirk", ""), frozenset())
 
 
+def has_counterpart(call: Record) -> bool:
+    """Whether a call of TensorFlow's Python interface corresponds to something in varsim."""
+    return (call["call"], call.get("case")) not in NO_COUNTERPART
+
+
+def calls_left_out(all_cases: Iterable[Case]) -> list[tuple[str, str]]:
+    """The calls that are not made, by name and case."""
+    calls = (call for case in all_cases for call in case.record.get("calls", ()))
+    return [(call["call"], call["case"]) for call in calls if not has_counterpart(call)]
+
+
 def summary(all_cases: Iterable[Case]) -> str:
     """What is replayed and what is not, in one line."""
     listed = list(all_cases)
@@ -120,6 +97,6 @@ def summary(all_cases: Iterable[Case]) -> str:
     reasons = ", ".join(f"{reason} {missing[reason]}" for reason in NOT_YET if reason in missing)
     return (
         f"recorded cases: {len(listed) - left} of {len(listed)} can be replayed "
-        f"({partly} without the values of variables); not yet replayed: {left}"
-        + (f" ({reasons})" if reasons else "")
+        f"({partly} without the values of variables, {len(calls_left_out(listed))} calls have no "
+        f"counterpart); not yet replayed: {left}" + (f" ({reasons})" if reasons else "")
     )

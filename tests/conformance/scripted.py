@@ -19,19 +19,30 @@ from varsim.cluster.network import Arrived, Content, Network
 from varsim.cluster.parcel import Parcel, Route
 from varsim.cluster.stop import Stop
 from varsim.cluster.worker import Worker
+from varsim.values.gradient import Value
+from varsim.values.indexed_slices import IndexedSlices
 from varsim.values.optimizer import Optimizer
-from varsim.values.task import BLOCK, Batches, Parameters, Problem, Task, VariableSpec
+from varsim.values.task import (
+    BLOCK,
+    Batches,
+    Floats,
+    Parameters,
+    Problem,
+    StackedGradients,
+    Task,
+    VariableSpec,
+)
 from varsim.values.workload import Workload
 
 T = TypeVar("T")
 
 
 class Script(NamedTuple):
-    """The gradients of a case: by worker and iteration, one array per variable."""
+    """The gradients of a case: by worker and iteration, one per variable."""
 
     variables: tuple[VariableSpec, ...]
     initial: Parameters
-    gradients: Mapping[tuple[int, int], Parameters]
+    gradients: Mapping[tuple[int, int], tuple[Value, ...]]
 
 
 class ScriptedProblem(Problem):
@@ -64,9 +75,12 @@ class ScriptedTask(Task):
     def batches(self, worker: int, block: int, batch_size: int) -> Batches:
         return np.array([(worker, block * BLOCK + row) for row in range(BLOCK)])
 
-    def gradients(self, parameters: Parameters, batches: Batches) -> Parameters:
+    def gradients(self, parameters: Parameters, batches: Batches) -> StackedGradients:
         rows = [self._script.gradients[worker, iteration] for worker, iteration in batches.tolist()]
-        return tuple(np.stack(parts) for parts in zip(*rows, strict=True))
+        return tuple(
+            list(parts) if isinstance(parts[0], IndexedSlices) else np.stack(parts)
+            for parts in zip(*rows, strict=True)
+        )
 
     def loss(self, parameters: Parameters) -> float:
         return float("nan")
@@ -101,8 +115,10 @@ class HeldNetwork(Network):
     def fetch(self, worker: Worker, parcel: Parcel, content: Callable[[], T]) -> Activity[T]:
         yield from worker.catch_up()
         self.idle[worker.rank] = Event(self.clock)
-        yield self.idle[worker.rank]
-        del self.idle[worker.rank]
+        try:
+            yield self.idle[worker.rank]
+        finally:
+            del self.idle[worker.rank]
         self.read[worker.rank] = read = content()
         return read
 
@@ -112,8 +128,10 @@ class HeldNetwork(Network):
         yield from worker.catch_up()
         done = Event(self.clock)
         self.sending[worker.rank] = Sending(parcel.items, content, arrived, done)
-        yield done
-        del self.sending[worker.rank]
+        try:
+            yield done
+        finally:
+            del self.sending[worker.rank]
 
     def pass_on(
         self,
@@ -126,7 +144,7 @@ class HeldNetwork(Network):
 
 
 class ScriptedJob(Job):
-    """A job on such a network; it remembers the processes, to look into them."""
+    """A job on such a network, into whose processes one can look."""
 
     def __init__(self, cluster: Cluster, optimizer: Optimizer, script: Script) -> None:
         workload = Workload.model_construct(
@@ -136,24 +154,19 @@ class ScriptedJob(Job):
         )
         super().__init__(cluster, workload, Stop(global_steps=10**9), seed=0, replication=0)
         self.network: HeldNetwork = HeldNetwork(self.clock, cluster.network)
-        self._processes: list[Activity[None]] = []
-
-    def spawn(self, activity: Activity[None], role: str = "", waits_for: object = None) -> None:
-        self._processes.append(activity)
-        super().spawn(activity, role, waits_for)
 
     def local(self, name: str) -> Any:
         """A local variable that some process has."""
         return next(found[name] for found in self._locals() if name in found)
 
-    def of_workers(self, name: str) -> list[Any]:
-        """A local variable of every worker's process, by rank."""
+    def of_workers(self, name: str) -> dict[int, Any]:
+        """A local variable of the workers' processes, by rank; those that ended have none."""
         processes = [found for found in self._locals() if "worker" in found]
-        processes.sort(key=lambda found: found["worker"].rank)
-        return [found[name] for found in processes]
+        return {found["worker"].rank: found[name] for found in processes if name in found}
 
     def _locals(self) -> list[dict[str, Any]]:
-        return [inspect.getgeneratorlocals(process) for process in self._processes]
+        parts = [part for parts in self.lives._parts.values() for part in parts]
+        return [inspect.getgeneratorlocals(part.process._generator) for part in parts]  # type: ignore[arg-type]
 
 
 def cluster(workers: int, servers: int) -> Cluster:
@@ -171,6 +184,7 @@ def cluster(workers: int, servers: int) -> Cluster:
 def script(variables: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]) -> Script:
     """The gradients of a case, gathered from its pushes; nan for what is never pushed."""
     initial = tuple(np.array(variable["initial"], dtype=np.float64) for variable in variables)
+    nothing = tuple(np.full_like(value, np.nan) for value in initial)
     names = [variable["name"] for variable in variables]
     latest: dict[int, int] = {}
     gradients: dict[tuple[int, int], list[Any]] = {}
@@ -178,13 +192,33 @@ def script(variables: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str,
         worker = event.get("worker", -1)
         if event["do"] == "start":
             latest[worker] = latest.get(worker, -1) + 1
-            gradients[worker, latest[worker]] = [np.full_like(value, np.nan) for value in initial]
+            gradients[worker, latest[worker]] = [
+                _all_rows(value) if variable.get("sparse") else value
+                for variable, value in zip(variables, nothing, strict=True)
+            ]
         for name, values in event.get("gradients", {}).items():
             row = gradients[worker, latest[worker]]
             index = names.index(name)
-            row[index] = np.array(values, dtype=np.float64).reshape(initial[index].shape)
+            row[index] = _gradient(values, initial[index].shape)
     return Script(
-        tuple(VariableSpec(v["name"], tuple(v["shape"])) for v in variables),
+        tuple(
+            VariableSpec(v["name"], tuple(v["shape"]), has_gradient=not v.get("no_gradient"))
+            for v in variables
+        ),
         initial,
         {key: tuple(row) for key, row in gradients.items()},
     )
+
+
+def _gradient(recorded: Any, shape: tuple[int, ...]) -> Value:
+    """A gradient as it is recorded: all values, or some rows."""
+    if not isinstance(recorded, Mapping):
+        return np.array(recorded, dtype=np.float64).reshape(shape)
+    values = np.array(recorded["values"], dtype=np.float64)
+    return IndexedSlices(
+        np.array(recorded["indices"], dtype=np.int64), values.reshape(-1, *shape[1:])
+    )
+
+
+def _all_rows(whole: Floats) -> IndexedSlices:
+    return IndexedSlices(np.arange(len(whole)), whole)

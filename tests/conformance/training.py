@@ -6,11 +6,14 @@ from typing import Any
 from conformance.cases import Record, not_compared
 from conformance.comparison import assert_close
 from conformance.scripted import ScriptedJob, cluster, script
+from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import TokenQueue
 from varsim.strategies import Strategy
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.trace import GradientRow
+from varsim.values.accumulator import GradientAccumulator
+from varsim.values.averages import MovingAverages
 from varsim.values.optimizer import OPTIMIZERS, Optimizer, State
 
 
@@ -29,8 +32,9 @@ def replay(case: Record) -> None:
     for number, event in enumerate(case["events"]):
         where = f"event {number} ({event['do']} {event.get('worker', '')})"
         seen, expected = training.do(event), event["expect"]
-        if "slots" not in expected:
-            del seen["slots"]
+        for name in ("slots", "ema"):  # recorded now and then
+            if name not in expected:
+                seen.pop(name, None)
         assert seen.keys() == expected.keys(), f"{where}: {seen} instead of {expected}"
         assert_close(seen, expected, case["rtol"], where, left_out)
     assert_close(training.state(), case.get("final", {}), case["rtol"], "at the end")
@@ -41,11 +45,14 @@ def strategy(kind: str, config: Mapping[str, Any]) -> Strategy:
     if kind == "async_ps":
         return NoSynchronization()
     assert kind == "sync_replicas", f"no replay for cases of kind {kind}"
-    tokens = config["init_tokens"]
-    return SyncReplicas(
-        replicas_to_aggregate=config["replicas_to_aggregate"],
-        total_num_replicas=config["total_num_replicas"],
-        initial_tokens=None if tokens == -1 else tokens,
+    averages = config["ema"] and {key: config["ema"][key] for key in ("decay", "num_updates")}
+    return SyncReplicas.model_validate(
+        {
+            "replicas_to_aggregate": config["replicas_to_aggregate"],
+            "total_num_replicas": config["total_num_replicas"],
+            "initial_tokens": config["init_tokens"],
+            "variable_averages": averages,
+        }
     )
 
 
@@ -62,9 +69,18 @@ class Training:
         self._job = job
         self._network = job.network
         self._variables = [spec.name for spec in job.workload.problem.variables()]
+        self._trained = [self._variables[index] for index in job.trained]
         self._synchronous = isinstance(strategy, SyncReplicas)
         strategy.check(job.cluster)
+        job.allow_breaking_off()
         strategy.start(job)
+        # What they share; the processes may be gone when it is looked at.
+        self._server: ParameterServer = job.local("server")
+        self._local_steps: dict[int, int] = {}
+        if self._synchronous:
+            self._accumulators: list[GradientAccumulator] = job.local("accumulators")
+            self._tokens: TokenQueue = job.local("tokens")
+            self._averages: MovingAverages | None = job.local("averages")
 
     def do(self, event: Record) -> dict[str, Any]:
         """Let one event happen, and all that follows from it; what can be seen then."""
@@ -76,15 +92,18 @@ class Training:
             accepted = self._push(event["worker"], list(event["gradients"]))
             if self._synchronous:
                 seen["accepted"] = accepted
-        else:
-            assert event["do"] == "init", f"unknown event {event['do']}"
+        elif event["do"] == "init":
             before = set(range(len(self._job.workers)))
+        else:
+            self._end_or_restart(event["do"], event["worker"])
         self._job.clock.run_until_stopped()
 
         seen |= self.state()
         came = sorted(set(self._network.idle) - before)
         if event["do"] == "start":
             seen["read"] = self._read(event["worker"])
+        if event["do"] == "restart":
+            came.remove(event["worker"])
         if not self._synchronous:
             if came:
                 seen["staleness"] = self._staleness()
@@ -95,7 +114,7 @@ class Training:
 
     def state(self) -> dict[str, Any]:
         """What can be seen at any time."""
-        job, server = self._job, self._job.local("server")
+        job, server = self._job, self._server
         ranks = range(len(job.workers))
         seen: dict[str, Any] = {
             "global_step": job.global_step,
@@ -104,10 +123,24 @@ class Training:
             "status": [self._status(rank) for rank in ranks],
         }
         if self._synchronous:
-            seen["num_accumulated"] = self._named([len(one) for one in job.local("accumulators")])
-            seen["tokens"] = len(job.local("tokens"))
-            seen["local_step"] = job.of_workers("local_step")
+            inside = [len(self._accumulators[index]) for index in job.trained]
+            seen["num_accumulated"] = dict(zip(self._trained, inside, strict=True))
+            seen["tokens"] = len(self._tokens)
+            self._local_steps |= job.of_workers("local_step")
+            seen["local_step"] = [self._local_steps[rank] for rank in ranks]
+            if self._averages is not None:
+                seen["ema"] = self._named(self._averages.values)
         return seen
+
+    def _end_or_restart(self, what: str, rank: int) -> None:
+        lives = self._job.lives
+        if what == "kill":
+            lives.kill(rank)
+        elif what == "restart":
+            lives.restart(rank)
+        else:
+            assert what == "stop", f"unknown event {what}"
+            lives.stop(rank)
 
     def _start(self, rank: int) -> None:
         assert rank in self._network.idle, f"worker {rank} does not ask for the variables"
@@ -120,7 +153,7 @@ class Training:
         accepted = {}
         for name in names:
             open_before, applied_before = gradient.open, gradient.applied
-            sending.let_through(self._variables.index(name), self._job.clock.time)
+            sending.let_through(self._trained.index(name), self._job.clock.time)
             ended = open_before - gradient.open
             accepted[name] = gradient.applied - applied_before == ended
         return accepted
@@ -136,6 +169,8 @@ class Training:
         return row.applied_step - row.read_step
 
     def _status(self, rank: int) -> str:
+        if rank in self._job.lives.ends:
+            return "dead" if self._job.lives.ends[rank].killed else "stopped"
         if rank in self._network.idle:
             return "idle"
         waits = isinstance(self._job.workers[rank].waits_for, TokenQueue)

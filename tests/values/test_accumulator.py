@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from varsim.values.accumulator import GradientAccumulator
+from varsim.values.accumulator import ConditionalAccumulator, GradientAccumulator, Take
+from varsim.values.distribute.refusal import InvalidArgumentError, RefusedValueError
 from varsim.values.gradient import Gradient
+from varsim.values.gradient_form import DenseForm, SparseForm
+from varsim.values.indexed_slices import IndexedSlices
 
 
 def gradient(number: int) -> Gradient:
@@ -25,11 +28,11 @@ class Script:
     def add(self, number: int, local_step: int) -> bool:
         return self.accumulator.add(gradient(number), local_step)
 
-    def take(self, name: str, required: int) -> None:
+    def take(self, name: str, required: int) -> Take[Gradient]:
         def then(gradients: Sequence[Gradient]) -> None:
             self.served.append((name, [one.worker for one in gradients]))
 
-        self.accumulator.take(required, then)
+        return self.accumulator.take(required, then)
 
 
 def test_a_stale_gradient_is_dropped() -> None:
@@ -115,8 +118,89 @@ def test_taking_again_while_being_served() -> None:
 @pytest.mark.parametrize("required", [0, -1])
 def test_a_take_of_nothing_is_refused(required: int) -> None:
     script = Script()
-    with pytest.raises(ValueError, match=f"at least 1 gradient, not {required}"):
+    with pytest.raises(InvalidArgumentError, match=f"at least 1 gradient, not {required}"):
         script.take("a", required)
+    assert not script.accumulator.waiting
+
+
+def test_a_cancelled_take_leaves_the_list_and_the_next_may_be_served_at_once() -> None:
+    script = Script()
+    large = script.take("large", 3)
+    script.take("small", 2)
+    script.add(0, 0)
+    script.add(1, 0)
+    assert script.served == []
+    script.accumulator.cancel(large)
+    assert script.served == [("small", [0, 1])]
+    assert script.accumulator.step == 1
+    assert not script.accumulator.waiting
+
+
+def test_cancelling_touches_neither_gradients_nor_step_nor_takes_before_it() -> None:
+    script = Script()
+    script.take("first", 3)
+    second = script.take("second", 1)
+    script.add(0, 0)
+    script.accumulator.cancel(second)
+    assert (len(script.accumulator), script.accumulator.step) == (1, 0)
+    script.add(1, 0)
+    script.add(2, 0)
+    assert script.served == [("first", [0, 1, 2])]
+
+
+def test_cancelling_a_take_that_was_served_changes_nothing() -> None:
+    script = Script()
+    served = script.take("a", 1)
+    script.take("b", 1)
+    script.add(0, 0)
+    script.accumulator.cancel(served)
+    assert script.served == [("a", [0])]
+    assert script.accumulator.waiting
+
+
+@pytest.mark.parametrize("step", [5, -2])
+def test_a_step_set_from_outside_leaves_what_is_inside(step: int) -> None:
+    script = Script()
+    script.add(0, 0)
+    script.accumulator.set_global_step(step)
+    assert not script.add(1, step - 1)
+    assert script.add(2, step)
+    script.take("a", 1)
+    assert script.served == [("a", [0, 2])]
+    assert script.accumulator.step == step + 1
+
+
+class TestGradientsAsValues:
+    """ConditionalAccumulator: what is refused, and that nothing has changed then."""
+
+    def test_a_gradient_of_another_shape_is_refused(self) -> None:
+        accumulator = ConditionalAccumulator(DenseForm(np.float32, (2,)))
+        accumulator.add(np.ones(2, np.float32), 0)
+        with pytest.raises(InvalidArgumentError, match=r"shape \(2,\), got \(3,\)"):
+            accumulator.add(np.ones(3, np.float32), 0)
+        assert (len(accumulator), accumulator.step) == (1, 0)
+
+    def test_a_gradient_of_another_dtype_is_refused(self) -> None:
+        accumulator = ConditionalAccumulator(DenseForm(np.float32, (2,)))
+        with pytest.raises(RefusedValueError, match="float64 where float32"):
+            accumulator.add(np.ones(2), 0)
+        assert len(accumulator) == 0
+
+    def test_nobody_looks_at_the_shape_of_a_stale_one(self) -> None:
+        accumulator = ConditionalAccumulator(SparseForm(shape=(4, 2)))
+        accumulator.set_global_step(1)
+        wrong = IndexedSlices(np.array([9]), np.ones((1, 3)))
+        assert not accumulator.add(wrong, 0)
+        with pytest.raises(InvalidArgumentError, match="rows below 4, got 9"):
+            accumulator.add(wrong, 1)
+
+    def test_a_round_that_was_taken_fixes_no_shape_for_the_next(self) -> None:
+        served: list[int] = []
+        accumulator = ConditionalAccumulator(DenseForm())
+        for length in (2, 5):
+            accumulator.add(np.ones(length), 9)
+            accumulator.take(1, lambda gradients: served.append(len(gradients[0])))
+        assert served == [2, 5]
 
 
 def test_it_says_what_it_waits_for() -> None:
@@ -128,23 +212,38 @@ def test_it_says_what_it_waits_for() -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.one_of(st.integers(-3, -1), st.integers(0, 6)), max_size=40))
-def test_any_order_of_calls_follows_the_rules(calls: list[int]) -> None:
-    # A number from 0 up adds a gradient of that local step, -n asks for n. The rules once more,
-    # written as a table: step, inside, takes waiting.
+@given(
+    st.lists(
+        st.tuples(st.just("add"), st.integers(0, 6))
+        | st.tuples(st.just("take"), st.integers(1, 3))
+        | st.tuples(st.just("cancel"), st.integers(0, 9))
+        | st.tuples(st.just("set"), st.integers(0, 6)),
+        max_size=40,
+    )
+)
+def test_any_order_of_calls_follows_the_rules(calls: list[tuple[str, int]]) -> None:
+    # The rules once more, written as a table: step, inside, takes waiting (number, required).
     script = Script()
-    step, inside, takes, served = 0, list[int](), list[int](), list[list[int]]()
-    for number, call in enumerate(calls):
-        if call < 0:
-            script.take("", -call)
-            takes.append(-call)
+    step, inside, waiting, served = 0, list[int](), list[tuple[int, int]](), list[list[int]]()
+    takes: list[Take[Gradient]] = []
+    for number, (call, value) in enumerate(calls):
+        if call == "take":
+            waiting.append((len(takes), value))
+            takes.append(script.take("", value))
+        elif call == "cancel":
+            if value < len(takes):
+                script.accumulator.cancel(takes[value])
+                waiting = [take for take in waiting if take[0] != value]
+        elif call == "set":
+            script.accumulator.set_global_step(value)
+            step = value
         else:
-            assert script.add(number, call) == (call >= step)
-            if call >= step:
+            assert script.add(number, value) == (value >= step)
+            if value >= step:
                 inside.append(number)
-        if takes and len(inside) >= takes[0]:
+        if waiting and len(inside) >= waiting[0][1]:
             served.append(inside)
-            step, inside, takes = step + 1, [], takes[1:]
+            step, inside, waiting = step + 1, [], waiting[1:]
         assert script.accumulator.step == step
         assert len(script.accumulator) == len(inside)
         assert [numbers for _, numbers in script.served] == served

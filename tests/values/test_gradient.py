@@ -9,8 +9,11 @@ import pytest
 from building import mean, scenario
 from numpy.typing import NDArray
 
+from varsim.values.distribute.refusal import RefusedValueError
 from varsim.values.gradient import STACK, Gradient, Gradients, Parameters
+from varsim.values.indexed_slices import IndexedSlices
 from varsim.values.problem import Task
+from varsim.values.task import Batches, StackedGradients
 
 PROBLEMS: dict[str, dict[str, Any]] = {
     "quadratic": {"kind": "quadratic", "noise": 1.0},
@@ -167,3 +170,109 @@ def test_without_values_there_is_nothing_to_work_out() -> None:
     assert same(gradients.mean(group, 1), np.zeros(1))
     assert same(gradients.value(group[0], 0), np.zeros(1))
     assert gradients.evaluated == 3
+
+
+class Given(Task):
+    """Variables `table` (4, 1) and `x` (2,); a batch holds its two rows, and 1 is their slope."""
+
+    wrong: Any = None
+
+    def initial(self) -> Parameters:
+        return np.zeros((4, 1)), np.zeros(2)
+
+    def batches(self, worker: int, block: int, batch_size: int) -> Batches:
+        return np.array([[worker % 3, 3], [1, 2]])
+
+    def gradients(self, parameters: Parameters, batches: Batches) -> StackedGradients:
+        if self.wrong is not None:
+            given: StackedGradients = self.wrong
+            return given
+        table = [IndexedSlices(rows, rows[:, None] + 1.0) for rows in batches]
+        return table, batches.astype(np.float64)
+
+    def loss(self, parameters: Parameters) -> float:
+        return 0.0
+
+
+class TestSparse:
+    """Gradients of a few rows: worked out together or not, they are the same."""
+
+    @pytest.mark.parametrize("lazy", [True, False])
+    def test_the_mean_of_a_row(self, lazy: bool) -> None:
+        # Workers 0 to 3 hold rows {0, 3}, {1, 3}, {2, 3}, {0, 3}; of row r the gradient is r + 1.
+        task = Given()
+        group = some(task, [task.initial()] * 4)
+        gradients = Gradients(task, lazy)
+        by_row, plain = gradients.mean(group, 0, by_row=True), gradients.mean(group, 0)
+        assert isinstance(by_row, IndexedSlices)
+        assert isinstance(plain, IndexedSlices)
+        assert by_row.indices.tolist() == plain.indices.tolist() == [0, 1, 2, 3]
+        assert by_row.values.tolist() == [[1.0], [2.0], [3.0], [4.0]]
+        assert plain.values.tolist() == [[0.5], [0.5], [0.75], [4.0]]
+        assert same(np.asarray(gradients.mean(group, 1)), np.array([0.75, 3.0]))
+        assert gradients.evaluated == 4
+
+    def test_stacks_of_more_than_one_call_and_of_several_calls(self) -> None:
+        task = Given()
+        gradients = Gradients(task)
+        group = some(task, [task.initial()] * (STACK + 2))
+        mixed = some(task, [task.initial()] * 3)
+        first = gradients.value(mixed[1], 0)
+        assert isinstance(first, IndexedSlices)
+        assert first.indices.tolist() == [1, 3]
+        for part in (group, mixed):
+            found = gradients.mean(part, 0)
+            assert isinstance(found, IndexedSlices)
+            held = [sum(row in (one.worker % 3, 3) for one in part) for row in range(4)]
+            expected = [[(row + 1.0) * held[row] / len(part)] for row in range(4)]
+            np.testing.assert_allclose(found.values, expected, rtol=1e-12)
+
+
+class TestWrongGradients:
+    """What a task gives is looked at, as TensorFlow looks at a graph."""
+
+    ROWS = IndexedSlices(np.array([0]), np.ones((1, 1)))
+
+    @pytest.mark.parametrize(
+        ("wrong", "complaint"),
+        [
+            (([ROWS],), "gradients of 1 variables, not of 2"),
+            (([ROWS], np.ones((1, 3))), r"variable 1 of the task: .* \(2,\), got \(3,\)"),
+            (([ROWS], np.ones((2, 2))), "variable 1 of the task: 2 of them, not 1"),
+            (([ROWS, ROWS], np.ones((1, 2))), "variable 0 of the task: 2 of them, not 1"),
+            (([ROWS], np.ones((1, 2), np.float32)), "float32 where float64"),
+            (([ROWS], None), "must be an array, not NoneType"),
+            ((["rows"], np.ones((1, 2))), "must be indexed slices, not str"),
+            (([ROWS], [ROWS]), r"rows of shape \(1,\) of one \(2,\)"),
+            (([IndexedSlices(np.array([4]), np.ones((1, 1)))], np.ones((1, 2))), "rows below 4"),
+        ],
+    )
+    def test_it_is_refused(self, wrong: Any, complaint: str) -> None:
+        task = Given()
+        task.wrong = wrong
+        with pytest.raises(RefusedValueError, match=complaint):
+            Gradients(task).value(some(task, [task.initial()])[0], 0)
+
+    def test_rows_are_looked_at_every_time(self) -> None:
+        task = Given()
+        gradients = Gradients(task)
+        one, two = some(task, [task.initial()] * 2)
+        gradients.value(one, 0)
+        task.wrong = [IndexedSlices(np.array([-1]), np.ones((1, 1)))], np.ones((1, 2))
+        with pytest.raises(RefusedValueError, match="rows from 0, got -1"):
+            gradients.value(two, 0)
+
+    def test_a_task_without_variables_or_without_gradients_is_refused(self) -> None:
+        class Empty(Given):
+            def initial(self) -> Parameters:
+                return ()
+
+        for task, trained in ((Empty(), None), (Given(), [])):
+            with pytest.raises(RefusedValueError, match="at least one variable with a gradient"):
+                Gradients(task, trained=trained)
+
+    def test_nobody_looks_at_the_gradient_of_a_variable_that_has_none(self) -> None:
+        task = Given()
+        task.wrong = [self.ROWS], np.ones((1, 3), np.float32)
+        found = Gradients(task, trained=[0]).value(some(task, [task.initial()])[0], 0)
+        assert isinstance(found, IndexedSlices)

@@ -13,8 +13,10 @@ import pytest
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from varsim.values.digits import TRAINING, Digits, load_images
-from varsim.values.linear_regression import LinearRegression, LinearRegressionTask
+from varsim.values.digits import Digits, load_images
+from varsim.values.embedding import Embedding
+from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.linear_regression import LinearRegression
 from varsim.values.problem import BLOCK, PROBLEMS, AnyProblem, Parameters, Problem, Task
 from varsim.values.quadratic import Quadratic
 from varsim.values.stream import stream
@@ -28,6 +30,9 @@ EVERY: list[Problem] = [
     LinearRegression(),
     LinearRegression(features=1, examples=5, noise=0.0),
     LinearRegression(features=33, examples=200),
+    Embedding(),
+    Embedding(users=1, items=3, dimension=1, ratings=5, noise=0.0),
+    Embedding(users=7, items=40, dimension=33, ratings=200, skew=0.0),
     Digits(),
     Digits(model="mlp"),
     Digits(model="mlp", hidden=1),
@@ -51,12 +56,26 @@ def descend(task: Task, rate: float, steps: int, batch: NDArray[Any]) -> Paramet
     return parameters
 
 
+def whole(gradient: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """A gradient with all its rows."""
+    return gradient.dense(shape) if isinstance(gradient, IndexedSlices) else np.asarray(gradient)
+
+
+def bits(gradients: Any) -> list[list[bytes]]:
+    """The bits of each gradient, by variable; of a sparse one those of its rows and values."""
+
+    def of(one: Any) -> bytes:
+        parts = (one.indices, one.values) if isinstance(one, IndexedSlices) else (one,)
+        return b"".join(part.tobytes() for part in parts)
+
+    return [[of(one) for one in stack] for stack in gradients]
+
+
 def everything(task: Task) -> NDArray[Any]:
     """The one batch whose gradient is that of the loss: every example once, or no noise."""
-    if isinstance(task, LinearRegressionTask):
-        return np.arange(len(task._targets))[None]
-    if hasattr(task, "_pixels"):
-        return np.arange(TRAINING)[None]
+    for examples in ("_targets", "_ratings", "_pixels"):
+        if hasattr(task, examples):
+            return np.arange(len(getattr(task, examples)))[None]
     return np.zeros((1, task.initial()[0].size))
 
 
@@ -75,7 +94,7 @@ def test_the_gradient_is_the_slope_of_the_loss(problem: Problem) -> None:
                 task.loss((*parameters[:index], parameters[index] + s, *parameters[index + 1 :]))
                 for s in (step, -step)
             )
-            found = gradients[index][0].reshape(-1)[place]
+            found = whole(gradients[index][0], spec.shape).reshape(-1)[place]
             assert found == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-8)
 
 
@@ -86,12 +105,11 @@ def test_a_stack_has_the_same_bits_as_one_by_one(problem: Problem, batch_size: i
         task = problem.task(seed, 0)
         parameters = somewhere(problem, seed)
         batches = task.batches(0, 0, batch_size)
-        alone = [task.gradients(parameters, batches[i : i + 1]) for i in range(BLOCK)]
+        alone = [bits(task.gradients(parameters, batches[i : i + 1])) for i in range(BLOCK)]
         for k in (1, 2, 3, 8, 31, 64):
-            together = task.gradients(parameters, batches[:k])
+            together = bits(task.gradients(parameters, batches[:k]))
             for index in range(len(parameters)):
-                expected = np.concatenate([one[index] for one in alone[:k]])
-                assert together[index].tobytes() == expected.tobytes()
+                assert together[index] == [one[index][0] for one in alone[:k]]
 
 
 @every
@@ -100,10 +118,10 @@ def test_a_stack_out_of_order_has_the_same_bits_too(problem: Problem) -> None:
     parameters = somewhere(problem)
     batches = task.batches(0, 0, 32)
     order = np.random.default_rng(0).permutation(BLOCK)
-    straight = task.gradients(parameters, batches)
-    mixed = task.gradients(parameters, batches[order])
+    straight = bits(task.gradients(parameters, batches))
+    mixed = bits(task.gradients(parameters, batches[order]))
     for one, other in zip(straight, mixed, strict=True):
-        assert one[order].tobytes() == other.tobytes()
+        assert [one[index] for index in order] == other
 
 
 @every
@@ -125,10 +143,15 @@ def test_shapes_and_types_are_as_declared_and_nothing_given_is_changed(problem: 
         assert batches.shape[0] == BLOCK
         for spec, value, gradient in zip(specs, parameters, gradients, strict=True):
             assert value.shape == spec.shape
-            assert gradient.shape == (BLOCK, *spec.shape)
-            assert value.dtype == gradient.dtype == np.float64
+            assert value.dtype == np.float64
             assert spec.size == value.size
-            assert not any(np.shares_memory(gradient, array) for array in given)
+            assert len(gradient) == BLOCK
+            assert isinstance(gradient, list) == (spec.rows_per_example is not None)
+            for one in gradient:
+                assert whole(one, spec.shape).shape == spec.shape
+                values = one.values if isinstance(one, IndexedSlices) else one
+                assert values.dtype == np.float64
+                assert not any(np.shares_memory(values, array) for array in given)
     assert len({spec.name for spec in specs}) == len(specs)
 
 
@@ -139,10 +162,9 @@ def test_a_task_is_the_same_in_any_process(problem: Problem) -> None:
     rebuilt, task = again.task(4, 2), problem.task(4, 2)
     pickled = pickle.loads(pickle.dumps(task))
     parameters = somewhere(problem)
-    expected = task.gradients(parameters, task.batches(3, 1, 8))
+    expected = bits(task.gradients(parameters, task.batches(3, 1, 8)))
     for other in (rebuilt, pickled):
-        found = other.gradients(parameters, other.batches(3, 1, 8))
-        assert [g.tobytes() for g in found] == [g.tobytes() for g in expected]
+        assert bits(other.gradients(parameters, other.batches(3, 1, 8))) == expected
         starts = zip(other.initial(), task.initial(), strict=True)
         assert all(np.array_equal(one, two) for one, two in starts)
 
@@ -334,6 +356,7 @@ def test_what_has_no_accuracy_says_nan() -> None:
 def test_flops_are_three_forward_passes() -> None:
     assert Quadratic(dimension=10).flops_per_example() == 60
     assert LinearRegression(features=20).flops_per_example() == 120
+    assert Embedding(dimension=8).flops_per_example() == 48
     assert Digits().flops_per_example() == 3 * 2 * 64 * 10
     assert Digits(model="mlp", hidden=8).flops_per_example() == 3 * 2 * (64 * 8 + 8 * 10)
 
@@ -357,16 +380,22 @@ def test_hidden_belongs_to_the_network_and_is_shown_when_resolved() -> None:
         ("linear_regression", "features", 5, 6),
         ("linear_regression", "examples", 100, 200),
         ("linear_regression", "noise", 0.0, 1.0),
+        ("embedding", "users", 5, 6),
+        ("embedding", "items", 5, 6),
+        ("embedding", "dimension", 2, 3),
+        ("embedding", "ratings", 100, 200),
+        ("embedding", "skew", 0.5, 1.0),
+        ("embedding", "noise", 0.0, 1.0),
         ("digits", "model", "softmax", "mlp"),
         ("digits", "hidden", 5, 6),
     ],
 )
 def test_every_setting_changes_the_gradients(kind: str, setting: str, one: Any, other: Any) -> None:
-    def gradients(choice: Any) -> list[bytes]:
+    def gradients(choice: Any) -> list[list[bytes]]:
         base = {"model": "mlp"} if setting == "hidden" else {}
         problem = ADAPTER.validate_python({"kind": kind, **base, setting: choice})
         task = problem.task(1, 0)
-        return [g.tobytes() for g in task.gradients(task.initial(), task.batches(0, 0, 4))]
+        return bits(task.gradients(task.initial(), task.batches(0, 0, 4)))
 
     assert gradients(one) != gradients(other)
 
@@ -393,6 +422,10 @@ def test_every_setting_is_tried_above() -> None:
         {"kind": "linear_regression", "features": 0},
         {"kind": "linear_regression", "features": 10_000, "examples": 1_000_000},
         {"kind": "linear_regression", "noise": -0.1},
+        {"kind": "embedding", "users": 0},
+        {"kind": "embedding", "skew": -0.1},
+        {"kind": "embedding", "noise": -0.1},
+        {"kind": "embedding", "users": 1_000_000, "dimension": 1000},
         {"kind": "digits", "model": "resnet50"},
         {"kind": "digits", "model": "mlp", "hidden": 0},
         {"kind": "mnist"},

@@ -13,10 +13,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from varsim.values.distribute.refusal import DistributionError, RefusedValueError
+from varsim.values.gradient_form import DenseForm, SparseForm, sum_in_order
+from varsim.values.indexed_slices import IndexedSlices, mean_of_slices
 from varsim.values.problem import Task
+from varsim.values.task import StackedGradients
 
 Array: TypeAlias = NDArray[np.float64]
 Parameters: TypeAlias = tuple[Array, ...]  # one array per variable; never changed in place
+Value: TypeAlias = Array | IndexedSlices  # a gradient with respect to one variable
 
 # Gradients of one version are worked out in stacks of at most this many.
 STACK = 64
@@ -32,7 +37,9 @@ class Gradient:
     local_step = 0  # the step it is labelled with, where a strategy labels gradients
     open = -1  # variables for which its end is still open; -1 = not yet sent
     applied = 0  # variables it was applied to
-    stack: Parameters | None = None  # values of all gradients worked out together
+    unsent = 0  # variables whose part is still on its way, where that may matter
+    given_up = False  # nobody waits any more for what is on its way
+    stack: StackedGradients | None = None  # values of all gradients worked out together
     row = 0  # which of them is this one
 
     def __init__(
@@ -53,16 +60,31 @@ class Gradient:
 
 
 class Gradients:
-    """Works out gradients of one task, and counts them; without `lazy`, one by one."""
+    """Works out gradients of one task, checks and counts them; without `lazy`, one by one.
 
-    def __init__(self, task: Task, lazy: bool = True) -> None:
+    `trained`: the numbers of the variables that have a gradient; all if left out.
+    RefusedValueError if the task gives what is no gradient of its variables: TensorFlow refuses
+    that when the graph is built, not when a gradient arrives.
+    """
+
+    def __init__(self, task: Task, lazy: bool = True, trained: Sequence[int] | None = None) -> None:
+        initial = task.initial()
+        self._trained = range(len(initial)) if trained is None else trained
+        if not self._trained:
+            raise RefusedValueError(
+                "no_gradients", "a task needs at least one variable with a gradient"
+            )
         self._task = task
         self._stack = STACK if lazy else 1
-        self._nothing = tuple(np.zeros((1, *value.shape)) for value in task.initial())
+        self._nothing = tuple(np.zeros((1, *value.shape)) for value in initial)
+        self._shapes = [value.shape for value in initial]
+        self._dense = [DenseForm(value.dtype, value.shape) for value in initial]
+        self._sparse = [SparseForm(value.dtype, value.shape) for value in initial]
+        self._trusted = False  # checked once; sparse gradients are checked always
         self.evaluated = 0
 
-    def value(self, gradient: Gradient, variable: int, ahead: Iterable[Gradient] = ()) -> Array:
-        """The gradient with respect to one variable; shape of the variable.
+    def value(self, gradient: Gradient, variable: int, ahead: Iterable[Gradient] = ()) -> Value:
+        """The gradient with respect to one variable: an array of its shape, or some of its rows.
 
         If it has to be worked out, some of `ahead` are too: others that will be needed for sure.
         """
@@ -73,11 +95,15 @@ class Gradients:
                 together += islice(others, self._stack - 1)
             self._work_out(together)
         assert gradient.stack is not None
-        value: Array = gradient.stack[variable][gradient.row]
+        value: Value = gradient.stack[variable][gradient.row]
         return value
 
-    def mean(self, gradients: Sequence[Gradient], variable: int) -> Array:
-        """Their sum in the given order, divided by their number; shape of the variable."""
+    def mean(self, gradients: Sequence[Gradient], variable: int, *, by_row: bool = False) -> Value:
+        """Their sum in the given order, divided by their number; of the kind that `value` gives.
+
+        `by_row`: each row of sparse gradients is divided by the number of those that held it, as
+        TensorFlow's accumulators do.
+        """
         new = [gradient for gradient in gradients if gradient.stack is None]
         if new:
             self._work_out(new)
@@ -86,13 +112,15 @@ class Gradients:
         if len(new) == len(gradients) or self._are_a_stack(gradients, first):
             rows = first[variable]
         elif self._task.has_values:
-            rows = np.stack([self.value(gradient, variable) for gradient in gradients])
+            rows = _stacked([self.value(gradient, variable) for gradient in gradients])
         else:
             rows = self._nothing[variable]
-        return _sum_in_order(rows) / len(gradients)
+        if isinstance(rows, list):
+            return mean_of_slices(rows, by_row)
+        return sum_in_order(rows) / len(gradients)
 
     @staticmethod
-    def _are_a_stack(gradients: Sequence[Gradient], stack: Parameters) -> bool:
+    def _are_a_stack(gradients: Sequence[Gradient], stack: StackedGradients) -> bool:
         """Whether these are just the gradients of a stack, in its order."""
         if len(stack[0]) != len(gradients):
             return False
@@ -109,38 +137,70 @@ class Gradients:
                 gradient.stack = self._nothing
             return
         parts = [
-            self._stacked(gradients[first : first + self._stack])
+            self._together(gradients[first : first + self._stack])
             for first in range(0, len(gradients), self._stack)
         ]
-        stack = (
-            parts[0] if len(parts) == 1 else tuple(map(np.concatenate, zip(*parts, strict=True)))
-        )
+        stack = parts[0] if len(parts) == 1 else tuple(map(_joined, zip(*parts, strict=True)))
         for row, gradient in enumerate(gradients):
             gradient.stack = stack
             gradient.row = row
             gradient.batch = _NOTHING
 
-    def _stacked(self, gradients: Sequence[Gradient]) -> Parameters:
-        """The values of a few gradients, per variable (k, *shape)."""
+    def _together(self, gradients: Sequence[Gradient]) -> StackedGradients:
+        """The values of a few gradients, per variable."""
         batches = np.stack([gradient.batch for gradient in gradients])
         parameters = gradients[0].read.parameters
         versions = [gradient.read.parameters for gradient in gradients]
         if any(version is not parameters for version in versions):
             parameters = tuple(map(np.stack, zip(*versions, strict=True)))
-        return self._task.gradients(parameters, batches)
+        stack = self._task.gradients(parameters, batches)
+        if not self._trusted:
+            self._check(stack, len(gradients))
+            self._trusted = not any(isinstance(part, list) for part in stack)
+        return stack
+
+    def _check(self, stack: StackedGradients, number: int) -> None:
+        """Are these as many gradients of each variable?"""
+        if len(stack) != len(self._dense):
+            raise RefusedValueError(
+                "wrong_number", f"gradients of {len(stack)} variables, not of {len(self._dense)}"
+            )
+        for variable in self._trained:
+            try:
+                self._check_part(variable, stack[variable], number)
+            except DistributionError as error:
+                text = f"gradient of variable {variable} of the task: {error}"
+                raise RefusedValueError(error.category, text) from None
+
+    def _check_part(self, variable: int, part: Array | list[IndexedSlices], number: int) -> None:
+        dense, shape = self._dense[variable], self._shapes[variable]
+        if isinstance(part, list):
+            for slices in part:
+                self._sparse[variable].check(slices)
+                self._sparse[variable].check_shape(slices, ())
+                if slices.values.ndim != len(shape):
+                    raise RefusedValueError(
+                        "wrong_shape", f"rows of shape {slices.values.shape[1:]} of one {shape}"
+                    )
+        else:
+            dense.check(part)
+        if len(part) != number:
+            raise RefusedValueError("wrong_number", f"{len(part)} of them, not {number}")
+        if not isinstance(part, list):
+            dense.check_shape(part[0], ())
 
 
 _NOTHING: NDArray[Any] = np.empty(0)
 
 
-def _sum_in_order(rows: Array) -> Array:
-    """Row 0 + row 1 + ..., strictly from first to last.
+def _stacked(values: Sequence[Value]) -> Array | list[IndexedSlices]:
+    """Gradients with respect to one variable, all of one kind, as a task would give them."""
+    sparse = [value for value in values if isinstance(value, IndexedSlices)]
+    assert len(sparse) in (0, len(values)), "a variable's gradients are sparse always or never"
+    return sparse or np.stack([value for value in values if not isinstance(value, IndexedSlices)])
 
-    numpy adds along the first axis of a stack row by row, unless each row is a single number,
-    where it would add in pairs.
-    """
-    if rows[0].size > 1:
-        total: Array = np.add.reduce(rows, axis=0)
-        return total
-    last: Array = np.add.accumulate(rows, axis=0)[-1]
-    return last
+
+def _joined(parts: tuple[Array | list[IndexedSlices], ...]) -> Array | list[IndexedSlices]:
+    """Stacks of gradients with respect to one variable, one after the other."""
+    sparse = [slices for part in parts if isinstance(part, list) for slices in part]
+    return sparse or np.concatenate([part for part in parts if not isinstance(part, list)])

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from varsim.schema import Model, one_of
+from varsim.values.indexed_slices import IndexedSlices
 
 Floats = NDArray[np.float64]
 State = tuple[Floats, ...]
@@ -32,6 +33,21 @@ class Optimizer(Model, ABC):
     @abstractmethod
     def update(self, gradient: Floats, state: State, value: Floats) -> tuple[Floats, State]:
         """The new value and the new state."""
+
+    def update_rows(
+        self, gradient: IndexedSlices, state: State, value: Floats
+    ) -> tuple[Floats, State]:
+        """The same for a sparse gradient: only the rows it names, and their slots, change.
+
+        As `_apply_sparse` of TensorFlow's optimizers, which adds up rows named twice first.
+        """
+        gradient = gradient.summed()
+        rows = gradient.indices
+        before = tuple(slot[rows] for slot in state)
+        new, slots = self.update(gradient.values, before, value[rows])
+        return _with_rows(value, rows, new), tuple(
+            _with_rows(slot, rows, part) for slot, part in zip(state, slots, strict=True)
+        )
 
 
 class Sgd(Optimizer):
@@ -104,6 +120,15 @@ class Adam(Optimizer):
         rate = self.learning_rate * math.sqrt(1.0 - self.beta2**t) / (1.0 - self.beta1**t)
         return value - rate * m / (np.sqrt(v) + self.epsilon), (m, v, np.array(t))
 
+    def update_rows(
+        self, gradient: IndexedSlices, state: State, value: Floats
+    ) -> tuple[Floats, State]:
+        """All rows: m and v decay, and x moves, also where there is no gradient.
+
+        As `_apply_sparse_shared` in TensorFlow's python/training/adam.py.
+        """
+        return self.update(gradient.dense(value.shape), state, value)
+
 
 class Adagrad(Optimizer):
     """accumulator += g^2; x -= learning_rate * g / sqrt(accumulator) (Duchi et al., 2011)."""
@@ -150,6 +175,13 @@ class RmsProp(Optimizer):
         scaled = self.learning_rate * gradient / np.sqrt(mean_square + self.epsilon)
         velocity = self.momentum * state[1] + scaled
         return value - velocity, (mean_square, velocity)
+
+
+def _with_rows(whole: Floats, rows: NDArray[np.int64], part: Floats) -> Floats:
+    """A copy with some rows replaced."""
+    changed = whole.copy()
+    changed[rows] = part
+    return changed
 
 
 OPTIMIZERS: Final[dict[str, type[Optimizer]]] = {

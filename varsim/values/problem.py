@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from varsim.schema import one_of
 from varsim.values.digits import Digits
+from varsim.values.embedding import Embedding
 from varsim.values.linear_regression import LinearRegression
 from varsim.values.quadratic import Quadratic
 from varsim.values.task import BLOCK, Parameters, Problem, Task, VariableSpec
@@ -14,6 +15,7 @@ __all__ = ["BLOCK", "PROBLEMS", "AnyProblem", "Parameters", "Problem", "Task", "
 PROBLEMS: Final[dict[str, type[Problem]]] = {
     "quadratic": Quadratic,
     "linear_regression": LinearRegression,
+    "embedding": Embedding,
     "digits": Digits,
     "timing": Timing,
 }

@@ -7,9 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.schema import Model
+from varsim.values.indexed_slices import IndexedSlices
 
 Floats: TypeAlias = NDArray[np.float64]
 Parameters: TypeAlias = tuple[Floats, ...]  # one array per variable
+
+# k gradients, per variable (k, *shape), or a list of k where they are of a few rows only.
+StackedGradients: TypeAlias = tuple[Floats | list[IndexedSlices], ...]
 
 # Rows of example numbers, or of noise: each task has its own dtype.
 Batches: TypeAlias = NDArray[Any]
@@ -19,10 +23,17 @@ BLOCK: Final = 64
 
 
 class VariableSpec(NamedTuple):
-    """A variable's name and shape."""
+    """A variable's name and shape.
+
+    `has_gradient`: one without is left alone; what a task gives as its gradient is not looked at.
+    `rows_per_example`: of how many rows an example reads the values and gives a gradient, where
+    that is not all; gradients are then `IndexedSlices`.
+    """
 
     name: str
     shape: tuple[int, ...]
+    rows_per_example: int | None = None
+    has_gradient: bool = True
 
     @property
     def size(self) -> int:
@@ -55,8 +66,11 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def gradients(self, parameters: Parameters, batches: Batches) -> Parameters:
+    def gradients(self, parameters: Parameters, batches: Batches) -> StackedGradients:
         """The gradients at `parameters` for k batches (k, m): per variable (k, *shape).
+
+        Of a variable of which a batch touches a few rows only, a list of k `IndexedSlices`, each
+        with ascending indices.
 
         `parameters` are the same for all batches (per variable: shape), or each batch has its own
         (k, *shape). Row i has the same bits as a call with batch i alone. Diverged parameters give

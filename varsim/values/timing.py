@@ -1,26 +1,34 @@
 """Times only: a problem without values, for runs in which nothing is learnt."""
 
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, Self
 
 import numpy as np
-from pydantic import PositiveInt
+from pydantic import PositiveInt, model_validator
 
+from varsim.units import Bytes
 from varsim.values.task import BLOCK, Batches, Parameters, Problem, Task, VariableSpec
 
 _NOTHING: Final = np.zeros((BLOCK, 0))
 
 
 class Timing(Problem):
-    """Gradients without content; needs a model profile, which gives sizes and FLOPs.
+    """Gradients without content; a model profile gives sizes and FLOPs, or `size` the bytes alone.
 
-    `parts`: the number of variables, each with an equal share of the profile's bytes, pushed and
-    accumulated on its own.
+    `parts`: the number of variables, each with an equal share of the bytes, pushed and accumulated
+    on its own.
     """
 
-    about: ClassVar[str] = "times only: no values, no loss; sizes of a model profile"
+    about: ClassVar[str] = "times only: no values, no loss; sizes of a model profile, or one size"
 
     kind: Literal["timing"] = "timing"
     parts: PositiveInt = 1
+    size: Bytes | None = None
+
+    @model_validator(mode="after")
+    def _every_part_has_bytes(self) -> Self:
+        if self.size is not None and round(self.size) < self.parts:
+            raise ValueError(f"size must be at least 1 byte for each of {self.parts} parts")
+        return self
 
     def variables(self) -> tuple[VariableSpec, ...]:
         """Variables of one parameter each."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from varsim.values.device import HERE, Device
 from varsim.values.gradient import Array
+from varsim.values.indexed_slices import IndexedSlices
 from varsim.values.optimizer import Optimizer, State
 
 Values: TypeAlias = NDArray[Any]
@@ -121,18 +122,26 @@ class Variable:
         elif self.optimizer is not optimizer:
             raise ValueError("a variable is trained by one optimizer: use the one it has")
 
-    def apply(self, replica: int, gradient: Values) -> None:
-        """One step of the optimizer on one replica's copy."""
+    def apply(self, replica: int, gradient: Values | IndexedSlices) -> None:
+        """One step of the optimizer on one replica's copy; a sparse gradient is of some rows."""
         optimizer = self.optimizer
         assert optimizer is not None
         values, states = self.values, self.states
-        values[replica], states[replica] = optimizer.update(
-            gradient, states[replica], values[replica]
+        state, value = states[replica], values[replica]
+        values[replica], states[replica] = (
+            optimizer.update_rows(gradient, state, value)
+            if isinstance(gradient, IndexedSlices)
+            else optimizer.update(gradient, state, value)
         )
 
     def write(self, replica: int, value: Values) -> None:
         """Set one replica's copy; its slots stay."""
         self.values[replica] = value
+
+    def forget(self, replica: int) -> None:
+        """Set the slots of one replica's copy to what they were at the start."""
+        if self.optimizer is not None:
+            self.states[replica] = self.optimizer.init(self.values[replica])
 
     def share(self, value: Values) -> Values:
         """What each copy gets when the whole variable is set to a value: that value."""

@@ -1,7 +1,7 @@
 """What is trained: the problem that gives the values, the model profile that gives the sizes."""
 
 from itertools import accumulate
-from typing import Self
+from typing import Final, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -10,6 +10,8 @@ from varsim.schema import Model
 from varsim.values.optimizer import AnyOptimizer, Optimizer, Sgd
 from varsim.values.problem import AnyProblem, VariableSpec
 from varsim.values.timing import Timing
+
+_ROW_NUMBER: Final = 8  # bytes; TensorFlow's int64
 
 
 class Workload(Model):
@@ -36,8 +38,10 @@ class Workload(Model):
     @model_validator(mode="after")
     def _values_need_an_optimizer(self) -> Self:
         if not self.has_values:
-            if self.model is None:
-                raise ValueError("problem timing needs a model, which gives the sizes")
+            if (self.model is None) == (self._timed_size is None):
+                raise ValueError("problem timing needs a model or a size, which says what is sent")
+            if self.model is None and self.bytes_per_parameter != 4:
+                raise ValueError("bytes_per_parameter has no effect: problem timing has a size")
             if self.optimizer is not None:
                 raise ValueError("optimizer has no effect: problem timing has no values")
         elif self.optimizer is None:
@@ -67,6 +71,25 @@ class Workload(Model):
         """Bytes of all parameters, which is what a gradient or a copy takes on a link."""
         return sum(sum(sizes) for sizes in self.tensor_sizes())
 
+    def sent_shares(self) -> list[float]:
+        """For every variable the part of its bytes that a worker reads, or sends as a gradient.
+
+        All of it; of a sparse variable only the rows of a batch, each with its number (8 bytes).
+        """
+        return [self._sent_share(spec) for spec in self.problem.variables()]
+
+    def _sent_share(self, spec: VariableSpec) -> float:
+        if spec.rows_per_example is None:
+            return 1.0
+        rows = min(spec.shape[0], self.batch_size * spec.rows_per_example)
+        row = self.bytes_per_parameter * spec.size // spec.shape[0]
+        return rows * (row + _ROW_NUMBER) / (self.bytes_per_parameter * spec.size)
+
+    @property
+    def _timed_size(self) -> float | None:
+        """Bytes of a problem without values that says so itself."""
+        return self.problem.size if isinstance(self.problem, Timing) else None
+
     def tensor_sizes(self) -> list[list[int]]:
         """For every variable of the problem the bytes of the tensors that stand for it.
 
@@ -74,6 +97,8 @@ class Workload(Model):
         gets its share, and a tensor on the border between two is cut there.
         """
         variables = self.problem.variables()
+        if self._timed_size is not None:
+            return _dealt([round(self._timed_size)], variables)
         if self.model is None:
             return [[spec.size * self.bytes_per_parameter] for spec in variables]
         tensors = [n * self.bytes_per_parameter for n in presets.model(self.model).tensors]

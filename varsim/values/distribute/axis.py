@@ -38,5 +38,5 @@ def _check_axes(array: Values, axes: tuple[int, ...]) -> None:
             raise InvalidArgumentError(
                 "axis_range",
                 f"Invalid reduction dimension ({axis} for input with {array.ndim} dimension(s)): "
-                "name one that exists",
+                "use an axis that all parts have, or None to reduce over replicas only",
             )

@@ -13,6 +13,7 @@ from varsim.values.distribute.variable import (
     bring,
     refuse_scatter,
 )
+from varsim.values.indexed_slices import IndexedSlices
 from varsim.values.operation import Merge, Operation
 from varsim.values.optimizer import State
 from varsim.values.variable import Aggregation
@@ -74,9 +75,9 @@ class MirroredVariable(MergingVariable):
 
     kind = "mirrored"
     replicated = True
-    _last: tuple[Values, Values, Values, State] | None = None
+    _last: tuple[Values, Values | IndexedSlices, Values, State] | None = None
 
-    def apply(self, replica: int, gradient: Values) -> None:
+    def apply(self, replica: int, gradient: Values | IndexedSlices) -> None:
         """One step of the optimizer on one replica's copy.
 
         Replicas that apply the same gradient to the same version share the result.
@@ -125,7 +126,8 @@ class MirroredVariable(MergingVariable):
         ):
             raise refuse_scatter(
                 f"scatter_{method} is only supported for mirrored variable with aggregation NONE "
-                f"or ONLY_FIRST_REPLICA, not {self.aggregation.name}"
+                f"or ONLY_FIRST_REPLICA, not {self.aggregation.name}: use scatter_add, or assign "
+                "the whole value"
             )
 
     def group(self, values: list[Tensor]) -> object:

@@ -45,7 +45,8 @@ def options(
     """Checked options; the implementation may be named in any case. ValueError if refused."""
     if bytes_per_pack < 0:
         raise RefusedValueError(
-            "invalid_option", f"bytes_per_pack must be >= 0, not {bytes_per_pack}; 0 is one pack"
+            "invalid_option",
+            f"bytes_per_pack must be >= 0, not {bytes_per_pack}: use 0 for one pack",
         )
     if isinstance(implementation, str):
         if implementation.upper() not in Implementation.__members__:
@@ -80,7 +81,7 @@ def check_num_packs(num_packs: int) -> None:
     """ValueError if negative; 0 is no packing."""
     if num_packs < 0:
         raise RefusedValueError(
-            "invalid_option", f"num_packs must be >= 0, not {num_packs}; 0 is no packing"
+            "invalid_option", f"num_packs must be >= 0, not {num_packs}: use 0 for no packing"
         )
 
 
@@ -91,7 +92,8 @@ def concat_and_split(values: Sequence[Values], num_packs: int) -> list[Values]:
     """
     if num_packs <= 0:
         raise RefusedValueError(
-            "invalid_option", f"num_packs must be greater than zero, not {num_packs}"
+            "invalid_option",
+            f"num_packs must be greater than zero, not {num_packs}: use 1 for one pack",
         )
     flat = np.concatenate([value.ravel() for value in values])
     part = flat.size // num_packs

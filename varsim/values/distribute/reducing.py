@@ -8,7 +8,7 @@ from varsim.values.distribute.container import Mirrored, is_per_replica, regroup
 from varsim.values.distribute.destination import destination_devices
 from varsim.values.distribute.reduction import CrossDeviceOps, same_devices
 from varsim.values.distribute.refusal import RefusedAttributeError, RefusedValueError
-from varsim.values.distribute.tensor import Tensor, tensor_of
+from varsim.values.distribute.tensor import Tensor, shown, tensor_of
 from varsim.values.operation import Operation
 from varsim.values.variable import ReduceOp, Variable
 
@@ -49,8 +49,8 @@ def reduce_one_value(
     if replicas > 1:
         raise RefusedValueError(
             "same_value_sum",
-            f"A non-DistributedValues value {_named(value)} cannot be reduced with the given reduce "
-            f"op {op.name}: give each replica a tensor of its own, or use MEAN",
+            f"A non-DistributedValues value {_named(value)} cannot be reduced with the given "
+            f"reduce op {op.name}: give each replica a tensor of its own, or use MEAN",
         )
     return (yield from broadcast(value, destination))
 
@@ -86,4 +86,4 @@ def gather_parts(
 
 def _named(value: object) -> str:
     """A value as part of a message."""
-    return value.attributes.name or value.kind if isinstance(value, Variable) else str(value)
+    return value.attributes.name or value.kind if isinstance(value, Variable) else shown(value)

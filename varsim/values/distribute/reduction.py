@@ -118,8 +118,8 @@ class CollectiveAllReduce(CrossDeviceOps):
         if not 0 <= axis < rank:
             raise RefusedValueError(
                 "gather_rank",
-                f"Requires start <= limit when delta > 0: collectives gather along an axis from 0 "
-                f"to {rank - 1}, not {axis}; give scalars an axis of length 1",
+                f"Requires start <= limit when delta > 0: there is no axis {axis} to gather along; "
+                "use one that all parts have, and give scalars one of length 1",
             )
         everybody = yield from self._exchange([tensors])
         arrays = [tensor.array for tensor in everybody[0]]
@@ -179,7 +179,7 @@ def concatenate(values: Sequence[Values], axis: int) -> Values:
         raise InvalidArgumentError(
             "axis_range",
             f"Expected concatenating dimensions in the range [{-first.ndim}, {first.ndim}), but "
-            f"got {axis}: scalars cannot be gathered, give them an axis of length 1",
+            f"got {axis}; use an axis that all parts have, and give scalars one of length 1",
         )
     axis %= first.ndim
     rest = {value.shape[:axis] + value.shape[axis + 1 :] for value in values}

@@ -108,8 +108,8 @@ class StrategyScope:
         if context.replica is not None:
             raise RefusedRuntimeError(
                 "wrong_context",
-                "Method requires being in cross-replica context, use "
-                "`context.merge_call(...)`, all_reduce or all_gather in a replica instead",
+                "Method requires being in cross-replica context: in a replica use "
+                "`context.merge_call(...)`, all_reduce or all_gather instead",
             )
         return self.enter(context)
 

@@ -97,12 +97,14 @@ def create_outside(initial: object, asked: Asked, context: Context = OUTSIDE) ->
 
 def _devices_undefined() -> RefusedRuntimeError:
     return RefusedRuntimeError(
-        "devices_undefined", "method unsupported by default: use a strategy that has devices"
+        "devices_undefined",
+        "method unsupported by default: use a strategy that has devices, such as OneDeviceStrategy",
     )
 
 
 def _missing(what: str) -> RefusedNotImplementedError:
     return RefusedNotImplementedError(
         "not_implemented",
-        f"{what} must be implemented in descendants, and is not without a strategy: use one",
+        f"{what} must be implemented in descendants, and is not without a strategy: use one, such "
+        "as OneDeviceStrategy",
     )

@@ -95,13 +95,22 @@ def convert(value: object, dtype: np.dtype[Any]) -> Values:
             return array.astype(dtype)
         raise RefusedTypeError(
             "dtype_mismatch",
-            f"Cannot convert {value!r} to {dtype}: give a value of that kind",
+            f"Cannot convert {shown(value)} to {dtype}: give a value of that kind, or cast it",
         )
     raise RefusedAttributeError(
         "literal_attribute",
         f"a {type(value).__name__} is not a tensor and has no dtype: "
         "reduce it, or take the part of one replica",
     )
+
+
+def shown(value: object) -> str:
+    """A value as part of a message: a number in full, of an array its dtype and shape."""
+    if isinstance(value, Tensor):
+        value = value.array
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"{value.dtype} of shape {value.shape}"
+    return str(value)
 
 
 def add_in_order(values: Sequence[Values]) -> Values:

@@ -229,7 +229,8 @@ def check_shape(op: Write, shape: tuple[int, ...], value: tuple[int, ...]) -> No
         )
     raise InvalidArgumentError(
         "shape_mismatch",
-        f"shapes must be equal: {op} of {value} to {shape}; nothing is broadcast",
+        f"shapes must be equal: {op} of {value} to {shape}; reshape or repeat the value, nothing "
+        "is broadcast",
     )
 
 

@@ -36,11 +36,15 @@ class Seen(NamedTuple):
 
 @dataclass(slots=True)
 class Actor:
-    """Who acts: a replica, or the outside; `saved` is the latest checkpoint."""
+    """Who acts: a replica, or the outside; `saved` is the latest checkpoint.
+
+    `moved`: the run's movements so far, by number, that the actor had a part in.
+    """
 
     replica: int
     context: Context
     generator: np.random.Generator
+    moved: list[int]
     saved: dict[str, Values] = field(default_factory=dict)
 
     def give(self, given: Given, description: VariableDescription) -> Tensor:
@@ -134,7 +138,8 @@ class MovingAverage(Writing):
         old = yield from variable.read(actor.context)
         assert isinstance(old, Tensor)
         share = np.asarray(1.0 - self.momentum, description.dtype)
-        difference = Tensor((old.array - given.array) * share, actor.context.device)
+        with np.errstate(all="ignore"):
+            difference = Tensor((old.array - given.array) * share, actor.context.device)
         yield from variable.update(actor.context, "assign_sub", difference)
         return Seen(handed=given.array)
 

@@ -11,6 +11,7 @@ from varsim.values.distribute.tensor import Values
 from varsim.values.variable import Aggregation, Synchronization
 
 _MOST_ELEMENTS = 10_000_000
+_EXACT = 2**53  # beyond it a number in a file is not what it says
 
 
 class VariableDescription(Model):
@@ -69,6 +70,8 @@ def check_given(given: Given, variable: VariableDescription, replicas: int | Non
     if isinstance(given, Normal):
         if variable.whole_numbers:
             raise ValueError(f"drawn numbers are not whole: {variable.name} is {variable.dtype}")
+        check_fits(given.mean, variable, "mean")
+        check_fits(given.standard_deviation, variable, "standard_deviation")
         return
     if isinstance(given, tuple):
         if replicas is None:
@@ -82,13 +85,15 @@ def check_given(given: Given, variable: VariableDescription, replicas: int | Non
 def check_fits(number: float, variable: VariableDescription, what: str) -> None:
     """ValueError for a number that the variable's dtype cannot hold."""
     if not variable.whole_numbers:
-        if abs(number) > np.finfo(variable.dtype).max:
+        if abs(number) > float(np.finfo(variable.dtype).max):
             raise ValueError(f"{what} {number:g} is too large for {variable.dtype}")
         return
     if number != int(number):
         raise ValueError(
             f"{what} {number:g} is not a whole number: {variable.name} is {variable.dtype}"
         )
+    if abs(number) >= _EXACT:
+        raise ValueError(f"{what} {number:g} is too large to be given to the last digit")
     limits = np.iinfo(variable.dtype)
     if not limits.min <= int(number) <= limits.max:
         raise ValueError(f"{what} {number:g} is too large for {variable.dtype}")
@@ -100,5 +105,6 @@ def drawn(
     """The value that one replica (or the outside) gives, of the variable's shape and dtype."""
     if isinstance(given, Normal):
         numbers = generator.normal(given.mean, given.standard_deviation, variable.shape)
-        return np.asarray(numbers, variable.dtype)
+        with np.errstate(over="ignore"):
+            return np.asarray(numbers, variable.dtype)
     return variable.filled(given[replica] if isinstance(given, tuple) else given)

@@ -1,11 +1,12 @@
 """A program at work: its variables under one mode of synchronization, and what happens to them."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, TypeAlias
+from sys import maxsize
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from varsim.values.device import Device
+from varsim.values.device import Device, Movement
 from varsim.values.distribute.all_reduce import HierarchicalCopyAllReduce
 from varsim.values.distribute.central import ParameterServerStrategy
 from varsim.values.distribute.context import Context
@@ -14,7 +15,7 @@ from varsim.values.distribute.reduction import CrossDeviceOps, ReductionToOneDev
 from varsim.values.distribute.strategy import Strategy
 from varsim.values.distribute.tensor import Values
 from varsim.values.operation import Now, Operation, SideBySide
-from varsim.values.program.act import OUTSIDE, Act, Glance
+from varsim.values.program.act import MOST_COPIES, OUTSIDE, Act, Glance, View
 from varsim.values.program.action import Action, Actor, Described
 from varsim.values.program.description import Program
 from varsim.values.program.given import VariableDescription
@@ -23,6 +24,8 @@ from varsim.values.program.given import VariableDescription
 # two, one copy on a parameter server under the last.
 Mode: TypeAlias = Literal["on_write", "on_read", "none"]
 Algorithm: TypeAlias = Literal["ring", "hierarchical_copy", "reduction_to_one_device"]
+
+T = TypeVar("T")
 
 _ALGORITHMS: dict[Algorithm, Callable[[], CrossDeviceOps]] = {
     "hierarchical_copy": HierarchicalCopyAllReduce,
@@ -33,8 +36,9 @@ _ALGORITHMS: dict[Algorithm, Callable[[], CrossDeviceOps]] = {
 class ProgramRun:
     """A program on so many replicas, each on the GPU of its own worker.
 
-    `acts` is what happened, `current` the place of the action begun last: `replicas.0`; `began` is
-    when the variables were there (ns).
+    `acts` is what happened, of `count` acts the first `most_acts`; `current` the place of the
+    action begun last: `replicas.0`; `began` is when the variables were there (ns), after `created`
+    movements (known from then on).
 
     Under `none` the variables lie on the parameter servers in turn, and each worker goes on for
     itself, as ClusterCoordinator schedules it; the others are a MirroredStrategy over the GPUs.
@@ -50,11 +54,18 @@ class ProgramRun:
         servers: int,
         generator: Callable[[int], np.random.Generator],
         algorithm: Algorithm = "ring",
+        most_acts: int | None = None,
     ) -> None:
         self.acts: list[Act] = []
+        self.count = 0
         self.current = ""
         self.began = 0
+        self.created = maxsize
+        self._most_acts = most_acts
         self._glances: dict[str, dict[int, tuple[Values, Glance]]] = {}
+        self._read: dict[tuple[str, int], Glance] = {}
+        self._movements = 0
+        self._moved: list[int] = []  # by all replicas together, or by the outside
         self.devices = [Device(task=rank, kind="gpu") for rank in range(replicas)]
         self.variables: dict[str, Described] = {}
         self._program, self._mode, self._descriptions = program, mode, variables
@@ -68,36 +79,71 @@ class ProgramRun:
 
     def operation(self) -> Operation[int]:
         """The whole program, from the creation of its variables on; returns its end (ns)."""
+        return self._noted(self._whole(), self._moved)
+
+    def _whole(self) -> Operation[int]:
         strategy, scope = self._strategy, self._strategy.scope()
         for description in self._descriptions:
             value = description.filled(description.initial)
             variable = yield from strategy.create(scope, value, description.asked(self._mode))
             self.variables[description.name] = Described(description, variable)
         self.began = yield Now()
-        outside = Actor(OUTSIDE, scope, self._generators[OUTSIDE])
+        self.created = self._movements
+        outside = Actor(OUTSIDE, scope, self._generators[OUTSIDE], self._moved)
         for steps in self._program.blocks():
             yield from self._in_replicas(steps)
             yield from self._part(outside, "outside", self._program.outside, steps[-1:])
         end: int = yield Now()
         return end
 
+    def views(self) -> list[View]:
+        """What is to be seen of every variable now."""
+        return [
+            View(
+                name,
+                tuple(self._read.get((name, rank)) for rank in range(len(self.devices))),
+                self._read.get((name, OUTSIDE)),
+                self._copies(name),
+            )
+            for name in self.variables
+        ]
+
     def _in_replicas(self, steps: range) -> Operation[None]:
         """The replicas' part of these steps, until the last replica is done."""
         strategy = self._strategy
         if isinstance(strategy, ParameterServerStrategy):
-            contexts = map(strategy.on_worker, self.devices)
-            replicas = [self._replica(*pair, steps) for pair in enumerate(contexts)]
+            replicas = []
+            for rank, context in enumerate(map(strategy.on_worker, self.devices)):
+                moved: list[int] = []
+                replicas.append(self._noted(self._replica(rank, context, steps, moved), moved))
             yield SideBySide(tuple(replicas))
             return
 
         def function(context: Context) -> Operation[None]:
-            return self._replica(context.replica_id, context, steps)
+            # What a replica does not do alone, all do together.
+            return self._replica(context.replica_id, context, steps, self._moved)
 
         yield from strategy.run(strategy.scope(), function)
 
-    def _replica(self, rank: int, context: Context, steps: range) -> Operation[None]:
-        actor = Actor(rank, context, self._generators[rank])
+    def _replica(
+        self, rank: int, context: Context, steps: range, moved: list[int]
+    ) -> Operation[None]:
+        actor = Actor(rank, context, self._generators[rank], moved)
         return self._part(actor, "replicas", self._program.replicas, steps)
+
+    def _noted(self, operation: Operation[T], moved: list[int]) -> Operation[T]:
+        """The operation; the numbers of the movements it asks for are added to `moved`."""
+        answer: object = None
+        while True:
+            try:
+                request = operation.send(answer)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if isinstance(request, Movement):
+                moved.append(self._movements)
+                self._movements += 1
+            answer = yield request
 
     def _part(
         self, actor: Actor, part: str, actions: Sequence[Action], steps: Iterable[int]
@@ -122,23 +168,22 @@ class ProgramRun:
         """Carry out one action, and note it."""
         self.current = f"{where[1]}.{where[2]}"
         begin: int = yield Now()
+        before = len(actor.moved)
         handed, seen = yield from action.perform(actor, self.variables, name)
         end: int = yield Now()
-        self.acts.append(
-            Act(
-                *where,
-                actor.replica,
-                begin,
-                end,
-                None if handed is None else Glance.at(handed),
-                None if seen is None else Glance.at(seen),
-                self._copies(name),
-            )
-        )
+        saw = None if seen is None else Glance.at(seen)
+        if saw is not None and action.kind != "restore":
+            self._read[name, actor.replica] = saw
+        self.count += 1
+        if self._most_acts is None or self.count <= self._most_acts:
+            gave = None if handed is None else Glance.at(handed)
+            moved, copies = tuple(actor.moved[before:]), self._copies(name)
+            act = Act(*where, actor.replica, begin, end, gave, saw, copies, moved)
+            self.acts.append(act)
 
     def _copies(self, name: str) -> tuple[Glance, ...]:
-        """A glance at every copy of a variable; those that share a value are looked at once."""
-        values = self.variables[name].variable.values if name else []
+        """A glance at the first copies of a variable; shared values are looked at once."""
+        values = self.variables[name].variable.values[:MOST_COPIES] if name else []
         before = self._glances.get(name, {})
         now: dict[int, tuple[Values, Glance]] = {}
         for value in values:

@@ -1,0 +1,133 @@
+"""Embeddings: made-up ratings of items by users, where a batch touches only a few rows."""
+
+from itertools import accumulate
+from typing import ClassVar, Final, Literal, Self
+
+import numpy as np
+from pydantic import Field, PositiveInt, model_validator
+
+from varsim.values.indexed_slices import IndexedSlices, Rows
+from varsim.values.stream import stream
+from varsim.values.task import (
+    BLOCK,
+    Batches,
+    Floats,
+    Parameters,
+    Problem,
+    StackedGradients,
+    Task,
+    VariableSpec,
+)
+
+_LARGEST_TABLE: Final = 50_000_000
+_START: Final = 0.3  # standard deviation of the start, that of the true rows being about 1
+
+
+class Embedding(Problem):
+    """Mean of 1/2 (row of the user . row of the item - rating)^2 over made-up ratings.
+
+    True rows are normal, such that their products have variance 1; a rating is the product plus
+    normal noise of standard deviation `noise`. Users rate equally often; item k is rated in
+    proportion to (k + 1)^-skew (Zipf's law), so that some rows get a gradient in every batch and
+    others hardly ever. The ratings depend on the seed only, the random start on the replication
+    too. Gradients are sparse: `IndexedSlices` of the rows of a batch. Matrix factorisation, Koren,
+    Bell and Volinsky, 2009.
+    """
+
+    about: ClassVar[str] = "made-up ratings of items by users; gradients are sparse"
+
+    kind: Literal["embedding"] = "embedding"
+    users: PositiveInt = Field(300, le=1_000_000)
+    items: PositiveInt = Field(200, le=1_000_000)
+    dimension: PositiveInt = Field(8, le=1024, description="length of a row")
+    ratings: PositiveInt = Field(5000, le=1_000_000)
+    skew: float = Field(1.0, ge=0, le=10, description="how much more often the first items occur")
+    noise: float = Field(0.1, ge=0, description="standard deviation of the ratings' error")
+
+    @model_validator(mode="after")
+    def _fits_in_memory(self) -> Self:
+        if max(self.users + self.items, self.ratings) * self.dimension > _LARGEST_TABLE:
+            raise ValueError(
+                "(users + items) x dimension and ratings x dimension must be at most "
+                f"{_LARGEST_TABLE:,}"
+            )
+        return self
+
+    def variables(self) -> tuple[VariableSpec, ...]:
+        """`users` (users, dimension) and `items` (items, dimension), a row of each per example."""
+        return (
+            VariableSpec("users", (self.users, self.dimension), rows_per_example=1),
+            VariableSpec("items", (self.items, self.dimension), rows_per_example=1),
+        )
+
+    def flops_per_example(self) -> float:
+        """3 x forward; forward is one multiply-add per dimension."""
+        return 6.0 * self.dimension
+
+    def task(self, seed: int, replication: int) -> "EmbeddingTask":
+        """The ratings of this seed, with the start and the batches of this replication."""
+        return EmbeddingTask(self, seed, replication)
+
+
+class EmbeddingTask(Task):
+    """The ratings; a batch is the numbers of its ratings."""
+
+    def __init__(self, problem: Embedding, seed: int, replication: int) -> None:
+        self._specs = problem.variables()
+        self._key = seed, replication
+        generator = stream(seed, 0, "problem")
+        scale = problem.dimension**-0.25
+        users, items = (scale * generator.standard_normal(spec.shape) for spec in self._specs)
+        self._users: Rows = generator.integers(problem.users, size=problem.ratings)
+        weights = (float(rank) ** -problem.skew for rank in range(1, problem.items + 1))
+        shares = np.array(list(accumulate(weights)))
+        drawn = generator.random(problem.ratings) * shares[-1]
+        self._items: Rows = shares.searchsorted(drawn, side="right")
+        error = problem.noise * generator.standard_normal(problem.ratings)
+        self._ratings = _products(users[self._users], items[self._items]) + error
+
+    def initial(self) -> Parameters:
+        """Small normal numbers: at 0 every slope would be 0."""
+        generator = stream(*self._key, "initial")
+        return tuple(_START * generator.standard_normal(spec.shape) for spec in self._specs)
+
+    def batches(self, worker: int, block: int, batch_size: int) -> Batches:
+        """Numbers of ratings (BLOCK, batch_size), drawn with replacement."""
+        generator = stream(*self._key, "batch", worker, block)
+        return generator.integers(len(self._ratings), size=(BLOCK, batch_size))
+
+    def gradients(self, parameters: Parameters, batches: Batches) -> StackedGradients:
+        """The residual's share of each batch times the other row, summed row by row."""
+        users, items = parameters
+        who, what = self._users.take(batches), self._items.take(batches)
+        left, right = _looked_up(users, who), _looked_up(items, what)
+        residuals = _products(left, right)
+        residuals -= self._ratings.take(batches)
+        residuals /= batches.shape[1]
+        return _sparse(who, residuals[..., None] * right), _sparse(
+            what, residuals[..., None] * left
+        )
+
+    def loss(self, parameters: Parameters) -> float:
+        """Half the mean squared residual over all ratings."""
+        users, items = parameters
+        residuals = _products(users[self._users], items[self._items]) - self._ratings
+        return 0.5 * float(residuals @ residuals) / len(residuals)
+
+
+def _products(left: Floats, right: Floats) -> Floats:
+    """The inner products of rows."""
+    products: Floats = np.matmul(left[..., None, :], right[..., None])[..., 0, 0]
+    return products
+
+
+def _looked_up(table: Floats, rows: Rows) -> Floats:
+    """Rows (k, m, dimension) of one table, or of a table for each batch."""
+    if table.ndim == 2:
+        return table[rows]
+    return table[np.arange(len(rows))[:, None], rows]
+
+
+def _sparse(rows: Rows, values: Floats) -> list[IndexedSlices]:
+    """Each batch's gradient, with every row once."""
+    return [IndexedSlices(*batch).summed() for batch in zip(rows, values, strict=True)]
