@@ -1,0 +1,20 @@
+"""How many random scenarios, and from which seed: 1,000 from 0 unless told otherwise."""
+
+import pytest
+
+CHUNK = 50
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--scenarios", metavar="NUMBER", type=int, help="random scenarios to compare")
+    parser.addoption("--first", metavar="SEED", type=int, help="the seed of the first one")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The options are unknown where pytest starts from another folder."""
+    if "seeds" in metafunc.fixturenames:
+        first = metafunc.config.getoption("first", None) or 0
+        number = metafunc.config.getoption("scenarios", None) or 1000
+        end = first + number
+        chunks = [range(seed, min(seed + CHUNK, end)) for seed in range(first, end, CHUNK)]
+        metafunc.parametrize("seeds", chunks, ids=[f"from {chunk.start}" for chunk in chunks])
