@@ -1,0 +1,149 @@
+"""Recordings become ordinary scenarios, and what is read off them is what a replay has."""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from validation.recording import asynchronous, collective, run_of, simulated, sync, table
+
+from varsim.cluster.overheads import Overheads
+from varsim.strategies.sync_replicas import SyncReplicas
+from varsim.validation import latencies, outcome
+from varsim.validation.latencies import Latencies
+from varsim.validation.replay import Replay
+
+SERVED = Overheads(first_iteration=0.02, pull=1e-3, push=0.8e-3, wake=0.3e-3)
+SYNCED = Overheads(**{**SERVED.model_dump(), "commit": 0.5e-3})
+MET = Overheads(message=0.2e-3)
+
+FILES: dict[str, tuple[Any, Overheads]] = {
+    "all needed": (sync("all", table(4, 60), 4, SYNCED), SYNCED),
+    "backups": (sync("backups", table(6, 60), 4, SYNCED), SYNCED),
+    "no tokens": (sync("none", table(4, 60), 3, SYNCED, init_tokens=0), SYNCED),
+    "asynchronous": (asynchronous("free", table(4, 60), SERVED), SERVED),
+    "collective": (collective("ring", table(4, 40), MET, payload_bytes=4096), MET),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_a_replay_with_the_same_overheads_is_the_run_again(case: str, tmp_path: Path) -> None:
+    file, overheads = FILES[case]
+    run = run_of(file, tmp_path)
+    again = outcome.predicted(run, Replay(run).trace(overheads))
+    seen = outcome.measured(run)
+
+    assert again == pytest.approx(seen)
+    assert seen.updates == run.steps
+    assert (seen.dropped is not None) == (run.kind == "tf_sync_replicas")
+    assert (seen.staleness is not None) == (run.kind == "tf_async_ps")
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_latencies_are_the_same_on_paper_and_in_a_replay(case: str, tmp_path: Path) -> None:
+    file, overheads = FILES[case]
+    run = run_of(file, tmp_path)
+    seen = latencies.measured(run)
+    again = latencies.predicted(run, Replay(run).trace(overheads))
+
+    for name in ("start", "back", "on", "collective"):
+        one, other = getattr(seen, name), getattr(again, name)
+        assert one == other or one == pytest.approx(other, rel=0.02), name
+    if run.kind != "gloo_all_reduce":
+        assert seen.start is not None
+        assert seen.start >= 0.02
+        assert seen.pull is None or seen.pull == pytest.approx(1e-3)
+
+
+def test_latencies_by_hand(tmp_path: Path) -> None:
+    # 2 workers; worker 0 computes 0.1 s, worker 1 0.2 s, both are needed, and go on 10 ms later.
+    moments = {
+        "begin": [0.0, 0.21, 0.42],
+        "compute_begin": [0.0, 0.21, 0.42],
+    }
+    first = {**moments, "compute_end": [0.1, 0.31, 0.52], "end": [0.21, 0.42, 0.63]}
+    second = {**moments, "compute_end": [0.2, 0.41, 0.62], "end": [0.21, 0.42, 0.63]}
+    workers = [
+        {"compute": [0.1] * 4, **first, "accepted": [1, 1, 1]},
+        {"compute": [0.2] * 4, **second, "accepted": [1, 1, 1]},
+    ]
+    file = {
+        **sync("hand", table(2, 4), 2, updates=3),
+        "workers": workers,
+        "step_done": [0.205, 0.415, 0.625],
+        "contributions": [[1, 1]] * 3,
+    }
+    found = latencies.measured(run_of(file, tmp_path))
+
+    # Four times somebody went on, which is too few for a mean.
+    assert found == Latencies(start=0.0)
+    longer = {
+        **file,
+        "workers": [
+            {
+                "compute": [length] * 9,
+                "begin": (begins := [0.21 * index for index in range(8)]),
+                "compute_begin": begins,
+                "compute_end": [begin + length for begin in begins],
+                "end": [begin + 0.21 for begin in begins],
+                "accepted": [1] * 8,
+            }
+            for length in (0.1, 0.2)
+        ],
+        "step_done": [0.21 * index + 0.205 for index in range(8)],
+        "contributions": [[1, 1]] * 8,
+        "steps": 8,
+    }
+    found = latencies.measured(run_of(longer, tmp_path))
+    assert found.back == pytest.approx(0.01)
+    assert found.on is None
+
+
+def test_a_run_becomes_the_scenario_that_says_the_same(tmp_path: Path) -> None:
+    killed = [{"worker": 1, "at": 0.75}]
+    file = sync(
+        *("settings", table(4, 40), 3), ps=2, payload_bytes=4096, init_tokens=0, killed=killed
+    )
+    scenario = Replay(run_of(file, tmp_path)).scenario(SYNCED)
+    cluster = scenario.cluster
+    (strategy,) = scenario.strategies
+    (event,) = scenario.events
+
+    assert isinstance(strategy, SyncReplicas)
+    assert strategy.replicas_to_aggregate == 3
+    assert (strategy.total_num_replicas, strategy.initial_tokens) == (4, 0)
+    assert (cluster.workers, cluster.parameter_servers) == (4, 2)
+    assert cluster.overheads == SYNCED
+    assert scenario.workload.tensor_sizes() == [[4096]]
+    assert (event.at, event.rank, scenario.stop.global_steps) == (0.75, 1, 30)
+    law = scenario.cluster.law(scenario.workload)
+    assert law.expectation() == pytest.approx(0.1, rel=0.1)
+
+
+def test_a_run_of_all_processes_of_which_one_was_killed(tmp_path: Path) -> None:
+    killed = [{"worker": 1, "at": 0.75}]
+    file = sync("dead", table(3, 40), 3, init_tokens=0, killed=killed)
+    file["steps"] = 30
+    run = run_of(file, tmp_path)
+    seen, again = outcome.measured(run), outcome.predicted(run, Replay(run).trace())
+
+    assert seen == pytest.approx(again)
+    assert seen.updates < 30
+
+
+def test_where_nothing_is_computed_only_overheads_pass(tmp_path: Path) -> None:
+    run = run_of(collective("alone", [[0.0] * 20] * 4, MET, payload_bytes=4096), tmp_path)
+    without, with_them = (Replay(run).trace(some).steps[-1] / 1e9 for some in (None, MET))
+
+    # 20 all-reduces of 6 rounds with 4 messages of 0.2 ms.
+    assert without < 1e-6
+    assert with_them == pytest.approx(20 * 24 * 0.2e-3)
+
+
+def test_spans_are_not_kept(tmp_path: Path) -> None:
+    run = run_of(FILES["all needed"][0], tmp_path)
+    trace, whole = Replay(run).trace(SYNCED), simulated(run, SYNCED)
+
+    assert len(trace.spans) == 0 < len(whole.spans)
+    assert {field.name for field in fields(trace)} >= {"steps", "gradients"}
+    assert (trace.steps == whole.steps).all()

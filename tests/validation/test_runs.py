@@ -1,0 +1,138 @@
+"""Reading recordings: what is taken, and one line for each file that is wrong."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from validation.recording import asynchronous, collective, sync, table, write
+
+from varsim.validation.runs import RunFileError, compute_tables, computes, read_run, read_runs
+
+SYNC = sync("sync", table(2, 20), 2, updates=5)
+ASYNC = asynchronous("async", table(2, 20), updates=5)
+COLLECTIVE = collective("collective", table(2, 20), updates=5)
+
+
+def changed(file: Any, change: Callable[[Any], object]) -> Any:
+    copy = json.loads(json.dumps(file))
+    change(copy)
+    return copy
+
+
+@pytest.mark.parametrize("file", [SYNC, ASYNC, COLLECTIVE], ids=lambda file: file["kind"])
+def test_a_file_is_read(file: Any, tmp_path: Path) -> None:
+    run = read_run(write(file, tmp_path))
+
+    assert (run.id, run.kind, run.steps) == (file["id"], file["kind"], 5)
+    assert compute_tables(run) == tuple(map(tuple, table(2, 20)))
+    assert computes(run)
+    assert run.foreign_cores == 0
+
+
+def test_foreign_work_is_what_the_run_itself_does_not_do(tmp_path: Path) -> None:
+    noise = {"cpu_busy_cores_all": 1.25, "cpu_busy_cores_cluster": 0.25, "else": [1]}
+
+    assert read_run(write({**SYNC, "noise": noise}, tmp_path)).foreign_cores == 1.0
+
+
+def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
+    for file in (SYNC, COLLECTIVE, ASYNC):
+        write(file, tmp_path)
+    (tmp_path / "notes.md").write_text("not a run")
+
+    assert [run.id for run in read_runs(tmp_path)] == ["async", "collective", "sync"]
+
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "no kind": (changed(SYNC, lambda f: f.pop("kind")), "kind is missing"),
+    "another kind": (changed(SYNC, lambda f: f.update(kind="horovod")), "'horovod'"),
+    "another schema": (changed(SYNC, lambda f: f.update(schema=2)), "schema: Input should be 1"),
+    "no steps": (changed(SYNC, lambda f: f.pop("steps")), "steps: Field required"),
+    "a number in words": (
+        changed(SYNC, lambda f: f["workers"][1]["end"].__setitem__(3, "4 s")),
+        "workers[1].end[3]: Input should be a valid number",
+    ),
+    "a missing entry": (
+        changed(SYNC, lambda f: f["workers"][1]["end"].pop()),
+        "workers[1]: end has",
+    ),
+    "too few compute times": (
+        changed(SYNC, lambda f: f["workers"][0].update(compute=[0.1])),
+        "workers[0]: compute has 1 entries, fewer than",
+    ),
+    "time runs backwards": (
+        changed(SYNC, lambda f: f["workers"][0]["compute_begin"].__setitem__(2, 0.0)),
+        "workers[0]: its times run backwards",
+    ),
+    "updates run backwards": (
+        changed(SYNC, lambda f: f["step_done"].reverse()),
+        "step_done goes backwards",
+    ),
+    "too many contributions": (
+        changed(SYNC, lambda f: f["contributions"][0].__setitem__(0, 90)),
+        "gradients in contributions",
+    ),
+    "contributions of nobody": (
+        changed(SYNC, lambda f: f["contributions"].__setitem__(0, [1])),
+        "contributions must have a number for each of 2",
+    ),
+    "a stranger is killed": (
+        changed(SYNC, lambda f: f.update(killed=[{"worker": 2, "at": 0.1}])),
+        "killed: there is no worker 2",
+    ),
+    "an update twice": (
+        changed(ASYNC, lambda f: f["workers"][0]["applied_as"].__setitem__(0, 2)),
+        "applied_as: the updates 1 to 5 must be there once each",
+    ),
+    "a step too few": (
+        changed(COLLECTIVE, lambda f: f.update(steps=6)),
+        "every rank must have an entry for each of 6 steps",
+    ),
+    "not an object": ([1], "Input should be"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_file_is_one_line(case: str, tmp_path: Path) -> None:
+    file, said = WRONG[case]
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps(file))
+    with pytest.raises(RunFileError) as caught:
+        read_run(path)
+
+    assert str(caught.value).startswith(f"{path}: ")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "\xff", '{"kind": NaN}'])
+def test_what_is_not_json_is_one_line(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(RunFileError, match=r"wrong\.json: [^\n]*$"):
+        read_run(path)
+
+
+def test_every_wrong_file_of_a_folder_is_told(tmp_path: Path) -> None:
+    right = write(SYNC, tmp_path)
+    shutil.copy(right, tmp_path / "again.json")
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(RunFileError) as caught:
+        read_runs(tmp_path)
+
+    lines = str(caught.value).splitlines()
+    assert [Path(line.split(":")[0]).name for line in lines] == [
+        *("broken.json", "folder.json", "sync.json")
+    ]
+    assert "another run 'sync'" in lines[2]
+
+
+def test_a_folder_without_runs(tmp_path: Path) -> None:
+    with pytest.raises(RunFileError, match=r"no file \*\.json"):
+        read_runs(tmp_path)
+    with pytest.raises(RunFileError, match="no such folder"):
+        read_runs(tmp_path / "nowhere")

@@ -1,0 +1,1 @@
+"""What the commands of varsim do, and how they end."""

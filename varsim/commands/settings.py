@@ -1,0 +1,25 @@
+"""How a run is to be made and shown, as the command line says."""
+
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+Formats: TypeAlias = Literal["table", "json", "csv", "md"]
+
+
+class Settings(NamedTuple):
+    """What the options of `varsim run` say; `question` is the first line of the scenario."""
+
+    question: str
+    out: Path | None
+    jobs: int
+    quiet: bool
+    format: Formats
+
+    def directory(self, name: str) -> Path:
+        """Where the report of a scenario of this name goes."""
+        return self.out if self.out is not None else Path("reports") / name
+
+    def head(self, resolved: Path) -> None:
+        """Have the written scenario begin with the question, as the given one does."""
+        if self.question:
+            resolved.write_bytes(f"# {self.question}\n".encode() + resolved.read_bytes())

@@ -1,0 +1,267 @@
+"""Recordings of real training clusters, one file per run, as they are read.
+
+Times are seconds since the common start of the run. The compute part of an iteration was a sleep
+of prescribed length (`compute`); reads, pushes, queues, updates and collectives were real.
+"""
+
+from collections.abc import Sequence
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+Length = Annotated[float, Field(ge=0, lt=1e6)]
+Moment = Annotated[float, Field(ge=-1, lt=1e9)]  # a process may begin a little early
+Moments: TypeAlias = tuple[Moment, ...]
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(gt=0)]
+
+ACCEPTED: Final = 1
+DROPPED: Final = 0
+_LARGEST_FILE: Final = 2**26
+
+
+class RunFileError(Exception):
+    """Files that are not recordings of runs: one line for each."""
+
+
+class _Recorded(BaseModel):
+    """Part of a file; what else stands there is not looked at."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
+
+
+class Rank(_Recorded):
+    """One process of a collective; an entry per step."""
+
+    compute: tuple[Length, ...] = Field(min_length=1)
+    begin: Moments = Field(min_length=1)
+    compute_end: Moments
+    end: Moments
+
+    @model_validator(mode="after")
+    def _entries_match(self) -> Self:
+        _same_length(self, "begin", "compute_end", "end")
+        _at_least(self, "compute", len(self.begin))
+        _in_order(self.begin, self.compute_end, self.end)
+        return self
+
+
+class _Worker(_Recorded):
+    """One worker of parameter servers; an entry per local iteration."""
+
+    compute: tuple[Length, ...] = Field(min_length=1)
+    begin: Moments
+    compute_begin: Moments
+    compute_end: Moments
+    end: Moments
+
+    @model_validator(mode="after")
+    def _moments_match(self) -> Self:
+        _same_length(self, "begin", "compute_begin", "compute_end", "end")
+        _at_least(self, "compute", len(self.begin))
+        _in_order(self.begin, self.compute_begin, self.compute_end, self.end)
+        return self
+
+
+class SyncWorker(_Worker):
+    """One worker of SyncReplicasOptimizer; `accepted`: 1 in an update, 0 dropped, -1 unknown."""
+
+    accepted: tuple[Literal[-1, 0, 1], ...]
+
+    @model_validator(mode="after")
+    def _fates_match(self) -> Self:
+        _same_length(self, "begin", "accepted")
+        return self
+
+
+class AsyncWorker(_Worker):
+    """One worker of an asynchronous parameter server; `applied_as`: the number of its update."""
+
+    applied_as: tuple[Positive, ...]
+    staleness: tuple[int, ...]
+
+    @model_validator(mode="after")
+    def _updates_match(self) -> Self:
+        _same_length(self, "begin", "applied_as", "staleness")
+        return self
+
+
+class Killed(_Recorded):
+    """A worker that was ended by force, and when."""
+
+    worker: Count
+    at: Moment
+
+
+class Noise(_Recorded):
+    """How many cores of the machine were busy on average: with everything, with this run."""
+
+    cpu_busy_cores_all: Length
+    cpu_busy_cores_cluster: Length
+
+
+class _Run(_Recorded):
+    """What every recording says. `id` is its name."""
+
+    version: Literal[1] = Field(alias="schema")
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+    steps: Positive
+    payload_bytes: Count
+    noise: Noise | None = None
+
+    @property
+    def foreign_cores(self) -> float:
+        """How many cores foreign work kept busy; 0 where nobody looked."""
+        if self.noise is None:
+            return 0.0
+        return max(0.0, self.noise.cpu_busy_cores_all - self.noise.cpu_busy_cores_cluster)
+
+
+class SyncRun(_Run):
+    """SyncReplicasOptimizer: N = `aggregate`, T = `total`; -1 initial tokens are the default."""
+
+    kind: Literal["tf_sync_replicas"]
+    workers: tuple[SyncWorker, ...] = Field(min_length=1)
+    ps: Positive
+    total: Positive
+    aggregate: Positive
+    init_tokens: Annotated[int, Field(ge=-1)]
+    step_done: Moments = Field(min_length=1)
+    contributions: tuple[tuple[Count, ...], ...]
+    killed: tuple[Killed, ...] = ()
+
+    @model_validator(mode="after")
+    def _updates_match(self) -> Self:
+        _same_length(self, "step_done", "contributions")
+        if any(later < earlier for earlier, later in pairwise(self.step_done)):
+            raise ValueError("step_done goes backwards")
+        if any(len(row) != len(self.workers) for row in self.contributions):
+            raise ValueError(f"contributions must have a number for each of {len(self.workers)}")
+        dead = [killed.worker for killed in self.killed]
+        if dead and max(dead) >= len(self.workers):
+            raise ValueError(f"killed: there is no worker {max(dead)}")
+        for rank, worker in enumerate(self.workers):
+            # The iteration in which a worker was killed is not listed; its gradient may count.
+            accepted = worker.accepted.count(ACCEPTED) + dead.count(rank)
+            counted = sum(row[rank] for row in self.contributions)
+            if counted > accepted:
+                raise ValueError(
+                    f"workers[{rank}]: {counted} gradients in contributions, {accepted} accepted"
+                )
+        return self
+
+
+class AsyncRun(_Run):
+    """An asynchronous parameter server."""
+
+    kind: Literal["tf_async_ps"]
+    workers: tuple[AsyncWorker, ...] = Field(min_length=1)
+    ps: Positive
+
+    @model_validator(mode="after")
+    def _all_updates_are_there(self) -> Self:
+        numbers = sorted(chain.from_iterable(worker.applied_as for worker in self.workers))
+        if numbers[: self.steps] != list(range(1, self.steps + 1)):
+            raise ValueError(f"applied_as: the updates 1 to {self.steps} must be there once each")
+        return self
+
+
+class CollectiveRun(_Run):
+    """All ranks meet in an all-reduce at every step."""
+
+    kind: Literal["gloo_all_reduce"]
+    ranks: tuple[Rank, ...] = Field(min_length=2)
+
+    @model_validator(mode="after")
+    def _ranks_match(self) -> Self:
+        if any(len(rank.end) != self.steps for rank in self.ranks):
+            raise ValueError(f"every rank must have an entry for each of {self.steps} steps")
+        return self
+
+
+Run: TypeAlias = SyncRun | AsyncRun | CollectiveRun
+
+_ANY: Final[TypeAdapter[Run]] = TypeAdapter(Annotated[Run, Field(discriminator="kind")])
+
+
+def compute_tables(run: Run) -> tuple[tuple[float, ...], ...]:
+    """The prescribed compute time (s) of each iteration, worker by worker."""
+    actors = run.ranks if isinstance(run, CollectiveRun) else run.workers
+    return tuple(actor.compute for actor in actors)
+
+
+def computes(run: Run) -> bool:
+    """False where the workers only communicate: there is nothing to be replayed then."""
+    return any(map(any, compute_tables(run)))
+
+
+def read_runs(folder: Path) -> list[Run]:
+    """All runs of a folder (its files *.json), by name; RunFileError says what is wrong where."""
+    if not folder.is_dir():
+        raise RunFileError(f"{folder}: there is no such folder")
+    paths = sorted(folder.glob("*.json"))
+    if not paths:
+        raise RunFileError(f"{folder}: no file *.json there")
+    runs: dict[str, Run] = {}
+    wrong = []
+    for path in paths:
+        try:
+            run = read_run(path)
+        except RunFileError as error:
+            wrong.append(str(error))
+            continue
+        if run.id in runs:
+            wrong.append(f"{path}: there is another run {run.id!r}")
+        runs[run.id] = run
+    if wrong:
+        raise RunFileError("\n".join(wrong))
+    return [runs[name] for name in sorted(runs)]
+
+
+def read_run(path: Path) -> Run:
+    """One recording; RunFileError says in one line what is wrong with the file."""
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise RunFileError(f"{path}: larger than {_LARGEST_FILE // 2**20} MiB")
+        text = path.read_bytes()
+    except OSError as error:
+        raise RunFileError(f"{path}: {error.strerror}") from None
+    try:
+        return _ANY.validate_json(text)
+    except ValidationError as error:
+        raise RunFileError(f"{path}: {_first(error)}") from None
+
+
+def _first(error: ValidationError) -> str:
+    """The first complaint, in one line, and how many there are besides."""
+    first, *others = error.errors()
+    if first["type"] == "union_tag_not_found":
+        return "kind is missing"
+    place = ""
+    # The kind by which the form of the file was chosen is not a place in it.
+    for part in first["loc"][1:]:
+        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else str(part)
+    said = str(first["msg"]).removeprefix("Value error, ")
+    more = f" (and {len(others)} more)" if others else ""
+    return " ".join(f"{place}: {said}{more}".removeprefix(": ").split())
+
+
+def _same_length(part: BaseModel, first: str, *others: str) -> None:
+    length = len(getattr(part, first))
+    for name in others:
+        if len(getattr(part, name)) != length:
+            raise ValueError(f"{name} has {len(getattr(part, name))} entries, {first} has {length}")
+
+
+def _at_least(part: BaseModel, name: str, length: int) -> None:
+    if len(getattr(part, name)) < length:
+        raise ValueError(f"{name} has {len(getattr(part, name))} entries, fewer than {length}")
+
+
+def _in_order(*columns: Sequence[float]) -> None:
+    """Within an iteration and from one to the next, time does not run backwards."""
+    moments = list(chain.from_iterable(zip(*columns, strict=True)))
+    if any(later < earlier for earlier, later in pairwise(moments)):
+        raise ValueError("its times run backwards")
