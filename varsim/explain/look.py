@@ -1,0 +1,101 @@
+"""What there is to know of a variable under one mode, before anything happens to it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isclose
+from typing import Final
+
+from varsim.explain.rows import Copies, Row, merges
+from varsim.values.program.act import Glance
+from varsim.values.program.given import VariableDescription
+from varsim.values.program.running import Mode
+from varsim.variables import VariablesScenario
+
+_FLAT: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A variable under one mode.
+
+    `home`: on_read (copies that are written alone), on_write (copies that a write brings together)
+    or none (one copy, on `server`). `left_out`: the last replica has no part in a reduction.
+    `uniform`: at all times all elements were the same.
+    """
+
+    description: VariableDescription
+    home: Mode
+    replicas: int
+    server: int
+    left_out: bool
+    uniform: bool
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.description.name
+
+    @property
+    def aggregation(self) -> str:
+        """As it was described."""
+        return self.description.aggregation
+
+    @property
+    def merged(self) -> bool:
+        """Whether writes of several replicas are brought together."""
+        return self.replicas > 1 and merges(self.description, self.home)
+
+    def plain(self, row: Row) -> Row:
+        """The row with numbers in the place of arrays whose elements are all the same."""
+        if not self.uniform:
+            return row
+        acts = [
+            act._replace(
+                handed=None if act.handed is None else _number(act.handed),
+                seen=None if act.seen is None else _number(act.seen),
+                copies=_numbers(act.copies),
+            )
+            for act in row.acts
+        ]
+        return replace(row, acts=tuple(acts), old=_numbers(row.old), copies=_numbers(row.copies))
+
+
+def looks(scenario: VariablesScenario, mode: Mode, rows: Sequence[Row]) -> Mapping[str, Look]:
+    """All variables of a scenario, by name; servers take them in turn."""
+    workers, servers = scenario.cluster.workers, scenario.cluster.parameter_servers
+    odd = scenario.cross_device_ops == "hierarchical_copy" and workers % 2 == 1 and workers > 1
+    return {
+        one.name: Look(
+            one,
+            one.synchronization or mode,
+            workers,
+            index % servers,
+            odd
+            and merges(one, mode)
+            and one.aggregation != "only_first_replica"
+            and one.dtype != "int32",  # which is always reduced to one device
+            bool(one.shape) and all(map(_flat, _glances(one.name, rows))),
+        )
+        for index, one in enumerate(scenario.variables)
+    }
+
+
+def _glances(name: str, rows: Sequence[Row]) -> Sequence[Glance]:
+    """All that was seen of a variable."""
+    acts = [act for row in rows if row.variable == name for act in row.acts]
+    seen = [one for act in acts for one in (act.handed, act.seen, *act.copies) if one is not None]
+    return [*seen, *(one for row in rows if row.variable == name for one in row.copies)]
+
+
+def _flat(value: Glance) -> bool:
+    """Do its elements look the same?"""
+    first = value.first[0]
+    return all(one == first for one in value.first) and isclose(value.mean, first, rel_tol=_FLAT)
+
+
+def _numbers(copies: Copies) -> Copies:
+    return tuple(map(_number, copies))
+
+
+def _number(value: Glance) -> Glance:
+    return Glance((), value.first[:1], value.mean)
