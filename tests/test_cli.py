@@ -65,6 +65,31 @@ class TestRun:
         for sentence in load_result(small.parent / "there").answer().splitlines():
             assert sentence in result.stdout
 
+    def test_who_stands_still_is_told_when_all_is_written(self, small: Path, run: Run) -> None:
+        kill = "--set", "events=[{at: 500 ms, kill: {worker: 1}}]"
+        result = run("run", small, *kill)
+        assert result.exit_code == 1
+        assert result.stderr.startswith("varsim: deadlock: on_write: the run stands still at ")
+        said = ("waiting for an all-reduce", "because worker 1 was killed at 0.5 s", "to free it")
+        for words in said:
+            assert words in result.stderr
+        assert "Traceback" not in result.stderr
+        assert "'on_write' came to stand still" in result.stdout
+        assert result.stdout.splitlines()[-1] == "report: reports/small/report.html"
+        folder = small.parent / "reports" / "small"
+        page = (folder / "report.html").read_text()
+        assert "stands still" in page
+        assert "because worker 1 was killed at 0.5 s" in page
+        steps = (folder / "steps.csv").read_text().splitlines()
+        assert sum(line.startswith("async,") for line in steps) == 2 * 12
+        assert 0 < sum(line.startswith("on_write,") for line in steps) < 2 * 12
+        # The others alone: nothing stands still.
+        alone = run("run", small, *kill, "--strategy", "async", "--out", "alone")
+        assert (alone.exit_code, alone.stderr) == (0, "")
+        saved = run("run", folder / "scenario.yaml", "--format", "json")
+        assert saved.exit_code == 1
+        assert json.loads(saved.stdout)["runs"][0]["stopped_by"] == "deadlock"
+
     def test_out_says_where(self, small: Path, run: Run) -> None:
         assert run("run", small, "--out", "some/where").exit_code == 0
         assert (small.parent / "some/where/summary.json").exists()
@@ -226,7 +251,7 @@ class TestList:
         assert lines[place + 1].startswith(f"    {keys}")
 
     def test_every_kind_has_keys_and_nothing_else_has(self) -> None:
-        kinds = ("strategies", "laws", "problems", "optimizers")
+        kinds = ("strategies", "laws", "problems", "optimizers", "actions")
         for table, entries in catalogue.TABLES.items():
             assert {bool(entry.keys) for entry in entries().values()} == {table in kinds}, table
 
@@ -239,7 +264,8 @@ class TestList:
 
 def test_schema_is_a_json_schema_of_the_scenario(run: Run) -> None:
     schema = json.loads(run("schema").stdout)
-    assert {"cluster", "workload", "strategies", "stop"} <= set(schema["properties"])
+    training = schema["$defs"]["Scenario"]
+    assert {"cluster", "workload", "strategies", "stop"} <= set(training["properties"])
 
 
 def test_version_names_what_decides_a_result(run: Run) -> None:

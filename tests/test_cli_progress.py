@@ -74,6 +74,11 @@ class TestTable:
         wide = pandas.DataFrame({name: [f"{word} {word}"] for name in "abc"}, index=["x"])
         assert progress.drawn(wide).count(word) == 6
 
+    def test_text_may_stand_on_the_left(self) -> None:
+        frame = pandas.DataFrame({"seen": ["[1, 2]\nmore", "3"]}, index=["on_write", "none"])
+        rows = [line.rstrip() for line in progress.drawn(frame, justify="left").splitlines()]
+        assert rows[2:] == ["on_write   [1, 2]", "           more", "none       3"]
+
     def test_a_terminal_is_never_exceeded(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("FORCE_COLOR", "1")
         monkeypatch.setenv("NO_COLOR", "1")

@@ -47,6 +47,21 @@ def optimizers() -> dict[str, Entry]:
     return _about(OPTIMIZERS)
 
 
+def actions() -> dict[str, Entry]:
+    """Kind of each action of a program of variables -> what it does, and who may do it."""
+    from varsim.values.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
+
+    found = {}
+    for kind, model in (REPLICA_ACTIONS | OUTSIDE_ACTIONS).items():
+        where = [
+            place
+            for place, table in (("replicas", REPLICA_ACTIONS), ("outside", OUTSIDE_ACTIONS))
+            if kind in table
+        ]
+        found[kind] = Entry(f"{model.about} ({' and '.join(where)})", _keys(model))
+    return found
+
+
 def devices() -> dict[str, Entry]:
     """Name of each device -> its dense peaks."""
     from varsim import presets
@@ -94,6 +109,7 @@ TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
     "laws": laws,
     "problems": problems,
     "optimizers": optimizers,
+    "actions": actions,
     "devices": devices,
     "links": links,
     "models": models,

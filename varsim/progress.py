@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 if TYPE_CHECKING:
     import pandas
@@ -78,7 +78,7 @@ class Progress:
         self._timer.start()
 
 
-def drawn(frame: "pandas.DataFrame") -> str:
+def drawn(frame: "pandas.DataFrame", justify: "Literal['left', 'right']" = "right") -> str:
     """A table of text for stdout, one row per index entry; on its side where it is too wide.
 
     A string, not printed: rich ends the process itself when the reader of a pipe has gone.
@@ -95,11 +95,11 @@ def drawn(frame: "pandas.DataFrame") -> str:
         # Nobody cuts the lines of a file: no word is ever broken there.
         console = Console(width=max(width, _measured(frame).minimum))
     with console.capture() as capture:
-        console.print(_table(frame))
+        console.print(_table(frame, justify))
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
-def _table(frame: "pandas.DataFrame") -> "Table":
+def _table(frame: "pandas.DataFrame", justify: "Literal['left', 'right']" = "right") -> "Table":
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -107,7 +107,7 @@ def _table(frame: "pandas.DataFrame") -> "Table":
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("")
     for heading in frame.columns:
-        table.add_column(Text(str(heading)), justify="right")
+        table.add_column(Text(str(heading)), justify=justify)
     for name, row in frame.iterrows():
         table.add_row(Text(str(name)), *(Text(str(cell)) for cell in row))
     return table

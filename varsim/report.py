@@ -1,17 +1,15 @@
 """The report page of a result: one HTML file that needs nothing else, and the plots beside it."""
 
 import math
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from varsim.load.loading import dump_scenario
-from varsim.result.formatting import plus_minus, time
+from varsim.page import Row, Section, Table, common, rendered
+from varsim.result.formatting import STANDS_STILL, plus_minus, time
 from varsim.result.measure import ACTIVITIES, METRICS
 from varsim.units import format_bytes, format_rate
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
     from pandas import Series
 
     from varsim.plots.figure import Drawn
@@ -47,52 +45,6 @@ FILES: Final = {
     "scenario.yaml": "the scenario, defaults written out",
     "trace.json.gz": "all workers' time, to look at in ui.perfetto.dev",
 }
-_PROVENANCE: Final = {
-    "scenario_sha256": "SHA-256 of the scenario",
-    "seed": "seed",
-    "varsim": "varsim",
-    "schema": "version of the scenario schema",
-    "engine": "version of the engine's semantics",
-}
-# On a dark page: what the colours of the plots become.
-_DARK: Final = {
-    "1f2328": "e4e8ee",
-    "59636e": "a0a9b5",
-    "d9dee3": "343c46",
-    "ffffff": "14181d",
-    "964a8b": "c583ba",
-    "7a21dd": "a77bff",
-    "832db6": "b878e4",
-    "bd1f01": "e4573c",
-    "a96b59": "c48a79",
-    "717581": "959aa6",
-}
-
-
-class Row(NamedTuple):
-    """What it is called, what that means (or nothing), and a text for every strategy."""
-
-    name: str
-    meaning: str
-    cells: list[str]
-
-
-class Table(NamedTuple):
-    """Text in rows, a column per strategy."""
-
-    caption: str
-    rows: list[Row]
-
-
-class Section(NamedTuple):
-    """One figure of the page."""
-
-    name: str
-    heading: str
-    title: str
-    caption: str
-    svg: "Markup"
-    table: Table | None
 
 
 def write(result: "Result", directory: Path, question: str = "") -> None:
@@ -109,19 +61,7 @@ def page(
     result: "Result", figures: "dict[str, Drawn]", files: dict[str, str], question: str = ""
 ) -> str:
     """The report as HTML; `figures` as drawn by `plots.draw_all`, `files` lie beside the page."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(  # escapes whatever is put into the page
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["unbroken"] = _unbroken
-    return environment.get_template("report.html.j2").render(
-        _content(result, figures, files, question)
-    )
+    return rendered("report.html.j2", _content(result, figures, files, question))
 
 
 def comparison(result: "Result") -> Table:
@@ -186,26 +126,6 @@ def links(result: "Result") -> Table | None:
     return Table(caption, rows)
 
 
-def inlined(drawn: "Drawn", name: str) -> "Markup":
-    """A figure as part of a page: without its title, with ids of its own and the page's colours."""
-    from markupsafe import Markup, escape
-
-    svg = drawn.svg[drawn.svg.index("<svg ") :]
-    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
-    referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
-    svg = re.sub(
-        r' id="([^"]*)"',
-        lambda found: f' id="{name}-{found[1]}"' if found[1] in referred else "",
-        svg,
-    )
-    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
-    svg = re.sub(r'((?:fill|stroke)(?:: |="))#([0-9a-f]{6})', r"\1var(--c\2,#\2)", svg)
-    svg = re.sub(r"\n\s*", " ", svg)
-    box = " ".join(f"{value:g}" for value in drawn.below_title)
-    start = f'<svg role="img" aria-label="{escape(drawn.title)}" viewBox="{box}">'
-    return Markup(start + svg[svg.index(">") + 1 :])
-
-
 def _content(
     result: "Result", figures: "dict[str, Drawn]", files: dict[str, str], question: str
 ) -> dict[str, Any]:
@@ -213,49 +133,22 @@ def _content(
     from varsim.plots.gallery import PLOTS
 
     tables = {"time_split": time_shares(result), "links": links(result)}
-    return {
-        "name": result.scenario.name,
-        "strategies": result.strategies,
+    return common(result.scenario, result.provenance, looks(result.strategies)) | {
         "question": question,
         "setting": _setting(result),
-        # A number stays on the line of its interval.
-        "answer": result.answer()
-        .replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
-        .splitlines(),
+        "answer": result.answer().splitlines(),
         "notes": result.notes,
-        "colors": {
-            strategy: f"var(--c{look.color[1:]},{look.color})"
-            for strategy, look in looks(result.strategies).items()
-        },
-        "dark_colors": _DARK,
         "comparison": comparison(result),
-        "figures": [
-            Section(
-                plot.name,
-                plot.heading,
-                figures[plot.name].title,
-                plot.caption,
-                inlined(figures[plot.name], plot.name),
-                tables.get(plot.name),
-            )
-            for plot in PLOTS
-        ],
+        "figures": [Section.of(plot, figures[plot.name], tables.get(plot.name)) for plot in PLOTS],
         "numbers": numbers(result),
-        "scenario": dump_scenario(result.scenario),
-        "provenance": result.provenance,
-        "provenance_names": _PROVENANCE,
         "files": files,
     }
 
 
-def _unbroken(text: str) -> str:
-    """A number stays on the line of its interval and its unit; an interval stays whole."""
-    held = r" (?=[±%])|(?<=±) |(?<=\d) (?=to \d|[mun]?s\b)|(?<=\d to) "
-    return re.sub(held, "\N{NO-BREAK SPACE}", text)
-
-
 def _meaning(heading: str) -> str:
     """What a row of the first table says."""
+    if heading == STANDS_STILL:
+        return "since when nothing could happen any more; the earliest of all replications"
     if heading == "where the time went":
         return "the activities that took most of all worker time"
     metric = "time_to_target" if heading.startswith("time to loss") else HEADINGS[heading]

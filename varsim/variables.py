@@ -54,9 +54,12 @@ class VariablesScenario(Model):
     @model_validator(mode="after")
     def _modes_fit(self) -> Self:
         names = [variable.name for variable in self.variables]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"two variables are called '{name}'; give them different names")
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise ValueError(
+                    f"variables.{index}.name: two variables are called '{name}'; give them "
+                    "different names"
+                )
         fixed = [one.name for one in self.variables if one.synchronization is not None]
         if len(fixed) == len(names) and self.modes:
             raise ValueError("modes has no effect: every variable has its own synchronization")
@@ -73,7 +76,7 @@ class VariablesScenario(Model):
 
     @model_validator(mode="after")
     def _program_fits(self) -> Self:
-        there = {variable.name: variable for variable in self.variables}
+        there = self._names
         for place, action in self.program.actions():
             for name in action.on(there):
                 if name and name not in there:
@@ -88,20 +91,21 @@ class VariablesScenario(Model):
                         check_given(action.value, there[name], inside)
                     except ValueError as error:
                         raise ValueError(f"program.{place}.value: {error}") from None
-        acts = sum(
-            action.times * (self.program.steps // action.every) * len(action.on(there))
-            for _, action in self.program.actions()
-        )
-        if acts * self.cluster.workers > _MOST_ACTS:
-            raise ValueError(
-                f"program.steps {self.program.steps}: more than {_MOST_ACTS:,} reads and writes in "
-                "all; lower steps or times"
-            )
+                if action.kind == "moving_average" and there[name].whole_numbers:
+                    raise ValueError(
+                        f"program.{place}.variable: moving_average has no effect on whole numbers: "
+                        f"{name} is {there[name].dtype}"
+                    )
+        self._check_number_of_acts("program.steps", self.program)
         return self
 
     @model_validator(mode="after")
     def _no_idle_knobs(self) -> Self:
         cluster, modes = self.cluster, self.labels
+        used = {name for _, one in self.program.actions() for name in one.on(self._names)}
+        for index, name in enumerate(self._names):
+            if name not in used:
+                raise ValueError(f"variables.{index}: the program does nothing with '{name}'")
         computes = any(action.kind == "compute" for action in self.program.replicas)
         if computes and cluster.compute is None:
             raise ValueError("cluster.compute is missing: the program computes")
@@ -116,8 +120,16 @@ class VariablesScenario(Model):
             ):
                 if not idle:
                     raise ValueError(f"cluster.{key} has no effect: no mode uses servers")
-        if modes == ("none",) and self.cross_device_ops != "ring":
-            raise ValueError("cross_device_ops has no effect: mode none reduces nothing")
+        if cluster.parameter_servers > len(self.variables):
+            raise ValueError(
+                f"cluster.parameter_servers {cluster.parameter_servers}: whole variables lie on "
+                f"the servers in turn, and there are only {len(self.variables)}"
+            )
+        if self.cross_device_ops != "ring" and not self._reduces_in_replicas():
+            raise ValueError(
+                "cross_device_ops has no effect: no replica writes a variable that is mirrored "
+                "(on_write) and summed or averaged; int32 always goes to one device"
+            )
         if self.replications > 1 and isinstance(cluster.compute, Constant | None):
             raise ValueError("replications has no effect: no time is random")
         return self
@@ -126,27 +138,32 @@ class VariablesScenario(Model):
     def _can_be_varied(self) -> Self:
         if self.vary is not None:
             for ratio in self.vary.reads_per_write:
-                self.with_reads_per_write(ratio)
+                varied = self.with_reads_per_write(ratio)
+            self._check_number_of_acts("vary.reads_per_write", varied)
         return self
 
     @model_validator(mode="after")
     def _tensorflow_would_do_it(self) -> Self:
         """Carry out every action once, on variables of one element: what is refused is told now."""
         small = [one.model_copy(update={"shape": (1,) * len(one.shape)}) for one in self.variables]
+        # What is restored must have been saved, which may stand behind it.
         once = {
-            part: tuple(action.model_copy(update={"times": 1, "every": 1}) for action in actions)
+            part: tuple(
+                one.model_copy(update={"times": 1, "every": 1 + (one.kind == "restore")})
+                for one in actions
+            )
             for part, actions in (
                 ("replicas", self.program.replicas),
                 ("outside", self.program.outside),
             )
         }
-        program = self.program.model_copy(update={"steps": 1, **once})
+        program = self.program.model_copy(update={"steps": 2, **once})
         for mode, label in zip(self.all_modes, self.labels, strict=True):
             run = ProgramRun(
                 program,
                 small,
                 mode,
-                self.cluster.workers,
+                min(self.cluster.workers, 2),  # no refusal depends on how many more there are
                 self.cluster.parameter_servers,
                 lambda replica: stream(0, 0, "program", replica + 1),
                 self.cross_device_ops,
@@ -159,6 +176,10 @@ class VariablesScenario(Model):
                     f"({error.category}): {error}"
                 ) from None
         return self
+
+    @property
+    def _names(self) -> dict[str, VariableDescription]:
+        return {variable.name: variable for variable in self.variables}
 
     @property
     def all_modes(self) -> tuple[Mode, ...]:
@@ -210,7 +231,30 @@ class VariablesScenario(Model):
             del actions[places[0]]
         return program.model_copy(update={"outside": tuple(actions)})
 
+    def _reduces_in_replicas(self) -> bool:
+        """Is there a write that the chosen algorithm reduces, in some mode?"""
+        written = {one.variable for one in self.program.replicas if isinstance(one, Writing)}
+        return self.cluster.workers > 1 and any(
+            (one.synchronization or mode) == "on_write"
+            and one.name in written
+            and one.aggregation in ("sum", "mean")
+            and one.dtype != "int32"
+            for one in self.variables
+            for mode in self.all_modes
+        )
+
+    def _check_number_of_acts(self, key: str, program: Program) -> None:
+        """ValueError at `key` for a program that would go on for ever."""
+        acts = sum(
+            action.times * (program.steps // action.every) * len(action.on(self._names))
+            for _, action in program.actions()
+        )
+        if acts * self.cluster.workers > _MOST_ACTS:
+            raise ValueError(
+                f"{key}: more than {_MOST_ACTS:,} reads and writes in all; lower steps or times"
+            )
+
 
 def _place(run: ProgramRun) -> str:
-    """The key of the action that was being carried out."""
-    return f"program.{run.current}" if run.current else "variables"
+    """The key of the action that was being carried out, or of the variable that was being made."""
+    return f"program.{run.current}" if run.current else f"variables.{len(run.variables)}"

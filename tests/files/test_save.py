@@ -266,7 +266,7 @@ def test_a_link_to_a_directory_stays_a_link(result: Result, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("was", "becomes"),
-    [("\nnone,0,0,0,", "\n"), (",applied,", ",lost,"), ("read_step", "step"), (",1.0,", ",x,")],
+    [("\nnone,0,0,0,", "\n"), (",applied,", ",vanished,"), ("read_step", "step"), (",1.0,", ",x,")],
 )
 def test_files_that_were_changed_are_refused(
     result: Result, tmp_path: Path, was: str, becomes: str

@@ -254,11 +254,18 @@ def test_any_name_survives_a_dump(name: str) -> None:
     assert load_text(dump_scenario(renamed)).strategies[0].name == name
 
 
-def test_the_schema_describes_a_scenario() -> None:
+def test_the_schema_describes_a_scenario_of_either_kind() -> None:
     schema = scenario_schema()
     assert schema["$schema"].startswith("https://json-schema.org/")
-    assert set(schema["required"]) == {"name", "cluster", "workload", "strategies", "stop"}
-    assert schema["properties"]["seed"]["minimum"] == 0
+    kinds = {
+        "Scenario": {"name", "cluster", "workload", "strategies", "stop"},
+        "VariablesScenario": {"kind", "name", "cluster", "variables", "program"},
+    }
+    assert schema["oneOf"] == [{"$ref": f"#/$defs/{kind}"} for kind in kinds]
+    for kind, required in kinds.items():
+        described = schema["$defs"][kind]
+        assert set(described["required"]) == required
+        assert described["properties"]["seed"]["minimum"] == 0
     assert not re.search(r'"(ge|gt|le|lt)":', json.dumps(schema))
 
 

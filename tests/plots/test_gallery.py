@@ -10,14 +10,15 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
+from figures import assert_no_text_over_other_text
 from handmade import ODD_NAMES, SECOND, a_result, a_scenario, a_trace, result_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from varsim.plots import gallery as plots
-from varsim.plots.figure import looks, panels, style
-from varsim.plots.gallery import PLOTS, Plot
+from varsim.plots.figure import looks, panels, save, style
+from varsim.plots.gallery import PLOTS
+from varsim.plots.plot import Plot
 from varsim.result.result import Result
 from varsim.trace import Trace
 
@@ -46,22 +47,9 @@ def drawn(plot: Plot, result: Result, directory: Path) -> tuple[Figure, list[Axe
     with style():
         figure, axes = panels(plot.heights(result))
         plot.draw(result, axes)
-        plots.save(figure, plot.title(result), plot.legend(result), directory / plot.name)
+        save(figure, plot.title(result), plot.legend(result), directory / plot.name)
         figure.draw_without_rendering()
     return figure, axes
-
-
-def texts_of(figure: Figure, axes: Sequence[Axes]) -> list[Text]:
-    """All that can be read in a figure."""
-    found = [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]
-    for each in axes:
-        found += [*each.texts, each._left_title, each._right_title, each.yaxis.label]
-        low, high = sorted(each.get_ylim())
-        found += [text for text in each.get_yticklabels() if low <= text.get_position()[1] <= high]
-    low, high = axes[-1].get_xlim()
-    ticks = axes[-1].get_xticklabels()
-    found += [text for text in ticks if low <= text.get_position()[0] <= high]
-    return [text for text in (*found, axes[-1].xaxis.label) if text.get_text()]
 
 
 def _to_the_end(run: Trace) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
@@ -150,17 +138,7 @@ class TestEveryPlot:
     def test_has_no_text_over_other_text(self, plot: Plot, tmp_path: Path) -> None:
         result = EDGE_CASES["ten strategies with odd names"]()
         figure, axes = drawn(plot, result, tmp_path)
-        texts = texts_of(figure, axes)
-        assert len(texts) > 10
-        boxes = [text.get_window_extent().padded(-1) for text in texts]
-        width, height = figure.bbox.width, figure.bbox.height
-        for index, box in enumerate(boxes):
-            assert box.x0 > 0, texts[index]
-            assert box.y0 > 0, texts[index]
-            assert box.x1 < width, texts[index]
-            assert box.y1 < height, texts[index]
-            for other, beside in enumerate(boxes[:index]):
-                assert not box.overlaps(beside), (texts[index], texts[other])
+        assert_no_text_over_other_text(figure, axes)
 
     def test_tells_ten_strategies_apart_by_colour_and_by_marker(self) -> None:
         look = looks(ODD_NAMES).values()

@@ -48,7 +48,7 @@ class Execution:
 
     `hosts`: the links of each device; what goes from one device to another behind the same links
     takes no time. `compute_end(device)`: when a step of compute that a device begins now ends (ns).
-    What went over the network is added to `sent`.
+    What went over the network is handed to `note`, or without one added to `sent`.
     """
 
     def __init__(
@@ -57,8 +57,10 @@ class Execution:
         network: Network,
         hosts: Mapping[Device, Host],
         compute_end: Callable[[Device], int] = lambda _: 0,
+        note: Callable[[Sent], None] | None = None,
     ) -> None:
         self.sent: list[Sent] = []
+        self._note = note or self.sent.append
         self._clock, self._network, self._hosts = clock, network, hosts
         self._compute_end = compute_end
         self._movements = 0
@@ -159,7 +161,7 @@ class Execution:
 
         def arrived(one: Transfer) -> None:
             row = (one.source, one.target, one.size, start, self._clock.time)
-            self.sent.append(Sent(what, movement, index, *row))
+            self._note(Sent(what, movement, index, *row))
             left.count()
 
         for one in away:

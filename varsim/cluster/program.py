@@ -1,7 +1,7 @@
 """A program of reads and writes on a cluster: its machines, its run, and what is kept of it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Self
@@ -18,7 +18,7 @@ from varsim.schema import Model
 from varsim.trace import LinkRow
 from varsim.values.device import HERE, Device
 from varsim.values.law import AnyLaw
-from varsim.values.program.act import OUTSIDE, Act
+from varsim.values.program.act import OUTSIDE, Act, View
 from varsim.values.program.description import Program
 from varsim.values.program.given import VariableDescription
 from varsim.values.program.running import Algorithm, Mode, ProgramRun
@@ -51,9 +51,18 @@ class ProgramTrace:
     replication: int
     began: int  # ns; when the variables had been created, and step 1 began
     end: int  # ns
+    moved: int  # bytes sent over the network from step 1 on
+    messages: int  # sent over the network from step 1 on
+    all_acts: int  # of which `acts` may hold the first only
+    all_sent: int  # messages of the whole run, of which `sent` may hold the first only
     acts: list[Act]  # in the order in which they ended
     sent: list[Sent]  # in the order in which they arrived
     links: list[LinkRow]
+    views: list[View]  # of every variable
+
+    def totals(self) -> Self:
+        """The same without its rows."""
+        return replace(self, acts=[], sent=[], links=[], views=[])
 
 
 def run_program(
@@ -65,8 +74,13 @@ def run_program(
     seed: int,
     replication: int,
     algorithm: Algorithm = "ring",
+    most_acts: int | None = None,
+    most_sent: int | None = None,
 ) -> ProgramTrace:
-    """Run a program from start to end; what is written and computed depends on no mode."""
+    """Run a program from start to end; what is written and computed depends on no mode.
+
+    All is counted, of acts and messages the first `most_acts` and `most_sent` are kept.
+    """
     clock = Clock()
     run = ProgramRun(
         program,
@@ -77,6 +91,7 @@ def run_program(
         # Streams are numbered from 0: the outside is the first.
         lambda replica: stream(seed, replication, "program", replica - OUTSIDE),
         algorithm,
+        most_acts,
     )
     star = network(clock, cluster.network)
     hosts: dict[Device, Host] = {}
@@ -92,10 +107,41 @@ def run_program(
     def compute_end(device: Device) -> int:
         return end_of(paces[device.task], clock.time, next(times[device.task]))
 
-    execution = Execution(clock, star, hosts, compute_end)
+    ledger = _Ledger(run, most_sent)
+    execution = Execution(clock, star, hosts, compute_end, ledger.note)
     (end,) = execution.run([run.operation()])
-    links = [LinkRow(link.name, link.bandwidth, link.moved) for link in star.carried(end)]
-    return ProgramTrace(mode, replication, run.began, end, run.acts, execution.sent, links)
+    return ProgramTrace(
+        mode,
+        replication,
+        run.began,
+        end,
+        ledger.moved,
+        ledger.messages,
+        run.count,
+        ledger.count,
+        run.acts,
+        ledger.kept,
+        [LinkRow(link.name, link.bandwidth, link.moved) for link in star.carried(end)],
+        run.views(),
+    )
+
+
+class _Ledger:
+    """What was sent: all of it counted, the first rows kept."""
+
+    def __init__(self, run: ProgramRun, most: int | None) -> None:
+        self.kept: list[Sent] = []
+        self.count = self.messages = self.moved = 0
+        self._run, self._most = run, most
+
+    def note(self, row: Sent) -> None:
+        """One more message has arrived."""
+        self.count += 1
+        if self._most is None or self.count <= self._most:
+            self.kept.append(row)
+        if row.movement >= self._run.created:
+            self.messages += 1
+            self.moved += row.size
 
 
 def _compute_times(

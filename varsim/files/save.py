@@ -4,8 +4,6 @@ import csv
 import io
 import json
 import math
-import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,20 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.files.chrome_trace import write_chrome_trace
+from varsim.files.keeping import NotARunError, check_target, facts_of, put
 from varsim.files.text_columns import fair_shares, filled, nanoseconds, seconds_text
 from varsim.result.measure import ACTIVITIES, OUTCOMES, Gradients
-from varsim.result.render import MADE_BY, document, summary_csv, to_json
+from varsim.result.render import document, summary_csv, to_json
 from varsim.result.result import Result
 from varsim.result.tables import COLUMNS
-from varsim.scenario import SCHEMA_VERSION, Scenario
-from varsim.trace import EvaluationRow, LinkRow, Trace
+from varsim.scenario import Scenario
+from varsim.trace import EvaluationRow, LinkRow, Standstill, Trace
+
+__all__ = ["NotARunError", "Saved", "check_target", "load_result", "save"]
 
 # About 60 MB of text; beyond that spans are left out, and it is said.
 MOST_SPANS = 1_000_000
-
-
-class NotARunError(FileExistsError):
-    """A directory that does not hold a run of ours: not to be replaced, not to be read."""
 
 
 class Saved(NamedTuple):
@@ -49,42 +46,14 @@ def save(
     lies in `directory`, such as notes, is kept. Raises NotARunError if it holds no run, OSError
     if it cannot be written; then, and when interrupted, whatever was there before is untouched.
     """
-    check_target(directory)
-    target = directory.resolve()
-    partial = target.with_name(f"{_partial(target)}{os.getpid()}")
-    previous = target.with_name(f".{target.name}.previous")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(target)
-        partial.mkdir()
-        notes = _write(result, partial, most_spans)
+
+    def fill(path: Path) -> tuple[str, ...]:
+        notes = _write(result, path, most_spans)
         if extras is not None:
-            extras(partial)
-        _put_in_place(partial, target, previous)
-    except OSError as error:
-        if error.strerror is not None:  # said of what the caller knows, not of a file on its way
-            error.filename, error.filename2 = str(directory), None
-        raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return Saved(directory, notes)
+            extras(path)
+        return notes
 
-
-def check_target(directory: Path) -> None:
-    """Raise NotARunError if `save` would refuse to write there, or could not."""
-    if directory.exists() and not _is_run(directory):
-        if not directory.is_dir():
-            raise NotARunError(f"{directory} is a file; name a directory for the report")
-        if any(directory.iterdir()):
-            raise NotARunError(
-                f"{directory} holds files that are not a varsim run; they are left alone: "
-                "name another directory"
-            )
-    above = next(path for path in directory.resolve().parents if path.exists())
-    if not above.is_dir():
-        raise NotARunError(f"{above} is a file; {directory} cannot be made in it")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise NotARunError(f"no permission to write in {above}")
+    return Saved(directory, put(directory, fill))
 
 
 def load_result(directory: Path) -> Result:
@@ -93,15 +62,8 @@ def load_result(directory: Path) -> Result:
     Raises NotARunError where there is no run that this version can read, OSError where a file of
     it is missing.
     """
-    if not _is_run(directory):
-        raise NotARunError(f"{directory} holds no varsim run: no summary.json written by varsim")
-    facts = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
+    facts = facts_of(directory, "training")
     made, runs = facts["provenance"], facts["runs"]
-    if made["schema"] != SCHEMA_VERSION:
-        raise NotARunError(
-            f"{directory} was written by varsim {made['varsim']} with scenario schema "
-            f"{made['schema']}, this is schema {SCHEMA_VERSION}: run it again"
-        )
     tables = {name: _Rows(directory / f"{name}.csv", runs) for name in _READ}
     traces = [_trace(run, tables) for run in runs]
     reference = [_trace(run, {}) for run in facts["reference"]]
@@ -109,84 +71,6 @@ def load_result(directory: Path) -> Result:
     # In a file quantities are text with units, so they are read as from a file.
     scenario = Scenario.model_validate_json(json.dumps(facts["scenario"]), context={"text": True})
     return Result(scenario, traces, reference, times, made)
-
-
-def _is_run(directory: Path) -> bool:
-    try:
-        facts = json.loads((directory / "summary.json").read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return False
-    return isinstance(facts, dict) and facts.get("made_by") == MADE_BY
-
-
-def _partial(target: Path) -> str:
-    """What the directories are called in which a run is being written, but for the process."""
-    return f".{target.name}.partial-"
-
-
-def _remove_abandoned(target: Path) -> None:
-    """What processes that were killed while writing this run have left behind."""
-    for path in target.parent.iterdir():
-        process = path.name.removeprefix(_partial(target))
-        if process != path.name and process.isdecimal() and not _is_other(int(process)):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _is_other(process: int) -> bool:
-    """Is this a process that runs, and not ourselves?"""
-    if process == os.getpid():
-        return False
-    if os.name != "posix":  # elsewhere there is no asking without harm
-        return True
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _carry(source: Path, target: Path) -> None:
-    """Have everything in `source` that `target` lacks in both: as links, or else as copies."""
-    for path in source.iterdir():
-        there = target / path.name
-        if there.exists() or there.is_symlink():
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.copytree(path, there, symlinks=True, copy_function=_link)
-        else:
-            _link(str(path), str(there))
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target, follow_symlinks=False)
-    except (OSError, NotImplementedError):  # not on every file system, not to everybody's files
-        shutil.copy2(source, target, follow_symlinks=False)
-
-
-def _put_in_place(partial: Path, target: Path, previous: Path) -> None:
-    """Two renames; should the second not happen, the first is undone.
-
-    What is kept of the older run is in both before: there is no moment in which it is in neither.
-    """
-    if previous.exists():  # left by a run that was killed between or after them
-        if target.exists():
-            shutil.rmtree(previous)
-        else:
-            previous.rename(target)
-    if target.exists():
-        _carry(target, partial)
-    try:
-        if target.exists():
-            target.rename(previous)
-        partial.rename(target)
-    except BaseException:
-        if previous.exists() and not target.exists():
-            previous.rename(target)
-        raise
-    shutil.rmtree(previous, ignore_errors=True)
 
 
 def _write(result: Result, directory: Path, most_spans: int) -> tuple[str, ...]:
@@ -374,6 +258,7 @@ def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
         batch_size=run["batch_size"],
         end=run["end_ns"],
         stopped_by=run["stopped_by"],
+        standstill=Standstill(**run["standstill"]) if run.get("standstill") else None,
         global_step=run["global_step"],
         spans=spans,
         gradients=gradients,

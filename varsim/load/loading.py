@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from varsim.load.document import (
     LARGEST_TEXT,
@@ -94,10 +95,17 @@ def dump_scenario(scenario: Scenario | VariablesScenario) -> str:
 
 
 def scenario_schema() -> dict[str, Any]:
-    """The JSON Schema of a scenario file, for editors."""
-    schema = _tidied(Scenario.model_json_schema())
-    assert isinstance(schema, dict)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    """The JSON Schema of a scenario file, of training or of variables, for editors."""
+    kinds: list[tuple[type[BaseModel], JsonSchemaMode]] = [
+        (model, "validation") for model in (Scenario, VariablesScenario)
+    ]
+    places, schema = models_json_schema(kinds)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Scenario of varsim",
+        "oneOf": [places[kind] for kind in kinds],
+        "$defs": _tidied(schema["$defs"]),
+    }
 
 
 def _tidied(schema: object) -> object:

@@ -129,7 +129,8 @@ def _collect(
 def _described(shape: Shape) -> str:
     kind = shape.type
     if get_origin(kind) is Literal:
-        return f"one of {listed([str(option) for option in get_args(kind)])}"
+        options = [str(option) for option in get_args(kind)]
+        return f"one of {listed(options)}" if len(options) > 1 else options[0]
     if shape.dimension is not None:
         return f"{shape.dimension.noun}{_bounds(shape)}, such as {shape.dimension.example}"
     if kind in _SIMPLE:

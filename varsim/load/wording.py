@@ -1,7 +1,7 @@
 """A model's refusals as faults of the file: each at its place, in words of the scenario."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,6 +34,8 @@ _LENGTHS: Final = {
 PATTERNS: Final[Mapping[str, str]] = {
     r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$": "may have letters, digits, '_', '-' and '.' only, "
     "at most 64, and begins with a letter or digit",
+    r"^[A-Za-z][A-Za-z0-9_]{0,39}$": "may have letters, digits and '_' only, at most 40, and "
+    "begins with a letter",
     r"^[^\x00-\x1f]{1,60}$": "must have 1 to 60 characters on one line",
 }
 
@@ -49,11 +51,13 @@ def faults_of(
     left_out = max(0, len(details) - _MOST_WORDED)
     places = [(_Place.of(detail["loc"], root, model), detail) for detail in details[:_MOST_WORDED]]
     places.sort(key=lambda pair: pair[0].order)
+    inside = {place.path[:depth] for place, _ in places for depth in range(len(place.path))}
+    places = [pair for pair in places if not _of_another_type(*pair, inside)]
     worded: dict[tuple[object, ...], Fault] = {}
     renamed: set[tuple[object, ...]] = set()
     homes_of_keys = homes(model)
     for place, detail in places:
-        if place.broken or _counted_short(place, detail):
+        if place.broken or _beside_the_point(place, detail):
             continue
         if detail["type"] == "extra_forbidden":
             fault, meant = _unknown_key(place, homes_of_keys)
@@ -63,7 +67,7 @@ def faults_of(
     for place, detail in places:
         # One fault to a place: the members of a union all complain of the same value. And a key
         # that is missing because it was misspelt is told of once.
-        if place.broken or _counted_short(place, detail):
+        if place.broken or _beside_the_point(place, detail):
             continue
         if place.path not in worded and place.path not in renamed:
             worded[place.path] = Fault.at(*_worded(place, detail))
@@ -147,7 +151,7 @@ def _worded(place: _Place, detail: Mapping[str, Any]) -> tuple[Mark, str]:
         return _unknown_kind(place)
     if kind in ("value_error", "assertion_error"):
         return _refused(place, str(context.get("error", detail["msg"])))
-    if kind == "literal_error":
+    if kind == "literal_error" and isinstance(place.node, ScalarNode):
         return place.value_mark, _unknown_option(place)
     if kind in _LENGTHS:
         bound, words, unit = _LENGTHS[kind]
@@ -166,6 +170,20 @@ def _many(count: int, unit: str) -> str:
     return f"{count} {unit if count == 1 else plural}"
 
 
+def _beside_the_point(place: _Place, detail: Mapping[str, Any]) -> bool:
+    """A refusal that says nothing of what is wrong, as another one does."""
+    return _counted_short(place, detail) or _is_no_word(place, detail)
+
+
+def _is_no_word(place: _Place, detail: Mapping[str, Any]) -> bool:
+    """A mapping is not one of some words, where a mapping may stand."""
+    return (
+        detail["type"] == "literal_error"
+        and isinstance(place.node, MappingNode)
+        and any(shape.model is not None for shape in place.shapes)
+    )
+
+
 def _counted_short(place: _Place, detail: Mapping[str, Any]) -> bool:
     """A list that is long enough, but not by those of its entries that are right."""
     return (
@@ -173,6 +191,13 @@ def _counted_short(place: _Place, detail: Mapping[str, Any]) -> bool:
         and isinstance(place.node, SequenceNode)
         and len(place.node.items) >= detail["ctx"]["min_length"]
     )
+
+
+def _of_another_type(
+    place: _Place, detail: Mapping[str, Any], inside: Collection[tuple[str | int, ...]]
+) -> bool:
+    """A complaint by a member of a union, where another member takes it and looked inside."""
+    return detail["type"].endswith("_type") and place.path in inside
 
 
 def _wrong_type(place: _Place) -> str:
@@ -339,11 +364,16 @@ def _entries(node: Node) -> Iterator[_Entry]:
 
 
 def _follow(node: Node, names: Iterable[str]) -> Mark | None:
+    """The key, or the entry of a list, that a path such as `program.outside.2.every` leads to."""
     mark = None
     for name in names:
-        if not isinstance(node, MappingNode) or name not in node.values:
+        if isinstance(node, MappingNode) and name in node.values:
+            mark, node = node.keys[name], node.values[name]
+        elif isinstance(node, SequenceNode) and name.isdecimal() and int(name) < len(node.items):
+            node = node.items[int(name)]
+            mark = node.mark
+        else:
             return None
-        mark, node = node.keys[name], node.values[name]
     return mark
 
 

@@ -79,13 +79,14 @@ def compared(result: "Result", by: Against) -> Compared:
 
     Against time, those measured last by the end of the shortest run; against updates, those at
     the last number of updates after which every run was measured. Strategies in which some
-    replication has no finite loss there are left out.
+    replication has no finite loss there, or came to stand still, are left out.
     """
-    runs = [run for run in result.traces if run.evaluations]
+    strategies = result.compared or result.strategies
+    runs = [run for run in result.traces if run.evaluations and run.strategy in strategies]
     if not runs:
         return Compared(0.0, {}, exact=True)
     if by == "time":
-        end = min(run.end for run in result.traces)
+        end = result.common_end
     else:
         end = max(set.intersection(*(set(_moments(run, by).tolist()) for run in runs)))
     losses: dict[str, list[float]] = {run.strategy: [] for run in runs}

@@ -204,12 +204,16 @@ def style() -> Iterator[None]:
         yield
 
 
-def panels(heights: Sequence[float]) -> tuple[Figure, list[Axes]]:
-    """A figure with one Axes above the other on a common x axis; heights in inches."""
+def panels(heights: Sequence[float], one_axis: bool = True) -> tuple[Figure, list[Axes]]:
+    """A figure with one Axes above the other, on a common x axis or not; heights in inches."""
     figure = Figure(figsize=(WIDTH, sum(heights) + 0.55))
     FigureCanvasAgg(figure)
     grid = figure.subplots(
-        len(heights), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": list(heights)}
+        len(heights),
+        1,
+        sharex=one_axis,
+        squeeze=False,
+        gridspec_kw={"height_ratios": list(heights)},
     )
     return figure, list(grid[:, 0])
 

@@ -23,12 +23,10 @@ from varsim.plots.figure import (
     looks,
     named,
     panel_title,
-    panels,
     plain_numbers,
     row_heights,
-    save,
-    style,
 )
+from varsim.plots.plot import Plot, draw_one
 from varsim.result.formatting import digits, plus_minus
 from varsim.result.statistics import CLOSE, ratio, verdict
 
@@ -37,18 +35,6 @@ if TYPE_CHECKING:
 
 MOST_BINS: Final = 60  # of a staleness distribution
 APART: Final = 0.03  # of the axis: replications that differ by less are no dots of their own
-
-
-class Plot(NamedTuple):
-    """One picture: its file's name, what it says, how to read it, and how it is drawn."""
-
-    name: str
-    heading: str
-    caption: str
-    title: Callable[["Result"], str]
-    heights: Callable[["Result"], list[float]]  # inches of its panels, top to bottom
-    draw: Callable[["Result", list[Axes]], list[Axes]]
-    legend: Callable[["Result"], Sequence[Artist]]
 
 
 class Staleness(NamedTuple):
@@ -66,14 +52,6 @@ class Staleness(NamedTuple):
 def draw_all(result: "Result", directory: Path) -> dict[str, Drawn]:
     """Write every plot of PLOTS into an existing directory; return them by name."""
     return {plot.name: draw_one(plot, result, directory) for plot in PLOTS}
-
-
-def draw_one(plot: Plot, result: "Result", directory: Path) -> Drawn:
-    """Write one plot as PNG and SVG."""
-    with style():
-        figure, axes = panels(plot.heights(result))
-        plot.draw(result, axes)
-        return save(figure, plot.title(result), plot.legend(result), directory / plot.name)
 
 
 # --- throughput
@@ -114,9 +92,7 @@ def throughput(result: "Result", axes: Axes) -> Axes:
 
 def throughput_title(result: "Result") -> str:
     """Which strategy applies the most examples per second, as far as the intervals tell."""
-    known = [
-        s for s in result.strategies if math.isfinite(result.estimate(s, "examples_per_s").mean)
-    ]
+    known = [s for s in result.compared if math.isfinite(result.estimate(s, "examples_per_s").mean)]
     if not known:
         return "No strategy has a throughput"
     best, *others = sorted(known, key=lambda s: -result.estimate(s, "examples_per_s").mean)
@@ -297,7 +273,7 @@ def _nothing(result: "Result") -> list[Artist]:
     return []
 
 
-PLOTS: Final = (
+PLOTS: Final[tuple[Plot["Result"], ...]] = (
     Plot(
         "throughput",
         "Throughput",

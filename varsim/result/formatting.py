@@ -3,13 +3,16 @@
 import math
 from typing import TYPE_CHECKING
 
-from varsim.result.measure import ACTIVITIES, METRICS
+from varsim.result.measure import ACTIVITIES, METRICS, NANOSECONDS
 from varsim.result.statistics import CLOSE, Estimate
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from varsim.result.result import Result
+
+# The heading over what came to stand still.
+STANDS_STILL = "stands still"
 
 _UNITS_OF_TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
@@ -55,6 +58,7 @@ def digits(value: float) -> str:
 def _row(result: "Result", strategy: str) -> dict[str, str]:
     of = {metric: result.estimate(strategy, metric) for metric in METRICS}
     cells = {
+        **_standstill(result, strategy),
         "updates/s": plus_minus(of["updates_per_s"]),
         "examples/s": plus_minus(of["examples_per_s"]),
         "examples/s vs. first": _compared(of["throughput_ratio"]),
@@ -71,6 +75,18 @@ def _row(result: "Result", strategy: str) -> dict[str, str]:
     if result.target_loss is not None:
         cells[f"time to loss {result.target_loss:g}"] = time(of["time_to_target"])
     return cells | {"where the time went": _most_time(of)}
+
+
+def _standstill(result: "Result", strategy: str) -> dict[str, str]:
+    """Since when and how often a strategy stood still, if some strategy did."""
+    if not result.standstills:
+        return {}
+    runs = result.standstills.get(strategy, [])
+    times = [run.standstill.time / NANOSECONDS for run in runs if run.standstill is not None]
+    if not times:
+        return {STANDS_STILL: "-"}
+    share = f", in {len(runs)} of {result.replications}" if len(runs) < result.replications else ""
+    return {STANDS_STILL: f"from {time(min(times))}{share}"}
 
 
 def _copies(result: "Result", strategy: str) -> dict[str, str]:

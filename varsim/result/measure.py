@@ -72,16 +72,20 @@ METRICS: dict[str, Metric] = {
     "link_bytes": Metric("bytes", "bytes carried, summed over links: one count per link crossed"),
     "busiest_link": Metric("fraction", "largest share of its capacity that a link carried"),
     "gradients_produced": Metric(
-        "gradients", "gradients computed by the end: the sum of the next four"
+        "gradients",
+        "gradients computed by the end, or lost before that: the sum of the next four",
     ),
     "gradients_applied": Metric("gradients", "gradients applied to every variable"),
-    "gradients_dropped": Metric("gradients", "gradients applied to no variable: too stale"),
+    "gradients_dropped": Metric(
+        "gradients",
+        "gradients applied to no variable: too stale, given up, or lost with their worker",
+    ),
     "gradients_partly": Metric("gradients", "gradients applied to some variables only"),
     "gradients_pending": Metric("gradients", "gradients not yet applied when the run ended"),
     "wasted_compute": Metric(
         "fraction",
-        "compute time of dropped gradients, and of the dropped share of partly applied ones, "
-        "of all compute time",
+        "compute time of dropped and lost gradients, and of the dropped share of partly applied "
+        "ones, of all compute time",
     ),
     "applied_share_min": Metric("fraction", "smallest share of applied gradients of one worker"),
     "applied_share_max": Metric("fraction", "largest share of applied gradients of one worker"),
@@ -271,13 +275,16 @@ def utilization(moved: float, bandwidth: float, duration: int) -> float:
 def _fates(trace: Trace, gradients: Gradients, split: NDArray[np.int64]) -> dict[str, float]:
     counts = np.bincount(gradients.outcome, minlength=len(Outcome)).tolist()
     assert sum(counts) == len(trace.gradients), "every gradient has exactly one outcome"
-    lost = np.where(gradients.ended, 1.0 - gradients.weight, 0.0)
-    wasted = float(((gradients.computed - gradients.compute_start) * lost).sum())
+    counts[Outcome.DROPPED] += counts.pop(Outcome.LOST)
+    unused = np.where(gradients.ended, 1.0 - gradients.weight, 0.0)
+    # Of one that was never computed to the end, what was computed until it was given up.
+    until = np.where(gradients.computed < 0, gradients.applied, gradients.computed)
+    wasted = float(((until - gradients.compute_start) * unused).sum())
     computing = int(split[:, Phase.COMPUTE].sum())
     shares = share_of_applied(trace, gradients)
     return {
         "gradients_produced": float(len(trace.gradients)),
-        **{f"gradients_{name}": float(n) for name, n in zip(OUTCOMES, counts, strict=True)},
+        **{f"gradients_{name}": float(n) for name, n in zip(OUTCOMES, counts, strict=False)},
         "wasted_compute": wasted / computing if computing > 0 else math.nan,
         "applied_share_min": float(shares.min()),
         "applied_share_max": float(shares.max()),

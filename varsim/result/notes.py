@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from varsim.result.formatting import digits
+from varsim.result.words import stands_still
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
@@ -13,11 +14,12 @@ if TYPE_CHECKING:
 
 # Strategies that differ by more in gradients per update are not compared by loss without a word.
 _MUCH = 1.5
+_MOST_EVENTS = 6
 
 
 def notes(result: "Result") -> tuple[str, ...]:
     """Remarks that belong under the table."""
-    found = [_intervals(result.replications)]
+    found = [_intervals(result.replications), *_events(result), *_standstills(result)]
     if result.target_loss is not None:
         found += _target(result, result.target_loss)
     if result.scenario.workload.has_values:
@@ -31,6 +33,31 @@ def _intervals(replications: int) -> str:
     if replications > 1:
         return f"± is half a 95 % confidence interval over {replications} replications."
     return "One replication: no intervals. More replications show how sure this is."
+
+
+def _events(result: "Result") -> Iterator[str]:
+    """What happened to processes from outside."""
+    if events := result.scenario.events:
+        said = [str(event) for event in events[:_MOST_EVENTS]]
+        more = len(events) - len(said)
+        yield f"Events: {'; '.join(said)}" + (f"; and {more} more." if more else ".")
+
+
+def _standstills(result: "Result") -> Iterator[str]:
+    """What stood still, why, and what its numbers are about."""
+    for strategy, runs in result.standstills.items():
+        first = runs[0].standstill
+        assert first is not None
+        causes = [line.strip() for line in first.report.splitlines()[1:]]
+        lasts = (
+            "its waiting until the end of the run counts"
+            if result.scenario.stop.time is not None
+            else "its numbers are of the time before"
+        )
+        which = f"In replication {runs[0].replication}: " if result.replications > 1 else ""
+        yield (
+            f"'{strategy}' {stands_still(result, strategy)}; {lasts}. {which}{'; '.join(causes)}."
+        )
 
 
 def _target(result: "Result", target: float) -> Iterator[str]:

@@ -92,6 +92,7 @@ def _facts(trace: Trace) -> dict[str, Any]:
         "batch_size": trace.batch_size,
         "end_ns": trace.end,
         "stopped_by": trace.stopped_by,
+        "standstill": trace.standstill and trace.standstill._asdict(),
         "global_step": trace.global_step,
         "heap_events": trace.heap_events,
         "gradients_evaluated": trace.gradients_evaluated,

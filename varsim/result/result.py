@@ -1,8 +1,6 @@
 """The result of a scenario: tables, summary, and what they mean."""
 
-import hashlib
 import html
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,14 +9,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim import __version__
+from varsim.cluster.job import DeadlockError
 from varsim.result import measure as measuring
 from varsim.result import tables
 from varsim.result.measure import METRICS, NANOSECONDS, Gradients
+from varsim.result.provenance import provenance
 from varsim.result.statistics import Estimate, interval, latest, ratio, verdict
 from varsim.result.tables import COLUMNS
-from varsim.scenario import SCHEMA_VERSION, Scenario
-from varsim.trace import ENGINE_VERSION, Trace
+from varsim.scenario import Scenario
+from varsim.trace import Trace
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -71,16 +70,34 @@ class Result:
     @cached_property
     def provenance(self) -> dict[str, str | int]:
         """Enough to know whether two results may be compared."""
-        if self.saved_provenance:
-            return self.saved_provenance
-        resolved = json.dumps(self.scenario.model_dump(mode="json"), sort_keys=True)
-        return {
-            "scenario_sha256": hashlib.sha256(resolved.encode()).hexdigest(),
-            "seed": self.scenario.seed,
-            "varsim": __version__,
-            "schema": SCHEMA_VERSION,
-            "engine": ENGINE_VERSION,
-        }
+        return self.saved_provenance or provenance(self.scenario)
+
+    @cached_property
+    def standstills(self) -> dict[str, list[Trace]]:
+        """The strategies that came to stand still, each with the runs in which it did."""
+        found: dict[str, list[Trace]] = {}
+        for trace in self.traces:
+            if trace.standstill is not None:
+                found.setdefault(trace.strategy, []).append(trace)
+        return found
+
+    @cached_property
+    def compared(self) -> tuple[str, ...]:
+        """The strategies that are compared: those that never came to stand still."""
+        return tuple(label for label in self.strategies if label not in self.standstills)
+
+    @cached_property
+    def common_end(self) -> int:
+        """The time (ns) that every run of the comparison lasted."""
+        compared = [trace.end for trace in self.traces if trace.strategy in self.compared]
+        return min(compared or [trace.end for trace in self.traces], default=0)
+
+    @property
+    def deadlock(self) -> DeadlockError | None:
+        """What there is to say of all strategies that came to stand still, ready to be raised."""
+        from varsim.result.words import deadlock
+
+        return DeadlockError(deadlock(self)) if self.standstills else None
 
     def trace(self, strategy: str, replication: int = 0) -> Trace:
         """The run of one strategy in one replication."""
@@ -228,9 +245,8 @@ class Result:
 
     @cached_property
     def _measured(self) -> list[dict[str, float]]:
-        end = min((trace.end for trace in self.traces), default=0)
         rows = [
-            measuring.measure(trace, gradients, split, self.target_loss, end)
+            measuring.measure(trace, gradients, split, self.target_loss, self.common_end)
             for trace, gradients, split in zip(
                 self.traces, self._gradients, self.time_splits, strict=True
             )
@@ -260,7 +276,7 @@ class Result:
             return found._replace(note="the yardstick" if strategy == self.first else note)
         found = interval(self.values(strategy, metric))
         if metric in measuring.COMMON_TIMES and found.replications:
-            end = min(trace.end for trace in self.traces) * measuring.COMMON_TIMES[metric]
+            end = self.common_end * measuring.COMMON_TIMES[metric]
             return found._replace(note=f"at {end / NANOSECONDS:.6g} s. {found.note}".rstrip(". "))
         return found
 

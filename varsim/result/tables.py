@@ -40,7 +40,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
     "runs": {
         **_WHOSE,
-        "stopped_by": "the stop rule that ended the run",
+        "stopped_by": "the stop rule that ended the run, deadlock if it came to stand still, or "
+        "chief if all had ended in good order",
         **{name: f"{about.description} [{about.unit or '1'}]" for name, about in METRICS.items()},
     },
     "updates": {
@@ -50,11 +51,12 @@ COLUMNS: dict[str, dict[str, str]] = {
         "read_s": "when the parameters were read, s",
         "read_step": "global_step at that moment, updates",
         "compute_start_s": "when computing began, s",
-        "computed_s": "when computing ended, s",
+        "computed_s": "when computing ended, s; empty if that never came",
         "arrived_s": "when the last part of the gradient reached its variable, s",
-        "ended_s": "when it was applied or dropped, s",
+        "ended_s": "when it was applied, dropped or lost, s",
         "ended_step": "global_step just before that, updates",
-        "outcome": "applied, dropped (too stale), partly (applied to some variables) or pending",
+        "outcome": "applied, dropped (too stale, or given up), partly (applied to some "
+        "variables), pending or lost (its worker ended)",
         "applied_share": "share of the variables it was applied to, 0 to 1",
         "staleness": "ended_step - read_step, updates; empty while pending",
         "age_s": "ended_s - read_s, s; empty while pending",

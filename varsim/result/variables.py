@@ -1,14 +1,23 @@
 """The result of a scenario of variables: what each mode costs, and where they change places."""
 
+import html
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from varsim.cluster.execution import Sent
 from varsim.cluster.program import ProgramTrace
+from varsim.result.program import tables
+from varsim.result.program.crossover import Crossover, crossings
+from varsim.result.provenance import provenance
 from varsim.result.statistics import Estimate, interval
+from varsim.values.program.act import View
 from varsim.variables import VariablesScenario
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class ProgramMetric(NamedTuple):
@@ -26,38 +35,37 @@ METRICS: Final = {
         lambda trace, steps: (trace.end - trace.began) / 1e9 / steps,
     ),
     "bytes_per_step": ProgramMetric(
-        "B",
+        "bytes",
         "bytes sent over the network once the variables are there, divided by the steps",
-        lambda trace, steps: sum(row.size for row in _working(trace)) / steps,
+        lambda trace, steps: trace.moved / steps,
     ),
     "messages_per_step": ProgramMetric(
         "messages",
         "messages sent over the network once the variables are there, divided by the steps",
-        lambda trace, steps: len(_working(trace)) / steps,
+        lambda trace, steps: trace.messages / steps,
     ),
 }
 
 
-class Crossover(NamedTuple):
-    """Where two modes take the same time per step."""
-
-    first: str  # cheaper below
-    second: str  # cheaper above
-    reads_per_write: Estimate
-    time_per_step: float  # s
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class VariablesResult:
-    """What came of a scenario of variables.
+    """What came of a scenario of variables; see `program.tables.COLUMNS` for the tables.
 
     `traces`: first the program as it is written, mode by mode, each by replication; then the same
-    for each entry of vary.reads_per_write.
+    for each entry of vary.reads_per_write, of which only the totals are kept.
     """
 
     scenario: VariablesScenario
     traces: list[ProgramTrace]
     saved_provenance: dict[str, str | int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        assert [(trace.mode, trace.replication) for trace in self.traces] == [
+            (mode, number)
+            for _ in (None, *self.ratios)
+            for mode in self.scenario.all_modes
+            for number in range(self.replications)
+        ], "traces go point by point, mode by mode, each by replication from 0"
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -69,9 +77,29 @@ class VariablesResult:
         """The outside's reads per write that were tried."""
         return self.scenario.vary.reads_per_write if self.scenario.vary is not None else ()
 
+    @property
+    def replications(self) -> int:
+        """How often each mode was run."""
+        return self.scenario.replications
+
+    @cached_property
+    def provenance(self) -> dict[str, str | int]:
+        """Enough to know whether two results may be compared."""
+        return self.saved_provenance or provenance(self.scenario)
+
+    @property
+    def written(self) -> list[tuple[str, ProgramTrace]]:
+        """The runs of the program as it is written, each with the label of its mode."""
+        labels = [mode for mode in self.modes for _ in range(self.replications)]
+        return list(zip(labels, self.traces, strict=False))
+
     def trace(self, mode: str, replication: int = 0) -> ProgramTrace:
         """One run of the program as it is written."""
         return self._traces(mode, None)[replication]
+
+    def view(self, mode: str, variable: str) -> View:
+        """What was to be seen of a variable when replication 0 had ended."""
+        return next(view for view in self.trace(mode).views if view.variable == variable)
 
     def estimate(self, mode: str, metric: str, ratio: float | None = None) -> Estimate:
         """One metric of one mode over the replications; at a ratio, or as written."""
@@ -89,50 +117,94 @@ class VariablesResult:
         reads one after the other. With several replications: of the mean times, with the interval
         of the replications' own crossovers if each has as many.
         """
+        pairs = combinations(self.modes, 2)
+        return [found for pair in pairs for found in self.crossovers_of(*pair)]
+
+    def crossovers_of(self, mode: str, other: str) -> list[Crossover]:
+        """Every ratio where these two modes change places."""
+        first, second = (
+            [self.values(one, "time_per_step", at) for at in self.ratios] for one in (mode, other)
+        )
+        means = crossings(
+            self.ratios, *([_mean(times) for times in one] for one in (first, second))
+        )
+        own = [
+            crossings(self.ratios, *([times[number] for times in one] for one in (first, second)))
+            for number in range(self.replications)
+        ]
         found = []
-        for pair in combinations(self.modes, 2):
-            curves = [
-                [self.values(mode, "time_per_step", at) for at in self.ratios] for mode in pair
-            ]
-            means = [[sum(times) / len(times) for times in curve] for curve in curves]
-            own = [
-                crossings(self.ratios, *([times[number] for times in curve] for curve in curves))
-                for number in range(self.scenario.replications)
-            ]
-            for index, (ratio, time, rises) in enumerate(crossings(self.ratios, *means)):
-                same = all(len(one) == len(own[0]) > index for one in own)
-                spread = interval([one[index][0] for one in own] if same else [ratio])
-                cheaper, dearer = pair if rises else pair[::-1]
-                found.append(Crossover(cheaper, dearer, spread._replace(mean=ratio), time))
+        for index, (ratio, time, rises) in enumerate(means):
+            alike = [one[index].place for one in own if len(one) == len(means)]
+            if len(alike) == len(own):
+                spread = interval(alike)._replace(mean=ratio)
+            else:
+                note = f"in {len(alike)} of {len(own)} replications"
+                spread = Estimate(ratio, math.nan, math.nan, len(alike), note)
+            cheaper, dearer = (mode, other) if rises else (other, mode)
+            found.append(Crossover(cheaper, dearer, spread, time))
         return found
+
+    @cached_property
+    def summary(self) -> "DataFrame":
+        """One row per mode, number of reads per write and metric."""
+        return tables.summary(self)
+
+    @cached_property
+    def runs(self) -> "DataFrame":
+        """One row per run, one column per metric."""
+        return tables.runs(self)
+
+    @cached_property
+    def acts(self) -> "DataFrame":
+        """One row per act in the runs of the program as it is written."""
+        return tables.acts(self)
+
+    @cached_property
+    def sent(self) -> "DataFrame":
+        """One row per message in the runs of the program as it is written."""
+        return tables.sent(self)
+
+    @cached_property
+    def links(self) -> "DataFrame":
+        """One row per link in the runs of the program as it is written."""
+        return tables.links(self)
+
+    def answer(self) -> str:
+        """What the comparison says, in sentences, one per line."""
+        from varsim.result.program.words import answer
+
+        return answer(self)
+
+    def table(self) -> "DataFrame":
+        """The main numbers as text, one row per mode."""
+        from varsim.result.program.formatting import table
+
+        return table(self)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the tables must know besides."""
+        from varsim.result.program.words import notes
+
+        return notes(self)
+
+    def __repr__(self) -> str:
+        count = len(self.modes)
+        head = f"{self.scenario.name}: {count} mode{'s' * (count != 1)}"
+        return f"<Result of {head}, {self.replications} replications>\n" + (
+            f"{self.table().to_string()}\n{self.answer()}"
+        )
+
+    def _repr_html_(self) -> str:
+        lines = [*self.answer().splitlines(), *self.notes]
+        sentences = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+        return f"<h4>{html.escape(self.scenario.name)}</h4>{self.table().to_html()}{sentences}"
 
     def _traces(self, mode: str, ratio: float | None) -> list[ProgramTrace]:
         point = 0 if ratio is None else 1 + self.ratios.index(ratio)
-        count = self.scenario.replications
-        start = (point * len(self.modes) + self.modes.index(mode)) * count
-        return self.traces[start : start + count]
+        start = (point * len(self.modes) + self.modes.index(mode)) * self.replications
+        return self.traces[start : start + self.replications]
 
 
-def crossings(
-    places: Sequence[float], first: Sequence[float], second: Sequence[float]
-) -> list[tuple[float, float, bool]]:
-    """Where two lines through points cross: place, height, and is `first` the lower one before?"""
-    found = []
-    last: tuple[float, float, float] | None = None  # the last point where they differed
-    touching: tuple[float, float] | None = None  # a point since then where they did not
-    for place, one, other in zip(places, first, second, strict=True):
-        gap = one - other
-        if gap == 0:
-            touching = touching or (place, one)
-            continue
-        if last is not None and last[2] * gap < 0:
-            share = last[2] / (last[2] - gap)
-            between = (last[0] + share * (place - last[0]), last[1] + share * (one - last[1]))
-            found.append((*(touching or between), last[2] < 0))
-        last, touching = (place, one, gap), None
-    return found
-
-
-def _working(trace: ProgramTrace) -> list[Sent]:
-    """What was sent once the variables were there."""
-    return [row for row in trace.sent if row.start >= trace.began]
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)

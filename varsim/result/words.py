@@ -12,7 +12,44 @@ if TYPE_CHECKING:
 
 
 def answer(result: "Result") -> str:
-    """Which strategy is fastest, by how much, at what price; plain sentences, one per line."""
+    """Which strategy is fastest, by how much, at what price; plain sentences, one per line.
+
+    One that came to stand still is not compared with the others.
+    """
+    stuck = [f"'{name}' {stands_still(result, name)}" for name in result.standstills]
+    if not result.compared:
+        return "\n".join(f"{sentence}." for sentence in stuck)
+    stuck = [f"{sentence}; it is left out of the comparison." for sentence in stuck]
+    return "\n".join([*stuck, _comparison(result)])
+
+
+def stands_still(result: "Result", strategy: str) -> str:
+    """Since when a strategy does, and how often it did."""
+    runs = result.standstills[strategy]
+    times = [run.standstill.time / NANOSECONDS for run in runs if run.standstill is not None]
+    early, late = time(min(times)), time(max(times))
+    when = f"at {early}" if early == late else f"between {early} and {late}"
+    often = f"all {len(runs)}" if len(runs) == result.replications else f"{len(runs)} of "
+    if len(runs) < result.replications:
+        often += str(result.replications)
+    said = f", in {often} replications" if result.replications > 1 else ""
+    return f"came to stand still {when}{said}"
+
+
+def deadlock(result: "Result") -> str:
+    """The reports of all strategies that came to stand still, each of the first such run."""
+    said = []
+    for strategy, runs in result.standstills.items():
+        first = runs[0]
+        assert first.standstill is not None
+        said.append(first.standstill.report)
+        if result.replications > 1:
+            others = f"{len(runs)} of {result.replications} replications stand still"
+            said.append(f"  (replication {first.replication}; in '{strategy}' {others})")
+    return "\n".join(said)
+
+
+def _comparison(result: "Result") -> str:
     ranking = [
         strategy
         for strategy in _ranked(result, "examples_per_s", highest=True)
@@ -21,9 +58,9 @@ def answer(result: "Result") -> str:
     if not ranking:
         return f"No strategy applied a gradient in {_how_many(result, 'gradients_per_s')}."
     sentences = [_fastest(result, ranking), _price(result, ranking[0]), _apart(result)]
-    if len(result.strategies) > 1:
+    if len(result.compared) > 1:
         sentences.append(_lowest(result, "final_loss", "at the end of its run"))
-        ends = [trace.end for trace in result.traces]
+        ends = [trace.end for trace in result.traces if trace.strategy in result.compared]
         if min(ends) != max(ends):
             when = f"measured last in the {time(min(ends) / NANOSECONDS)} that every run lasted"
             sentences.append(_lowest(result, "loss_at_100", when))
@@ -35,7 +72,7 @@ def answer(result: "Result") -> str:
 def _ranked(result: "Result", metric: str, highest: bool = False) -> list[str]:
     """The strategies that have the metric in every replication, best first."""
     sizes = {}
-    for strategy in result.strategies:
+    for strategy in result.compared:
         values = result.values(strategy, metric)
         if all(map(math.isfinite, values)):
             # Ratios are compared by their geometric mean, so the order must be by that, too.
@@ -135,7 +172,7 @@ def _part(share: float) -> str:
 
 
 def _lowest(result: "Result", metric: str, when: str) -> str:
-    means = {name: result.estimate(name, metric).mean for name in result.strategies}
+    means = {name: result.estimate(name, metric).mean for name in result.compared}
     ranking = sorted((name for name in means if math.isfinite(means[name])), key=means.__getitem__)
     if len(ranking) < 2:
         return ""
@@ -162,7 +199,7 @@ def _soonest(result: "Result", target: float) -> str:
     best = ranking[0]
     text = f"Loss {target:g} was reached after {after[best]} by '{best}'"
     if len(ranking) == 1:
-        alone = len(result.strategies) == 1
+        alone = len(result.compared) == 1
         return text + ("." if alone else ", and by no other in every replication.")
     runner = ranking[1]
     said = verdict(

@@ -1,0 +1,204 @@
+"""A program on a cluster: what it takes and sends, added up by hand.
+
+A byte takes 1 us on a link, the latency is 100 us; times are in us (see `programs`).
+"""
+
+from typing import Any
+
+import pytest
+from programs import LATENCY, MODES, US, add, read, scenario, trace, variable
+
+from varsim.cluster.description import Star
+from varsim.cluster.program import ProgramTrace, ReplicaCluster
+from varsim.values.program.act import OUTSIDE, Act
+from varsim.values.program.running import Mode
+from varsim.variables import VariablesScenario
+
+# 1,000 numbers of 4 bytes.
+LARGE = variable(shape=(1000,), aggregation="mean")
+SIZE = 4000
+
+
+def took(trace: ProgramTrace) -> float:
+    """From step 1 to the end, us."""
+    return (trace.end - trace.began) / US
+
+
+def times(act: Act, trace: ProgramTrace) -> tuple[float, float]:
+    """When an act began and ended, us from step 1 on."""
+    return (act.begin - trace.began) / US, (act.end - trace.began) / US
+
+
+class TestCosts:
+    """One thing alone, in one step."""
+
+    @pytest.mark.parametrize("sharing", ["fair", "first_come"])
+    @pytest.mark.parametrize(
+        ("lines", "mode", "time", "size", "messages"),
+        [
+            # Every replica writes its own copy, or reads it.
+            ({"replicas": (add(1.0), read())}, "on_read", 0, 0, 0),
+            # A ring of 3: 4 rounds of the latency and a chunk of 1344 bytes (1333.3, rounded up
+            # to 64), in each of which all 4,000 bytes are sent on.
+            ({"replicas": (add(1.0),)}, "on_write", 4 * (LATENCY + 1344), 4 * SIZE, 12),
+            ({"replicas": (read(),)}, "on_write", 0, 0, 0),
+            # All three over the one link of the server.
+            ({"replicas": (add(1.0),)}, "none", 3 * SIZE + LATENCY, 3 * SIZE, 3),
+            ({"replicas": (read(),)}, "none", 3 * SIZE + LATENCY, 3 * SIZE, 3),
+            # Outside is on the machine of replica 0.
+            ({"outside": (read(),)}, "on_read", 2 * SIZE + LATENCY, 2 * SIZE, 2),
+            ({"outside": (read(),)}, "on_write", 0, 0, 0),
+            ({"outside": (read(),)}, "none", SIZE + LATENCY, SIZE, 1),
+            ({"outside": ({"kind": "save"},)}, "on_read", 2 * SIZE + LATENCY, 2 * SIZE, 2),
+            # Read, then sent back to the two other copies.
+            (
+                {"outside": ({"kind": "save"}, {"kind": "restore"})}, "on_read",
+                2 * (2 * SIZE + LATENCY), 4 * SIZE, 4,
+            ),
+        ],
+    )  # fmt: skip
+    def test_by_hand(
+        self,
+        lines: dict[str, Any],
+        mode: Mode,
+        time: float,
+        size: int,
+        messages: int,
+        sharing: str,
+    ) -> None:
+        found = trace(scenario(**lines, variables=(LARGE,), network={"sharing": sharing}), mode)
+        assert took(found) == time
+        assert (found.moved, found.messages) == (size, messages)
+
+    @pytest.mark.parametrize(
+        ("algorithm", "time", "messages"),
+        [
+            # To replica 0 and back, two messages each way.
+            ("reduction_to_one_device", 2 * (2 * SIZE + LATENCY), 4),
+            # Two halves of one: to the first, back, and to the one left out.
+            ("hierarchical_copy", 3 * (SIZE + LATENCY), 3),
+        ],
+    )
+    def test_the_algorithm_is_the_chosen_one(
+        self, algorithm: str, time: float, messages: int
+    ) -> None:
+        made = scenario((add(1.0),), variables=(LARGE,), cross_device_ops=algorithm)
+        found = trace(made, "on_write")
+        assert (took(found), found.messages) == (time, messages)
+        assert {row.what for row in found.sent[2:]} == {algorithm.replace("_", " ")}
+
+    def test_a_slow_link_holds_it_up(self) -> None:
+        slow = {"slow_links": ({"rank": 2, "factor": 5.0},)}
+        found = trace(scenario((), (read(),), variables=(LARGE,), network=slow), "on_read")
+        assert took(found) == 5 * SIZE + LATENCY
+
+    def test_servers_have_links_of_their_own(self) -> None:
+        made = scenario((add(1.0),), variables=(LARGE,), network={"server_bandwidth": 3e6})
+        assert took(trace(made, "none")) == SIZE + LATENCY
+
+    def test_two_servers_carry_a_variable_each(self) -> None:
+        both = (LARGE, {**LARGE, "name": "w"})
+        lines = (add(1.0), {**add(1.0), "variable": "w"})
+        made = scenario(lines, variables=both, cluster={"workers": 3, "parameter_servers": 2,
+                        "network": {"bandwidth": 1e6, "latency": 1e-4}})  # fmt: skip
+        found = trace(made, "none")
+        assert {str(row.target) for row in found.sent} == {"ps/0/0", "ps/1/0"}
+        moved = {link.name: link.moved for link in found.links if link.name.endswith("down")}
+        assert moved["ps 0 down"] == moved["ps 1 down"] == 3 * SIZE
+
+
+class TestTime:
+    def computing(self, **cluster: Any) -> VariablesScenario:
+        law = {"kind": "constant", "value": 1e-3}
+        whole = {"workers": 3, "compute": law, "network": {"bandwidth": 1e6, "latency": 1e-4}}
+        return scenario(
+            ({"kind": "compute"}, add(1.0), read()), (read(),), cluster={**whole, **cluster}
+        )
+
+    def test_replicas_compute_at_the_same_time(self) -> None:
+        assert took(trace(self.computing(), "on_read")) == 1000 + LATENCY + 2 * 4
+
+    def test_all_wait_for_the_slowest_where_a_write_aggregates(self) -> None:
+        made = self.computing(slow_workers=({"rank": 1, "factor": 3.0},))
+        found = trace(made, "on_write")
+        writes = [act for act in found.acts if act.kind == "assign_add"]
+        assert [times(act, found)[0] for act in sorted(writes, key=lambda act: act.replica)] == [
+            1000, 3000, 1000,
+        ]  # fmt: skip
+        assert {times(act, found)[1] for act in writes} == {3000 + 4 * (LATENCY + 4)}
+
+    def test_without_aggregation_nobody_waits_but_the_outside(self) -> None:
+        made = self.computing(slow_workers=({"rank": 1, "factor": 3.0},))
+        found = trace(made, "on_read")
+        ends = {act.replica: times(act, found)[1] for act in found.acts if act.kind == "read"}
+        assert ends == {0: 1000, 1: 3000, 2: 1000, OUTSIDE: 3000 + LATENCY + 8}
+
+    def test_compute_times_are_those_of_the_law_and_the_same_in_every_mode(self) -> None:
+        law = {"kind": "exponential", "mean": 1e-3}
+        made = self.computing(compute=law)
+        spans = {}
+        for mode in MODES:
+            acts = trace(made, mode, replication=1).acts
+            spans[mode] = sorted((a.replica, a.end - a.begin) for a in acts if a.kind == "compute")
+        assert spans["on_read"] == spans["on_write"] == spans["none"]
+        first = trace(made, "on_read").acts
+        assert spans["on_read"] != sorted(
+            (a.replica, a.end - a.begin) for a in first if a.kind == "compute"
+        )
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_the_same_scenario_gives_the_same_trace(self, mode: Mode) -> None:
+        made = self.computing(compute={"kind": "exponential", "mean": 1e-3})
+        assert trace(made, mode) == trace(made, mode)
+
+
+class TestRecord:
+    def test_making_the_variables_does_not_count(self) -> None:
+        found = trace(scenario((add(1.0),), variables=(LARGE,)), "on_read")
+        assert found.began == (2 * SIZE + LATENCY) * US == found.end
+        assert [row.what for row in found.sent] == ["initial value"] * 2
+        assert (found.moved, found.messages, found.all_sent) == (0, 0, 2)
+
+    def test_nor_does_it_where_it_takes_no_time(self) -> None:
+        wire = {"bandwidth": 1e18, "latency": 0.0}
+        found = trace(scenario((add(1.0),), (read(),), network=wire), "on_read")
+        assert found.began == found.end == 0
+        assert (found.messages, found.all_sent) == (2, 4)
+
+    def test_links_carry_what_was_sent(self) -> None:
+        found = trace(scenario((add(1.0),), (read(),), steps=3, variables=(LARGE,)), "on_write")
+        up = sum(link.moved for link in found.links if link.name.endswith("up"))
+        assert up == sum(row.size for row in found.sent) == found.moved + 2 * SIZE
+        assert [link.name for link in found.links][:2] == ["worker 0 up", "worker 0 down"]
+
+    def test_an_act_knows_what_was_moved_for_it(self) -> None:
+        found = trace(scenario((add(1.0),), (read(),), steps=2), "none")
+        for act in found.acts:
+            rows = [row for row in found.sent if row.movement in act.moved]
+            assert [(row.start, row.end) for row in rows] == [(act.begin, act.end)]
+
+    def test_the_first_rows_are_kept_and_all_are_counted(self) -> None:
+        from varsim.cluster.program import run_program
+
+        made = scenario((add(1.0),), (read(),), steps=4)
+        whole = trace(made, "none")
+        cut = run_program(
+            made.cluster, made.program, made.variables, "none", seed=0, replication=0,
+            most_acts=5, most_sent=3,
+        )  # fmt: skip
+        assert (cut.acts, cut.sent) == (whole.acts[:5], whole.sent[:3])
+        assert (cut.all_acts, cut.all_sent) == (len(whole.acts), len(whole.sent)) == (16, 16)
+        assert (cut.moved, cut.messages, cut.end) == (whole.moved, whole.messages, whole.end)
+        assert cut.views == whole.views
+
+    def test_totals_have_no_rows(self) -> None:
+        found = trace(scenario((add(1.0),), (read(),)), "none").totals()
+        assert (found.acts, found.sent, found.links, found.views) == ([], [], [], [])
+        assert (found.messages, found.all_acts) == (4, 4)
+
+
+def test_a_rank_that_does_not_exist_is_refused() -> None:
+    network = Star(bandwidth=1e6, latency=1e-4)
+    slow = ({"rank": 3, "factor": 2.0},)
+    with pytest.raises(ValueError, match="rank 3 does not exist"):
+        ReplicaCluster.model_validate({"workers": 3, "network": network, "slow_workers": slow})

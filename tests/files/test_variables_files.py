@@ -1,0 +1,315 @@
+"""The files of a run of variables: complete or absent, and enough to start again from."""
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from handmade import a_result
+from pandas.testing import assert_frame_equal
+from programs import MODES, WIRE, add, read, scenario, variable
+
+from varsim.files.keeping import FILES, NotARunError, facts_of, kinds_of
+from varsim.files.program import load_variables, save_variables
+from varsim.files.save import load_result, save
+from varsim.load.loading import load_scenario
+from varsim.plots.gallery import PLOTS
+from varsim.plots.program.gallery import plots
+from varsim.result.program.render import markdown, render
+from varsim.result.program.tables import COLUMNS
+from varsim.result.variables import VariablesResult
+from varsim.simulation import simulate_variables
+
+WRITTEN = {
+    *("scenario.yaml", "summary.csv", "runs.csv", "acts.csv", "sent.csv", "links.csv"),
+    "result.json",
+}
+DRAWN: dict[str, Any] = {"kind": "normal", "mean": 1.0, "standard_deviation": 0.1}
+# Everything that can be said of a program in one.
+WHOLE: dict[str, Any] = {
+    "replicas": (
+        {"kind": "compute"},
+        add(DRAWN, times=2),
+        read(every=2),
+        {**add(7.0), "variable": "count"},
+        {"kind": "moving_average", "variable": "wide", "value": 1.0, "momentum": 0.5},
+    ),
+    "outside": (
+        read(),
+        {"kind": "save", "every": 2},
+        {"kind": "restore", "every": 2},
+        {"kind": "assign", "variable": "count", "value": 3.0},
+    ),
+    "steps": 4,
+    "replications": 2,
+    "variables": (
+        variable(),
+        variable(name="count", dtype="int64", aggregation="sum"),
+        variable(name="wide", shape=(3, 4), aggregation="mean"),
+    ),
+    "cluster": {
+        "workers": 3,
+        "compute": {"kind": "exponential", "mean": 1e-3},
+        "parameter_servers": 2,
+        "network": WIRE,
+    },
+    "vary": {"reads_per_write": (0, 0.5, 2)},
+}
+
+
+@pytest.fixture(scope="module")
+def result() -> VariablesResult:
+    return simulate_variables(scenario(**WHOLE))
+
+
+@pytest.fixture(scope="module")
+def wild() -> VariablesResult:
+    """Values that are not finite, of one mode that has no name."""
+    huge = variable(initial=3e38, shape=(9,), aggregation="mean", synchronization="on_read")
+    made = scenario((add(3e38), read()), (read(),), steps=3, variables=(huge,), modes=())
+    return simulate_variables(made)
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+class TestSaving:
+    def test_all_files_are_written(self, result: VariablesResult, tmp_path: Path) -> None:
+        assert save_variables(result, tmp_path / "deep" / "run") == tmp_path / "deep" / "run"
+        assert set(contents(tmp_path / "deep" / "run")) == WRITTEN
+        assert [path.name for path in (tmp_path / "deep").iterdir()] == ["run"]
+
+    def test_the_same_scenario_gives_the_same_bytes(
+        self, result: VariablesResult, tmp_path: Path
+    ) -> None:
+        first = contents(save_variables(result, tmp_path / "first"))
+        again = simulate_variables(scenario(**WHOLE))
+        assert contents(save_variables(again, tmp_path / "second")) == first
+        assert not any(b"\r" in text for text in first.values())
+
+    def test_csv_files_have_the_documented_columns(
+        self, result: VariablesResult, tmp_path: Path
+    ) -> None:
+        directory = save_variables(result, tmp_path / "run")
+        for name, columns in COLUMNS.items():
+            with (directory / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+                header, *rows = csv.reader(file)
+            assert header == list(columns)
+            assert len(rows) == len(getattr(result, name))
+            assert {row[0] for row in rows} == set(MODES)
+
+    def test_rows_by_hand(self, tmp_path: Path) -> None:
+        made = scenario((add(3.0, 1.0, 2.0), read()), (read(),), modes=("on_read",))
+        directory = save_variables(simulate_variables(made), tmp_path / "run")
+        acts = (directory / "acts.csv").read_text().splitlines()
+        # Made after 100 + 2 x 4 us.
+        assert acts[2] == (
+            "on_read,0,1,replicas.1,0,replica 0,read,v,0.000108000,0.000108000,,3.0,"
+            "3.0 | 0.0 | 0.0,"
+        )
+        assert acts[-1] == (
+            "on_read,0,1,outside.0,0,outside,read,v,0.000108000,0.000216000,,6.0,3.0 | 1.0 | 2.0,1"
+        )
+        sent = (directory / "sent.csv").read_text().splitlines()
+        assert sent[3] == (
+            "on_read,0,1,0,reduction to one device,replica 1,outside,4,0.000108000,0.000216000"
+        )
+        runs = (directory / "runs.csv").read_text().splitlines()
+        assert runs[1].startswith("on_read,,0,0.000108,0.000216,0.000108,8.0,2.0")
+
+    def test_the_scenario_gives_the_same_files(
+        self, result: VariablesResult, tmp_path: Path
+    ) -> None:
+        first = save_variables(result, tmp_path / "first")
+        loaded = load_scenario(first / "scenario.yaml")
+        assert loaded == result.scenario
+        again = save_variables(simulate_variables(loaded), tmp_path / "second")  # type: ignore[arg-type]
+        assert contents(again) == contents(first)
+
+    def test_extras_are_part_of_the_run(self, result: VariablesResult, tmp_path: Path) -> None:
+        def extras(path: Path) -> None:
+            assert set(contents(path)) == WRITTEN
+            (path / "cost.svg").write_text("<svg/>")
+
+        save_variables(result, tmp_path / "run", extras)
+        assert set(contents(tmp_path / "run")) == WRITTEN | {"cost.svg"}
+
+    @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+    def test_what_is_interrupted_leaves_what_was_there(
+        self, result: VariablesResult, tmp_path: Path, error: type[BaseException]
+    ) -> None:
+        def extras(path: Path) -> None:
+            raise error
+
+        with pytest.raises(error):
+            save_variables(result, tmp_path / "run", extras)
+        assert list(tmp_path.iterdir()) == []
+        before = contents(save_variables(result, tmp_path / "run"))
+        with pytest.raises(error):
+            save_variables(result, tmp_path / "run", extras)
+        assert contents(tmp_path / "run") == before
+        assert list(tmp_path.iterdir()) == [tmp_path / "run"]
+
+    def test_the_summary_holds_what_a_reader_needs(
+        self, result: VariablesResult, tmp_path: Path
+    ) -> None:
+        directory = save_variables(result, tmp_path / "run")
+        text = (directory / "result.json").read_text(encoding="utf-8")
+        facts = json.loads(text, parse_constant=pytest.fail)
+        assert facts["provenance"] == result.provenance
+        assert facts["answer"] == result.answer().splitlines()
+        assert facts["columns"] == COLUMNS
+        assert [len(facts["runs"]), len(facts["summary"])] == [4 * 3 * 2, 4 * 3 * 3]
+        assert facts["seen"]["none"][1]["outside"]["first"] == list(
+            result.view("none", "count").outside.first  # type: ignore[union-attr]
+        )
+        crossed = [one["reads_per_write"]["mean"] for one in facts["crossovers"]]
+        assert crossed == [found.reads_per_write.mean for found in result.crossovers()]
+        assert render(result, "json") == text
+        assert render(result, "csv") == (directory / "summary.csv").read_text(encoding="utf-8")
+
+
+class TestLoading:
+    @pytest.mark.parametrize("which", ["result", "wild"])
+    def test_a_saved_result_is_the_same(
+        self, which: str, request: pytest.FixtureRequest, tmp_path: Path
+    ) -> None:
+        made: VariablesResult = request.getfixturevalue(which)
+        directory = save_variables(made, tmp_path / "run")
+        loaded = load_variables(directory)
+        assert loaded.scenario == made.scenario
+        assert loaded.provenance == made.provenance
+        assert (loaded.answer(), loaded.notes) == (made.answer(), made.notes)
+        for name in COLUMNS:
+            assert_frame_equal(getattr(loaded, name), getattr(made, name), check_exact=True)
+        for one, other in zip(loaded.traces, made.traces, strict=True):
+            for field in ("mode", "replication", "began", "end", "moved", "messages", "all_acts"):
+                assert getattr(one, field) == getattr(other, field), field
+            # As text: nan is equal to nan there.
+            assert repr((one.acts, one.sent, one.links)) == repr(
+                (other.acts, other.sent, other.links)
+            )
+        assert contents(save_variables(loaded, tmp_path / "again")) == contents(directory)
+
+    def test_values_that_are_not_finite_survive(
+        self, wild: VariablesResult, tmp_path: Path
+    ) -> None:
+        loaded = load_variables(save_variables(wild, tmp_path / "run"))
+        view = loaded.view("as written", "v")
+        assert view.replicas[0] is not None
+        assert view.replicas[0].first == (math.inf,) * 3
+
+    @pytest.mark.parametrize(
+        ("file", "was", "becomes"),
+        [
+            ("acts.csv", ",replica 0,", ",replica zero,"),
+            ("acts.csv", ",assign_add,v,", ",assign_add,w,"),
+            ("acts.csv", ",movements\n", ",moves\n"),
+            ("sent.csv", ",ps 0,", ",server,"),
+            ("links.csv", "1000000.0", "fast"),
+        ],
+    )
+    def test_files_that_were_changed_are_refused(
+        self, result: VariablesResult, tmp_path: Path, file: str, was: str, becomes: str
+    ) -> None:
+        path = save_variables(result, tmp_path / "run") / file
+        text = path.read_text()
+        assert was in text
+        path.write_text(text.replace(was, becomes, 1))
+        with pytest.raises(NotARunError, match=file):
+            load_variables(tmp_path / "run")
+
+    @pytest.mark.parametrize("file", ["acts.csv", "sent.csv", "links.csv"])
+    def test_files_of_another_length_are_refused(
+        self, result: VariablesResult, tmp_path: Path, file: str
+    ) -> None:
+        path = save_variables(result, tmp_path / "run") / file
+        text = path.read_text()
+        last = text.splitlines(keepends=True)[-1]
+        for changed in (text + last, text[: -len(last)]):
+            path.write_text(changed)
+            with pytest.raises(NotARunError, match=r"not as long as result\.json says"):
+                load_variables(tmp_path / "run")
+
+    def test_a_file_that_is_missing_is_named(self, result: VariablesResult, tmp_path: Path) -> None:
+        (save_variables(result, tmp_path / "run") / "sent.csv").unlink()
+        with pytest.raises(OSError, match=r"sent\.csv"):
+            load_variables(tmp_path / "run")
+
+    def test_a_run_of_another_version_says_so(
+        self, result: VariablesResult, tmp_path: Path
+    ) -> None:
+        path = save_variables(result, tmp_path / "run") / "result.json"
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace('"schema": 1', '"schema": 0'), encoding="utf-8")
+        with pytest.raises(NotARunError, match="with scenario schema 0, this is schema 1"):
+            load_variables(tmp_path / "run")
+
+
+class TestKinds:
+    """Runs of both kinds may be written to one place, one after the other."""
+
+    def test_each_is_known_by_its_file(self, result: VariablesResult, tmp_path: Path) -> None:
+        save_variables(result, tmp_path / "variables")
+        save(a_result(), tmp_path / "training")
+        assert kinds_of(tmp_path / "variables") == ["variables"]
+        assert kinds_of(tmp_path / "training") == ["training"]
+        assert kinds_of(tmp_path) == []
+        with pytest.raises(NotARunError, match=r"no summary\.json written by varsim"):
+            load_result(tmp_path / "variables")
+        with pytest.raises(NotARunError, match=r"no result\.json written by varsim"):
+            facts_of(tmp_path / "training", "variables")
+
+    def test_one_replaces_the_other_and_leaves_nothing_of_it(
+        self, result: VariablesResult, tmp_path: Path
+    ) -> None:
+        save(a_result(), tmp_path / "run", lambda path: (path / "staleness.svg").touch())
+        (tmp_path / "run" / "notes.txt").write_text("mine")
+        (tmp_path / "run" / "runs.csv").write_text("mine too")
+        save_variables(result, tmp_path / "run", lambda path: (path / "crossover.png").touch())
+        assert set(contents(tmp_path / "run")) == {*WRITTEN, "notes.txt", "crossover.png"}
+        save(a_result(), tmp_path / "run")
+        assert kinds_of(tmp_path / "run") == ["training"]
+        assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+        assert not (tmp_path / "run" / "crossover.png").exists()
+
+    def test_what_is_no_part_of_an_older_run_is_kept(self, tmp_path: Path) -> None:
+        save(a_result(), tmp_path / "run")
+        (tmp_path / "run" / "acts.csv").write_text("mine")  # of a training run this is no part
+        save(a_result(), tmp_path / "run")
+        assert (tmp_path / "run" / "acts.csv").read_text() == "mine"
+
+    def test_a_plot_that_the_new_run_lacks_is_gone(
+        self, result: VariablesResult, tmp_path: Path
+    ) -> None:
+        save_variables(result, tmp_path / "run", lambda path: (path / "crossover.svg").touch())
+        save_variables(result, tmp_path / "run")
+        assert set(contents(tmp_path / "run")) == WRITTEN
+
+    def test_all_that_a_run_consists_of_is_known(self, result: VariablesResult) -> None:
+        drawn = {
+            "training": [plot.name for plot in PLOTS],
+            "variables": [plot.name for plot in plots(result)],
+        }
+        for kind, names in drawn.items():
+            pictures = {f"{name}.{form}" for name in names for form in ("png", "svg")}
+            rest = FILES[kind] - pictures  # type: ignore[index]
+            assert pictures <= FILES[kind]  # type: ignore[index]
+            assert not {name for name in rest if name.endswith((".png", ".svg"))}
+        assert WRITTEN | {"report.html"} < FILES["variables"]
+
+
+def test_markdown_has_a_table_for_costs_for_values_and_for_ratios(result: VariablesResult) -> None:
+    lines = markdown(result).splitlines()
+    heads = [
+        line.split("|")[1].strip() for line in lines if line.startswith("| ") and "---" not in line
+    ]
+    assert heads.count("mode") == 1 + 3
+    assert heads.count("reads per write") == 1
+    for line in lines:
+        assert not line.startswith("|") or line.endswith("|")
+    assert result.answer().splitlines()[0] in lines
+    assert lines[-1] == f"- {result.notes[-1]}"

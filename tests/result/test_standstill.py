@@ -1,0 +1,204 @@
+"""What a result says of strategies that came to stand still."""
+
+import json
+from pathlib import Path
+
+import pytest
+from building import kill, scenario
+from handmade import SECOND, a_scenario, a_trace, alone, result_of
+
+from varsim.files.save import load_result, save
+from varsim.plots import curves, gallery
+from varsim.report import comparison
+from varsim.result.measure import measure
+from varsim.result.render import document, markdown
+from varsim.result.result import Result
+from varsim.simulation import simulate
+from varsim.trace import Outcome, Standstill, Trace
+
+REPORT = "stuck: the run stands still at 4 s\n  worker 0: waiting for x\n  to free it: restart it"
+
+
+def stuck(label: str = "stuck", time: int = 4, replication: int = 0, pace: int = 1) -> Trace:
+    """A run of 10 s (times `pace`) that stood still from some second on."""
+    standstill = Standstill(time * SECOND, REPORT)
+    return a_trace(label, replication, pace, stopped_by="deadlock", standstill=standstill)
+
+
+def twice(*times: int | None) -> Result:
+    """Two strategies; 'stuck' stands still in those of two replications that have a time."""
+    runs = [
+        a_trace("stuck", number) if time is None else stuck("stuck", time, number)
+        for number, time in enumerate(times)
+    ]
+    fine = [a_trace("fine", number, pace=2) for number in range(2)]
+    made = a_scenario(["stuck", "fine"], replications=2)
+    return Result(made, runs + fine, [alone(0), alone(1)])
+
+
+def test_it_is_not_compared_with_the_others() -> None:
+    # It would be the fastest: all its times are half of those of the others.
+    result = result_of([stuck(), a_trace("b", pace=2), a_trace("c", pace=3)])
+
+    assert list(result.standstills) == ["stuck"]
+    assert result.compared == ("b", "c")
+    first, *others = result.answer().splitlines()
+    assert first == "'stuck' came to stand still at 4 s; it is left out of the comparison."
+    assert others[0].startswith("The fastest is 'b'")
+    assert not any("stuck" in line for line in others if "apart" not in line)
+    assert gallery.throughput_title(result).startswith("'b' is the fastest")
+    assert "stuck" not in curves.title(result, "time_s")
+
+
+def test_it_does_not_shorten_the_time_of_the_comparison() -> None:
+    result = result_of([stuck(), a_trace("b", pace=2), a_trace("c", pace=3)])
+
+    assert result.common_end == 20 * SECOND
+    assert result.estimate("b", "loss_at_100").note.startswith("at 20 s")
+    # What it measured last holds.
+    assert result.estimate("stuck", "loss_at_100").mean == 0.5
+
+
+def test_the_table_says_since_when() -> None:
+    result = result_of([stuck(), a_trace("b")])
+    assert result.table()["stands still"].tolist() == ["from 4 s", "-"]
+    assert "stands still" not in result_of([a_trace("a"), a_trace("b")]).table()
+    (row,) = (row for row in comparison(result).rows if row.name == "stands still")
+    assert "nothing could happen any more" in row.meaning
+
+
+@pytest.mark.parametrize(
+    ("times", "said", "cell"),
+    [
+        ((4, 4), "at 4 s, in all 2 replications", "from 4 s"),
+        ((6, 4), "between 4 s and 6 s, in all 2 replications", "from 4 s"),
+        ((None, 4), "at 4 s, in 1 of 2 replications", "from 4 s, in 1 of 2"),
+    ],
+)
+def test_it_is_said_how_often(times: tuple[int | None, ...], said: str, cell: str) -> None:
+    result = twice(*times)
+    assert f"'stuck' came to stand still {said}" in result.answer()
+    assert result.table().loc["stuck", "stands still"] == cell
+
+
+def test_where_all_stand_still_nothing_is_compared() -> None:
+    result = result_of([stuck("a"), stuck("b", 7)])
+    assert result.answer() == ("'a' came to stand still at 4 s.\n'b' came to stand still at 7 s.")
+    assert result.common_end == 10 * SECOND
+    assert gallery.throughput_title(result) == "No strategy has a throughput"
+    assert curves.title(result, "time_s")
+
+
+def test_the_notes_say_why_and_what_counts() -> None:
+    (note,) = (line for line in result_of([stuck()]).notes if "stand still" in line)
+    assert note == (
+        "'stuck' came to stand still at 4 s; its numbers are of the time before. worker 0: "
+        "waiting for x; to free it: restart it."
+    )
+    limited = result_of([stuck()], stop={"time": 10.0})
+    (note,) = (line for line in limited.notes if "stand still" in line)
+    assert "its waiting until the end of the run counts" in note
+    (note,) = (line for line in twice(None, 4).notes if "stand still" in line)
+    assert "In replication 1: worker 0" in note
+
+
+def test_the_events_are_noted() -> None:
+    events = tuple({"at": float(at), "kill": {"worker": at}} for at in (0, 1))
+    result = result_of([a_trace()], events=events)
+    assert "Events: worker 0 is killed at 0 s; worker 1 is killed at 1 s." in result.notes
+    many = [
+        {"at": float(at), kind: {"worker": 0}} for at in range(4) for kind in ("kill", "restart")
+    ]
+    (note,) = (
+        line for line in result_of([a_trace()], events=tuple(many)).notes if "Events" in line
+    )
+    assert note.endswith("; and 2 more.")
+
+
+def test_the_error_holds_all_reports() -> None:
+    result = result_of([stuck("a"), a_trace("b"), stuck("c")])
+    assert str(result.deadlock) == f"{REPORT}\n{REPORT}"
+    assert result_of([a_trace()]).deadlock is None
+    assert str(twice(None, 4).deadlock) == (
+        f"{REPORT}\n  (replication 1; in 'stuck' 1 of 2 replications stand still)"
+    )
+
+
+def test_it_is_saved_and_read_back(tmp_path: Path) -> None:
+    result = result_of([stuck(), a_trace("b")])
+    directory = save(result, tmp_path / "run").directory
+    facts = json.loads((directory / "summary.json").read_text())
+    assert [run["stopped_by"] for run in facts["runs"]] == ["deadlock", "global_steps"]
+    assert facts["runs"][0]["standstill"] == {"time": 4 * SECOND, "report": REPORT}
+    assert facts["runs"][1]["standstill"] is None
+    back = load_result(directory)
+    assert [trace.standstill for trace in back.traces] == [
+        trace.standstill for trace in result.traces
+    ]
+    assert back.answer() == result.answer()
+    assert "came to stand still" in markdown(back)
+    assert document(back)["notes"] == list(result.notes)
+
+
+def test_what_was_saved_before_there_were_standstills_is_read(tmp_path: Path) -> None:
+    directory = save(result_of([a_trace()]), tmp_path / "run").directory
+    path = directory / "summary.json"
+    facts = json.loads(path.read_text())
+    for run in (*facts["runs"], *facts["reference"]):
+        del run["standstill"]
+    path.write_text(json.dumps(facts))
+    assert load_result(directory).traces[0].standstill is None
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    """Of three workers one dies at 450 ms, with a backup and without."""
+    strategies = (
+        {"kind": "sync_replicas", "replicas_to_aggregate": 3, "name": "no backup"},
+        {"kind": "sync_replicas", "replicas_to_aggregate": 2, "name": "a backup"},
+    )
+    events = (kill(0.45, 1),)
+    return simulate(scenario({}, strategies=strategies, stop={"time": 1.0}, events=events))
+
+
+class TestOfARealRun:
+    def test_one_stands_still_and_the_other_does_not(self, result: Result) -> None:
+        assert list(result.standstills) == ["no backup"]
+        assert result.runs["stopped_by"].tolist() == ["deadlock", "time"]
+
+    def test_a_lost_gradient_is_wasted_and_counts_as_dropped(self, result: Result) -> None:
+        # Updates at 100, 300 and 400; dropped: three at 200, and the one that was lost at 450,
+        # after 50 ms. In all three workers computed for 500, one for 450.
+        (trace, _) = result.traces
+        assert result.estimate("no backup", "gradients_dropped").mean == 4
+        wasted = result.estimate("no backup", "wasted_compute").mean
+        assert wasted == pytest.approx((3 * 100 + 50) / (2 * 500 + 450))
+        assert (trace.gradients[:, 9] == Outcome.LOST).sum() == 1
+        lost = result.updates.query("outcome == 'lost' and strategy == 'no backup'")
+        assert lost["computed_s"].isna().all()
+        assert lost["ended_s"].tolist() == [0.45]
+
+    def test_its_waiting_counts(self, result: Result) -> None:
+        # Three updates in a second; one of three workers down for 550 ms, two wait for 500.
+        assert result.estimate("no backup", "updates_per_s").mean == 3
+        assert result.estimate("no backup", "share_down").mean == pytest.approx(0.55 / 3)
+        assert result.estimate("no backup", "share_token").mean == pytest.approx(1.0 / 3)
+
+    def test_the_yardstick_lives(self, result: Result) -> None:
+        assert [trace.standstill for trace in result.reference] == [None]
+        dead = simulate(scenario({"kind": "none"}, events=(kill(0.15, 0),)))
+        assert dead.reference[0].stopped_by == "global_steps"
+
+
+def test_measures_of_a_lost_gradient_count_until_its_end() -> None:
+    trace = a_trace()
+    gradients = trace.gradients.copy()
+    gradients[2, 5:10] = (-1, -1, 6 * SECOND, 2, Outcome.LOST)  # began at 4 s
+    changed = a_trace(gradients=gradients)
+    from varsim.result.measure import Gradients, worker_time
+
+    values = [
+        measure(one, Gradients.of(one), worker_time(one), None, one.end) for one in (trace, changed)
+    ]
+    assert values[0]["wasted_compute"] == values[1]["wasted_compute"] > 0
+    assert values[0]["gradients_dropped"] == values[1]["gradients_dropped"] == 1

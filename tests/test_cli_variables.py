@@ -1,0 +1,353 @@
+"""The command line on scenarios of kind variables: what each command prints, writes, returns."""
+
+import csv
+import importlib
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from test_cli_process import call
+from typer.testing import CliRunner, Result
+
+from varsim import cli
+from varsim.files.keeping import FILES
+from varsim.load.loading import load_scenario, scenario_schema
+
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
+TEXT = """\
+# What does it cost to count?
+kind: variables
+name: count
+cluster:
+  workers: 3
+  network: {kind: star, bandwidth: 1 Gbit/s, latency: 50 us}
+variables:
+  - {name: correct, aggregation: sum}
+  - {name: wide, shape: [1000], aggregation: mean}
+modes: [on_read, on_write, none]
+program:
+  steps: 2
+  replicas:
+    - {kind: assign_add, variable: correct, value: [3, 1, 2]}
+    - {kind: assign, variable: wide, value: [1, 2, 6]}
+    - {kind: read, variable: correct}
+  outside:
+    - {kind: read, variable: correct}
+    - {kind: save, every: 2}
+vary: {reads_per_write: [0, 1, 3, 8]}
+"""
+RANDOM = TEXT.replace("workers: 3", "workers: 3\n  compute: {kind: exponential, mean: 1 ms}")
+RANDOM = RANDOM.replace("  replicas:", "  replicas:\n    - {kind: compute}")
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A scenario file in an empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "count.yaml"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.fixture
+def run() -> Run:
+    def invoke(*arguments: object) -> Result:
+        return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+    return invoke
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+class TestRun:
+    def test_prints_costs_values_and_the_answer(self, count: Path, run: Run) -> None:
+        result = run("run", count)
+        assert result.exit_code == 0, result.stderr
+        lines = result.stdout.splitlines()
+        assert lines[-1] == "report: reports/count/report.html"
+        head = "time per step vs. on_read bytes per step messages per step"
+        assert " ".join(lines[0].split()) == head
+        assert [line.split()[0] for line in lines[2:5]] == ["on_read", "on_write", "none"]
+        place = lines.index("'correct' (float32, sum), as it was read last:")
+        assert lines[place + 3].split() == ["on_read", "6,", "2,", "4", "12", "6,", "2,", "4"]
+        assert lines[place + 4].split() == ["on_write", "12", "each", "12", "12", "each"]
+        assert lines[place + 5].split() == ["none", "12", "each", "12", "12"]
+        assert "'wide' (float32, shape [1000], mean), as it was read last:" in lines
+        assert "[3, 3, 3, ...] (mean 3)" in result.stdout
+        assert "Time per step, over outside reads per write:" in lines
+        assert any(line.startswith("Below ") for line in lines)
+        assert any("the cheapest is 'on_read'" in line for line in lines)
+        assert result.stderr == ""
+
+    def test_writes_all_files(self, count: Path, run: Run) -> None:
+        assert run("run", count).exit_code == 0
+        report = count.parent / "reports" / "count"
+        assert set(contents(report)) == FILES["variables"]
+        assert load_scenario(report / "scenario.yaml") == load_scenario(count)
+        text = (report / "scenario.yaml").read_text()
+        assert text.startswith("# What does it cost to count?\nkind: variables\n")
+        assert "What does it cost to count?" in (report / "report.html").read_text()
+
+    def test_without_a_variation_there_is_no_crossover(self, count: Path, run: Run) -> None:
+        result = run("run", count, "--set", "vary=null", "--out", "there")
+        assert result.exit_code == 0
+        assert "reads per write" not in result.stdout
+        written = set(contents(count.parent / "there"))
+        assert written == FILES["variables"] - {"crossover.png", "crossover.svg"}
+
+    def test_seed_and_replications_are_shorthands(self, count: Path, run: Run) -> None:
+        count.write_text(RANDOM)
+        run("run", count, "--seed", 9, "--replications", 3, "--out", "a")
+        run("run", count, "--set", "seed=9", "--set", "replications=3", "--out", "b")
+        scenario = load_scenario(count.parent / "a" / "scenario.yaml")
+        assert (scenario.seed, scenario.replications) == (9, 3)
+        assert contents(count.parent / "a") == contents(count.parent / "b")
+
+    def test_several_replications_have_an_interval(self, count: Path, run: Run) -> None:
+        count.write_text(RANDOM)
+        result = run("run", count, "--replications", 3)
+        assert sum(" ± " in line for line in result.stdout.splitlines()) > 3
+        assert "± is half a 95 % confidence interval over 3 replications." in result.stdout
+
+    def test_jobs_change_nothing(self, count: Path, run: Run) -> None:
+        count.write_text(RANDOM)
+        for jobs, place in ((1, "one"), (2, "many")):
+            assert run("run", count, "--jobs", jobs, "--out", place, "--quiet").exit_code == 0
+        assert contents(count.parent / "one") == contents(count.parent / "many")
+
+    @pytest.mark.parametrize("wanted", ["none", "on_read", "gossip"])
+    def test_strategies_are_refused_in_one_line(self, count: Path, run: Run, wanted: str) -> None:
+        result = run("run", count, "--strategy", wanted)
+        assert result.exit_code == 2
+        (line,) = result.stderr.splitlines()
+        assert "--strategy has no effect" in line
+        assert "modes (on_read, on_write, none)" in line
+        assert "--set 'modes=[on_read]'" in line
+        assert not (count.parent / "reports").exists()
+
+    def test_without_modes_there_is_nothing_to_choose(self, count: Path, run: Run) -> None:
+        fixed = TEXT.replace("aggregation:", "synchronization: on_read, aggregation:")
+        count.write_text(fixed.replace("modes: [on_read, on_write, none]\n", ""))
+        (line,) = run("run", count, "--strategy", "none").stderr.splitlines()
+        assert line.endswith("but every variable of this one has its own synchronization")
+
+    def test_what_it_advises_works(self, count: Path, run: Run) -> None:
+        result = run("run", count, "--set", "modes=[on_read]")
+        assert result.exit_code == 0, result.stderr
+        assert "on_write" not in result.stdout
+
+    @pytest.mark.parametrize("columns", [40, 80, 200])
+    def test_tables_fit_the_terminal(
+        self, count: Path, run: Run, columns: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        lines = run("run", count).stdout.splitlines()
+        tables = lines[: next(n for n, line in enumerate(lines) if line.startswith("Between two"))]
+        drawn = [line for line in tables if "(float32" not in line and "reads per" not in line]
+        assert max(map(len, drawn)) <= columns
+
+    def test_a_wrong_scenario_is_told_at_its_place(self, count: Path, run: Run) -> None:
+        count.write_text(TEXT.replace("every: 2", "every: 3"))
+        for command in ("run", "check"):
+            result = run(command, count)
+            assert result.exit_code == 2
+            assert result.stderr.startswith(f"{count}:19:20: error: outside.1.every 3 is beyond")
+            assert "Traceback" not in result.stderr
+
+
+class TestFormats:
+    def test_json_is_the_whole_output(self, count: Path, run: Run) -> None:
+        result = run("run", count, "--format", "json")
+        facts = json.loads(result.stdout)
+        assert facts["modes"] == ["on_read", "on_write", "none"]
+        assert facts["seen"]["on_read"][0]["outside"] == {"shape": [], "first": [12], "mean": 12}
+        assert result.stderr == "report: reports/count/report.html\n"
+        written = (count.parent / "reports" / "count" / "result.json").read_text()
+        assert result.stdout == written
+
+    def test_csv_is_the_whole_output(self, count: Path, run: Run) -> None:
+        result = run("run", count, "--format", "csv")
+        rows = list(csv.DictReader(io.StringIO(result.stdout)))
+        assert len(rows) == 5 * 3 * 3
+        assert {row["mode"] for row in rows} == {"on_read", "on_write", "none"}
+        assert all(None not in row for row in rows)
+
+    def test_md_has_tables(self, count: Path, run: Run) -> None:
+        lines = run("run", count, "--format", "md").stdout.splitlines()
+        assert sum(line.startswith("| on_read |") for line in lines) == 1 + 2
+        assert sum(line.startswith("| reads per write |") for line in lines) == 1
+
+
+class TestCheck:
+    def test_says_what_it_is_and_what_it_costs(self, count: Path, run: Run) -> None:
+        result = run("check", count)
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout.startswith(f"{count}: ok\ncount: variables 2, modes 3")
+        lines = result.stdout.splitlines()
+        prices = lines[lines.index("Time of one write or read, on the back of an envelope:") :]
+        assert any(line.split()[:3] == ["on_read:", "read", "outside"] for line in prices)
+        steps = lines[lines.index("A step, one thing after another:") + 1 :]
+        assert [line.split()[0] for line in steps] == ["on_read", "on_write", "none"]
+        assert all(" messages" in line for line in steps)
+
+    def test_writes_nothing_and_needs_no_tables(self, count: Path, run: Run) -> None:
+        run("check", count)
+        assert list(count.parent.iterdir()) == [count]
+
+    def test_set_is_checked_too(self, count: Path, run: Run) -> None:
+        assert "replicas     2, one" in run(
+            "check", count, "--set", "cluster.workers=2",
+            "--set", "program.replicas.0.value=1", "--set", "program.replicas.1.value=1",
+        ).stdout  # fmt: skip
+
+    def test_a_file_and_its_report_are_of_one_kind(self, count: Path, run: Run) -> None:
+        run("run", count)
+        assert run("check", "reports/count/scenario.yaml").exit_code == 0
+
+
+class TestPlot:
+    def test_draws_again_what_was_deleted(self, count: Path, run: Run) -> None:
+        run("run", count)
+        report = count.parent / "reports" / "count"
+        before = contents(report)
+        drawn = [name for name in before if name.endswith((".png", ".svg", ".html"))]
+        assert len(drawn) == 7
+        for name in drawn:
+            (report / name).unlink()
+        result = run("plot", report)
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout.splitlines()[-1] == f"report: {report / 'report.html'}"
+        after = contents(report)
+        assert [name for name in before if after.get(name) != before[name]] == []
+
+    @pytest.mark.parametrize("missing", ["sent.csv", "acts.csv", "scenario.yaml"])
+    def test_a_missing_file_is_named(self, count: Path, run: Run, missing: str) -> None:
+        run("run", count, "--out", "there")
+        (count.parent / "there" / missing).unlink()
+        result = run("plot", "there")
+        assert result.exit_code == 2
+        assert result.stderr == f"varsim: cannot read there/{missing}: No such file or directory\n"
+
+    def test_a_run_of_training_in_its_place_is_drawn_as_one(self, count: Path, run: Run) -> None:
+        small = (Path(__file__).parent / "small.yaml").read_text()
+        run("run", count, "--out", "there")
+        (count.parent / "small.yaml").write_text(small)
+        run("run", "small.yaml", "--out", "there")
+        assert set(contents(count.parent / "there")) <= FILES["training"]
+        assert run("plot", "there").exit_code == 0
+
+
+class TestEndings:
+    @pytest.fixture
+    def failing(self, count: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+        def invoke(error: BaseException) -> Result:
+            def fail(*_: object, **__: object) -> None:
+                raise error
+
+            module = importlib.import_module("varsim.simulation")
+            monkeypatch.setattr(module, "simulate_variables", fail)
+            return run("run", count)
+
+        return invoke
+
+    def test_an_interrupt_is_one_line_and_leaves_nothing(self, failing: Run, count: Path) -> None:
+        result = failing(KeyboardInterrupt())
+        assert (result.exit_code, result.stderr) == (130, "varsim: interrupted\n")
+        assert list(count.parent.iterdir()) == [count]
+
+    def test_a_bug_asks_for_a_report(self, failing: Run) -> None:
+        result = failing(ZeroDivisionError("acts"))
+        assert result.exit_code == 1
+        assert result.stderr.splitlines()[-1].startswith("varsim: this is a bug in varsim")
+
+    def test_a_directory_of_something_else_is_not_replaced(self, count: Path, run: Run) -> None:
+        other = count.parent / "precious"
+        other.mkdir()
+        (other / "thesis.txt").write_text("do not delete")
+        result = run("run", count, "--out", other)
+        assert result.exit_code == 1
+        assert len(result.stderr.splitlines()) == 1
+        assert [path.name for path in other.iterdir()] == ["thesis.txt"]
+
+
+class TestWork:
+    def test_a_long_run_is_warned_of(self, count: Path, run: Run) -> None:
+        result = run("check", count, "--set", "program.steps=20000", "--set", "vary=null")
+        assert result.exit_code == 0
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("varsim: about 1.")
+        assert "million reads, writes and messages to simulate, which takes long" in line
+        assert line.endswith("to avoid it lower program.steps or cluster.workers")
+
+    @pytest.mark.parametrize("command", ["run", "check"])
+    def test_a_run_without_end_is_refused(self, count: Path, run: Run, command: str) -> None:
+        count.write_text(TEXT.replace("[3, 1, 2]", "1").replace("[1, 2, 6]", "1"))
+        sets = ("cluster.workers=1000", "variables.1.shape=[100000]", "program.steps=100")
+        chosen = [part for one in (*sets, "vary=null") for part in ("--set", one)]
+        result = run(command, count, *chosen)
+        assert result.exit_code == 2
+        (line,) = result.stderr.splitlines()
+        assert "100 million at most: lower program.steps" in line
+        assert not (count.parent / "reports").exists()
+
+
+class TestOthers:
+    def test_actions_are_listed_with_who_may_do_them_and_their_keys(self, run: Run) -> None:
+        lines = run("list", "actions").stdout.splitlines()
+        heads = {line.split()[0]: line for line in lines if not line.startswith(" ")}
+        assert heads["assign_add"].endswith("(replicas and outside)")
+        assert heads["compute"].endswith("(replicas)")
+        assert heads["restore"].endswith("(outside)")
+        place = lines.index(heads["moving_average"])
+        assert "momentum: number" in lines[place + 1]
+        assert "value: number or list of number or {kind, mean," in lines[place + 1]
+
+    def test_the_schema_describes_both_kinds(self, run: Run) -> None:
+        schema = json.loads(run("schema").stdout)
+        training, variables = (entry["$ref"].removeprefix("#/$defs/") for entry in schema["oneOf"])
+        assert (training, variables) == ("Scenario", "VariablesScenario")
+        for name in (training, variables):
+            assert schema["$defs"][name]["additionalProperties"] is False
+        described = schema["$defs"][variables]
+        assert described["properties"]["kind"]["const"] == "variables"
+        assert "kind" in described["required"]
+        assert "kind" not in schema["$defs"][training]["properties"]
+
+    def test_every_reference_of_the_schema_leads_somewhere(self) -> None:
+        schema = scenario_schema()
+        text = json.dumps(schema)
+        referred = {part.split('"')[0] for part in text.split('"#/$defs/')[1:]}
+        assert len(referred) > 30
+        assert referred <= set(schema["$defs"])
+
+
+@pytest.mark.parametrize("name", ["read_or_write", "metric_sum", "batch_norm"])
+def test_the_scenarios_of_this_kind_run(name: str, tmp_path: Path, run: Run) -> None:
+    result = run("run", SCENARIOS / f"{name}.yaml", "--out", tmp_path / name)
+    assert result.exit_code == 0, result.stderr
+    assert set(contents(tmp_path / name)) >= {"report.html", "result.json", "acts.csv"}
+
+
+class TestProcess:
+    """As the shell sees it."""
+
+    def test_no_colours_go_into_a_pipe(self, count: Path) -> None:
+        done = call("run", count, cwd=count.parent, TERM="xterm-256color")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "\x1b" not in done.stdout
+
+    def test_an_ascii_pipe_is_no_reason_to_fail(self, count: Path) -> None:
+        assert call("run", count, cwd=count.parent, PYTHONIOENCODING="ascii").returncode == 0
+
+    def test_a_check_imports_no_tables_and_no_plots(self, count: Path) -> None:
+        from test_cli_process import imported_by
+
+        os.chdir(count.parent)
+        assert not imported_by("check", count) & {"pandas", "matplotlib", "loky", "jinja2"}

@@ -1,0 +1,181 @@
+"""The report page of a result of variables: complete, self-contained, the same every time."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from programs import MODES, WIRE, add, read, scenario, variable
+from test_report import Page
+
+from varsim import variables_report as report
+from varsim.files.program import load_variables, save_variables
+from varsim.load.loading import load_text
+from varsim.plots.program.gallery import plots
+from varsim.result.variables import VariablesResult
+from varsim.simulation import simulate_variables
+
+LARGE = variable(name="wide", shape=(1000,), aggregation="mean")
+
+
+def result(**changes: Any) -> VariablesResult:
+    whole: dict[str, Any] = {
+        "replicas": (add(3.0, 1.0, 2.0), {**add(1.0), "variable": "wide"}, read()),
+        "outside": (read(), {"kind": "save", "every": 2}),
+        "steps": 2,
+        "variables": (variable(), LARGE),
+    }
+    return simulate_variables(scenario(**{**whole, **changes}))
+
+
+@pytest.fixture(scope="module")
+def counted() -> VariablesResult:
+    return result(vary={"reads_per_write": (0, 1, 2)})
+
+
+@pytest.fixture(scope="module")
+def text(counted: VariablesResult, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return written(counted, tmp_path_factory.mktemp("page"), "Is 1 < 2 & 3?")
+
+
+def written(result: VariablesResult, directory: Path, question: str = "") -> str:
+    report.write(result, directory, question)
+    return (directory / "report.html").read_text(encoding="utf-8")
+
+
+class TestPage:
+    def test_says_everything(self, counted: VariablesResult, text: str) -> None:
+        page = Page(text)
+        for sentence in (*counted.answer().splitlines(), *counted.notes):
+            assert " ".join(sentence.split()) in page.text
+        assert "Is 1 < 2 & 3?" in page.text
+        for plot in plots(counted):
+            assert plot.heading in page.text
+            assert " ".join(plot.caption.split()) in page.text
+        for heading in counted.table().columns:
+            assert heading in page.text
+        for value in counted.provenance.values():
+            assert str(value) in page.text
+        assert page.tags["svg"] == len(plots(counted)) == 3
+        assert "3 replicas · 3 modes · 2 steps · 1 replication · seed 0" in page.text
+
+    def test_the_answer_comes_first(self, text: str) -> None:
+        places = [text.index(part) for part in (
+            'class="answer"', 'id="comparison"', 'id="values"', 'id="crossover"', 'id="cost"',
+            'id="step"', 'id="scenario"', 'id="again"',
+        )]  # fmt: skip
+        assert places == sorted(places)
+
+    def test_without_a_variation_there_is_no_crossover(self, tmp_path: Path) -> None:
+        page = written(result(), tmp_path)
+        assert "How often the outside reads" not in page
+        assert Page(page).tags["svg"] == 2
+
+    def test_holds_a_scenario_that_loads_again(self, counted: VariablesResult, text: str) -> None:
+        start = '<pre tabindex="0" aria-label="The scenario"><code>'
+        found = text.split(start)[1].split("</code>")[0]
+        assert load_text(found.replace("&#34;", '"').replace("&amp;", "&")) == counted.scenario
+
+    def test_loads_nothing_and_every_reference_leads_somewhere(self, text: str) -> None:
+        page = Page(text)
+        assert not {"link", "script", "img", "iframe", "object", "embed"} & set(page.tags)
+        assert "http" not in text
+        ids = page.values("id")
+        assert len(ids) == len(set(ids))
+        targets = page.values("href") + page.values("xlink:href")
+        targets += [f"#{name}" for name in re.findall(r"url\(#([^)]*)\)", text)]
+        assert len(targets) > 50
+        assert {target.removeprefix("#") for target in targets} <= set(ids)
+
+    def test_can_be_read_aloud(self, text: str) -> None:
+        page = Page(text)
+        for tag, needed in (("svg", "aria-label"), ("table", "aria-label"), ("html", "lang")):
+            said = [value for at, name, value in page.attributes if (at, name) == (tag, needed)]
+            assert len(said) == page.tags[tag] > 0
+            assert all(said)
+        assert page.tags["th"] == len(page.values("scope"))
+
+    def test_is_the_same_again_from_the_saved_files(
+        self, counted: VariablesResult, tmp_path: Path
+    ) -> None:
+        directory = save_variables(
+            counted, tmp_path / "run", extras=lambda path: report.write(counted, path)
+        )
+        before = {path.name: path.read_bytes() for path in directory.iterdir()}
+        report.write(load_variables(directory), directory)
+        after = {path.name: path.read_bytes() for path in directory.iterdir()}
+        assert [name for name in before if before[name] != after[name]] == []
+
+    def test_links_only_to_files_that_are_there(self, tmp_path: Path) -> None:
+        (tmp_path / "acts.csv").touch()
+        page = Page(written(result(), tmp_path))
+        files = [value for value in page.values("href") if not value.startswith("#")]
+        assert files == ["acts.csv"]
+
+    def test_explains_every_file_of_a_run(self, counted: VariablesResult, tmp_path: Path) -> None:
+        save_variables(counted, tmp_path / "run")
+        assert {path.name for path in (tmp_path / "run").iterdir()} == set(report.FILES)
+        assert all(report.FILES.values())
+
+
+class TestTables:
+    def test_comparison_has_every_cell_and_explains_every_row(
+        self, counted: VariablesResult
+    ) -> None:
+        table = report.comparison(counted)
+        cells = counted.table()
+        assert [row.name for row in table.rows] == list(cells.columns)
+        for row in table.rows:
+            assert row.meaning
+            assert row.cells == list(cells[row.name])
+        assert table.caption == "One replication"
+
+    def test_several_replications_are_said(self) -> None:
+        cluster = {"workers": 3, "compute": {"kind": "exponential", "mean": 1e-3}, "network": WIRE}
+        several = result(
+            replicas=({"kind": "compute"}, add(1.0)), cluster=cluster, replications=3,
+            variables=(variable(),),
+        )  # fmt: skip
+        assert report.comparison(several).caption.startswith("Means over 3 replications, ±")
+
+    def test_values_in_short_and_replica_by_replica(self, counted: VariablesResult) -> None:
+        first, second = (
+            report.values(counted, described) for described in counted.scenario.variables
+        )
+        assert [(row.name, row.cells) for row in first.table.rows] == [
+            ("replicas", ["6, 2, 4", "12 each", "12 each"]),
+            ("outside", ["12", "12", "12"]),
+            ("copies at the end", ["6, 2, 4", "12 each", "12"]),
+        ]
+        assert first.each is not None
+        rows = [(row.name, row.cells) for row in first.each.rows]
+        assert rows[:2] == [("replica 0", ["6", "12", "12"]), ("copy 0", ["6", "12", "-"])]
+        assert len(rows) == 6
+        # All copies of the other are alike, and nobody read it but the checkpoint.
+        assert second.each is None
+
+    def test_over_ratios(self, counted: VariablesResult) -> None:
+        rows = report.varied(counted).rows
+        assert [row.name for row in rows] == ["0", "1", "2"]
+        assert all(len(row.cells) == len(MODES) for row in rows)
+
+    def test_links_by_hand(self) -> None:
+        # Two steps: three writes of 4,000 bytes to the server in each.
+        served = result(
+            replicas=({**add(1.0), "variable": "wide"},), outside=(), variables=(LARGE,),
+            modes=("none",),
+        )  # fmt: skip
+        row = report.links(served).rows[0]
+        assert (row.name, row.meaning) == ("ps 0 down", "8 Mbit/s")
+        # 24,000 bytes in 2 x 12,100 us.
+        assert row.cells == ["24 kB (99.2 %)"]
+
+    def test_of_many_links_the_busiest_are_listed(self) -> None:
+        many = result(
+            replicas=(add(1.0),), variables=(variable(),), cluster={"workers": 30, "network": WIRE},
+            outside=(),
+        )  # fmt: skip
+        table = report.links(many)
+        assert len(table.rows) == report.MOST_LINKS
+        assert table.caption.endswith("the busiest 20 of 62 links")
+        assert "-" in {cell for row in table.rows for cell in row.cells}

@@ -1,0 +1,116 @@
+"""What the commands do with a scenario of training."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from varsim.commands.console import USAGE, complain, read_from, write
+from varsim.commands.settings import Formats, Settings
+
+if TYPE_CHECKING:
+    from varsim.result.result import Result
+    from varsim.scenario import Scenario
+
+# A run computes some hundred thousand gradients a second, and remembers each of them.
+MANY_GRADIENTS, TOO_MANY_GRADIENTS = 20e6, 1e9
+
+
+def run(scenario: "Scenario", settings: Settings) -> None:
+    """Simulate a scenario, write its report, print its summary.
+
+    DeadlockError, after all that, if a strategy came to stand still.
+    """
+    from varsim import report
+    from varsim.files.save import check_target, save
+    from varsim.progress import Progress
+    from varsim.simulation import simulate
+
+    _weigh(scenario)
+    directory = settings.directory(scenario.name)
+    check_target(directory)
+    with Progress(settings.quiet) as progress:
+        result = simulate(scenario, jobs=settings.jobs, progress=progress)
+
+    def extras(path: Path) -> None:
+        settings.head(path / "scenario.yaml")
+        report.write(result, path, settings.question)
+
+    saved = save(result, directory, extras)
+    _show(result, settings.format, [*saved.notes, f"report: {saved.directory / 'report.html'}"])
+    if result.deadlock is not None:
+        raise result.deadlock
+
+
+def check(scenario: "Scenario") -> None:
+    """Say what a scenario is, and how long one step of each strategy should take."""
+    from varsim.estimate import describe, estimates
+    from varsim.units import format_seconds
+
+    for line in describe(scenario):
+        write(line)
+    write("\nTime of one step, on the back of an envelope:")
+    rows = [(e.label, format_seconds(e.step_time), e.why) for e in estimates(scenario)]
+    label_width = max(len(label) for label, _, _ in rows)
+    time_width = max(len(time) for _, time, _ in rows)
+    for label, time, why in rows:
+        write(f"  {label:<{label_width}}  {time:>{time_width}}  {why}")
+    _weigh(scenario)
+
+
+def redraw(directory: Path, question: Callable[[], str]) -> None:
+    """Draw the plots of a saved run again."""
+    from varsim import report
+    from varsim.files.save import load_result
+
+    result, asked = read_from(lambda path: (load_result(path), question()), directory)
+    report.write(result, directory, asked)
+
+
+def chosen(scenario: "Scenario", wanted: Sequence[str]) -> "Scenario":
+    """The scenario with only the strategies of these kinds or labels."""
+    if not wanted:
+        return scenario
+    known = {name for s in scenario.strategies for name in (s.kind, s.label)}
+    for name in wanted:
+        if name not in known:
+            there = ", ".join(s.label for s in scenario.strategies)
+            raise typer.BadParameter(f"no strategy {name!r} in this scenario; it has: {there}")
+    kept = tuple(s for s in scenario.strategies if s.kind in wanted or s.label in wanted)
+    return scenario.with_only(kept)
+
+
+def _weigh(scenario: "Scenario") -> None:
+    """Warn of a scenario that takes very long; refuse one of which no end is to be seen."""
+    from varsim.estimate import expected_gradients
+    from varsim.units import format_count
+
+    count = expected_gradients(scenario)
+    if count <= MANY_GRADIENTS:
+        return
+    limits = ("time", "global_steps", "examples")
+    knobs = [f"stop.{name}" for name in limits if getattr(scenario.stop, name) is not None]
+    advice = ", ".join([*knobs, *["replications"] * (scenario.replications > 1)])
+    advice = f"lower {advice} or cluster.workers"
+    said = f"varsim: about {format_count(count)} gradients to compute"
+    if count > TOO_MANY_GRADIENTS:
+        complain(f"{said}, {format_count(TOO_MANY_GRADIENTS)} at most: {advice}")
+        raise typer.Exit(USAGE)
+    complain(f"{said}, which takes long and much memory; to avoid it {advice}")
+
+
+def _show(result: "Result", format: Formats, closing: Iterable[str]) -> None:
+    """Print a result: as a table with its answer, or as text for another program."""
+    if format == "table":
+        from varsim.progress import drawn
+
+        write(drawn(result.table()), end="")
+        for line in (*result.notes, "", *result.answer().splitlines(), *closing):
+            write(line)
+        return
+    from varsim.result.render import render
+
+    write(render(result, format), end="")
+    for line in closing:  # stdout stays what the format promises
+        complain(line)

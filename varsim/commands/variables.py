@@ -1,0 +1,149 @@
+"""What the commands do with a scenario of variables."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from varsim.commands.console import USAGE, complain, read_from, write
+from varsim.commands.settings import Formats, Settings
+
+if TYPE_CHECKING:
+    from varsim.result.variables import VariablesResult
+    from varsim.variables import VariablesScenario
+
+# A run has to do some ten thousand a second.
+MANY_EVENTS, TOO_MANY_EVENTS = 1e6, 1e8
+# Of more variables than these the values stand in the report alone.
+MOST_VARIABLES = 8
+
+
+def run(scenario: "VariablesScenario", settings: Settings) -> None:
+    """Simulate a scenario, write its report, print its tables and its answer."""
+    from varsim import variables_report
+    from varsim.files.keeping import check_target
+    from varsim.files.program import save_variables
+    from varsim.progress import Progress
+    from varsim.simulation import simulate_variables
+
+    _weigh(scenario)
+    directory = settings.directory(scenario.name)
+    check_target(directory)
+    with Progress(settings.quiet) as progress:
+        result = simulate_variables(scenario, jobs=settings.jobs, progress=progress)
+
+    def extras(path: Path) -> None:
+        settings.head(path / "scenario.yaml")
+        variables_report.write(result, path, settings.question)
+
+    saved = save_variables(result, directory, extras)
+    _show(result, settings.format, [f"report: {saved / 'report.html'}"])
+
+
+def check(scenario: "VariablesScenario") -> None:
+    """Say what a scenario is, and what its reads and writes should cost in each mode."""
+    from varsim.units import format_bytes, format_count, format_seconds
+    from varsim.variables_estimate import describe, prices, steps
+
+    for line in describe(scenario):
+        write(line)
+    write("\nTime of one write or read, on the back of an envelope:")
+    found = prices(scenario)
+    rows = [
+        (f"{one.mode}: {one.doing} {one.variable}", format_seconds(one.price.time), one.price.why)
+        for one in found
+    ]
+    _aligned(rows)
+    write("\nA step, one thing after another:")
+    _aligned(
+        (
+            f"{mode}",
+            format_seconds(price.time),
+            f"{format_bytes(price.size)} in {format_count(price.messages)} messages"
+            if price.messages
+            else "nothing is sent",
+        )
+        for mode, price in steps(scenario).items()
+    )
+    _weigh(scenario)
+
+
+def redraw(directory: Path, question: Callable[[], str]) -> None:
+    """Draw the plots of a saved run again."""
+    from varsim import variables_report as report
+    from varsim.files.program import load_variables
+
+    result, asked = read_from(lambda path: (load_variables(path), question()), directory)
+    report.write(result, directory, asked)
+
+
+def refuse_strategies(scenario: "VariablesScenario", wanted: Sequence[str]) -> None:
+    """End the command where strategies were asked for: there are modes instead."""
+    if wanted:
+        there = "every variable of this one has its own synchronization"
+        if scenario.modes:
+            there = f"modes ({', '.join(scenario.modes)}); to run one of them write --set " + (
+                f"'modes=[{scenario.modes[0]}]'"
+            )
+        complain(
+            "varsim: --strategy has no effect: a scenario of variables has no strategies, but "
+            f"{there}"
+        )
+        raise typer.Exit(USAGE)
+
+
+def _aligned(rows: Iterable[tuple[str, str, str]]) -> None:
+    """Print a name, a time and how it comes about, each below the other."""
+    lines = list(rows)
+    name_width, time_width = (max(len(line[column]) for line in lines) for column in (0, 1))
+    for name, time, why in lines:
+        write(f"  {name:<{name_width}}  {time:>{time_width}}  {why}".rstrip())
+
+
+def _weigh(scenario: "VariablesScenario") -> None:
+    """Warn of a scenario that takes very long; refuse one of which no end is to be seen."""
+    from varsim.units import format_count
+    from varsim.variables_estimate import expected_events
+
+    count = expected_events(scenario)
+    if count <= MANY_EVENTS:
+        return
+    knobs = ["program.steps", *["replications"] * (scenario.replications > 1), "cluster.workers"]
+    advice = f"lower {', '.join(knobs[:-1])} or {knobs[-1]}"
+    said = f"varsim: about {format_count(count)} reads, writes and messages to simulate"
+    if count > TOO_MANY_EVENTS:
+        complain(f"{said}, {format_count(TOO_MANY_EVENTS)} at most: {advice}")
+        raise typer.Exit(USAGE)
+    complain(f"{said}, which takes long; to avoid it {advice}")
+
+
+def _show(result: "VariablesResult", format: Formats, closing: Iterable[str]) -> None:
+    """Print a result: as tables with their answer, or as text for another program."""
+    if format == "table":
+        _show_tables(result)
+        for line in (*result.notes, "", *result.answer().splitlines(), *closing):
+            write(line)
+        return
+    from varsim.result.program.render import render
+
+    write(render(result, format), end="")
+    for line in closing:  # stdout stays what the format promises
+        complain(line)
+
+
+def _show_tables(result: "VariablesResult") -> None:
+    from varsim.progress import drawn
+    from varsim.result.program.formatting import by_ratio, seen
+    from varsim.result.program.values import described
+
+    write(drawn(result.table()))
+    variables = result.scenario.variables
+    for variable in variables[:MOST_VARIABLES]:
+        write(f"'{variable.name}' ({described(variable)}), as it was read last:")
+        write(drawn(seen(result, variable.name), justify="left"))
+    if len(variables) > MOST_VARIABLES:
+        write(f"The report shows {len(variables) - MOST_VARIABLES} more variables.\n")
+    if result.ratios:
+        write("Time per step, over outside reads per write:")
+        write(drawn(by_ratio(result)))

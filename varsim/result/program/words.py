@@ -1,0 +1,221 @@
+"""The answer of a result of variables, in sentences to read out, and what else must be known."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from varsim.result.formatting import digits, plus_minus, time
+from varsim.result.program.crossover import Crossover
+from varsim.result.program.formatting import size
+from varsim.result.program.values import number, shown
+from varsim.result.statistics import CLOSE, SAME, Estimate, interval, ratio, verdict
+from varsim.values.laws.simple import Constant
+from varsim.values.program.given import Normal
+
+if TYPE_CHECKING:
+    from varsim.result.variables import VariablesResult
+
+_MOST_VARIABLES = 4  # whose values are told in a sentence
+
+
+def answer(result: "VariablesResult") -> str:
+    """Which mode is cheapest, from where on, and by how much; plain sentences, one per line."""
+    sentences = [*_changes(result), _cheapest(result), _traffic(result), *_outside(result)]
+    return "\n".join(sentence for sentence in sentences if sentence)
+
+
+def notes(result: "VariablesResult") -> tuple[str, ...]:
+    """Remarks that belong under the tables."""
+    return tuple(_notes(result))
+
+
+def _cheapest(result: "VariablesResult") -> str:
+    """The mode with the shortest step, and how much longer the others take."""
+    times = {mode: result.values(mode, "time_per_step") for mode in result.modes}
+    ranking = sorted(times, key=lambda mode: math.fsum(times[mode]))
+    best, *others = ranking
+    written = "As the program is written, " if result.ratios else ""
+    if not others:
+        return _sentence(f"{written}a step takes {_time(result, best)}.")
+    if times[best] == times[others[0]]:
+        equal = [mode for mode in ranking if times[mode] == times[best]]
+        text = f"{written}{_and(equal)} are equally cheap: {_time(result, best)} per step"
+        others = [mode for mode in others if mode not in equal]
+    elif _said(times[others[0]], times[best]) == CLOSE:
+        text = (
+            f"{written}which is the cheapest is {CLOSE}: a step takes {_time(result, best)} in "
+            f"'{best}', {_time(result, others[0])} in '{others[0]}'"
+        )
+        others = others[1:]
+    else:
+        text = f"{written}the cheapest is '{best}': {_time(result, best)} per step"
+    if not others:
+        return _sentence(f"{text}.")
+    longer = [f"'{mode}' {_longer(times[mode], times[best])}" for mode in others]
+    return _sentence(f"{text}; {_listed(longer)}.")
+
+
+def _longer(values: Sequence[float], best: Sequence[float]) -> str:
+    """How long a step takes beside the shortest."""
+    found = ratio(values, best)
+    if math.isnan(found.mean):  # the best takes no time
+        return f"takes {time(interval(values))}"
+    return f"takes {_times(found)} as long"
+
+
+def _traffic(result: "VariablesResult") -> str:
+    """What is sent in a step."""
+    said: dict[str, list[str]] = {}
+    for mode in result.modes:
+        messages = result.estimate(mode, "messages_per_step")
+        text = "nothing"
+        if messages.mean:
+            many = "message" if messages.mean == 1 else "messages"
+            moved = size(result.estimate(mode, "bytes_per_step"))
+            text = f"{moved} in {plus_minus(messages)} {many}"
+        said.setdefault(text, []).append(mode)
+    if len(result.modes) == 1:
+        return f"It sends {next(iter(said))}."
+    return f"A step sends {', '.join(f'{text} in {_and(who)}' for text, who in said.items())}."
+
+
+def _outside(result: "VariablesResult") -> Iterator[str]:
+    """What the outside saw last, mode by mode."""
+    read = [
+        variable.name
+        for variable in result.scenario.variables
+        if any(result.view(mode, variable.name).outside for mode in result.modes)
+    ]
+    told = read[:_MOST_VARIABLES]
+    for name in told:
+        said: dict[str, list[str]] = {}
+        for mode in result.modes:
+            seen = result.view(mode, name).outside
+            said.setdefault("nothing" if seen is None else shown(seen), []).append(mode)
+        if len(said) == 1:
+            which = "" if len(result.modes) == 1 else " in every mode"
+            yield f"The outside last read '{name}' as {next(iter(said))}{which}."
+        else:
+            each = ", ".join(f"{text} in {_and(modes)}" for text, modes in said.items())
+            yield f"The outside last read '{name}' as {each}."
+
+
+def _changes(result: "VariablesResult") -> Iterator[str]:
+    """Where pairs of modes change places as the outside reads more often."""
+    if not result.ratios:
+        return
+    lowest, highest = number(result.ratios[0]), number(result.ratios[-1])
+    if len(result.modes) == 1:
+        return
+    crossing = {pair: result.crossovers_of(*pair) for pair in combinations(result.modes, 2)}
+    for found in crossing.values():
+        yield from map(crossover, found)
+    between = f"between {lowest} and {highest} outside reads per write"
+    if not any(crossing.values()):
+        yield f"No two modes change places {between}."
+    never: dict[str, list[str]] = {}
+    for pair in (pair for pair, found in crossing.items() if not found):
+        cheaper, dearer = sorted(pair, key=lambda mode: _sum(result, mode))
+        if _sum(result, cheaper) == _sum(result, dearer):
+            yield f"'{cheaper}' and '{dearer}' take the same time {between}."
+        else:
+            never.setdefault(dearer, []).append(cheaper)
+    if never:
+        said = [f"'{mode}' is never cheaper than {_and(than)}" for mode, than in never.items()]
+        yield _sentence(f"{between} {_listed(said)}.")
+
+
+def crossover(found: Crossover) -> str:
+    """From where on which of two modes is the cheaper one, in a sentence."""
+    where = found.reads_per_write
+    sure = ""
+    if where.high > where.low:
+        sure = f" (95 % interval {digits(where.low)} to {digits(where.high)})"
+    elif where.note:
+        sure = f" (of the mean times; replications cross there {where.note})"
+    return (
+        f"Below {digits(where.mean)} outside reads per write{sure} '{found.first}' is cheaper, "
+        f"above it '{found.second}'; there a step takes {time(found.time_per_step)} in both."
+    )
+
+
+def _notes(result: "VariablesResult") -> Iterator[str]:
+    scenario = result.scenario
+    compute = scenario.cluster.compute
+    if result.replications > 1:
+        yield f"± is half a 95 % confidence interval over {result.replications} replications."
+    elif not isinstance(compute, Constant | None):
+        yield "One replication: no intervals. More replications show how sure this is."
+    draws = any(
+        isinstance(getattr(action, "value", None), Normal)
+        for _, action in scenario.program.actions()
+    )
+    if result.replications > 1 and draws:
+        yield "Values are those of replication 0."
+    if result.crossovers():
+        yield "Between two ratios that were run, times are taken to lie on a straight line."
+    if (
+        scenario.cross_device_ops == "hierarchical_copy"
+        and scenario.cluster.workers > 1
+        and scenario.cluster.workers % 2
+    ):
+        last = scenario.cluster.workers - 1
+        yield (
+            f"hierarchical_copy leaves replica {last} out of every sum, as TensorFlow does where "
+            "their number is odd."
+        )
+    yield from cut(result)
+
+
+def cut(result: "VariablesResult") -> Iterator[str]:
+    """Of which runs not every act or message is kept."""
+    for name, pairs in (
+        ("acts.csv", [(len(trace.acts), trace.all_acts) for _, trace in result.written]),
+        ("sent.csv", [(len(trace.sent), trace.all_sent) for _, trace in result.written]),
+    ):
+        kept, all_of = (sum(column) for column in zip(*pairs, strict=True))
+        if kept < all_of:
+            yield (
+                f"{name}: {kept:,} of {all_of:,} rows, the first ones of each run; every other "
+                "number counts all of them."
+            )
+
+
+def _said(values: Sequence[float], best: Sequence[float]) -> str:
+    """Whether these times are surely longer than those."""
+    found = ratio(values, best)
+    if math.isnan(found.low):
+        return SAME if found.mean == 1 else "longer"
+    return verdict(found, "longer", "shorter")
+
+
+def _times(found: Estimate) -> str:
+    low, high = digits(found.low), digits(found.high)
+    sure = f" (95 % interval {low} to {high})" if found.high > found.low and low != high else ""
+    return f"{digits(found.mean)} times{sure}"
+
+
+def _time(result: "VariablesResult", mode: str) -> str:
+    found = interval(result.values(mode, "time_per_step"))
+    return time(found) if found.mean else "no time"
+
+
+def _sum(result: "VariablesResult", mode: str) -> float:
+    """All times of a mode over all ratios."""
+    return math.fsum(
+        time for ratio in result.ratios for time in result.values(mode, "time_per_step", ratio)
+    )
+
+
+def _sentence(text: str) -> str:
+    """Text that begins with a capital letter."""
+    return text[0].upper() + text[1:]
+
+
+def _and(modes: Sequence[str]) -> str:
+    return _listed([f"'{mode}'" for mode in modes])
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
