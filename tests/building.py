@@ -18,7 +18,7 @@ MS = 1_000_000  # ns
 # A network that takes no time: the hold of any test's message rounds to 0 ns.
 NO_TIME = {"bandwidth": 1e18, "latency": 0.0, "sharing": "first_come"}
 
-APPLIED, DROPPED, PARTLY, PENDING = Outcome
+APPLIED, DROPPED, PARTLY, PENDING, LOST = Outcome
 
 
 class Fate(NamedTuple):
@@ -99,6 +99,11 @@ def life(trace: Trace, worker: int) -> list[tuple[str, float, float]]:
         else:
             joined.append((name, start, end))
     return joined
+
+
+def computed_until(row: GradientRow) -> int:
+    """When a gradient was computed, or given up before it was (ns)."""
+    return row.computed if row.computed >= 0 else row.applied
 
 
 def fates(trace: Trace) -> list[Fate]:
@@ -208,3 +213,20 @@ def at(job: Job, worker: Worker, time: int, then: Callable[[], Any]) -> Any:
 def read_now(job: Job, worker: Worker, step: int = 0) -> Read:
     """What a worker would have read at its own time; the parameters do not matter."""
     return Read(job.task.initial(), worker.ready_at, step)
+
+
+def kill(at: float, worker: int) -> dict[str, Any]:
+    """An event: a worker dies (s)."""
+    return {"at": at, "kill": {"worker": worker}}
+
+
+def restart(at: float, worker: int) -> dict[str, Any]:
+    """An event: a worker comes back (s)."""
+    return {"at": at, "restart": {"worker": worker}}
+
+
+def report(trace: Trace) -> list[str]:
+    """What is said of a run that stands still, but its first line."""
+    assert trace.stopped_by == "deadlock"
+    assert trace.standstill is not None
+    return [line.strip() for line in trace.standstill.report.splitlines()[1:]]

@@ -16,10 +16,11 @@ LAYERS = (
     "strategies",
     "scenario variables",
     "load",
-    "simulation estimate result files",
+    "simulation estimate variables_estimate result files explain",
+    "validation",
     "plots",
-    "report",
-    "cli catalogue progress",
+    "page report variables_report",
+    "cli commands catalogue progress",
 )
 
 # Who may import a library; those not named here may be imported anywhere.
@@ -27,9 +28,9 @@ LIBRARIES = {
     "simpy": {"cluster"},
     "ruamel": {"load"},
     "matplotlib": {"plots"},
-    "jinja2": {"report"},
+    "jinja2": {"page"},
     "rich": {"cli", "catalogue", "progress"},
-    "typer": {"cli"},
+    "typer": {"cli", "commands"},
     "loky": {"simulation"},
     "pandas": set(" ".join(LAYERS[5:]).split()),
     "random": set(),

@@ -57,6 +57,15 @@ class TestByHand:
         busy = {**CHANGES, "network": {**WIRE, "server_bandwidth": 2e4}}
         assert step_time({"kind": "none"}, **busy) == pytest.approx(4000 / 4e4)
 
+    def test_none_locked(self) -> None:
+        # 5 ms each way and 10 ms under the lock; then 40 ms, more than all workers leave for it.
+        locked = {"kind": "none", "use_locking": True}
+        some = {**CHANGES, "cluster": {**CHANGES["cluster"], "overheads": {"commit": 0.01}}}
+        assert step_time(locked, **some) == pytest.approx(1 / (3 / 0.12 + 1 / 0.32))
+        much = {**CHANGES, "cluster": {**CHANGES["cluster"], "overheads": {"commit": 0.06}}}
+        assert step_time(locked, **much) == pytest.approx(0.06)
+        assert step_time(locked, **CHANGES) == step_time({"kind": "none"}, **CHANGES)
+
     def test_sync_replicas(self) -> None:
         # All four: the slowest; both ways 2 ports of 1 MB/s carry 16 kB in 8 ms.
         all_four = {"kind": "sync_replicas", "replicas_to_aggregate": 4}
@@ -65,6 +74,14 @@ class TestByHand:
         # which the workers make at 3 / 0.1 s + 1 / 0.3 s.
         backup = {"kind": "sync_replicas", "replicas_to_aggregate": 3}
         assert step_time(backup, **CHANGES) == pytest.approx(4 / (30 + 10 / 3) + 2 * 0.008)
+
+    def test_backup_workers(self) -> None:
+        # All four read, in 4 ports' time of 2 ms each; the slowest 300 ms; four push.
+        all_four = {"kind": "backup_workers", "replicas_to_aggregate": 4}
+        assert step_time(all_four, **CHANGES) == pytest.approx(0.3 + 2 * 0.008)
+        # Of three, who push in 6 ms, and nobody waits for the slow one.
+        three = {"kind": "backup_workers", "replicas_to_aggregate": 3}
+        assert step_time(three, **CHANGES) == pytest.approx(0.1 + 0.008 + 0.006)
 
     def test_the_kth_of_more_gradients_than_workers(self) -> None:
         more = {"kind": "sync_replicas", "replicas_to_aggregate": 8}
@@ -80,6 +97,7 @@ class TestByHand:
         {"kind": "none"},
         {"kind": "sync_replicas", "replicas_to_aggregate": 8},
         {"kind": "sync_replicas", "replicas_to_aggregate": 7},
+        {"kind": "backup_workers", "replicas_to_aggregate": 7},
     ],
     ids=lambda strategy: f"{strategy['kind']} {strategy.get('replicas_to_aggregate', '')}",
 )

@@ -18,6 +18,11 @@ TIMED: Case = {
     "problem": {"kind": "timing"},
     "workload": {"model": "resnet50", "optimizer": None},
 }
+SIZED: Case = {
+    **MIRRORED,
+    "problem": {"kind": "timing", "size": 100.0},
+    "workload": {"optimizer": None},
+}
 PRESET = {"preset": "a100_sxm_80gb"}
 
 
@@ -62,6 +67,52 @@ IDLE: dict[str, Case] = {
         **MIRRORED,
         "network": {**WIRE, "server_bandwidth": 1e3},
     },
+    "groups of a ring": {
+        **MIRRORED,
+        "strategy": {"kind": "on_write", "ranks_per_group": 3},
+    },
+    "segments of a ring": {
+        **MIRRORED,
+        "strategy": {"kind": "on_write", "segment_size": 10.0},
+    },
+    "additions where nothing is added up": {
+        **MIRRORED,
+        "strategy": {"kind": "none"},
+        "cluster": {"overheads": {"reduction": 1e6}},
+    },
+    "pull without servers": {**MIRRORED, "cluster": {"overheads": {"pull": 1e-3}}},
+    "push without servers": {**MIRRORED, "cluster": {"overheads": {"push": 1e-3}}},
+    "wake without servers": {**MIRRORED, "cluster": {"overheads": {"wake": 1e-3}}},
+    "commit without an update loop": {
+        **MIRRORED,
+        "strategy": {"kind": "none"},
+        "cluster": {"overheads": {"commit": 1e-3}},
+    },
+    "message without a collective": {
+        **MIRRORED,
+        "strategy": {"kind": "none"},
+        "cluster": {"overheads": {"message": 1e-3}},
+    },
+    "message of a read that needs none": {
+        **COPIES,
+        "strategy": {"kind": "on_read", "aggregation": "only_first_replica"},
+        "cluster": {"overheads": {"message": 1e-3}},
+    },
+    "payload of a worker alone": {
+        **MIRRORED,
+        "strategy": {"kind": "single"},
+        "cluster": {"overheads": {"payload": 1e6}},
+    },
+    "size besides a model": {**SIZED, "workload": {"model": "resnet50", "optimizer": None}},
+    "bytes per parameter of a size": {
+        **SIZED,
+        "workload": {"optimizer": None, "bytes_per_parameter": 8},
+    },
+    "device without a model": {
+        **SIZED,
+        "cluster": {"compute": None, "device": {"peak": 1e13}},
+    },
+    "fewer bytes than parts": {**SIZED, "problem": {"kind": "timing", "size": 3.0, "parts": 4}},
     "own servers without a use": alone("on_write", {"parameter_servers": 2}),
     "own placement without a use": alone("on_write", {"placement": "by_bytes"}),
     "own server bandwidth without a use": alone(
@@ -73,6 +124,35 @@ IDLE: dict[str, Case] = {
     "end at a loss alone": {**MIRRORED, "stop": {"loss": 0.1}},
     "end at a loss without values": {**TIMED, "stop": {"global_steps": 3, "loss": 0.1}},
     "target loss without values": {**TIMED, "targets": {"loss": 0.1}},
+    "averages without values": {
+        **TIMED,
+        "strategy": {
+            "kind": "sync_replicas",
+            "replicas_to_aggregate": 2,
+            "variable_averages": {"decay": 0.9},
+        },
+    },
+    "event after the end": {
+        **MIRRORED,
+        "stop": {"time": 1.0},
+        "events": ({"at": 1.0, "kill": {"worker": 0}},),
+    },
+    "death of a chief that is not there": {
+        **MIRRORED,
+        "events": ({"at": 1.0, "kill": "chief"},),
+    },
+    "end of a chief that is not there": {
+        **MIRRORED,
+        "events": ({"at": 1.0, "stop": "chief"},),
+    },
+    "death of a worker that is not there": {
+        **MIRRORED,
+        "events": ({"at": 1.0, "kill": {"worker": 3}},),
+    },
+    "death of a worker that takes no part": {
+        "strategy": {"kind": "single"},
+        "events": ({"at": 1.0, "kill": {"worker": 1}},),
+    },
 }
 
 
@@ -94,5 +174,34 @@ def test_a_choice_of_strategies_leaves_out_what_only_the_others_used() -> None:
     assert reads.cluster == whole.cluster.without_servers()
     assert reads.cluster.network.server_bandwidth is None
     assert reads.workload.evaluate_every is None
+    mortal = scenario(
+        {"kind": "on_write"},
+        strategies=({"kind": "single"}, {"kind": "on_write"}),
+        events=({"at": 1.0, "kill": {"worker": 0}}, {"at": 1.0, "kill": {"worker": 1}}),
+    )
+    assert mortal.with_only(mortal.strategies[:1]).events == mortal.events[:1]
+    assert mortal.with_only(mortal.strategies[1:]).events == mortal.events
     served = whole.with_only(whole.strategies[1:2])
     assert (served.cluster, served.workload) == (whole.cluster, whole.workload)
+
+
+def test_a_choice_of_strategies_leaves_out_overheads_that_only_the_others_had() -> None:
+    overheads = {"first_iteration": 0.1, "pull": 1e-3, "message": 2e-3, "payload": 1e6}
+    whole = scenario(
+        {"kind": "on_write"},
+        strategies=({"kind": "single"}, {"kind": "none"}, {"kind": "on_write"}),
+        cluster={"overheads": overheads},
+        network=WIRE,
+    )
+    kept = [whole.with_only((strategy,)).cluster.overheads for strategy in whole.strategies]
+    assert [one.given for one in kept if one is not None] == [
+        ["first_iteration"],
+        ["first_iteration", "pull", "payload"],
+        ["first_iteration", "message", "payload"],
+    ]
+    without = scenario(
+        {"kind": "on_write"},
+        strategies=({"kind": "single"}, {"kind": "none"}),
+        cluster={"overheads": {"pull": 1e-3}},
+    )
+    assert without.with_only(without.strategies[:1]).cluster.overheads is None

@@ -8,6 +8,29 @@ from typing import Any
 import numpy as np
 import pytest
 from building import run, scenario, slow
+from knob_cases import (
+    COPIES,
+    DEVICE,
+    FAST,
+    GROUPED,
+    MARKOV,
+    MIRRORED,
+    OTHER_STAR,
+    SERVED,
+    SLOW,
+    STRAGGLER,
+    SYNCHRONOUS,
+    TEXTBOOK,
+    WIRE,
+    Case,
+    kill,
+    law,
+    learning,
+    mixed,
+    problem,
+    two,
+    weights,
+)
 from pydantic import BaseModel
 
 from varsim.scenario import Scenario
@@ -18,103 +41,6 @@ from varsim.trace import Trace
 from varsim.values.law import LAWS
 from varsim.values.optimizer import OPTIMIZERS
 from varsim.values.problem import PROBLEMS
-
-Case = dict[str, Any]
-
-# A network on which bytes take time; 4 servers or 1 all have work.
-WIRE = {"bandwidth": 1e4, "latency": 1e-3, "sharing": "fair"}
-
-
-def two(base: Case, **pairs: tuple[Any, Any]) -> tuple[Case, Case]:
-    """Two cases that differ in one place: `key=(one, other)`, deeper keys as `part__key`."""
-    cases: list[Case] = []
-    for side in (0, 1):
-        case = {
-            key: dict(value) if isinstance(value, dict) else value for key, value in base.items()
-        }
-        for path, pair in pairs.items():
-            *parts, key = path.split("__")
-            place = case
-            for part in parts:
-                place = place.setdefault(part, {})
-            place[key] = pair[side]
-        cases.append(case)
-    return cases[0], cases[1]
-
-
-def law(kind: str, **pairs: Any) -> tuple[Case, Case]:
-    """Laws of compute times that differ in one setting, the pair among them."""
-    one, other = (
-        {key: value[side] if isinstance(value, tuple) and len(value) == 2 else value
-         for key, value in pairs.items()}
-        for side in (0, 1)
-    )  # fmt: skip
-    return two(
-        {"strategy": "on_write", "cluster": {"workers": 3}, "stop": {"global_steps": 20}},
-        cluster__compute=({"kind": kind, **one}, {"kind": kind, **other}),
-    )
-
-
-def learning(kind: str, **pairs: Any) -> tuple[Case, Case]:
-    """Optimizers that differ in one setting."""
-    return two(
-        {"strategy": "single", "optimizer": {"kind": kind, "learning_rate": 0.05}},
-        **{f"optimizer__{key}": pair for key, pair in pairs.items()},
-    )
-
-
-def problem(kind: str, base: Case | None = None, **pairs: Any) -> tuple[Case, Case]:
-    """Problems that differ in one setting."""
-    return two(
-        {"strategy": "on_write", "network": WIRE, "problem": {"kind": kind, **(base or {})}},
-        **{f"problem__{key}": pair for key, pair in pairs.items()},
-    )
-
-
-SERVED: Case = {
-    "strategy": "none",
-    "network": WIRE,
-    "problem": {"kind": "linear_regression"},
-    "cluster": {"workers": 4, "parameter_servers": 2},
-    "stop": {"global_steps": 12},
-}
-SYNCHRONOUS: Case = {
-    "strategy": {"kind": "sync_replicas", "replicas_to_aggregate": 2},
-    "network": WIRE,
-    "cluster": {"compute": {"kind": "exponential", "mean": 0.1}},
-    "stop": {"global_steps": 12},
-}
-COPIES: Case = {
-    "strategy": {"kind": "on_read", "read_every": 2},
-    "network": WIRE,
-    "problem": {"noise": 1.0},
-    "stop": {"global_steps": 9},
-}
-MIRRORED: Case = {"strategy": "on_write", "network": WIRE}
-DEVICE: Case = {
-    "strategy": "on_write",
-    "workload": {"model": "resnet50", "batch_size": 32},
-    "cluster": {"compute": None, "device": {"preset": "a100_sxm_80gb"}},
-}
-STRAGGLER: Case = {"strategy": "on_write", "stop": {"global_steps": 5}}
-FAST = {"kind": "constant", "value": 0.1}
-SLOW = {"kind": "constant", "value": 0.3}
-MARKOV = {"fast": FAST, "slow": SLOW, "to_slow": 0.4, "to_fast": 0.4}
-OTHER_STAR = {**WIRE, "bandwidth": 2e4}
-
-
-def weights(*numbers: float) -> tuple[Case, ...]:
-    return tuple(
-        {"weight": weight, "law": one} for weight, one in zip(numbers, (FAST, SLOW), strict=True)
-    )
-
-
-def mixed(one: Case, other: Case) -> tuple[tuple[Case, ...], tuple[Case, ...]]:
-    return (
-        ({"weight": 1.0, "law": FAST}, {"weight": 1.0, "law": one}),
-        ({"weight": 1.0, "law": FAST}, {"weight": 1.0, "law": other}),
-    )
-
 
 # Class.field: two scenarios that differ in that field only, and whose traces must differ.
 KNOBS: dict[str, tuple[Case, Case]] = {
@@ -132,6 +58,15 @@ KNOBS: dict[str, tuple[Case, Case]] = {
     "Cluster.parameter_servers": two(SERVED, cluster__parameter_servers=(1, 2)),
     "Cluster.placement": two(SERVED, cluster__placement=("partitioned", "round_robin")),
     "Cluster.network": two(MIRRORED, network=(WIRE, OTHER_STAR)),
+    "Cluster.overheads": two(SERVED, cluster__overheads=(None, {"pull": 1e-3})),
+    "Overheads.first_iteration": two(SERVED, cluster__overheads__first_iteration=(0.01, 0.02)),
+    "Overheads.pull": two(SERVED, cluster__overheads__pull=(1e-3, 2e-3)),
+    "Overheads.push": two(SERVED, cluster__overheads__push=(1e-3, 2e-3)),
+    "Overheads.wake": two(SERVED, cluster__overheads__wake=(1e-3, 2e-3)),
+    "Overheads.commit": two(SYNCHRONOUS, cluster__overheads__commit=(1e-3, 2e-3)),
+    "Overheads.message": two(MIRRORED, cluster__overheads__message=(1e-3, 2e-3)),
+    "Overheads.payload": two(SERVED, cluster__overheads__payload=(1e4, 2e4)),
+    "Overheads.reduction": two(MIRRORED, cluster__overheads__reduction=(1e4, 2e4)),
     "Device.preset": two(
         DEVICE, cluster__device=({"preset": "a100_sxm_80gb"}, {"preset": "v100_sxm2"})
     ),
@@ -207,11 +142,21 @@ KNOBS: dict[str, tuple[Case, Case]] = {
     "LinearRegression.features": problem("linear_regression", features=(10, 11)),
     "LinearRegression.examples": problem("linear_regression", examples=(1000, 2000)),
     "LinearRegression.noise": problem("linear_regression", noise=(0.1, 0.2)),
+    "Embedding.users": problem("embedding", users=(10, 11)),
+    "Embedding.items": problem("embedding", items=(10, 11)),
+    "Embedding.dimension": problem("embedding", dimension=(2, 3)),
+    "Embedding.ratings": problem("embedding", ratings=(100, 200)),
+    "Embedding.skew": problem("embedding", skew=(0.5, 1.0)),
+    "Embedding.noise": problem("embedding", noise=(0.1, 0.2)),
     "Digits.model": problem("digits", model=("softmax", "mlp")),
     "Digits.hidden": problem("digits", {"model": "mlp"}, hidden=(8, 9)),
     "Timing.parts": two(
         {**SERVED, "workload": {"model": "resnet50", "optimizer": None}},
         problem=({"kind": "timing"}, {"kind": "timing", "parts": 4}),
+    ),
+    "Timing.size": two(
+        {**SERVED, "workload": {"optimizer": None}},
+        problem=({"kind": "timing", "size": 100.0}, {"kind": "timing", "size": 200.0}),
     ),
     "Workload.problem": two(MIRRORED, problem=({"noise": 0.0}, {"noise": 1.0})),
     "Workload.model": two(MIRRORED, workload__model=(None, "resnet50")),
@@ -258,6 +203,17 @@ KNOBS: dict[str, tuple[Case, Case]] = {
         MIRRORED,
         strategy=({"kind": "on_write"}, {"kind": "on_write", "on": {"network": OTHER_STAR}}),
     ),
+    "OnWrite.collective": two(
+        GROUPED, strategy__collective=("hierarchical", "hierarchical_leader")
+    ),
+    "OnWrite.ranks_per_group": two(GROUPED, strategy__ranks_per_group=(2, 3)),
+    "OnWrite.segment_size": two(
+        MIRRORED,
+        strategy=(
+            {"kind": "on_write", "collective": "double_binary_tree", "segment_size": 10.0},
+            {"kind": "on_write", "collective": "double_binary_tree", "segment_size": 20.0},
+        ),
+    ),
     "OnRead.on": two(COPIES, strategy__on=(None, {"network": OTHER_STAR})),
     "OnRead.read_every": two(COPIES, strategy__read_every=(2, 3)),
     "OnRead.aggregation": two(COPIES, strategy__aggregation=("mean", "sum")),
@@ -265,10 +221,41 @@ KNOBS: dict[str, tuple[Case, Case]] = {
     "NoSynchronization.on": two(
         SERVED, strategy=({"kind": "none"}, {"kind": "none", "on": {"parameter_servers": 1}})
     ),
+    "NoSynchronization.use_locking": two(
+        {**SERVED, "strategy": {"kind": "none"}}, strategy__use_locking=(False, True)
+    ),
     "SyncReplicas.on": two(SYNCHRONOUS, strategy__on=(None, {"network": OTHER_STAR})),
     "SyncReplicas.replicas_to_aggregate": two(SYNCHRONOUS, strategy__replicas_to_aggregate=(2, 3)),
     "SyncReplicas.total_num_replicas": two(SYNCHRONOUS, strategy__total_num_replicas=(None, 4)),
     "SyncReplicas.initial_tokens": two(SYNCHRONOUS, strategy__initial_tokens=(None, 0)),
+    "SyncReplicas.variable_averages": two(
+        SYNCHRONOUS, strategy__variable_averages=(None, {"decay": 0.5})
+    ),
+    "VariableAverages.decay": two(
+        SYNCHRONOUS, strategy__variable_averages=({"decay": 0.5}, {"decay": 0.6})
+    ),
+    "VariableAverages.num_updates": two(
+        SYNCHRONOUS,
+        strategy__variable_averages=({"decay": 0.9}, {"decay": 0.9, "num_updates": True}),
+    ),
+    "BackupWorkers.on": two(TEXTBOOK, strategy__on=(None, {"network": OTHER_STAR})),
+    "BackupWorkers.replicas_to_aggregate": two(TEXTBOOK, strategy__replicas_to_aggregate=(2, 1)),
+    "Scenario.events": two(SYNCHRONOUS, events=((), (kill(0.3, 1),))),
+    "ProcessEvent.at": two(SYNCHRONOUS, events=((kill(0.3, 1),), (kill(0.31, 1),))),
+    "ProcessEvent.kill": two(
+        SYNCHRONOUS, events=((kill(0.3, 1),), ({"at": 0.3, "kill": "chief"},))
+    ),
+    "ProcessEvent.restart": two(
+        SYNCHRONOUS,
+        events=(
+            (kill(0.3, 1), kill(0.3, 2), {"at": 0.5, "restart": {"worker": 1}}),
+            (kill(0.3, 1), kill(0.3, 2), {"at": 0.5, "restart": {"worker": 2}}),
+        ),
+    ),
+    "ProcessEvent.stop": two(
+        SYNCHRONOUS, events=(({"at": 0.3, "kill": "chief"},), ({"at": 0.3, "stop": "chief"},))
+    ),
+    "WorkerName.worker": two(SYNCHRONOUS, events=((kill(0.3, 1),), (kill(0.3, 2),))),
     "Stop.global_steps": two(MIRRORED, stop=({"global_steps": 2}, {"global_steps": 3})),
     "Stop.examples": two(MIRRORED, stop=({"examples": 6}, {"examples": 9})),
     "Stop.time": two(MIRRORED, stop=({"time": 0.5}, {"time": 0.6})),
@@ -292,6 +279,7 @@ DESCRIPTIVE = {
     "OnRead.name": "the same",
     "NoSynchronization.name": "the same",
     "SyncReplicas.name": "the same",
+    "BackupWorkers.name": "the same",
     "Single.name": "the same",
     "MeasuredTimes.file": "is read into `seconds`, or says where they came from (see below)",
 }
@@ -394,6 +382,7 @@ def test_step_times_from_a_file_matter(tmp_path: Path) -> None:
     assert seen[0] != seen[1]
 
 
+NEEDS_A_NUMBER = ("sync_replicas", "backup_workers")
 KINDS: dict[str, dict[str, Case]] = {
     "law": {
         "constant": {"value": 0.1},
@@ -412,7 +401,7 @@ KINDS: dict[str, dict[str, Case]] = {
     "problem": {kind: {} for kind in PROBLEMS},
     "optimizer": {kind: {"learning_rate": 0.1} for kind in OPTIMIZERS},
     "strategy": {
-        kind: {"replicas_to_aggregate": 2} if kind == "sync_replicas" else {} for kind in STRATEGIES
+        kind: {"replicas_to_aggregate": 2} if kind in NEEDS_A_NUMBER else {} for kind in STRATEGIES
     },
 }
 

@@ -15,6 +15,10 @@ from varsim import cli
 from varsim.load.loading import load_scenario
 from varsim.simulation import simulate
 from varsim.strategies import STRATEGIES
+from varsim.values.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
+from varsim.values.program.description import Program
+from varsim.values.program.given import Normal, VariableDescription
+from varsim.variables import VariablesScenario, Vary
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -77,11 +81,15 @@ def test_a_shown_command_exists_with_its_options(arguments: list[str]) -> None:
     name, *rest = arguments
     command = group.commands[name]  # type: ignore[attr-defined]
     context = command.make_context(name, list(rest))
-    if name in {"run", "check"}:
+    if name in {"run", "check", "explain"}:
         assert context.params["file"].is_relative_to("scenarios")
         assert (ROOT / context.params["file"]).exists()
         sets = context.params["sets"]
         scenario = load_scenario(ROOT / context.params["file"], tuple(sets))
+        if isinstance(scenario, VariablesScenario):
+            assert set(context.params.get("mode", [])) <= set(scenario.labels)
+            return
+        assert name != "explain"
         wanted = context.params.get("strategy", [])
         assert set(wanted) <= {strategy.kind for strategy in scenario.strategies}
 
@@ -153,6 +161,64 @@ class TestOwnComparison:
             assert f"`{key}`" in self.TEXT, key
         for key in (*spoken, *keys, "slow_links", "global_steps", "examples", "time", "loss"):
             assert f'"{key}"' in schema, key
+
+
+class TestWatchingVariables:
+    """The section shows what the commands print, and every key there is."""
+
+    TEXT = section("Watching variables")
+    PRINTED = re.findall(r"^```text\n(.*?)^```$", TEXT, re.M | re.S)
+    COMMANDS = re.findall(r"^\$ varsim (.*)$", TEXT, re.M)
+
+    def words(self) -> set[str]:
+        """All `code`, word by word."""
+        tables = re.sub(r"^```.*?^```$", "", self.TEXT, flags=re.M | re.S)
+        return set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", tables))))
+
+    def test_what_run_prints(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "200")
+        arguments = [*self.COMMANDS[0].split(), "--out", str(tmp_path / "out"), "--quiet"]
+        done = CliRunner().invoke(cli.app, arguments)
+        assert done.exit_code == 0, done.stderr
+        *lines, report = (line.rstrip() for line in done.stdout.splitlines())
+        assert report.startswith("report: ")
+        assert "\n".join(lines) + "\n" == self.PRINTED[0]
+        files = re.findall(r"`(\w+\.\w+)`", self.TEXT.partition("- A run writes ")[2])
+        assert len(files) > 4
+        assert set(files) <= {path.name for path in (tmp_path / "out").iterdir()}
+
+    def test_what_explain_prints(self) -> None:
+        done = CliRunner().invoke(cli.app, self.COMMANDS[1].split())
+        assert done.exit_code == 0, done.stderr
+        assert done.stdout.endswith(self.PRINTED[1])
+        assert self.PRINTED[1].startswith("== on_read =")
+
+    def test_every_key_and_every_action(self) -> None:
+        general = {"kind", "name", "seed", "replications"}
+        first = in_first_column(self.TEXT)
+        own = set(VariablesScenario.model_fields) - general
+        assert set(first) == own | set(REPLICA_ACTIONS) | set(OUTSIDE_ACTIONS)
+        models = [VariableDescription, Program, Vary, Normal]
+        models += [*REPLICA_ACTIONS.values(), *OUTSIDE_ACTIONS.values()]
+        keys = {key for model in models for key in model.model_fields} - {"kind", "variable"}
+        assert keys <= self.words()
+        values = {"on_write", "on_read", "none", "ring", "hierarchical_copy", "float32", "float64"}
+        values |= {"reduction_to_one_device", "int32", "int64", "sum", "mean", "only_first_replica"}
+        assert values <= self.words()
+        assert {"workers", "network", "compute", "slow_workers"} <= self.words()
+
+    def test_who_may_do_what(self) -> None:
+        rows = [line.split("|")[1:3] for line in self.TEXT.splitlines() if line.startswith("| `")]
+        told = {
+            kind: by.strip()
+            for kinds, by in rows
+            for kind in re.findall("`(.*?)`", kinds)
+            if by.strip() in {"replicas", "outside", "both"}
+        }
+        allowed = dict.fromkeys(REPLICA_ACTIONS, "replicas")
+        for kind in OUTSIDE_ACTIONS:
+            allowed[kind] = "both" if kind in allowed else "outside"
+        assert told == allowed
 
 
 def test_the_strategies_are_those_of_the_table() -> None:

@@ -2,23 +2,60 @@
 
 import csv
 import math
+import sys
 from pathlib import Path
 
 import pytest
 
+from varsim.explain.page import explanation
 from varsim.load.loading import load_scenario
 from varsim.result.result import Result
-from varsim.simulation import simulate
+from varsim.result.variables import VariablesResult
+from varsim.simulation import simulate, simulate_variables
+from varsim.variables import VariablesScenario
 
 SCENARIOS = sorted((Path(__file__).parent.parent / "scenarios").glob("*.yaml"))
+OF_VARIABLES = [path for path in SCENARIOS if isinstance(load_scenario(path), VariablesScenario)]
 GOLDEN = Path(__file__).parent / "golden"
 
 
 def summary_of(path: Path) -> list[list[str]]:
-    """The summary of a short version of a scenario, as text."""
+    """The summary of a short version of a scenario, as text; the key in the first two columns."""
+    if path in OF_VARIABLES:
+        return variables_summary_of(simulated(path))
     result = simulate(load_scenario(path, ["replications=2"]))
     rows = result.summary[["strategy", "metric", "mean", "low", "high"]]
     return [[str(value) for value in row] for row in rows.itertuples(index=False)]
+
+
+def simulated(path: Path) -> VariablesResult:
+    """The result of a scenario of variables."""
+    scenario = load_scenario(path)
+    assert isinstance(scenario, VariablesScenario)
+    return simulate_variables(scenario)
+
+
+def variables_summary_of(result: VariablesResult) -> list[list[str]]:
+    """Every metric of every mode, where modes change places, and what was seen at last."""
+    summary = result.summary[["mode", "metric", "reads_per_write", "mean"]]
+    rows = [[str(value) for value in row] for row in summary.itertuples(index=False)]
+    rows += [
+        [f"{one.first}, {one.second}", "crossover", str(one.reads_per_write.mean), ""]
+        for one in result.crossovers()
+    ]
+    for mode in result.modes:
+        for view in result.trace(mode).views:
+            for who, seen in enumerate([*view.replicas, view.outside]):
+                if seen is not None:
+                    name = "outside" if who == len(view.replicas) else f"replica {who}"
+                    rows.append([mode, f"{view.variable} seen by {name}", str(seen.mean), ""])
+    return rows
+
+
+def explanation_of(path: Path) -> list[str]:
+    """What varsim explain prints, 80 columns wide."""
+    question = path.read_text().splitlines()[0].lstrip("# ")
+    return list(explanation(load_scenario(path), path.name, question))
 
 
 def agree(a: str, b: str) -> bool:
@@ -33,13 +70,19 @@ def agree(a: str, b: str) -> bool:
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_a_scenario_gives_its_golden_summary(path: Path) -> None:
-    """To change a golden file on purpose: python -m tests.test_scenarios, in its own commit."""
+    """To change golden files on purpose: python tests/test_scenarios.py NAME, in its own commit."""
     with (GOLDEN / f"{path.stem}.csv").open(newline="") as file:
         expected = list(csv.reader(file))
     found = summary_of(path)
     assert [row[:2] for row in found] == [row[:2] for row in expected]
     for row, other in zip(found, expected, strict=True):
         assert all(map(agree, row, other)), f"{row} is not the golden {other}"
+
+
+@pytest.mark.parametrize("path", OF_VARIABLES, ids=lambda path: path.stem)
+def test_a_scenario_of_variables_is_explained_as_before(path: Path) -> None:
+    golden = (GOLDEN / f"{path.stem}.txt").read_text().splitlines()
+    assert explanation_of(path) == golden
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
@@ -131,8 +174,82 @@ class TestSlowWorker:
         assert steps[:3] == [104.0, 308.0, 412.0]
 
 
+class TestVariables:
+    """The scenarios of variables by hand; see the comments in them."""
+
+    @staticmethod
+    def named(stem: str) -> VariablesResult:
+        (path,) = (path for path in SCENARIOS if path.stem == stem)
+        return simulated(path)
+
+    def test_metric_sum(self) -> None:
+        result = self.named("metric_sum")
+        # 4 B to or from two workers on one link: 50 us + 2 x 32 ns. Reads in 3 steps, save and
+        # restore in one.
+        assert result.values("on_read", "time_per_step") == [5 * 50_064 / 1e9 / 3]
+        # Three times 4 rounds of 50.032 us, and a restore.
+        assert result.values("on_write", "time_per_step") == [(12 * 50_032 + 50_064) / 1e9 / 3]
+        # Three writes and reads of three workers on one link, then five messages alone.
+        assert result.values("none", "time_per_step") == [(6 * 50_096 + 5 * 50_032) / 1e9 / 3]
+        for mode in result.modes:
+            outside = result.view(mode, "correct").outside
+            assert outside is not None
+            assert outside.first == (18.0,)
+        # 12 / 3 after two steps, and what each counted in the third.
+        assert [one.first for one in result.view("on_read", "correct").copies] == [
+            (7.0,), (5.0,), (6.0,)
+        ]  # fmt: skip
+
+    def test_read_or_write(self) -> None:
+        result = self.named("read_or_write")
+        size, rate, latency, n = 4 * 262_144, 1.25e9, 20e-6, 8
+        ring = 2 * (n - 1) * (size / n / rate + latency)
+        collect = (n - 1) * size / rate + latency
+        pushed, pulled = n * size / rate + latency, size / rate + latency
+        # The ring's chunks are multiples of 64 bytes, and times of 1 ns: at most one of either more
+        # in each round.
+        slack = 14 * (64 / rate + 1e-9)
+        (write,) = result.values("on_write", "time_per_step", 0.0)
+        assert 8 * ring <= write <= 8 * (ring + slack)
+        assert result.values("on_read", "time_per_step", 0.0) == [0.0]
+        assert result.values("none", "time_per_step", 0.0) == pytest.approx([8 * pushed])
+        for ratio in result.ratios:
+            times = result.values("on_read", "time_per_step", ratio)
+            assert times == pytest.approx([8 * ratio * collect])
+            assert result.values("on_write", "time_per_step", ratio) == [write]
+        first, second = result.crossovers()
+        assert (first.first, first.second) == ("on_read", "on_write")
+        assert first.reads_per_write.mean == pytest.approx(write / collect / 8)
+        assert first.reads_per_write.mean == pytest.approx(0.297, abs=0.0005)
+        assert (second.first, second.second) == ("on_read", "none")
+        assert second.reads_per_write.mean == pytest.approx(pushed / (collect - pulled))
+        assert second.reads_per_write.mean == pytest.approx(1.34, abs=0.005)
+
+    def test_batch_norm(self) -> None:
+        result = self.named("batch_norm")
+        read, write = (result.view(mode, "moving_mean") for mode in ("on_read", "on_write"))
+        # Replicas see statistics of their own, or the same; outside sees their mean in both.
+        assert len(set(read.replicas)) == 4
+        assert len(set(write.replicas)) == 1
+        assert read.outside is not None
+        assert write.outside is not None
+        assert read.outside.mean == pytest.approx(write.outside.mean, rel=1e-6)
+        # 1 % of the way to about 2, a hundred times: 2 (1 - 0.99^100) = 1.268.
+        assert read.outside.mean == pytest.approx(2 * (1 - 0.99**100), rel=0.005)
+        # Two rings of 6 rounds of 80 B (64 floats in chunks of 64 bytes: 80, 80, 80, 16), less
+        # the three collections in the last step.
+        (kept,) = result.values("on_read", "time_per_step")
+        (shared,) = result.values("on_write", "time_per_step")
+        chunk = 128 / 1.25e9
+        assert 2 * 6 * 20e-6 * 0.99 <= shared - kept + 0.03 * 20e-6 <= 2 * 6 * (20e-6 + chunk)
+
+
 if __name__ == "__main__":
-    GOLDEN.mkdir(exist_ok=True)
     for scenario in SCENARIOS:
+        if scenario.stem not in sys.argv[1:]:
+            continue
         with (GOLDEN / f"{scenario.stem}.csv").open("w", newline="") as golden:
             csv.writer(golden, lineterminator="\n").writerows(summary_of(scenario))
+        if scenario in OF_VARIABLES:
+            lines = explanation_of(scenario)
+            (GOLDEN / f"{scenario.stem}.txt").write_text("\n".join(lines) + "\n")

@@ -82,23 +82,38 @@ def describe(scenario: Scenario) -> list[str]:
             f"  servers      {cluster.parameter_servers} at {format_rate(network.server_rate)}, "
             f"variables placed {cluster.placement.replace('_', ' ')}"
         )
+    if cluster.overheads is not None and cluster.overheads.given:
+        texts = cluster.overheads.model_dump(mode="json")
+        listed = ", ".join(f"{name} {texts[name]}" for name in cluster.overheads.given)
+        lines.append(f"  overheads    {listed}")
     lines += [
         f"  model        {workload.model or 'the problem itself'}, "
         f"{format_bytes(workload.size())} of parameters",
-        f"  problem      {_described(workload.problem)}",
+        f"  problem      {described(workload.problem)}",
     ]
     if workload.optimizer is not None:
-        lines.append(f"  optimizer    {_described(workload.optimizer)}")
+        lines.append(f"  optimizer    {described(workload.optimizer)}")
     lines += [f"  strategy     {_strategy(strategy)}" for strategy in scenario.strategies]
+    lines += [f"  event        {event}" for event in scenario.events]
     limits = scenario.stop.model_dump(mode="json", exclude_none=True)
     lines.append("  stop         " + " or ".join(f"{key} {value}" for key, value in limits.items()))
     return lines
 
 
+def described(model: Model, hidden: frozenset[str] | set[str] = frozenset()) -> str:
+    """A model's kind and settings as they would stand in a scenario."""
+    values = model.model_dump(mode="json", exclude_none=True, exclude=set(hidden))
+    kind = str(values.pop("kind"))
+    settings = ", ".join(f"{key} {_plain(value)}" for key, value in values.items())
+    if not settings:
+        return kind
+    return f"{kind} ({settings if len(settings) <= 160 else settings[:157] + '...'})"
+
+
 def _compute(cluster: Cluster, workload: Workload) -> str:
     mean = format_seconds(cluster.law(workload).expectation())
     if cluster.compute is not None:
-        return f"{mean} per batch on average, law {_described(cluster.compute)}"
+        return f"{mean} per batch on average, law {described(cluster.compute)}"
     device = cluster.device
     assert device is not None
     flops = workload.flops_per_example() * workload.batch_size
@@ -112,17 +127,7 @@ def _compute(cluster: Cluster, workload: Workload) -> str:
 
 def _strategy(strategy: Strategy) -> str:
     name = "" if strategy.name is None else f"{strategy.name}: "
-    return f"{name}{_described(strategy, {'name'})} - {strategy.about}"
-
-
-def _described(model: Model, hidden: frozenset[str] | set[str] = frozenset()) -> str:
-    """A model's kind and settings as they would stand in a scenario."""
-    values = model.model_dump(mode="json", exclude_none=True, exclude=set(hidden))
-    kind = str(values.pop("kind"))
-    settings = ", ".join(f"{key} {_plain(value)}" for key, value in values.items())
-    if not settings:
-        return kind
-    return f"{kind} ({settings if len(settings) <= 160 else settings[:157] + '...'})"
+    return f"{name}{described(strategy, {'name'})} - {strategy.about}"
 
 
 def _plain(value: object) -> str:

@@ -1,10 +1,12 @@
 """One experiment, whole: seed, replications, cluster, workload, strategies, when to stop."""
 
+from collections.abc import Iterable
 from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from varsim.cluster.description import Cluster
+from varsim.cluster.events import ProcessEvent, check_events
 from varsim.cluster.stop import Stop
 from varsim.schema import Model
 from varsim.strategies import AnyStrategy, Strategy
@@ -28,6 +30,7 @@ class Scenario(Model):
     cluster: Cluster
     workload: Workload
     strategies: tuple[AnyStrategy, ...] = Field(min_length=1)
+    events: tuple[ProcessEvent, ...] = ()
     stop: Stop
     targets: Targets = Targets()
 
@@ -39,6 +42,8 @@ class Scenario(Model):
                 raise ValueError(f"two strategies are called {label!r}; give them different names")
         for strategy in self.strategies:
             strategy.check(self.cluster_of(strategy))
+            strategy.check_workload(self.workload)
+        check_events(self.events, self.cluster.workers, self.stop.time)
         self._refuse_idle_knobs()
         return self
 
@@ -53,16 +58,41 @@ class Scenario(Model):
             cluster = cluster.without_servers()
         if not any(strategy.evaluated_between_reads for strategy in strategies):
             workload = workload.model_copy(update={"evaluate_every": None})
-        changes = {"strategies": strategies, "cluster": cluster, "workload": workload}
+        cluster = cluster.subject_to(_overheads_of(strategies))
+        most = max(strategy.workers(self.cluster) for strategy in strategies)
+        events = tuple(event for event in self.events if event.rank < most)
+        changes = {
+            "strategies": strategies,
+            "cluster": cluster,
+            "workload": workload,
+            "events": events,
+        }
         return Scenario.model_validate({**dict(self), **changes})
 
+    def _refuse_idle_events(self) -> None:
+        most = max(strategy.workers(self.cluster) for strategy in self.strategies)
+        for event in self.events:
+            if event.rank >= most:
+                raise ValueError(f"events: {event}, which takes part in none of the strategies")
+            without = [s.label for s in self.strategies if not s.has_chief]
+            if event.process == "chief" and without:
+                instead = "" if event.stop else "name a worker ({worker: 0}), or "
+                raise ValueError(
+                    f"events: {event}, but {without[0]!r} has no chief: {instead}leave that "
+                    "strategy out"
+                )
+
     def _refuse_idle_knobs(self) -> None:
+        self._refuse_idle_events()
         served = [strategy for strategy in self.strategies if strategy.uses_servers]
         for strategy in self.strategies:
             if strategy.on is not None:
                 strategy.on.check(uses_servers=strategy in served)
         if not served:
             self.cluster.check_no_servers()
+        self.cluster.check_overheads(_overheads_of(self.strategies))
+        if self.cluster.device is not None:
+            self.workload.flops_per_example()
         if self.workload.evaluate_every is not None and not any(
             strategy.evaluated_between_reads for strategy in self.strategies
         ):
@@ -77,3 +107,12 @@ class Scenario(Model):
             ):
                 if value is not None:
                     raise ValueError(f"{key} has no effect: problem timing has no loss")
+            for strategy in self.strategies:
+                for key in strategy.about_values:
+                    if getattr(strategy, key) is not None:
+                        raise ValueError(f"{key} has no effect: problem timing has no values")
+
+
+def _overheads_of(strategies: Iterable[Strategy]) -> frozenset[str]:
+    """The names of all overheads that any of these strategies is subject to."""
+    return frozenset[str]().union(*(strategy.subject_to() for strategy in strategies))

@@ -10,6 +10,7 @@ from varsim.cluster.program import ProgramTrace, run_program
 from varsim.scenario import Scenario
 from varsim.strategies import Single, Strategy
 from varsim.trace import Trace
+from varsim.values.program.act import MOST_COPIES
 from varsim.values.program.running import Mode
 from varsim.variables import VariablesScenario
 
@@ -22,6 +23,10 @@ B = TypeVar("B")
 
 # In a process that computes, BLAS gets one thread: more would only get in each other's way.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+# What is kept of all runs of the program of a scenario of variables, at most about 100 MB of text:
+# acts, the copies that are looked at in them, and messages.
+MOST_ACTS, MOST_GLANCES, MOST_SENT = 200_000, 800_000, 300_000
 
 
 class ProgramPoint(NamedTuple):
@@ -37,7 +42,10 @@ class ProgramPoint(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One strategy in one replication of a scenario; `strategy` None is the yardstick `single`."""
+    """One strategy in one replication of a scenario.
+
+    `strategy` None is the yardstick `single`, to which no events happen.
+    """
 
     scenario: Scenario
     strategy: int | None
@@ -50,7 +58,7 @@ def simulate(
     """Run a scenario and return its Result, the same for any number of jobs.
 
     `jobs`: processes to use, at most one per run. `progress(done, total)` is called after each
-    run. Raises DeadlockError if a strategy comes to stand still.
+    run. Where a strategy comes to stand still, the result says so (`Result.deadlock`).
     """
     if isinstance(scenario, VariablesScenario):
         raise TypeError("a scenario of kind variables is run with varsim.simulate_variables")
@@ -78,6 +86,8 @@ def simulate_variables(
     scenario: VariablesScenario, jobs: int = 1, progress: Callable[[int, int], None] | None = None
 ) -> "VariablesResult":
     """Run a scenario of kind variables under each of its modes; otherwise as `simulate`."""
+    if not isinstance(scenario, VariablesScenario):
+        raise TypeError("simulate_variables takes a scenario of kind variables; see simulate")
     if jobs < 1:
         raise ValueError("jobs must be at least 1")
     from varsim.result.variables import VariablesResult
@@ -98,9 +108,12 @@ def simulate_variables(
 
 
 def run_point(point: ProgramPoint) -> ProgramTrace:
-    """One run of a program, from start to end."""
+    """One run of a program, from start to end; where it is varied, without its rows."""
     scenario, ratio, mode, replication = point
-    return run_program(
+    runs = len(scenario.all_modes) * scenario.replications
+    copies = min(scenario.cluster.workers, MOST_COPIES)
+    most_acts = max(1, min(MOST_ACTS, MOST_GLANCES // copies) // runs)
+    trace = run_program(
         scenario.cluster,
         scenario.program if ratio is None else scenario.with_reads_per_write(ratio),
         scenario.variables,
@@ -108,7 +121,10 @@ def run_point(point: ProgramPoint) -> ProgramTrace:
         seed=scenario.seed,
         replication=replication,
         algorithm=scenario.cross_device_ops,
+        most_acts=most_acts if ratio is None else 0,
+        most_sent=max(1, MOST_SENT // runs) if ratio is None else 0,
     )
+    return trace if ratio is None else trace.totals()
 
 
 def run_one(run: Run, *, lazy: bool = True, record: bool = True) -> Trace:
@@ -129,6 +145,7 @@ def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, S
         seed=scenario.seed,
         replication=run.replication,
         workers=strategy.workers(cluster),
+        events=() if run.strategy is None else scenario.events,
         lazy=lazy,
         record=record,
     )

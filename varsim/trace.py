@@ -28,9 +28,10 @@ class Outcome(IntEnum):
     """What became of a gradient."""
 
     APPLIED = 0
-    DROPPED = 1  # stale for every variable
-    PARTLY = 2  # applied to some variables, dropped for others
+    DROPPED = 1  # stale for every variable, or given up by the strategy
+    PARTLY = 2  # applied to some variables, dropped or lost for others
     PENDING = 3  # not yet applied when the run ended
+    LOST = 4  # its worker ended before it had been sent, or locked; applied to no variable
 
 
 class Span(NamedTuple):
@@ -53,8 +54,8 @@ class GradientRow(NamedTuple):
     compute_start: int
     computed: int
     arrived: int  # the last part of it reached its variable
-    applied: int  # the last part of it was applied
-    applied_step: int  # global_step just before it was applied, -1 = never
+    applied: int  # the last part of it was applied, dropped or lost
+    applied_step: int  # global_step just before that, -1 = never
     outcome: int
     parts_applied: int  # number of variables it was applied to, of Trace.variables
 
@@ -68,6 +69,13 @@ class EvaluationRow(NamedTuple):
     loss: float
     accuracy: float  # nan where the problem has none
     divergence: float  # largest distance between two copies; 0 where there is one
+
+
+class Standstill(NamedTuple):
+    """That nothing could happen any more in a run, before its stop rule held."""
+
+    time: int  # ns
+    report: str  # who waits for what since then, why, and what would free it; several lines
 
 
 class LinkRow(NamedTuple):
@@ -123,6 +131,20 @@ class Recorder:
             self._packed[whose].append(np.array(written, dtype=np.int64))
             written.clear()
 
+    def take_back(self, worker: int, time: int) -> None:
+        """Forget what a worker's spans say of the time after `time` (ns): it ended before."""
+        written, packed = self._spans[worker], self._packed[worker]
+        cut: list[int] = []
+        while True:
+            while packed and not written:
+                written += packed.pop().tolist()
+            if not written or written[-2] <= time:
+                break
+            cut = [time, written[-1]]
+            del written[-2:]
+        if (written[-2] if written else 0) < time:
+            written += cut
+
     def gradient_rows(self) -> NDArray[np.int64]:
         """All rows of gradients (n, fields of GradientRow)."""
         return self._all(_GRADIENTS, self.gradients).reshape(-1, len(GradientRow._fields))
@@ -172,7 +194,7 @@ class Trace:
     variables: int
     batch_size: int
     end: int  # ns of simulated time
-    stopped_by: str  # which stop rule ended it
+    stopped_by: str  # which stop rule ended it; or "deadlock", or "chief" where that ended all
     global_step: int
     spans: NDArray[np.int64]  # (n, len(Span._fields)), by worker and time
     gradients: NDArray[np.int64]  # (n, len(GradientRow._fields)), in order of their end
@@ -183,3 +205,4 @@ class Trace:
     heap_events: int
     gradients_evaluated: int
     gradients_aggregated: int
+    standstill: Standstill | None = None  # of a run that was stopped by "deadlock"

@@ -1,13 +1,15 @@
 """Barriers, countdowns, tokens, and what is said of those who wait forever."""
 
-import pytest
-from building import MS, at, job, play, run, scenario, slow
+from functools import partial
 
-from varsim.cluster.clock import Activity, Clock
-from varsim.cluster.job import DeadlockError, Job
-from varsim.cluster.waiting import Barrier, Countdown, TokenQueue
+import pytest
+from building import MS, assert_same, at, job, play, run, scenario, slow
+
+from varsim.cluster.clock import Activity, Clock, Ended
+from varsim.cluster.job import Job
+from varsim.cluster.waiting import Barrier, Countdown, Lock, QueueClosedError, TokenQueue
 from varsim.cluster.worker import Worker
-from varsim.trace import Phase
+from varsim.trace import Phase, Standstill, Trace
 
 
 def workers(number: int) -> Job:
@@ -31,6 +33,31 @@ class TestBarrier:
         # The last to come never waits and so is first; the others go on in the order they came.
         assert seen == [(30, 2), (30, 0), (30, 1), (60, 2), (60, 0), (60, 1)]
 
+    def test_who_dies_as_it_waits_has_not_come(self) -> None:
+        # Workers 0 and 1 come at 10 and 20, worker 1 dies at 30 and comes again at 50, worker 2
+        # at 70: only then all three are there.
+        made = workers(3)
+        barrier = Barrier(made.clock, 3)
+        seen: list[tuple[int, int]] = []
+
+        def process(worker: Worker) -> Activity[None]:
+            yield from made.clock.sleep_until(
+                {0: 10, 1: 20 + 30 * worker.restarts, 2: 70}[worker.rank]
+            )
+            yield from barrier.wait(worker)
+            seen.append((made.clock.time, worker.rank))
+
+        for worker in made.workers:
+            made.start_on(worker, process, worker)
+        made.clock.call_at(30, lambda: made.lives.kill(1))
+        made.clock.call_at(31, lambda: shown.append(str(barrier)))
+        made.clock.call_at(40, lambda: made.lives.restart(1))
+        shown: list[str] = []
+        play(made)
+
+        assert seen == [(70, 2), (70, 0), (70, 1)]
+        assert shown == ["a barrier where 1 of 3 have come"]
+
     def test_it_says_how_many_have_come(self) -> None:
         made = workers(3)
         barrier = Barrier(made.clock, 3)
@@ -38,6 +65,70 @@ class TestBarrier:
 
         assert str(barrier) == "a barrier where 1 of 3 have come"
         assert made.workers[1].waits_for is barrier
+        assert made.workers[0].waits_for is None
+
+
+class TestLock:
+    def play(self, kills: dict[int, int]) -> tuple[list[tuple[int, int]], dict[int, str]]:
+        """Workers 0 to 3 come at 0, 1, 2, 3 and hold it for 10; who had it until when, and texts.
+
+        `kills`: when which worker dies; one that dies as it has the lock, or waits, leaves it.
+        """
+        made = workers(4)
+        lock = Lock(made.clock)
+        seen: list[tuple[int, int]] = []
+
+        def process(worker: Worker) -> Activity[None]:
+            yield from made.clock.sleep_until(worker.rank)
+            try:
+                yield from lock.acquire(worker)
+                yield from made.clock.sleep_until(made.clock.time + 10)
+            except Ended:
+                lock.release(worker)
+                raise
+            seen.append((made.clock.time, worker.rank))
+            lock.release(worker)
+            if kills.get(made.clock.time, worker.rank) != worker.rank:
+                made.lives.kill(kills[made.clock.time])
+
+        said: dict[int, str] = {}
+        made.allow_breaking_off()
+        for worker in made.workers:
+            made.start_on(worker, process, worker)
+        for time, rank in kills.items():
+            if time % 10:
+                made.clock.call_at(time, partial(made.lives.kill, rank))
+        for time in (5, 15, 99):
+            made.clock.call_at(time, lambda: said.update({made.clock.time: str(lock)}))
+        play(made)
+        return seen, said
+
+    def test_it_is_had_in_the_order_of_coming(self) -> None:
+        seen, said = self.play({})
+
+        assert seen == [(10, 0), (20, 1), (30, 2), (40, 3)]
+        assert said == {
+            5: "a lock (worker 0 has it, 3 waiting)",
+            15: "a lock (worker 1 has it, 2 waiting)",
+            99: "a lock (free)",
+        }
+
+    def test_who_dies_leaves_it_to_the_next(self) -> None:
+        # Worker 2 waits, worker 0 has it.
+        assert self.play({4: 2})[0] == [(10, 0), (20, 1), (30, 3)]
+        assert self.play({4: 0})[0] == [(14, 1), (24, 2), (34, 3)]
+
+    def test_who_dies_before_it_has_noticed_leaves_it_too(self) -> None:
+        # At 10 worker 0 leaves it to worker 1, which dies at that instant.
+        assert self.play({10: 1})[0] == [(10, 0), (20, 2), (30, 3)]
+
+    def test_the_wait_is_for_a_lock(self) -> None:
+        made = workers(2)
+        lock = Lock(made.clock)
+        play(made, *map(lock.acquire, made.workers))
+
+        assert made.workers[1].waits_for is lock
+        assert made.workers[1].phase == Phase.LOCK
         assert made.workers[0].waits_for is None
 
 
@@ -75,6 +166,9 @@ def test_a_countdown_that_is_over_is_not_waited_for() -> None:
     assert seen == [7]
 
 
+CLOSED = -1
+
+
 class Dequeues:
     """Workers that ask for tokens at given times; what each got, and when."""
 
@@ -88,13 +182,23 @@ class Dequeues:
 
         def process() -> Activity[None]:
             for time in times:
-                yield from at(self.job, worker, time, lambda: self.take(worker))
+                if time >= self.job.clock.time:
+                    yield from at(self.job, worker, time, lambda: self.take(worker))
 
-        self.job.spawn(process())
+        self.job.start_on(worker, process)
 
     def take(self, worker: Worker) -> Activity[None]:
-        step = yield from self.tokens.dequeue(worker)
+        try:
+            step = yield from self.tokens.dequeue(worker)
+        except QueueClosedError:
+            step = CLOSED
         self.got.append((self.job.clock.time, worker.rank, step))
+
+    def kill(self, time: int, rank: int) -> None:
+        self.job.clock.call_at(time, lambda: self.job.lives.kill(rank))
+
+    def restart(self, time: int, rank: int) -> None:
+        self.job.clock.call_at(time, lambda: self.job.lives.restart(rank))
 
     def put(self, time: int, step: int, copies: int) -> None:
         self.job.clock.call_at(time, lambda: self.tokens.enqueue(step, copies))
@@ -160,6 +264,76 @@ class TestTokenQueue:
         assert queue.play() == []
         assert len(queue.tokens) == 0
 
+    def test_who_dies_as_it_waits_gives_its_place_to_the_next(self) -> None:
+        queue = Dequeues(4)
+        for rank in range(4):
+            queue.ask(rank, rank)
+        queue.kill(5, 1)
+        queue.put(10, 1, 2)
+        queue.put(20, 2, 2)
+
+        assert queue.play() == [(10, 0, 1), (10, 2, 1), (20, 3, 2)]
+        # The token that worker 1 would have had is there for whoever asks next.
+        assert len(queue.tokens) == 1
+
+    def test_several_may_die_first_and_last(self) -> None:
+        queue = Dequeues(5)
+        for rank in range(5):
+            queue.ask(rank, rank)
+        for time, rank in ((5, 4), (6, 0), (7, 2)):
+            queue.kill(time, rank)
+        queue.put(10, 1, 1)
+        queue.put(20, 2, 3)
+
+        assert queue.play() == [(10, 1, 1), (20, 3, 2)]
+        assert len(queue.tokens) == 2
+
+    def test_who_comes_back_asks_again(self) -> None:
+        # Worker 0 dies at 5 and asks again at 7, behind worker 1.
+        queue = Dequeues(2)
+        queue.ask(0, 1, 7)
+        queue.ask(1, 2)
+        queue.kill(5, 0)
+        queue.restart(6, 0)
+        queue.put(10, 1, 1)
+        queue.put(20, 2, 1)
+
+        assert queue.play() == [(10, 1, 1), (20, 0, 2)]
+
+    def test_a_token_not_yet_picked_up_goes_to_the_next(self) -> None:
+        # At 10, in this order: tokens of steps 1 and 2 come, worker 3 asks, worker 0 dies. It
+        # never learnt of its token 1, which is worker 1's now; 2 is worker 2's.
+        queue = Dequeues(4)
+        for rank in range(3):
+            queue.ask(rank, rank)
+
+        def in_one_instant() -> None:
+            queue.tokens.enqueue(1, 1)
+            queue.tokens.enqueue(2, 1)
+            queue.job.start_on(queue.job.workers[3], queue.take, queue.job.workers[3])
+            queue.job.lives.kill(0)
+
+        queue.job.clock.call_at(10, in_one_instant)
+        queue.put(20, 3, 1)
+
+        assert queue.play() == [(10, 1, 1), (10, 2, 2), (20, 3, 3)]
+
+    def test_a_closed_queue_ends_the_wait(self) -> None:
+        queue = Dequeues(2)
+        queue.ask(0, 1)
+        queue.ask(1, 12)
+        queue.job.clock.call_at(10, queue.tokens.close)
+
+        assert queue.play() == [(10, 0, CLOSED), (12, 1, CLOSED)]
+
+    def test_what_is_inside_a_closed_queue_is_still_handed_out(self) -> None:
+        queue = Dequeues(1)
+        queue.put(0, 4, 2)
+        queue.job.clock.call_at(10, queue.tokens.close)
+        queue.ask(0, 20, 21, 22)
+
+        assert queue.play() == [(20, 0, 4), (21, 0, 4), (22, 0, CLOSED)]
+
     def test_waiting_for_a_token_is_recorded(self) -> None:
         # 3 workers of which one takes 300 ms: from the third step on the others wait 200 ms.
         trace = run(
@@ -172,43 +346,54 @@ class TestTokenQueue:
         assert (token[:, 3] - token[:, 2] == 200 * MS).all()
 
 
+def stuck(trace: Trace) -> Standstill:
+    """What is said of a run that stands still."""
+    assert trace.stopped_by == "deadlock"
+    assert trace.standstill is not None
+    return trace.standstill
+
+
 class TestDeadlock:
     def test_too_few_tokens_to_begin_with(self) -> None:
         # N = T = 4 of 2 workers without initial tokens: both push once and wait for an update
         # that needs 4.
-        with pytest.raises(DeadlockError) as caught:
-            run(
-                {
-                    "kind": "sync_replicas",
-                    "replicas_to_aggregate": 4,
-                    "total_num_replicas": 4,
-                    "initial_tokens": 0,
-                },
-                cluster={"workers": 2, "slow_workers": (slow(1, 2.5),)},
-            )
+        trace = run(
+            {
+                "kind": "sync_replicas",
+                "replicas_to_aggregate": 4,
+                "total_num_replicas": 4,
+                "initial_tokens": 0,
+            },
+            cluster={"workers": 2, "slow_workers": (slow(1, 2.5),)},
+        )
 
-        assert str(caught.value) == (
+        assert stuck(trace).time == trace.end == 250 * MS
+        assert stuck(trace).report == (
             "sync_replicas: the run stands still at 0.25 s, after 0 updates: "
             "nothing can happen any more.\n"
             "  workers 0, 1: waiting for a token (queue empty, 2 waiting)\n"
-            "  chief: waiting for 4 gradients of step 0 (2 have come)"
+            "  chief: waiting for 4 gradients of step 0 (2 have come)\n"
+            "  to free it: initial_tokens: 2 at least"
         )
 
     def test_some_tokens_to_begin_with_and_no_more(self) -> None:
         # N = T = 5 of 2 workers with 2 tokens: 4 gradients of 5, the last at 200 ms by both.
-        with pytest.raises(DeadlockError, match=r"at 0\.2 s, after 0 updates.*(\n.*)*4 have come"):
-            run(
-                {
-                    "kind": "sync_replicas",
-                    "replicas_to_aggregate": 5,
-                    "total_num_replicas": 5,
-                    "initial_tokens": 2,
-                },
-                cluster={"workers": 2},
-            )
+        settings = {
+            "kind": "sync_replicas",
+            "replicas_to_aggregate": 5,
+            "total_num_replicas": 5,
+            "initial_tokens": 2,
+        }
+        said = stuck(run(settings, cluster={"workers": 2})).report
 
-    def test_a_time_limit_ends_a_run_that_stands_still(self) -> None:
-        # The same; what stands still does so until the end, and says so in its spans.
+        assert "stands still at 0.2 s, after 0 updates" in said
+        assert "(4 have come)" in said
+        assert "to free it: initial_tokens: 3 at least" in said
+        freed = run({**settings, "initial_tokens": 3}, cluster={"workers": 2})
+        assert freed.stopped_by == "global_steps"
+
+    def test_what_stands_still_under_a_time_limit_does_so_until_the_end(self) -> None:
+        # The same; time passes, and the spans say what it was spent on.
         trace = run(
             {
                 "kind": "sync_replicas",
@@ -220,15 +405,21 @@ class TestDeadlock:
             stop={"time": 1.0},
         )
 
-        assert trace.stopped_by == "time"
+        assert stuck(trace).time == 200 * MS
+        assert trace.end == 1000 * MS
         assert trace.global_step == 0
         assert trace.spans[-1].tolist() == [1, Phase.TOKEN, 200 * MS, 1000 * MS, 1]
+
+    def test_what_goes_on_until_the_time_limit_does_not_stand_still(self) -> None:
+        # Standing still is having nothing to do: here all compute as the time is over.
+        trace = run("none", stop={"time": 0.25})
+        assert (trace.stopped_by, trace.standstill) == ("time", None)
 
     @pytest.mark.parametrize(
         ("settings", "least"),
         [
             ({"replicas_to_aggregate": 5, "initial_tokens": 1}, 2),
-            ({"replicas_to_aggregate": 2, "initial_tokens": -1}, 0),
+            ({"replicas_to_aggregate": 2, "initial_tokens": -2}, -1),
             ({"replicas_to_aggregate": 5, "total_num_replicas": 4, "initial_tokens": 0}, 1),
         ],
     )
@@ -238,3 +429,19 @@ class TestDeadlock:
         # 3 workers; TensorFlow: "initial tokens must be at least N - T".
         with pytest.raises(ValueError, match=f"initial_tokens must be at least {least} "):
             scenario({"kind": "sync_replicas", **settings})
+
+    @pytest.mark.parametrize(("given", "there"), [(0, 0), (-2, 0), (1, 1), (5, 5)])
+    def test_so_many_initial_tokens_are_so_many_iterations(self, given: int, there: int) -> None:
+        # N = 20, T = 22, 3 workers: each begins one iteration without a token, then they stop.
+        trace = run(self.settings(given))
+        assert trace.stopped_by == "deadlock"
+        assert len(trace.gradients) == 3 + there
+
+    def test_minus_one_and_nothing_stand_for_the_default(self) -> None:
+        assert_same(run(self.settings(-1)), run(self.settings(None)))
+        assert_same(run(self.settings(20)), run(self.settings(None)))
+
+    @staticmethod
+    def settings(initial_tokens: int | None) -> dict[str, object]:
+        numbers = {"replicas_to_aggregate": 20, "total_num_replicas": 22}
+        return {"kind": "sync_replicas", **numbers, "initial_tokens": initial_tokens}

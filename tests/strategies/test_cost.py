@@ -46,10 +46,20 @@ def test_the_number_of_workers_does_not_matter(workers: int) -> None:
     assert trace.heap_events / len(trace.gradients) <= 2.1 + 2 / workers
 
 
-def test_two_events_per_step_of_a_mirrored_worker() -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"collective": "halving_doubling"},
+        {"collective": "double_binary_tree"},
+        {"collective": "hierarchical", "ranks_per_group": 8},
+    ],
+    ids=lambda settings: settings.get("collective", "ring"),
+)
+def test_two_events_per_step_of_a_mirrored_worker(settings: dict[str, Any]) -> None:
     network = {"bandwidth": 1e6, "latency": 20e-6, "sharing": "fair"}
     trace = run(
-        "on_write",
+        {"kind": "on_write", **settings},
         **{**BUSY, "network": network},
         cluster={"workers": 64, "compute": EXPONENTIAL},
     )

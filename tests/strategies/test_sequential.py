@@ -25,11 +25,13 @@ def evaluated(strategy: dict[str, Any], examples: int) -> dict[str, int]:
     return {"evaluate_every": examples} if between else {}
 
 
+WITH_SETTINGS = ("on_read", "sync_replicas", "backup_workers")
 SEQUENTIAL: dict[str, dict[str, Any]] = {
-    **{kind: {"kind": kind} for kind in STRATEGIES if kind not in ("on_read", "sync_replicas")},
+    **{kind: {"kind": kind} for kind in STRATEGIES if kind not in WITH_SETTINGS},
     "on_read": {"kind": "on_read", "read_every": 1},
     "on_read written back": {"kind": "on_read", "read_every": 1, "write_back": True},
     "on_read sum": {"kind": "on_read", "read_every": 1, "aggregation": "sum", "write_back": True},
+    "backup_workers": {"kind": "backup_workers", "replicas_to_aggregate": 1},
     "sync_replicas": {"kind": "sync_replicas", "replicas_to_aggregate": 1},
     "sync_replicas three": {"kind": "sync_replicas", "replicas_to_aggregate": 3},
 }

@@ -2,11 +2,11 @@
 
 import gc
 from collections.abc import Callable, Generator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any, TypeAlias, TypeVar
 
 import simpy
-from simpy.events import NORMAL, Event, EventPriority
+from simpy.events import NORMAL, PENDING, Event, EventPriority, Process
 
 T = TypeVar("T")
 
@@ -15,6 +15,18 @@ Activity: TypeAlias = Generator[Event, Any, T]
 
 # Events of one instant are served in the order (priority, sequence number); this one comes last.
 LAST = EventPriority(2)
+
+
+class Ended(BaseException):
+    """Thrown into a process that is ended from outside; it may tidy up, but waits no more."""
+
+
+class Killed(Ended):
+    """The process disappears."""
+
+
+class Stopped(Ended):
+    """The process ends in good order."""
 
 
 class Pause(Event):
@@ -62,6 +74,11 @@ class Clock(simpy.Environment):
             if collecting:
                 gc.enable()
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left to happen."""
+        return not self._queue
+
     def stop(self) -> None:
         """End the run: no further event is served."""
         self._stopped = True
@@ -86,6 +103,41 @@ class Clock(simpy.Environment):
         """Let an event of `event()` happen at a moment (ns)."""
         event._ok, event._value = True, None
         self.schedule(event, NORMAL, time - self.time)
+
+    def end(self, process: Process, how: Ended) -> None:
+        """End a process wherever it waits; what it waited for happens without it."""
+        self._leave(process)
+        try:
+            process._generator.throw(how)
+        except (Ended, StopIteration):
+            return
+        raise AssertionError("a process that was ended waits on")
+
+    def interrupt(self, process: Process, reason: Exception) -> None:
+        """Throw an exception into a process, which must catch it and goes on at this moment."""
+        self._leave(process)
+        event = Event(self)
+        event._ok, event._value = False, reason
+        process._resume(event)
+
+    def withdraw(self, event: Event) -> None:
+        """Let an event of `trigger_at` or `succeed` not happen after all: it can be used again."""
+        self._unschedule(event)
+        event._value = PENDING
+
+    def _leave(self, process: Process) -> None:
+        """A process no longer waits for what it waits for; if nobody does, that is taken back."""
+        target = process._target
+        assert target.callbacks is not None, "a process cannot be ended while it acts"
+        target.callbacks.remove(process._resume)
+        if isinstance(target, Pause) and not target.callbacks:
+            self._unschedule(target)
+
+    def _unschedule(self, event: Event) -> None:
+        """Take an event off the heap; the order of all others stays. Costs a look at all."""
+        queue = self._queue
+        queue[:] = [entry for entry in queue if entry[3] is not event]
+        heapify(queue)
 
     @property
     def heap_events(self) -> int:

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import ConfigDict, Field, PositiveInt, model_validator
 
 from varsim import presets
+from varsim.cluster.overheads import Overheads
 from varsim.schema import Model
 from varsim.units import BytesPerSecond, FlopsPerSecond, Seconds
 from varsim.values.law import AnyLaw, Law
@@ -150,6 +151,7 @@ class Cluster(Model):
     Without `compute` a step takes FLOPs / device rate. `placement` says how variables lie on the
     parameter servers: `partitioned` (every tensor cut evenly over all), `round_robin` (whole
     tensors in turn) or `by_bytes` (whole tensors, largest first, to the emptiest server).
+    `overheads`: what a real runtime adds to all this; without them, nothing.
     """
 
     workers: PositiveInt
@@ -159,6 +161,7 @@ class Cluster(Model):
     parameter_servers: PositiveInt = 1
     placement: Literal["partitioned", "round_robin", "by_bytes"] = "partitioned"
     network: Star
+    overheads: Overheads | None = None
 
     @model_validator(mode="after")
     def _ranks_exist(self) -> Self:
@@ -182,6 +185,21 @@ class Cluster(Model):
         network = self.network.model_copy(update={"server_bandwidth": None})
         changes = {"parameter_servers": 1, "placement": "partitioned", "network": network}
         return self.model_copy(update=changes)
+
+    def subject_to(self, names: frozenset[str]) -> "Cluster":
+        """The cluster with only these of its overheads."""
+        if self.overheads is None:
+            return self
+        kept = self.overheads.only(names)
+        return self.model_copy(update={"overheads": kept if kept.given else None})
+
+    def check_overheads(self, names: frozenset[str]) -> None:
+        """Raise ValueError where there is an overhead besides these, which are all that count."""
+        for name in () if self.overheads is None else self.overheads.given:
+            if name not in names:
+                raise ValueError(
+                    f"cluster.overheads.{name} has no effect: it occurs in none of the strategies"
+                )
 
     def check_no_servers(self) -> None:
         """Raise ValueError where something is said of servers that nobody uses."""

@@ -1,15 +1,19 @@
 """One run of one strategy, alive: clock, network, workers, and what is recorded of them."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, count
+from typing import TypeVarTuple
 
 import numpy as np
 
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.description import Cluster
+from varsim.cluster.events import ProcessEvent
+from varsim.cluster.lives import Lives
 from varsim.cluster.network import network
 from varsim.cluster.pace import windows
+from varsim.cluster.standstill import Remedy, report, restart_any
 from varsim.cluster.stop import Stop
 from varsim.cluster.worker import Worker
 from varsim.trace import (
@@ -17,22 +21,25 @@ from varsim.trace import (
     LinkRow,
     Outcome,
     Recorder,
+    Standstill,
     Trace,
 )
 from varsim.values.gradient import Gradient, Gradients, Parameters
 from varsim.values.stream import stream
 from varsim.values.workload import Workload
 
+Ts = TypeVarTuple("Ts")
+
 
 class DeadlockError(Exception):
-    """The model stands still: nothing can happen any more, and the stop rule does not hold."""
+    """A strategy came to stand still: since when, who waits for what, why, and what frees it."""
 
 
 class Job:
     """One run; strategies start their processes in it and it keeps the books.
 
-    `lazy` and `record` exist for measurements of the simulator itself: no result depends on
-    `lazy`, and without `record` a run leaves no spans.
+    `events` end processes and let them begin again. `lazy` and `record` exist for measurements of
+    the simulator itself: no result depends on `lazy`, and without `record` a run leaves no spans.
     """
 
     def __init__(
@@ -44,6 +51,7 @@ class Job:
         seed: int,
         replication: int,
         workers: int | None = None,
+        events: Sequence[ProcessEvent] = (),
         lazy: bool = True,
         record: bool = True,
     ) -> None:
@@ -53,31 +61,60 @@ class Job:
         self.clock = Clock()
         self.recorder = Recorder(spans=record)
         self.task = workload.problem.task(seed, replication)
-        self.gradients = Gradients(self.task, lazy)
+        variables = enumerate(workload.problem.variables())
+        self.trained = [index for index, spec in variables if spec.has_gradient]
+        self._variables = len(self.trained)
+        self.gradients = Gradients(self.task, lazy, self.trained)
         self.network = network(self.clock, cluster.network)
         self.global_step = 0
         self.examples = 0.0  # in applied gradients
+        self._parts = 0  # applied, of gradients; whole numbers, as thirds would not add up
         self._aggregated = 0
         self.in_flight: dict[Gradient, None] = {}
+        self.may_break_off = False  # whether gradients may be given up before they are sent
         self.stopped_by = ""
         self._seed = seed
         self._stop = stop
-        self._variables = len(workload.problem.variables())
         self._model: Callable[[], Parameters] | None = None
         self._divergence: Callable[[], float] | None = None
-        self._roles: list[tuple[str, object]] = []
+        self._remedy: Remedy = restart_any
         number = cluster.workers if workers is None else workers
         self._evaluate_every = workload.examples_between_evaluations(number)
         self._next_evaluation = self._evaluate_every
         self.workers = [self._worker(rank) for rank in range(number)]
+        self.lives = Lives(self, events)
         if stop.time is not None:
-            self.clock.call_last(round(stop.time * 1e9), lambda: self._end("time"))
+            self.clock.call_last(round(stop.time * 1e9), self._time_is_up)
 
-    def spawn(self, activity: Activity[None], role: str = "", waits_for: object = None) -> None:
-        """Start a process. `role` and what it waits for are named should the run stand still."""
+    def start_on(
+        self,
+        worker: Worker,
+        function: Callable[[*Ts], Activity[None]],
+        *args: *Ts,
+        role: str = "",
+        waits_for: object = None,
+    ) -> None:
+        """Start a process on a worker: a function that waits, and its arguments.
+
+        It dies with the worker; should that begin again, it is started anew, `worker.restarts`
+        higher. One with a `role` is named, with what it waits for, if the run stands still.
+        """
+        self.lives.start(worker, lambda: function(*args), role, waits_for)
+
+    def spawn(self, activity: Activity[None]) -> None:
+        """Start a process that is on no worker, and never dies."""
         self.clock.process(activity)
-        if role:
-            self._roles.append((role, waits_for))
+
+    def allow_breaking_off(self) -> None:
+        """Gradients may be given up before they are sent; to be said before servers are made."""
+        if not self.may_break_off:
+            self.may_break_off = True
+            for worker in self.workers:
+                worker.remember_draws()
+
+    def explain(self, remedy: Remedy) -> None:
+        """Say what would free the run if it stands still; by default a restart of any worker."""
+        self._remedy = remedy
 
     def observe(
         self, model: Callable[[], Parameters], divergence: Callable[[], float] | None = None
@@ -116,17 +153,17 @@ class Job:
             self._end("loss")
 
     def ended(self, gradient: Gradient, global_step: int | None = None) -> None:
-        """A gradient has been applied or dropped, for every variable: write its row."""
+        """A gradient has been applied, dropped or lost, for every variable: write its row."""
         applied, variables = gradient.applied, self._variables
         self._aggregated += applied > 0
+        self._parts += applied
+        self.examples = self._parts * self.workload.batch_size / variables
         if applied == variables:
             outcome = 0
-            self.examples += self.workload.batch_size
         elif applied == 0:
-            outcome = 1
+            outcome = 4 if gradient.given_up else 1
         else:
             outcome = 2
-            self.examples += self.workload.batch_size * applied / variables
         read = gradient.read
         self.recorder.gradients += (
             gradient.worker,
@@ -157,12 +194,16 @@ class Job:
             self._end("examples")
 
     def run(self, label: str) -> Trace:
-        """Run until the stop rule holds; raises DeadlockError if it never will."""
+        """Run until the stop rule holds, or the run stands still.
+
+        A run that stands still ends then, or lasts until the time at which it would be stopped.
+        """
         # Training may diverge; then the loss says so, and numpy need not.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             self.clock.run_until_stopped()
+        standstill = None
         if not self.stopped_by:
-            raise DeadlockError(self._deadlock(label))
+            standstill = self._stands_still(label)
         end = self.clock.time
         recorder = self.recorder
         if self._model is not None and recorder.evaluations[-1].global_step != self.global_step:
@@ -195,7 +236,31 @@ class Job:
             heap_events=self.clock.heap_events,
             gradients_evaluated=self.gradients.evaluated,
             gradients_aggregated=self._aggregated,
+            standstill=standstill,
         )
+
+    def _stands_still(self, label: str) -> Standstill | None:
+        """Nothing is left to happen: say so, and let the time pass that the run would last.
+
+        Where all that run have ended in good order, that is the end of the run, and not said.
+        """
+        ends = self.lives.ends
+        moments = [worker.since for worker in self.workers]
+        moments += [end.time for end in ends.values()]
+        self.clock.time = max(moments + self.recorder.steps[-1:])
+        if len(ends) == len(self.workers) and not all(end.killed for end in ends.values()):
+            self.stopped_by = "chief"
+            return None
+        self.stopped_by = "deadlock"
+        said = Standstill(self.clock.time, report(self, label, self._remedy))
+        if self._stop.time is not None:
+            self.clock.time = round(self._stop.time * 1e9)
+        return said
+
+    def _time_is_up(self) -> None:
+        """At the end of its time, too, a run of which nothing is left has stood still."""
+        if not self.clock.idle:
+            self._end("time")
 
     def _end(self, reason: str) -> None:
         if not self.stopped_by:
@@ -210,7 +275,7 @@ class Job:
         batches = chain.from_iterable(
             self.task.batches(rank, block, self.workload.batch_size) for block in count()
         )
-        return Worker(
+        worker = Worker(
             self.clock,
             rank,
             self.network.host(f"worker {rank}", cluster.network.rate_of(rank)),
@@ -220,6 +285,9 @@ class Job:
             self.in_flight,
             self.recorder.worker_spans(rank),
         )
+        if cluster.overheads is not None and cluster.overheads.first_iteration:
+            worker.sets_up(round(cluster.overheads.first_iteration * 1e9))
+        return worker
 
     def _compute_times(self, rank: int, factor: float) -> Iterator[int]:
         law = self.cluster.law(self.workload)
@@ -228,21 +296,6 @@ class Job:
         return chain.from_iterable(
             np.rint(block * (factor * 1e9)).astype(np.int64).tolist() for block in blocks
         )
-
-    def _deadlock(self, label: str) -> str:
-        lines = [
-            f"{label}: the run stands still at {self.clock.time / 1e9:.9g} s, after "
-            f"{self.global_step} updates: nothing can happen any more."
-        ]
-        waits: dict[str, list[str]] = {}
-        for worker in self.workers:
-            what = "nothing" if worker.waits_for is None else str(worker.waits_for)
-            waits.setdefault(what, []).append(str(worker.rank))
-        for what, ranks in waits.items():
-            name = "worker" if len(ranks) == 1 else "workers"
-            lines.append(f"  {name} {', '.join(ranks)}: waiting for {what}")
-        lines += [f"  {role}: waiting for {what}" for role, what in self._roles]
-        return "\n".join(lines)
 
 
 def _pending(gradient: Gradient) -> tuple[int, ...]:

@@ -25,11 +25,11 @@ class Overheads(Model):
     variables holds it, `push` a gradient of one variable, `wake` telling a worker to go on (its
     token; where there are none, that its gradient is applied). So the more workers go on at one
     moment, the longer it takes. `commit`: from the last gradient that an update needs to the new
-    global_step. `message`: one message of a collective; those of all workers take turns, as on
-    one machine. `payload`: the rate at which a server copies what is read and pushed, in addition
-    to the above, and at which the workers of a collective copy their messages, while others wait
-    for their turn. `reduction`: the rate at which a worker adds what it was sent in an all-reduce
-    to its own, before it sends that on.
+    global_step; where updates are locked, the lock is held so long. `message`: one message of a
+    collective; those of all workers take turns, as on one machine. `payload`: the rate at which a
+    server copies what is read and pushed, in addition to the above, and at which the workers of a
+    collective copy their messages, while others wait for their turn. `reduction`: the rate at which
+    a worker adds what it was sent in an all-reduce to its own, before it sends that on.
     """
 
     first_iteration: Seconds = Field(0.0, ge=0)

@@ -1,6 +1,16 @@
 """How variables lie on the parameter servers."""
 
 from varsim.cluster.description import Cluster
+from varsim.values.workload import Workload
+
+
+def traffic_per_port(workload: Workload, cluster: Cluster) -> list[list[float]]:
+    """For every variable the bytes that a worker reads from, or sends to, each shard."""
+    placed = bytes_per_port(workload.tensor_sizes(), cluster)
+    return [
+        [size * share for size in column]
+        for column, share in zip(placed, workload.sent_shares(), strict=True)
+    ]
 
 
 def bytes_per_port(tensors: list[list[int]], cluster: Cluster) -> list[list[float]]:

@@ -2,7 +2,9 @@
 
 from typing import NamedTuple
 
+from varsim.cluster.clock import Activity
 from varsim.cluster.job import Job
+from varsim.cluster.recovery import Recovery
 from varsim.cluster.worker import Read, Worker
 from varsim.values.device import Device
 from varsim.values.distribute.creation import Asked
@@ -10,7 +12,7 @@ from varsim.values.distribute.mirrored import MirroredVariable
 from varsim.values.distribute.mirrored_strategy import MirroredStrategy
 from varsim.values.distribute.sync_on_read import SyncOnReadVariable
 from varsim.values.distribute.variable import DistributedVariable
-from varsim.values.gradient import Array, Gradient, Parameters
+from varsim.values.gradient import Array, Gradient, Parameters, Value
 from varsim.values.operation import finish
 from varsim.values.variable import Aggregation, Synchronization, divergence
 
@@ -22,7 +24,7 @@ class _Round:
 
     def __init__(self) -> None:
         self.gradients: dict[int, Gradient] = {}
-        self.mean: list[Array] | None = None
+        self.mean: list[Value] | None = None
         self.applied = 0
 
 
@@ -33,21 +35,34 @@ class MirroredReplicas:
         self._job = job
         made = _variables(job, Synchronization.ON_WRITE, Aggregation.MEAN)
         self.variables = [one for one in made if isinstance(one, MirroredVariable)]
-        self._rounds: dict[int, _Round] = {}
+        self._trained = [self.variables[index] for index in job.trained]
+        self._steps = [0] * len(job.workers)  # updates made to each copy
+        self._rounds: dict[int, _Round] = {}  # by the step they make
+        self._recovery = Recovery(job)
+        job.explain(self._recovery.remedy)
         self._latest: tuple[Array, Parameters] | None = None
         # The model as read from outside: the version that all copies have reached.
         self.parameters = self._copy(0)
 
     def read(self, worker: Worker) -> Read:
         """A worker's own copy; takes no time."""
-        return Read(self._copy(worker.rank), worker.ready_at, worker.iteration + 1)
+        return Read(self._copy(worker.rank), worker.ready_at, self._steps[worker.rank])
+
+    def recover(self, worker: Worker) -> Activity[None]:
+        """A worker that begins again gets its copy back, from another one."""
+        yield from self._recovery.fetch(worker)
+
+    def has_offered(self, worker: Worker) -> bool:
+        """Whether a worker's gradient is in the round that makes its next step."""
+        this = self._rounds.get(self._steps[worker.rank])
+        return this is not None and worker.rank in this.gradients
 
     def _copy(self, rank: int) -> Parameters:
         """One replica's values; replicas whose copies are the same version share the tuple.
 
-        All variables are updated together, so the first one tells the version of all.
+        All that are trained are updated together, so the first one tells the version of all.
         """
-        version = self.variables[0].values[rank]
+        version = self._trained[0].values[rank]
         if self._latest is None or self._latest[0] is not version:
             values = tuple([variable.values[rank] for variable in self.variables])
             self._latest = (version, values)
@@ -55,22 +70,24 @@ class MirroredReplicas:
 
     def offer(self, worker: Worker, gradient: Gradient) -> None:
         """A worker's contribution to the reduction of this step."""
-        gradient.open = len(self.variables)
-        self._rounds.setdefault(gradient.iteration, _Round()).gradients[worker.rank] = gradient
+        gradient.open = len(self._trained)
+        rank = worker.rank
+        self._rounds.setdefault(self._steps[rank], _Round()).gradients[rank] = gradient
 
     def apply(self, worker: Worker) -> None:
         """Update a worker's copy with the mean; the step counts when the last copy is updated."""
-        job, number = self._job, worker.iteration
-        this = self._rounds[number]
+        job, step = self._job, self._steps[worker.rank]
+        this = self._rounds[step]
         if this.mean is None:
             assert len(this.gradients) == len(job.workers)
             in_order = [this.gradients[worker.rank] for worker in job.workers]
-            this.mean = [job.gradients.mean(in_order, i) for i in range(len(self.variables))]
-        for variable, mean in zip(self.variables, this.mean, strict=True):
+            this.mean = [job.gradients.mean(in_order, index) for index in job.trained]
+        for variable, mean in zip(self._trained, this.mean, strict=True):
             variable.apply(worker.rank, mean)
+        self._steps[worker.rank] = step + 1
         this.applied += 1
         if this.applied == len(job.workers):
-            del self._rounds[number]
+            del self._rounds[step]
             if not self._rounds:  # else a fast replica may be ahead already
                 assert all(variable.copies_are_equal() for variable in self.variables)
             now = job.clock.time
@@ -100,41 +117,72 @@ class LocalReplicas:
         self.variables = [one for one in made if isinstance(one, SyncOnReadVariable)]
         self._seen = [0] * len(job.workers)  # updates that each copy contains
         self._made = 0  # updates made by all
+        self.steps = [0] * len(job.workers)  # that each replica has made
+        self._met = [0] * len(job.workers)  # after which step each last met the others for a read
+        self._read = [0] * len(job.workers)  # after which step each last was read
         self._unfinished: dict[int, int] = {}  # step: replicas that still have to make it
+        self._recovery = Recovery(job)
+        job.explain(self._recovery.remedy)
         self._latest: tuple[int, OutsideRead] | None = None
 
     def read(self, worker: Worker) -> Read:
         """A worker's own copy; takes no time."""
         parameters = tuple([variable.values[worker.rank] for variable in self.variables])
         self._job.recorder.copy_staleness.append(self._made - self._seen[worker.rank])
-        return Read(parameters, worker.ready_at, worker.iteration + 1)
+        return Read(parameters, worker.ready_at, self.steps[worker.rank])
+
+    def is_due(self, worker: Worker, every: int) -> bool:
+        """Whether a replica is to be read that is read after every so many steps."""
+        step = self.steps[worker.rank]
+        return step % every == 0 and self._read[worker.rank] != step
+
+    def has_met(self, worker: Worker) -> bool:
+        """Whether a replica that is due has already met the others."""
+        return self._met[worker.rank] == self.steps[worker.rank]
 
     def apply(self, worker: Worker, gradient: Gradient) -> None:
         """Update a worker's own copy; the step counts when all workers have made it."""
-        job = self._job
-        for index, variable in enumerate(self.variables):
-            variable.apply(worker.rank, job.gradients.value(gradient, index, job.in_flight))
+        job, step = self._job, self.steps[worker.rank]
+        for index in job.trained:
+            value = job.gradients.value(gradient, index, job.in_flight)
+            self.variables[index].apply(worker.rank, value)
+        self.steps[worker.rank] = step + 1
         self._seen[worker.rank] += 1
         self._made += 1
         gradient.arrived = job.clock.time
-        gradient.applied = len(self.variables)
-        job.ended(gradient, gradient.iteration)
-        left = self._unfinished.pop(gradient.iteration, len(job.workers)) - 1
+        gradient.applied = len(job.trained)
+        job.ended(gradient, step)
+        left = self._unfinished.pop(step, len(job.workers)) - 1
         if left:
-            self._unfinished[gradient.iteration] = left
+            self._unfinished[step] = left
         else:
             job.count_step()
 
-    def outside_read(self, step: int) -> OutsideRead:
-        """What an outsider reads after this step; all replicas of a meeting get the same.
+    def outside_read(self, worker: Worker) -> OutsideRead:
+        """What an outsider reads when a replica has met the others; all of them get the same.
 
         The time that it takes is the strategy's to spend.
         """
+        step = self._met[worker.rank] = self.steps[worker.rank]
         if self._latest is None or self._latest[0] != step:
             alone = self.aggregation is Aggregation.ONLY_FIRST_REPLICA
             updates = self._seen[0] if alone else self._made
             self._latest = (step, OutsideRead(self.aggregate(), self.divergence(), updates))
         return self._latest[1]
+
+    def recover(self, worker: Worker) -> Activity[None]:
+        """A worker that begins again gets what was read last, from another one; new slots.
+
+        What its replica had learnt since is lost; it goes on at its step.
+        """
+        yield from self._recovery.fetch(worker)
+        rank, read = worker.rank, self._latest
+        values = self._job.task.initial() if read is None else read[1].parameters
+        for variable, value in zip(self.variables, values, strict=True):
+            whole = value if read is None else variable.share(value)
+            variable.write(rank, whole)
+            variable.forget(rank)
+        self._seen[rank] = 0 if read is None else read[1].updates
 
     def aggregate(self) -> Parameters:
         """The copies as they are now, aggregated."""
@@ -146,6 +194,10 @@ class LocalReplicas:
         return divergence(
             [[variable.values[rank] for variable in self.variables] for rank in ranks]
         )
+
+    def end_read(self, worker: Worker) -> None:
+        """A replica has been read."""
+        self._read[worker.rank] = self.steps[worker.rank]
 
     def write_back(self, worker: Worker, read: OutsideRead) -> None:
         """Set a worker's copy to what was read."""

@@ -1,18 +1,24 @@
 """Parameter servers: the one copy of every variable, on one or several shards."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from varsim.cluster.clock import Activity
+from varsim.cluster.desk import AnsweredTokenQueue, Desks
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
 from varsim.cluster.parcel import Message, Parcel
-from varsim.cluster.placement import bytes_per_port
+from varsim.cluster.placement import traffic_per_port
+from varsim.cluster.waiting import Lock, TokenQueue
 from varsim.cluster.worker import Read, Worker
+from varsim.trace import Phase
 from varsim.values.distribute.central import ParameterServerStrategy
 from varsim.values.distribute.creation import Asked
 from varsim.values.gradient import Gradient, Parameters
 from varsim.values.operation import finish
 from varsim.values.variable import Synchronization
+
+_WRITE = int(Phase.WRITE)
 
 
 class ParameterServer:
@@ -20,7 +26,9 @@ class ParameterServer:
 
     A worker reads the values that the variables have when its request is made, and sends each
     variable's gradient as a message of its own. `drops`: gradients may be dropped; where they never
-    are, those in flight can be worked out ahead.
+    are, those in flight can be worked out ahead. Where the cluster has overheads, requests are
+    handled one after the other, and a worker goes on when it is told to: that its gradient was
+    handled, or, once there is a `token_queue`, that it has a token.
     """
 
     def __init__(self, job: Job, *, drops: bool) -> None:
@@ -31,10 +39,19 @@ class ParameterServer:
         self.variables = [
             finish(strategy.create(strategy.scope(), value, asked)) for value in job.task.initial()
         ]
-        self._number = len(self.variables)
+        self.trained = job.trained
+        self._number = len(self.trained)
         self._parameters: Parameters | None = None
-        sizes = bytes_per_port(job.workload.tensor_sizes(), job.cluster)
+        sizes = traffic_per_port(job.workload, job.cluster)
         ports = _ports(job, sizes)
+        self._desks: Desks | None = None
+        if job.cluster.overheads is not None:
+            shares = [[size / up.count for size in column] for (up, _), column in ports]
+            self._desks = Desks(job.clock, job.cluster.overheads, shares)
+        self._confirms = True
+        # The commonest push takes a shorter way.
+        whole = self._number == len(self.variables)
+        self._plain = whole and self._desks is None and not job.may_break_off
         self._reads: list[Parcel] = []
         self._pushes: list[Parcel] = []
         for worker in job.workers:
@@ -42,9 +59,9 @@ class ParameterServer:
             for (up, down), column in ports:
                 reads.append(Message(0, (up, worker.down), sum(column)))
                 pushes += [
-                    Message(item, (worker.up, down), size)
-                    for item, size in enumerate(column)
-                    if size
+                    Message(item, (worker.up, down), column[variable])
+                    for item, variable in enumerate(self.trained)
+                    if column[variable]
                 ]
             pushes.sort(key=lambda message: message.item)
             self._reads.append(job.network.parcel(reads))
@@ -59,6 +76,8 @@ class ParameterServer:
 
     def fetch(self, worker: Worker) -> Activity[Read]:
         """Read all variables; the values are those of the moment of the request."""
+        if self._desks is not None:
+            return self._fetch_handled(worker, self._desks)
         return self._network.fetch(worker, self._reads[worker.rank], self._read_now)
 
     def push(
@@ -66,14 +85,43 @@ class ParameterServer:
     ) -> Activity[None]:
         """Send a gradient, variable by variable; `receive(variable, gradient)` as each arrives."""
         gradient.open = self._number
-        return self._network.send(worker, self._pushes[worker.rank], gradient, receive)
+        if self._plain:
+            return self._network.send(worker, self._pushes[worker.rank], gradient, receive)
+        if self._job.may_break_off:
+            gradient.unsent = self._number
+            receive = partial(_receive_if_wanted, receive)
+        if self._desks is not None:
+            return self._push_handled(worker, gradient, receive, self._desks)
+        return self._send(worker, gradient, receive)
+
+    def token_queue(self) -> TokenQueue:
+        """A queue of tokens on the first server."""
+        if self._desks is None:
+            return TokenQueue(self._clock)
+        self._confirms = False
+        return AnsweredTokenQueue(self._clock, self._desks)
+
+    def lock(self) -> Lock:
+        """A lock on all variables; from now on gradients are confirmed by `confirm` alone."""
+        self._confirms = False
+        return Lock(self._clock)
+
+    def confirm(self, worker: Worker) -> Activity[None]:
+        """Tell a worker that its gradient is applied."""
+        if self._desks is not None:
+            yield from self._desks.answer(worker)
+
+    def commit(self) -> Activity[None]:
+        """What an update loop needs from its last gradient to the new global_step."""
+        if self._desks is not None:
+            yield from self._desks.commit()
 
     def apply(self, variable: int, gradients: Sequence[Gradient]) -> None:
-        """Update one variable with the mean of these gradients."""
+        """Update one variable with the mean of these gradients; of a sparse one, row by row."""
         if len(gradients) == 1:
             mean = self._job.gradients.value(gradients[0], variable, self._ahead)
         else:
-            mean = self._job.gradients.mean(gradients, variable)
+            mean = self._job.gradients.mean(gradients, variable, by_row=True)
         self.variables[variable].apply(0, mean)
         self._parameters = None
         for gradient in gradients:
@@ -81,6 +129,21 @@ class ParameterServer:
             gradient.open -= 1
             if gradient.open == 0:
                 self._job.ended(gradient)
+
+    def apply_whole(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+        """Update all variables with a gradient: takes a commit, seen at once at its end."""
+        worker.waits(_WRITE, "the update with its gradient")
+        yield from self.commit()
+        worker.goes_on()
+        for variable in self.trained:
+            self.apply(variable, [gradient])
+
+    def lose(self, gradient: Gradient) -> None:
+        """The worker of a gradient has ended; what is there of it will never be applied."""
+        if gradient.open > 0:
+            gradient.open = 0
+            gradient.given_up = True
+            self._job.ended(gradient)
 
     def _read_now(self) -> Read:
         parameters = self._parameters or self.parameters
@@ -92,22 +155,82 @@ class ParameterServer:
         if gradient.open == 0:
             self._job.ended(gradient)
 
+    def _send(
+        self, worker: Worker, gradient: Gradient, arrived: Callable[[int, Gradient], None]
+    ) -> Activity[None]:
+        """Send a gradient over the links; `arrived(variable, gradient)` as each part is there."""
+        if self._number < len(self.variables):
+            arrived = partial(_arrived_of, self.trained, arrived)
+        return self._network.send(worker, self._pushes[worker.rank], gradient, arrived)
+
+    def _fetch_handled(self, worker: Worker, desks: Desks) -> Activity[Read]:
+        yield from desks.handle_read(worker)
+        return (yield from self._network.fetch(worker, self._reads[worker.rank], self._read_now))
+
+    def _push_handled(
+        self,
+        worker: Worker,
+        gradient: Gradient,
+        receive: Callable[[int, Gradient], None],
+        desks: Desks,
+    ) -> Activity[None]:
+        handled = 0
+
+        def arrived(variable: int, gradient: Gradient) -> None:
+            nonlocal handled
+            end = desks.take_in(variable, partial(receive, variable, gradient))
+            handled = max(handled, end)
+
+        yield from self._send(worker, gradient, arrived)
+        yield from desks.wait_for_push(worker, handled)
+        if self._confirms:
+            yield from desks.answer(worker)
+
+
+def _arrived_of(
+    trained: Sequence[int],
+    arrived: Callable[[int, Gradient], None],
+    item: int,
+    gradient: Gradient,
+) -> None:
+    """A part of a gradient is there, numbered among the variables that have one."""
+    arrived(trained[item], gradient)
+
+
+def _receive_if_wanted(
+    receive: Callable[[int, Gradient], None], variable: int, gradient: Gradient
+) -> None:
+    """Receive a part of a gradient, unless that was given up while the part was on its way."""
+    if not gradient.given_up:
+        gradient.unsent -= 1
+        receive(variable, gradient)
+
 
 def _ports(job: Job, sizes: list[list[float]]) -> list[tuple[tuple[Link, Link], list[float]]]:
     """The servers' links, each with the bytes of every variable behind it.
 
-    Shards that hold the same bytes of every variable always carry equal traffic: they become one
-    link of their common bandwidth.
+    Shards that hold the same bytes of every variable carry equal traffic at the same time: they
+    become one link of their common bandwidth. Under fair sharing only if all of them do: among
+    others, one link would get the share of one.
     """
-    columns: dict[tuple[float, ...], list[int]] = {}
-    for shard, column in enumerate(zip(*sizes, strict=True)):
-        if any(column):
-            columns.setdefault(column, []).append(shard)
+    columns = {
+        shard: column for shard, column in enumerate(zip(*sizes, strict=True)) if any(column)
+    }
+    alike = len(set(columns.values())) == 1 or job.cluster.network.sharing == "first_come"
+    groups: dict[object, list[int]] = {}
+    for shard, column in columns.items():
+        groups.setdefault(column if alike else shard, []).append(shard)
     rate = job.cluster.network.server_rate
     ports = []
-    for column, shards in columns.items():
+    for shards in groups.values():
         count = len(shards)
-        name = f"ps {shards[0]}" if count == 1 else f"ps {shards[0]}..{shards[-1]}"
-        links = job.network.host(name, rate, count)
-        ports.append((links, [size * count for size in column]))
+        links = job.network.host(f"ps {_numbers(shards)}", rate, count)
+        ports.append((links, [size * count for size in columns[shards[0]]]))
     return ports
+
+
+def _numbers(shards: Sequence[int]) -> str:
+    """Which they are: `0`, `0..3` or `0, 1, 3`."""
+    if len(shards) > 1 and shards[-1] - shards[0] == len(shards) - 1:
+        return f"{shards[0]}..{shards[-1]}"
+    return ", ".join(map(str, shards))

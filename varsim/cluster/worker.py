@@ -1,7 +1,7 @@
 """A worker: a device that computes gradients, and the record of what its time goes into."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from varsim.cluster.clock import Activity, Clock, Pause
 from varsim.cluster.link import Link
@@ -12,6 +12,9 @@ from varsim.values.task import Batches
 
 # Phases as plain numbers: in Python 3.11 looking up a member costs more than what is done with it.
 _READ, _QUEUE, _BARRIER = int(Phase.READ), int(Phase.QUEUE), int(Phase.BARRIER)
+_DOWN = int(Phase.DOWN)
+
+T = TypeVar("T")
 
 
 class Read(NamedTuple):
@@ -36,6 +39,7 @@ class Worker:
         "_compute_times",
         "_in_flight",
         "_phase",
+        "_set_up",
         "_since",
         "_spans",
         "_windows",
@@ -43,6 +47,7 @@ class Worker:
         "iteration",
         "rank",
         "ready_at",
+        "restarts",
         "up",
         "waits_for",
     )
@@ -62,6 +67,7 @@ class Worker:
         self.up, self.down = links
         self.iteration = -1  # of its latest gradient
         self.ready_at = 0
+        self.restarts = 0
         self.waits_for: object = None
         self._compute_times = compute_times
         self._windows = windows
@@ -70,6 +76,7 @@ class Worker:
         self._in_flight = in_flight
         self._spans = spans
         self._since = 0
+        self._set_up = 0
         self._phase = _BARRIER
 
     def compute_gradient(self, read: Read) -> Activity[Gradient]:
@@ -112,6 +119,16 @@ class Worker:
         self.goes_on()
         self._phase = phase
 
+    @property
+    def since(self) -> int:
+        """When the latest thing that it did, or waited for, came to its end (ns)."""
+        return self._since
+
+    @property
+    def phase(self) -> int:
+        """What it waited for last, or waits for now."""
+        return self._phase
+
     def goes_on(self) -> None:
         """The wait is over."""
         self._since = self.ready_at = now = self._clock.time
@@ -119,5 +136,63 @@ class Worker:
         self.waits_for = None
 
     def close(self, end: int) -> None:
-        """The run ends: record the wait that is still on."""
-        self._spans += (max(end, self._since), self.iteration << PHASE_BITS | self._phase)
+        """All ends: record the wait that is still on."""
+        number = self.iteration + (self._phase == _READ) << PHASE_BITS
+        self._spans += (max(end, self._since), number | self._phase)
+
+    def sets_up(self, duration: int) -> None:
+        """It is not running yet for so long (ns), now and whenever it begins again."""
+        self._set_up = duration
+        self._since = self.ready_at = end = self._clock.time + duration
+        self._spans += (end, self.iteration + 1 << PHASE_BITS | _DOWN)
+
+    def remember_draws(self) -> None:
+        """From now on an iteration that was not begun after all can be taken back."""
+        self._compute_times = _Draws(self._compute_times)
+        self._batches = _Draws(self._batches)
+
+    def take_back(self, gradient: Gradient) -> None:
+        """The latest gradient was not begun after all: its number and draws are for the next."""
+        assert isinstance(self._compute_times, _Draws)
+        assert isinstance(self._batches, _Draws)
+        del self._in_flight[gradient]
+        self.iteration -= 1
+        self._compute_times.put_back()
+        self._batches.put_back()
+
+    def breaks_off(self) -> None:
+        """What the worker does ends now; nothing may be recorded of the time after it."""
+        if self._since < self._clock.time:
+            self.close(self._clock.time)
+        self._since = self.ready_at = self._clock.time
+        self.waits_for = None
+
+    def goes_down(self) -> None:
+        """It is not running from now on."""
+        self.breaks_off()
+        self._phase = _DOWN
+
+    def comes_back(self) -> None:
+        """It is running again."""
+        self.turns_to(_BARRIER)
+        self.restarts += 1
+        if self._set_up:
+            self.sets_up(self._set_up)
+
+
+class _Draws(Iterator[T], Generic[T]):
+    """Items of which the latest can be put back."""
+
+    def __init__(self, items: Iterator[T]) -> None:
+        self._items = items
+        self._latest: list[T] = []
+        self._next: list[T] = []
+
+    def __next__(self) -> T:
+        self._latest, self._next = self._next or [next(self._items)], []
+        return self._latest[0]
+
+    def put_back(self) -> None:
+        """The latest item comes again."""
+        assert self._latest
+        self._latest, self._next = [], self._latest

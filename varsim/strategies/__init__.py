@@ -4,6 +4,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from varsim.schema import one_of
+from varsim.strategies.backup_workers import BackupWorkers
 from varsim.strategies.base import Strategy
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.on_read import OnRead
@@ -18,6 +19,7 @@ STRATEGIES: Final[dict[str, type[Strategy]]] = {
     "on_read": OnRead,
     "none": NoSynchronization,
     "sync_replicas": SyncReplicas,
+    "backup_workers": BackupWorkers,
     "single": Single,
 }
 

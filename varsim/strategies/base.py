@@ -8,7 +8,9 @@ from pydantic import StringConstraints
 from varsim.cluster.description import Cluster, ClusterChange
 from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
+from varsim.cluster.overheads import OF_ALL, OF_AN_UPDATE_LOOP, OF_SERVERS
 from varsim.schema import Model
+from varsim.values.workload import Workload
 
 
 class Strategy(Model, ABC):
@@ -20,6 +22,10 @@ class Strategy(Model, ABC):
     uses_servers: ClassVar[bool] = False
     # False where the model is only measured when the strategy has it read.
     evaluated_between_reads: ClassVar[bool] = True
+    # Whether worker 0's process has an update loop besides: the chief.
+    has_chief: ClassVar[bool] = False
+    # Fields that only change values: without effect where the problem has none.
+    about_values: ClassVar[tuple[str, ...]] = ()
 
     kind: str
     name: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f]{1,60}$")] | None = None
@@ -30,12 +36,24 @@ class Strategy(Model, ABC):
         """What it is called in tables and plots."""
         return self.kind if self.name is None else self.name
 
+    def subject_to(self) -> frozenset[str]:
+        """The names of the cluster's overheads that occur in this strategy."""
+        names = OF_ALL
+        if self.uses_servers:
+            names |= OF_SERVERS
+        if self.has_chief:
+            names |= OF_AN_UPDATE_LOOP
+        return names
+
     def workers(self, cluster: Cluster) -> int:
         """How many of the cluster's workers take part."""
         return cluster.workers
 
     def check(self, cluster: Cluster) -> None:
         """Raise ValueError where the strategy does not fit the cluster it is to run on."""
+
+    def check_workload(self, workload: Workload) -> None:
+        """Raise ValueError where the strategy does not fit what is trained."""
 
     @abstractmethod
     def estimate(self, envelope: Envelope) -> Estimate:

@@ -2,10 +2,12 @@
 
 from typing import ClassVar, Literal
 
-from varsim.cluster.clock import Activity
+from varsim.cluster.clock import Activity, Ended
 from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
+from varsim.cluster.overheads import OF_AN_UPDATE_LOOP
 from varsim.cluster.server import ParameterServer
+from varsim.cluster.waiting import Lock
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Strategy
 from varsim.units import format_seconds
@@ -13,11 +15,16 @@ from varsim.values.gradient import Gradient
 
 
 class NoSynchronization(Strategy):
-    """Asynchronous SGD: nobody waits for anybody.
+    """Asynchronous SGD: nobody waits for anybody, but where updates take turns.
 
     Replicas: (1) read the variables, (2) compute a gradient, (3) push it, variable by variable.
     Servers: (4) apply each variable's gradient as it arrives; when all of a gradient is applied,
-    (5) count the step.
+    (5) count the step. So a read may find one variable of a gradient updated and another not.
+    With `use_locking` replicas (3) push it, variable by variable, which is only kept; when all of
+    it is there, they (L4) take the lock, first come, first served, (L5) update all variables, which
+    is seen at once at its end, (L6) count the step and leave the lock to the next. Reads take no
+    lock. TensorFlow's flag locks one variable at a time: that keeps a variable whole, which it is
+    here without a lock, but not a read of several.
     TensorFlow: VariableSynchronization.NONE, a parameter server without SyncReplicasOptimizer.
     Also known as Downpour SGD (Dean et al., 2012) or, without locks, Hogwild.
     """
@@ -26,13 +33,24 @@ class NoSynchronization(Strategy):
     uses_servers: ClassVar[bool] = True
 
     kind: Literal["none"] = "none"
+    use_locking: bool = False
+
+    def subject_to(self) -> frozenset[str]:
+        """See Strategy; a locked update is committed."""
+        names = super().subject_to()
+        return names | OF_AN_UPDATE_LOOP if self.use_locking else names
 
     def estimate(self, envelope: Envelope) -> Estimate:
-        """All workers' iterations side by side, unless the servers' ports are the bottleneck."""
-        moved, port = 2 * envelope.to_server(), envelope.port()
+        """All workers' iterations side by side, unless servers' ports or the lock hold them up."""
+        handled, locked = envelope.attention(), 0.0
+        if self.use_locking:
+            locked = envelope.overheads.commit
+        moved, port = 2 * envelope.to_server() + handled + locked, max(envelope.port(), handled)
         update = 1 / envelope.rate(moved)
+        if locked > max(port, update):
+            return Estimate(locked, f"{format_seconds(locked)} per update under the lock")
         if port > update:
-            return Estimate(port, f"{format_seconds(port)} per gradient at a server's port")
+            return Estimate(port, f"{format_seconds(port)} per gradient at a server")
         return Estimate(
             update,
             f"{envelope.cluster.workers} workers side by side, each {format_seconds(moved)} for "
@@ -43,8 +61,13 @@ class NoSynchronization(Strategy):
         """Start the servers and a replica on every worker."""
         server = ParameterServer(job, drops=False)
         job.observe(lambda: server.parameters)
+        if self.use_locking:
+            lock = server.lock()
+            for worker in job.workers:
+                job.start_on(worker, self.locking_replica, job, worker, server, lock)
+            return
         for worker in job.workers:
-            job.spawn(self.replica(job, worker, server))
+            job.start_on(worker, self.replica, job, worker, server)
 
     def replica(self, job: Job, worker: Worker, server: ParameterServer) -> Activity[None]:
         """One replica's training loop."""
@@ -58,3 +81,26 @@ class NoSynchronization(Strategy):
             read = yield from server.fetch(worker)  # (1)
             gradient = yield from worker.compute_gradient(read)  # (2)
             yield from server.push(worker, gradient, receive)  # (3)
+
+    def locking_replica(
+        self, job: Job, worker: Worker, server: ParameterServer, lock: Lock
+    ) -> Activity[None]:
+        """One replica's training loop with `use_locking`."""
+        while True:
+            read = yield from server.fetch(worker)  # (1)
+            gradient = yield from worker.compute_gradient(read)  # (2)
+            try:
+                yield from server.push(worker, gradient, _keep)  # (3)
+                yield from lock.acquire(worker)  # (L4)
+                yield from server.apply_whole(worker, gradient)  # (L5)
+            except Ended:
+                server.lose(gradient)
+                lock.release(worker)
+                raise
+            job.count_step()  # (L6)
+            lock.release(worker)
+            yield from server.confirm(worker)
+
+
+def _keep(variable: int, gradient: Gradient) -> None:
+    """A part of a gradient is there, and is not applied before all of it is."""

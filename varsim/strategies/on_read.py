@@ -6,9 +6,11 @@ from typing import ClassVar, Literal
 from pydantic import PositiveInt
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.collective import Broadcast, RingAllReduce
+from varsim.cluster.collective import Broadcast, Collective
+from varsim.cluster.collectives import ring
 from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
+from varsim.cluster.overheads import OF_COLLECTIVES, OF_REDUCTIONS
 from varsim.cluster.replicas import LocalReplicas
 from varsim.cluster.waiting import Barrier
 from varsim.cluster.worker import Worker
@@ -25,7 +27,8 @@ class OnRead(Strategy):
     meet, (4) the copies are aggregated over the network: mean and sum by all-reduce,
     only_first_replica needs no other copy, (5) the reader measures the result. Reading does not
     write; with `write_back` (6) every copy is set to what was read (sum: divided by the number
-    of replicas), which makes it periodic averaging, also known as local SGD.
+    of replicas), which makes it periodic averaging, also known as local SGD. A replica that begins
+    again (0) gets what was read last from another, and goes on at its step.
     TensorFlow: VariableSynchronization.ON_READ. Stich, 2019 (local SGD).
     """
 
@@ -37,6 +40,12 @@ class OnRead(Strategy):
     read_every: PositiveInt = 10
     aggregation: Literal["mean", "sum", "only_first_replica"] = "mean"
     write_back: bool = False
+
+    def subject_to(self) -> frozenset[str]:
+        """Its reads are collectives, unless they need only the copy that is there."""
+        if self.aggregation != "only_first_replica":
+            return super().subject_to() | OF_REDUCTIONS
+        return super().subject_to() | OF_COLLECTIVES if self.write_back else super().subject_to()
 
     def estimate(self, envelope: Envelope) -> Estimate:
         """The replica that is slowest between two reads, and a share of each read.
@@ -59,14 +68,14 @@ class OnRead(Strategy):
         """Start a replica on every worker."""
         copies = LocalReplicas(job, Aggregation[self.aggregation.upper()])
         meeting = Barrier(job.clock, len(job.workers))
-        moved: RingAllReduce | Broadcast | None
+        moved: Collective | Broadcast | None
         if copies.aggregation is not Aggregation.ONLY_FIRST_REPLICA:
-            moved = RingAllReduce(job, job.workload.size())
+            moved = Collective(job, ring.all_reduce(len(job.workers)), job.workload.size())
         else:
             moved = Broadcast(job, job.workload.size()) if self.write_back else None
         job.observe(copies.aggregate, copies.divergence)
         for worker in job.workers:
-            job.spawn(self.replica(job, worker, copies, meeting, moved))
+            job.start_on(worker, self.replica, job, worker, copies, meeting, moved)
 
     def replica(
         self,
@@ -74,19 +83,35 @@ class OnRead(Strategy):
         worker: Worker,
         copies: LocalReplicas,
         meeting: Barrier,
-        moved: RingAllReduce | Broadcast | None,
+        moved: Collective | Broadcast | None,
     ) -> Activity[None]:
         """One replica's training loop."""
+        if worker.restarts:
+            yield from copies.recover(worker)  # (0)
+            if copies.is_due(worker, self.read_every):
+                yield from self.read_outside(job, worker, copies, meeting, moved)
         while True:
             gradient = yield from worker.compute_gradient(copies.read(worker))  # (1)
             copies.apply(worker, gradient)  # (2)
-            step = gradient.iteration + 1
-            if step % self.read_every == 0:
-                yield from meeting.wait(worker)  # (3)
-                read = copies.outside_read(step)  # (4)
-                if moved is not None:
-                    yield from moved.take_part(worker)
-                if worker.rank == 0:
-                    job.evaluate(read.parameters, read.divergence)  # (5)
-                if self.write_back:
-                    copies.write_back(worker, read)  # (6)
+            if copies.steps[worker.rank] % self.read_every == 0:
+                yield from self.read_outside(job, worker, copies, meeting, moved)
+
+    def read_outside(
+        self,
+        job: Job,
+        worker: Worker,
+        copies: LocalReplicas,
+        meeting: Barrier,
+        moved: Collective | Broadcast | None,
+    ) -> Activity[None]:
+        """One replica's part in a read; one that begins again in the middle of it goes on there."""
+        if not copies.has_met(worker):
+            yield from meeting.wait(worker)  # (3)
+        read = copies.outside_read(worker)  # (4)
+        if moved is not None:
+            yield from moved.take_part(worker)
+        if worker.rank == 0:
+            job.evaluate(read.parameters, read.divergence)  # (5)
+        if self.write_back:
+            copies.write_back(worker, read)  # (6)
+        copies.end_read(worker)

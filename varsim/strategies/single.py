@@ -12,7 +12,10 @@ from varsim.strategies.base import Strategy
 
 
 class Single(Strategy):
-    """Plain sequential SGD on worker 0: (1) compute a gradient, (2) apply it."""
+    """Plain sequential SGD on worker 0: (1) compute a gradient, (2) apply it.
+
+    Should it die, the model is lost, and (0) nobody has it when it begins again.
+    """
 
     about: ClassVar[str] = "one worker alone, no communication: the yardstick"
 
@@ -35,10 +38,12 @@ class Single(Strategy):
         """Start worker 0."""
         weights = MirroredReplicas(job)
         job.observe(lambda: weights.parameters)
-        job.spawn(self.replica(job.workers[0], weights))
+        job.start_on(job.workers[0], self.replica, job.workers[0], weights)
 
     def replica(self, worker: Worker, weights: MirroredReplicas) -> Activity[None]:
         """Train alone."""
+        if worker.restarts:
+            yield from weights.recover(worker)  # (0)
         while True:
             gradient = yield from worker.compute_gradient(weights.read(worker))  # (1)
             weights.offer(worker, gradient)

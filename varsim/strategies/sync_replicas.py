@@ -1,21 +1,24 @@
 """Synchronous replicas with accumulators, a token queue and backup workers."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
 
-from varsim.cluster.clock import Activity
+from varsim.cluster.clock import Activity, Ended, Stopped
 from varsim.cluster.description import Cluster
 from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
-from varsim.cluster.waiting import Countdown, TokenQueue
+from varsim.cluster.standstill import named
+from varsim.cluster.waiting import Countdown, QueueClosedError, TokenQueue
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Strategy
 from varsim.units import format_seconds
-from varsim.values.accumulator import GradientAccumulator
-from varsim.values.gradient import Gradient
+from varsim.values.accumulator import GradientAccumulator, Take
+from varsim.values.averages import MovingAverages, VariableAverages
+from varsim.values.gradient import Gradient, Parameters
 
 
 class SyncReplicas(Strategy):
@@ -26,28 +29,36 @@ class SyncReplicas(Strategy):
     Replicas: (R1) read the variables, (R2) compute a gradient, (R3) push it, labelled with the
     step of their last token, to one accumulator per variable, where it is dropped if that step is
     over, (R4) take a token, the barrier; its step is the next label.
-    Chief: (C1) take N gradients from every accumulator, (C2) update each variable with its mean
-    as soon as its own take is served, (C3) after all of them count the step, (C4) put
-    max(N, T) tokens with the new step at the end of the queue.
-    `initial_tokens` are there at the start (default, as in TensorFlow: N; below N - T refused).
+    Chief, in worker 0's process: (C0) set the accumulators to the global step and put in the
+    initial tokens; (C1) take N gradients from every accumulator, (C2) update each variable with
+    its mean as soon as its own take is served, (C3) after all of them count the step, (C4) put
+    max(N, T) tokens with the new step at the end of the queue, (C5) update the averages of the
+    variables, if there are any; an outsider who measures the model then finds these. In good order
+    it ends with (C6): it closes the queue, and who finds that empty ends, too.
+    `initial_tokens`: -1, as nothing, stands for N; below N - T they are refused; 0 or less is none.
+    A worker that begins again is labelled with the global step and needs no token. A chief that
+    does, begins with (C0). Servers, accumulators and queue outlive them.
     Abadi et al., 2016; Chen et al., 2016 (backup workers).
     """
 
     about: ClassVar[str] = "accumulators, token queue, stale gradients dropped, backup workers"
     uses_servers: ClassVar[bool] = True
+    has_chief: ClassVar[bool] = True
+    about_values: ClassVar[tuple[str, ...]] = ("variable_averages",)
 
     kind: Literal["sync_replicas"] = "sync_replicas"
     replicas_to_aggregate: PositiveInt
     total_num_replicas: PositiveInt | None = None
     initial_tokens: int | None = None
+    variable_averages: VariableAverages | None = None
 
     def check(self, cluster: Cluster) -> None:
         """Initial tokens must be at least N - T, as TensorFlow demands."""
         least = self.replicas_to_aggregate - self._total(cluster)
-        if self.initial_tokens is not None and self.initial_tokens < max(least, 0):
+        if self._first() < least:
             raise ValueError(
-                f"initial_tokens must be at least {max(least, 0)} (replicas_to_aggregate - "
-                f"total_num_replicas, and not below 0), not {self.initial_tokens}"
+                f"initial_tokens must be at least {least} (replicas_to_aggregate - "
+                f"total_num_replicas), or -1 for the default, not {self.initial_tokens}"
             )
 
     def estimate(self, envelope: Envelope) -> Estimate:
@@ -58,6 +69,7 @@ class SyncReplicas(Strategy):
         kth = envelope.kth(needed - (rounds - 1) * cluster.workers)
         kth += (rounds - 1) * envelope.compute()
         moved = 2 * max(envelope.to_server(), cluster.workers * envelope.port())
+        moved += envelope.attention(cluster.workers) + envelope.overheads.commit
         waiting, working = kth + rounds * moved, tokens / envelope.rate() + moved
         if waiting >= working:
             why = f"{format_seconds(kth)} until {needed} gradients + {format_seconds(moved)} moved"
@@ -71,20 +83,31 @@ class SyncReplicas(Strategy):
         """Start the servers, the chief and a replica on every worker."""
         server = ParameterServer(job, drops=True)
         accumulators = [GradientAccumulator() for _ in server.variables]
-        tokens = TokenQueue(job.clock)
-        first = self.replicas_to_aggregate if self.initial_tokens is None else self.initial_tokens
-        tokens.enqueue(job.global_step, first)
-        job.observe(lambda: server.parameters)
-        job.spawn(
-            self.chief(job, server, accumulators, tokens),
+        tokens = server.token_queue()
+        averages = None
+        if self.variable_averages is None:
+            job.observe(lambda: server.parameters)
+        else:
+            averages = MovingAverages(self.variable_averages, server.parameters)
+            job.observe(partial(_averaged, job, server, averages))
+        job.explain(partial(self._remedy, accumulators))
+        job.start_on(
+            job.workers[0],
+            self.chief,
+            job,
+            server,
+            accumulators,
+            tokens,
+            averages,
             role="chief",
             waits_for=_Takes(accumulators),
         )
         for worker in job.workers:
-            job.spawn(self.replica(worker, server, accumulators, tokens))
+            job.start_on(worker, self.replica, job, worker, server, accumulators, tokens)
 
     def replica(
         self,
+        job: Job,
         worker: Worker,
         server: ParameterServer,
         accumulators: Sequence[GradientAccumulator],
@@ -96,13 +119,16 @@ class SyncReplicas(Strategy):
             if not accumulators[variable].add(gradient, gradient.local_step):
                 server.drop(gradient)
 
-        local_step = 0
+        local_step = job.global_step
         while True:
             read = yield from server.fetch(worker)  # (R1)
             gradient = yield from worker.compute_gradient(read)  # (R2)
             gradient.local_step = local_step
             yield from server.push(worker, gradient, receive)  # (R3)
-            local_step = yield from tokens.dequeue(worker)  # (R4)
+            try:
+                local_step = yield from tokens.dequeue(worker)  # (R4)
+            except QueueClosedError:
+                return
 
     def chief(
         self,
@@ -110,34 +136,68 @@ class SyncReplicas(Strategy):
         server: ParameterServer,
         accumulators: Sequence[GradientAccumulator],
         tokens: TokenQueue,
+        averages: MovingAverages | None,
     ) -> Activity[None]:
         """The update loop; independent of worker 0's own training."""
-        copies = self._tokens(job.cluster)
-        while True:
-            updates = Countdown(job.clock, len(accumulators))
+        for accumulator in accumulators:
+            accumulator.set_global_step(job.global_step)  # (C0)
+        tokens.enqueue(job.global_step, self._first())
+        needed, takes = self.replicas_to_aggregate, list[Take[Gradient]]()
+        try:
+            while True:
+                updates = Countdown(job.clock, len(server.trained))
 
-            def update(
-                variable: int, gradients: Sequence[Gradient], updates: Countdown = updates
-            ) -> None:
-                server.apply(variable, gradients)  # (C2)
-                updates.count()
+                def update(
+                    variable: int, gradients: Sequence[Gradient], updates: Countdown = updates
+                ) -> None:
+                    server.apply(variable, gradients)  # (C2)
+                    updates.count()
 
-            for variable, accumulator in enumerate(accumulators):
-                accumulator.take(  # (C1)
-                    self.replicas_to_aggregate,
-                    lambda gradients, variable=variable, update=update: update(  # type: ignore[misc]
-                        variable, gradients
-                    ),
-                )
-            yield from updates.wait()
-            job.count_step()  # (C3)
-            tokens.enqueue(job.global_step, copies)  # (C4)
+                takes = [
+                    accumulators[variable].take(needed, partial(update, variable))  # (C1)
+                    for variable in server.trained
+                ]
+                yield from updates.wait()
+                yield from server.commit()
+                job.count_step()  # (C3)
+                tokens.enqueue(job.global_step, self._tokens(job.cluster))  # (C4)
+                if averages is not None:
+                    averages.update(job.global_step, server.parameters)  # (C5)
+        except Ended as end:
+            for variable, take in zip(server.trained, takes, strict=False):
+                accumulators[variable].cancel(take)
+            if isinstance(end, Stopped):
+                tokens.close()  # (C6)
+            raise
+
+    def _remedy(self, accumulators: Sequence[GradientAccumulator], dead: Sequence[int]) -> str:
+        """What would free the run; see `Job.explain`."""
+        if 0 in dead:
+            return "restart the chief: it takes what has piled up, and hands out tokens anew"
+        missing = max(accumulator.missing for accumulator in accumulators)
+        if not dead:
+            return f"initial_tokens: {max(self._first(), 0) + missing} at least"
+        whom = named(dead) if missing >= len(dead) else f"{missing} of {named(dead)}"
+        needed = self.replicas_to_aggregate - missing
+        spare = f"; with replicas_to_aggregate: {needed} it would have gone on" if needed else ""
+        return f"restart {whom}, whose first gradient needs no token{spare}"
+
+    def _first(self) -> int:
+        """Tokens to begin with; none if it is negative."""
+        given = self.initial_tokens
+        return self.replicas_to_aggregate if given in (None, -1) else given
 
     def _total(self, cluster: Cluster) -> int:
         return cluster.workers if self.total_num_replicas is None else self.total_num_replicas
 
     def _tokens(self, cluster: Cluster) -> int:
         return max(self.replicas_to_aggregate, self._total(cluster))
+
+
+def _averaged(job: Job, server: ParameterServer, averages: MovingAverages) -> Parameters:
+    """The averages after the latest update, which (C5) may not have reached at this instant."""
+    averages.update(job.global_step, server.parameters)
+    return averages.values
 
 
 class _Takes:

@@ -1,0 +1,50 @@
+"""All schedules for a number of ranks, by name."""
+
+from varsim.cluster.collectives import (
+    broadcast,
+    double_tree,
+    doubling,
+    exchange,
+    hierarchy,
+    ring,
+    tree,
+)
+from varsim.cluster.collectives.schedule import Schedule
+
+
+def all_reduces(ranks: int) -> dict[str, Schedule]:
+    """Every all-reduce, with all group sizes and some numbers of segments."""
+    found = {
+        "ring": ring.all_reduce(ranks),
+        "recursive doubling": doubling.recursive_doubling(ranks),
+        "halving-doubling": doubling.halving_doubling(ranks),
+        "binomial tree": tree.all_reduce(ranks),
+    }
+    for segments in (1, 2, 7):
+        found[f"double tree, {segments}"] = double_tree.all_reduce(ranks, segments)
+    for group in (number for number in range(1, ranks + 1) if ranks % number == 0):
+        found[f"hierarchical, {group}"] = hierarchy.all_reduce(ranks, group)
+        found[f"leaders, {group}"] = hierarchy.leader_all_reduce(ranks, group)
+    return found
+
+
+def broadcasts(ranks: int) -> dict[str, Schedule]:
+    """Every broadcast from rank 0."""
+    found = {
+        "binomial broadcast": tree.broadcast(ranks),
+        "scatter and all-gather": broadcast.scatter_all_gather(ranks),
+    }
+    for segments in (1, 3, 20):
+        found[f"chain, {segments}"] = broadcast.chain(ranks, segments)
+    return found
+
+
+def schedules(ranks: int) -> dict[str, Schedule]:
+    """All there are."""
+    return {
+        **all_reduces(ranks),
+        **broadcasts(ranks),
+        "reduce-scatter": ring.reduce_scatter(ranks),
+        "all-gather": ring.all_gather(ranks),
+        "all-to-all": exchange.pairwise(ranks),
+    }

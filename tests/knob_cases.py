@@ -1,0 +1,109 @@
+"""Pairs of scenarios that differ in one place, and what they start from."""
+
+from typing import Any
+
+Case = dict[str, Any]
+
+# A network on which bytes take time; 4 servers or 1 all have work.
+WIRE = {"bandwidth": 1e4, "latency": 1e-3, "sharing": "fair"}
+
+
+def two(base: Case, **pairs: tuple[Any, Any]) -> tuple[Case, Case]:
+    """Two cases that differ in one place: `key=(one, other)`, deeper keys as `part__key`."""
+    cases: list[Case] = []
+    for side in (0, 1):
+        case = {
+            key: dict(value) if isinstance(value, dict) else value for key, value in base.items()
+        }
+        for path, pair in pairs.items():
+            *parts, key = path.split("__")
+            place = case
+            for part in parts:
+                place = place.setdefault(part, {})
+            place[key] = pair[side]
+        cases.append(case)
+    return cases[0], cases[1]
+
+
+def law(kind: str, **pairs: Any) -> tuple[Case, Case]:
+    """Laws of compute times that differ in one setting, the pair among them."""
+    one, other = (
+        {key: value[side] if isinstance(value, tuple) and len(value) == 2 else value
+         for key, value in pairs.items()}
+        for side in (0, 1)
+    )  # fmt: skip
+    return two(
+        {"strategy": "on_write", "cluster": {"workers": 3}, "stop": {"global_steps": 20}},
+        cluster__compute=({"kind": kind, **one}, {"kind": kind, **other}),
+    )
+
+
+def learning(kind: str, **pairs: Any) -> tuple[Case, Case]:
+    """Optimizers that differ in one setting."""
+    return two(
+        {"strategy": "single", "optimizer": {"kind": kind, "learning_rate": 0.05}},
+        **{f"optimizer__{key}": pair for key, pair in pairs.items()},
+    )
+
+
+def problem(kind: str, base: Case | None = None, **pairs: Any) -> tuple[Case, Case]:
+    """Problems that differ in one setting."""
+    return two(
+        {"strategy": "on_write", "network": WIRE, "problem": {"kind": kind, **(base or {})}},
+        **{f"problem__{key}": pair for key, pair in pairs.items()},
+    )
+
+
+SERVED: Case = {
+    "strategy": "none",
+    "network": WIRE,
+    "problem": {"kind": "linear_regression"},
+    "cluster": {"workers": 4, "parameter_servers": 2},
+    "stop": {"global_steps": 12},
+}
+SYNCHRONOUS: Case = {
+    "strategy": {"kind": "sync_replicas", "replicas_to_aggregate": 2},
+    "network": WIRE,
+    "cluster": {"compute": {"kind": "exponential", "mean": 0.1}},
+    "stop": {"global_steps": 12},
+}
+TEXTBOOK: Case = {**SYNCHRONOUS, "strategy": {**SYNCHRONOUS["strategy"], "kind": "backup_workers"}}
+COPIES: Case = {
+    "strategy": {"kind": "on_read", "read_every": 2},
+    "network": WIRE,
+    "problem": {"noise": 1.0},
+    "stop": {"global_steps": 9},
+}
+MIRRORED: Case = {"strategy": "on_write", "network": WIRE}
+GROUPED: Case = {
+    **MIRRORED,
+    "strategy": {"kind": "on_write", "collective": "hierarchical", "ranks_per_group": 2},
+    "cluster": {"workers": 6},
+}
+DEVICE: Case = {
+    "strategy": "on_write",
+    "workload": {"model": "resnet50", "batch_size": 32},
+    "cluster": {"compute": None, "device": {"preset": "a100_sxm_80gb"}},
+}
+STRAGGLER: Case = {"strategy": "on_write", "stop": {"global_steps": 5}}
+FAST = {"kind": "constant", "value": 0.1}
+SLOW = {"kind": "constant", "value": 0.3}
+MARKOV = {"fast": FAST, "slow": SLOW, "to_slow": 0.4, "to_fast": 0.4}
+OTHER_STAR = {**WIRE, "bandwidth": 2e4}
+
+
+def kill(at: float, worker: int) -> Case:
+    return {"at": at, "kill": {"worker": worker}}
+
+
+def weights(*numbers: float) -> tuple[Case, ...]:
+    return tuple(
+        {"weight": weight, "law": one} for weight, one in zip(numbers, (FAST, SLOW), strict=True)
+    )
+
+
+def mixed(one: Case, other: Case) -> tuple[tuple[Case, ...], tuple[Case, ...]]:
+    return (
+        ({"weight": 1.0, "law": FAST}, {"weight": 1.0, "law": one}),
+        ({"weight": 1.0, "law": FAST}, {"weight": 1.0, "law": other}),
+    )

@@ -1,0 +1,248 @@
+"""The textbook's backup workers: by hand, against formulas, and against the draws themselves."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from building import (
+    APPLIED,
+    DROPPED,
+    PENDING,
+    Fate,
+    Model,
+    computed_until,
+    fates,
+    gradient_rows,
+    life,
+    mean,
+    milliseconds,
+    phase_time,
+    run,
+    scenario,
+    slow,
+)
+from pydantic import ValidationError
+from statistical import assert_mean, harmonic, step_times
+
+from varsim.load.loading import load_scenario
+from varsim.simulation import Run, run_one, simulate
+from varsim.trace import Phase
+from varsim.values.stream import stream
+
+
+def backups(needed: int) -> dict[str, Any]:
+    return {"kind": "backup_workers", "replicas_to_aggregate": needed}
+
+
+# 40 bytes hold a link for 10 ms.
+WIRE = {"bandwidth": 4e3, "latency": 0.0, "sharing": "first_come"}
+
+
+class TestByHand:
+    def test_the_first_two_of_three_end_the_step(self) -> None:
+        # Workers of 100, 150 and 250 ms: steps of 150 ms, worker 2 never has anything to show for
+        # its time, and worker 0 waits for 50 ms of each.
+        trace = run(
+            backups(2),
+            cluster={"slow_workers": (slow(1, 1.5), slow(2, 2.5))},
+            stop={"global_steps": 3},
+        )
+
+        assert milliseconds(trace.steps) == [150, 300, 450]
+        assert life(trace, 0)[:4] == [
+            *(("compute", 0, 100), ("barrier", 100, 150)),
+            *(("compute", 150, 250), ("barrier", 250, 300)),
+        ]
+        assert life(trace, 2) == [
+            *(("compute", 0, 150), ("compute", 150, 300), ("compute", 300, 450)),
+        ]
+        assert [fate for fate in fates(trace) if fate.time == 300] == [
+            Fate(0, 1, 300, APPLIED),
+            Fate(1, 1, 300, APPLIED),
+            Fate(2, 1, 300, DROPPED),
+        ]
+        (given_up,) = (row for row in gradient_rows(trace) if row[:2] == (2, 1))
+        assert (given_up.computed, given_up.arrived) == (-1, -1)
+        assert computed_until(given_up) == given_up.applied == 300_000_000
+
+    def test_one_who_computes_is_called_off_over_a_wire(self) -> None:
+        # Reads end at 10, 20, 30 ms, one after the other; 100 ms, worker 2 takes 250. Pushed by
+        # 120 and 130: the step is over. Worker 2 reads first, until 140, then worker 1, who ended
+        # the step, until 150, and worker 0, who waited, until 160. So worker 1 pushes by 260 and
+        # worker 0 by 270. Again: worker 2 until 280, worker 0 until 290, worker 1 until 300.
+        trace = run(
+            backups(2),
+            network=WIRE,
+            cluster={"slow_workers": (slow(2, 2.5),)},
+            stop={"global_steps": 3},
+        )
+
+        assert milliseconds(trace.steps) == [130, 270, 410]
+        assert life(trace, 2)[:4] == [
+            *(("queue", 0, 20), ("read", 20, 30), ("compute", 30, 130), ("read", 130, 140)),
+        ]
+        assert life(trace, 0)[:6] == [
+            *(("read", 0, 10), ("compute", 10, 110), ("write", 110, 120), ("barrier", 120, 130)),
+            *(("queue", 130, 150), ("read", 150, 160)),
+        ]
+
+    def test_one_who_sends_is_called_off_and_its_message_still_holds_the_port(self) -> None:
+        # Worker 2 takes 98 ms: computed at 128, it sends behind worker 1, from 130 to 140, but at
+        # 130 the step is over. It reads until 140, has computed at 238 and pushed by 248.
+        trace = run(
+            backups(2),
+            network=WIRE,
+            cluster={"slow_workers": (slow(2, 0.98),)},
+            stop={"global_steps": 2},
+        )
+
+        assert milliseconds(trace.steps) == [130, 260]
+        assert life(trace, 2)[2:5] == [
+            *(("compute", 30, 128), ("queue", 128, 130), ("read", 130, 140)),
+        ]
+        (late,) = (row for row in gradient_rows(trace) if row[:2] == (2, 0))
+        assert (late.outcome, late.computed, late.arrived) == (DROPPED, 128_000_000, -1)
+        # By 260 three reads and two pushes, and the third, which nobody took in, are through.
+        (port,) = (link for link in trace.links if link.name == "ps 0 down")
+        assert port.moved == 40 * 5
+
+    @pytest.mark.parametrize("sharing", ["first_come", "fair"])
+    def test_one_who_reads_is_called_off_and_has_lost_nothing(self, sharing: str) -> None:
+        # Worker 1 is behind a link of 1/50: it reads for 500 ms and never gets to compute, as
+        # worker 0 makes a step in 120 ms.
+        trace = run(
+            backups(1),
+            network={**WIRE, "sharing": sharing, "slow_links": (slow(1, 50.0),)},
+            cluster={"workers": 2},
+            stop={"global_steps": 4},
+        )
+
+        assert [row.worker for row in gradient_rows(trace)] == [0] * 4
+        assert phase_time(trace, Phase.COMPUTE) == 400_000_000
+        assert trace.gradients[:, 1].tolist() == [0, 1, 2, 3]
+
+    def test_variables_come_one_by_one_but_only_whole_gradients_count(self) -> None:
+        # 10 weights and an intercept, 10 and 1 ms: a gradient counts when the intercept is there.
+        # Reads end at 11 and 22; pushed by 111 + 11 = 122: the step is over.
+        trace = run(
+            backups(1),
+            network=WIRE,
+            cluster={"workers": 2},
+            problem={"kind": "linear_regression", "features": 10},
+            stop={"global_steps": 1},
+        )
+
+        assert milliseconds(trace.steps) == [122]
+        assert all(row.parts_applied in (0, 2) for row in gradient_rows(trace))
+
+    def test_more_needed_than_there_are_is_refused(self) -> None:
+        with pytest.raises(ValidationError, match="replicas_to_aggregate 4 is more than there are"):
+            scenario(backups(4))
+
+
+class TestTheory:
+    @pytest.mark.parametrize(("workers", "needed"), [(4, 1), (4, 3), (10, 8), (10, 10), (16, 12)])
+    def test_a_step_lasts_for_the_nth_of_all_exponential_times(
+        self, workers: int, needed: int
+    ) -> None:
+        # The mean of the n-th smallest of w exponential times: mean x (H_w - H_{w-n}). All begin
+        # anew together, so steps are independent.
+        law = {"kind": "exponential", "mean": 0.1}
+        trace = run(
+            backups(needed),
+            cluster={"workers": workers, "compute": law},
+            stop={"global_steps": 3000},
+        )
+        assert_mean(step_times(trace), 0.1 * (harmonic(workers) - harmonic(workers - needed)))
+
+    @pytest.mark.parametrize("law", [{"kind": "pareto", "minimum": 0.05, "alpha": 2.5},
+                                     {"kind": "lognormal", "mean": 0.1, "sigma": 0.6}])  # fmt: skip
+    def test_it_is_the_nth_of_the_very_draws(self, law: dict[str, Any]) -> None:
+        # Whoever is called off takes the next draw, as does everybody else.
+        workers, needed, steps = 7, 5, 100
+        made = scenario(
+            backups(needed),
+            cluster={"workers": workers, "compute": law},
+            stop={"global_steps": steps},
+        )
+        drawn = []
+        for rank in range(workers):
+            blocks = made.cluster.law(made.workload).blocks(
+                rank, lambda block, rank=rank: stream(made.seed, 0, "compute", rank, block)
+            )
+            times: list[int] = []
+            while len(times) < steps:
+                times += np.rint(next(blocks) * 1e9).astype(np.int64).tolist()
+            drawn.append(times[:steps])
+        nth = np.sort(np.array(drawn), axis=0)[needed - 1]
+
+        assert run_one(Run(made, 0, 0)).steps.tolist() == np.cumsum(nth).tolist()
+
+    def test_of_all_workers_it_is_the_barrier(self) -> None:
+        law = {"kind": "exponential", "mean": 0.1}
+        settings: dict[str, Any] = {
+            "cluster": {"workers": 5, "compute": law},
+            "problem": {"noise": 1.0},
+            "stop": {"global_steps": 50},
+        }
+        all_of_them = run(backups(5), **settings)
+        mirrored = run("on_write", **settings)
+
+        assert all_of_them.steps.tolist() == mirrored.steps.tolist()
+        assert (all_of_them.gradients[:, 9] != DROPPED).all()
+        # The mean is taken in the order of arrival here, by rank there.
+        losses = [[row.loss for row in trace.evaluations] for trace in (all_of_them, mirrored)]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-9)
+
+    def test_what_is_wasted_is_what_the_abandoned_computed(self) -> None:
+        # Exponential, N of W: when the step is over, each of the W - N others has computed for the
+        # whole step.
+        trace = run(
+            backups(6),
+            cluster={"workers": 8, "compute": {"kind": "exponential", "mean": 0.1}},
+            stop={"global_steps": 400},
+        )
+        dropped = [row for row in gradient_rows(trace) if row.outcome == DROPPED]
+        assert len(dropped) in (2 * 399, 2 * 400)
+        wasted = sum(computed_until(row) - row.compute_start for row in dropped)
+        assert wasted == sum(2 * step for step in np.diff(trace.steps, prepend=0).tolist())
+
+
+def test_the_scenario_says_what_comes_out() -> None:
+    # scenarios/tokens_or_textbook.yaml: 50 ms + 50 ms (H_16 - H_{16-N}), and at least 100 ms.
+    path = Path(__file__).parents[2] / "scenarios" / "tokens_or_textbook.yaml"
+    result = simulate(load_scenario(path, ["replications=3"]))
+    mean_step = {
+        name: 1 / result.estimate(name, "updates_per_s").mean for name in result.strategies
+    }
+    for needed, said in ((14, 0.144), (12, 0.115), (8, 0.083)):
+        expected = 0.05 + 0.05 * (harmonic(16) - harmonic(16 - needed))
+        assert expected == pytest.approx(said, abs=0.001)
+        assert mean_step[f"textbook, N = {needed}"] == pytest.approx(expected, rel=0.03)
+        assert mean_step[f"tokens, N = {needed}"] > mean_step[f"textbook, N = {needed}"]
+        assert mean_step[f"tokens, N = {needed}"] > 0.1
+    assert mean_step["no backup"] == pytest.approx(0.219, rel=0.03)
+    assert mean_step["textbook, N = 8"] < 0.1
+
+
+def test_the_values_are_those_of_the_means_of_the_first() -> None:
+    made = scenario(
+        backups(2),
+        cluster={"workers": 4, "compute": {"kind": "exponential", "mean": 0.1}},
+        problem={"kind": "linear_regression", "features": 5},
+        optimizer={"kind": "momentum", "learning_rate": 0.05},
+        stop={"global_steps": 20},
+    )
+    trace = run_one(Run(made, 0, 0))
+    model = Model(made)
+    values = model.start
+    used = [row for row in gradient_rows(trace) if row.outcome == APPLIED]
+    for step in range(20):
+        pair = sorted(used[2 * step : 2 * step + 2], key=lambda row: row.arrived)
+        parts = [model.gradient(values, row.worker, row.iteration) for row in pair]
+        values = model.step(values, [mean(part) for part in zip(*parts, strict=True)])
+
+    assert trace.evaluations[-1].loss == model.loss(values)
+    assert all(row.read_step == row.applied_step for row in used)
+    assert all(row.outcome in (APPLIED, DROPPED, PENDING) for row in gradient_rows(trace))

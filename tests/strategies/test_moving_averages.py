@@ -1,0 +1,66 @@
+"""Moving averages beside synchronous training: what an outsider measures, and nobody trains on."""
+
+from typing import Any
+
+import pytest
+from building import Model, assert_same, scenario
+
+from varsim.simulation import Run, run_one
+from varsim.trace import Trace
+from varsim.values.averages import MovingAverages, VariableAverages
+
+# One worker, without initial tokens: every gradient makes an update, and each is measured.
+ALONE: dict[str, Any] = {
+    "cluster": {"workers": 1},
+    "problem": {"kind": "linear_regression", "features": 4},
+    "workload": {"evaluate_every": 1},
+    "optimizer": {"kind": "momentum", "learning_rate": 0.05},
+    "stop": {"global_steps": 15},
+}
+
+
+def trained(averages: dict[str, Any] | None, **changes: Any) -> tuple[Trace, Model]:
+    strategy = {
+        "kind": "sync_replicas",
+        "replicas_to_aggregate": 1,
+        "initial_tokens": 0,
+        "variable_averages": averages,
+    }
+    made = scenario(strategy, **{**ALONE, **changes})
+    return run_one(Run(made, 0, 0)), Model(made)
+
+
+@pytest.mark.parametrize("num_updates", [False, True])
+def test_the_model_that_is_measured_is_the_average(num_updates: bool) -> None:
+    settings = {"decay": 0.75, "num_updates": num_updates}
+    trace, model = trained(settings)
+    values = model.start
+    averages = MovingAverages(VariableAverages.model_validate(settings), values)
+    expected = [model.loss(values)]
+    for step in range(15):
+        values = model.step(values, model.gradient(values, 0, step))
+        averages.update(step + 1, values)
+        expected.append(model.loss(averages.values))
+
+    assert [row.loss for row in trace.evaluations] == expected
+    assert [row.global_step for row in trace.evaluations] == list(range(16))
+
+
+def test_nobody_trains_on_it() -> None:
+    whole = {"cluster": {"workers": 4}, "stop": {"global_steps": 30}}
+    one, other = (trained(averages, **whole)[0] for averages in (None, {"decay": 0.5}))
+
+    assert_same(one, other, but=("evaluations",))
+    assert [row.loss for row in one.evaluations] != [row.loss for row in other.evaluations]
+
+
+def test_a_loss_to_stop_at_is_that_of_the_average() -> None:
+    plain, _ = trained(None)
+    goal = min(row.loss for row in plain.evaluations[:9])
+    stops = [
+        trained(averages, stop={"global_steps": 40, "loss": goal})[0]
+        for averages in (None, {"decay": 0.9})
+    ]
+
+    assert [trace.stopped_by for trace in stops] == ["loss", "loss"]
+    assert stops[0].global_step <= 8 < stops[1].global_step

@@ -1,0 +1,86 @@
+"""A variable without a gradient is left alone, whatever keeps the others in sync."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from building import NO_TIME, gradient_rows
+
+from varsim.cluster.description import Cluster
+from varsim.cluster.job import Job
+from varsim.cluster.stop import Stop
+from varsim.strategies import STRATEGIES
+from varsim.values.optimizer import Sgd
+from varsim.values.task import BLOCK, Batches, Parameters, Problem, Task, VariableSpec
+from varsim.values.workload import Workload
+
+START = (np.array([7.0, 8.0]), np.array([1.0, -1.0]), np.array(9.0), np.array([0.5]))
+SPECS = tuple(
+    VariableSpec(name, value.shape, has_gradient=name in "bd")
+    for name, value in zip("abcd", START, strict=True)
+)
+
+
+class HalfTrained(Problem):
+    """Four variables, of which the second and the last have a gradient: 1 everywhere."""
+
+    about: ClassVar[str] = "half of the variables have no gradient"
+
+    def variables(self) -> tuple[VariableSpec, ...]:
+        return SPECS
+
+    def flops_per_example(self) -> float:
+        return 1.0
+
+    def task(self, seed: int, replication: int) -> Task:
+        return HalfTrainedTask()
+
+
+class HalfTrainedTask(Task):
+    def initial(self) -> Parameters:
+        return START
+
+    def batches(self, worker: int, block: int, batch_size: int) -> Batches:
+        return np.zeros((BLOCK, 1))
+
+    def gradients(self, parameters: Parameters, batches: Batches) -> Parameters:
+        number = len(batches)
+        return tuple(
+            np.full((number, *spec.shape), 1.0 if spec.has_gradient else np.nan) for spec in SPECS
+        )
+
+    def loss(self, parameters: Parameters) -> float:
+        return float("nan")
+
+
+NEEDED: dict[str, dict[str, Any]] = {
+    "sync_replicas": {"replicas_to_aggregate": 2},
+    "backup_workers": {"replicas_to_aggregate": 2},
+    "on_read": {"read_every": 2, "write_back": True},
+}
+
+
+@pytest.mark.parametrize("network", [NO_TIME, {**NO_TIME, "sharing": "fair"}], ids=["0", "fair"])
+@pytest.mark.parametrize("kind", STRATEGIES)
+def test_it_keeps_its_value_and_nobody_waits_for_it(kind: str, network: dict[str, Any]) -> None:
+    strategy = STRATEGIES[kind].model_validate({"kind": kind, **NEEDED.get(kind, {})})
+    cluster = Cluster.model_validate(
+        {"workers": 3, "compute": {"kind": "constant", "value": 0.1}, "network": network}
+    )
+    workload = Workload.model_construct(
+        problem=HalfTrained.model_construct(), optimizer=Sgd(learning_rate=0.125), batch_size=1
+    )
+    stop = Stop(global_steps=6)
+    workers = strategy.workers(cluster)
+    job = Job(cluster, workload, stop, seed=0, replication=0, workers=workers)
+    strategy.start(job)
+    trace = job.run(kind)
+    a, b, c, d = (value.tolist() for value in job.model())
+
+    assert (a, c) == ([7.0, 8.0], 9.0)
+    # With gradients of 1 every update is a step of 1/8, whatever is averaged.
+    made = 6 if kind != "on_read" else round((1 - b[0]) * 8)
+    assert (b, d) == ([1 - made / 8, -1 - made / 8], [0.5 - made / 8])
+    assert made >= 6
+    assert trace.variables == 2
+    assert {row.parts_applied for row in gradient_rows(trace)} <= {0, 2}

@@ -1,0 +1,1 @@
+"""Algorithms of collectives as schedules, and what carries a schedule out over links."""

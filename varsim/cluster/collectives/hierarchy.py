@@ -1,0 +1,61 @@
+"""Two-level all-reduces: k groups of g ranks each, say the accelerators of k machines.
+
+Ranks 0 to g - 1 are the first group, and so on; the ranks must divide evenly.
+"""
+
+from varsim.cluster.collectives import ring, tree
+from varsim.cluster.collectives.schedule import Schedule
+
+
+def all_reduce(ranks: int, group: int) -> Schedule:
+    """Reduce-scatter inside, a ring all-reduce of n / g between, all-gather inside.
+
+    2(g - 1) (latency + n / g / bandwidth) inside, 2(k - 1) (latency + n / (g k) / bandwidth)
+    between the groups, in which every rank takes part with the same place in its group.
+    (NCCL; Horovod, hierarchical all-reduce.)
+    """
+    count = _groups(ranks, group)
+    inside = [range(first, first + group) for first in range(0, ranks, group)]
+    between = [range(place, ranks, group) for place in range(group)]
+
+    def share(_: int, place: int) -> range:
+        return range(place * count, (place + 1) * count)
+
+    def part(place: int, number: int) -> range:
+        return range(place * count + number, place * count + number + 1)
+
+    stages = (
+        ring.reduce_scatter_stage(inside, share),
+        ring.reduce_scatter_stage(between, part),
+        ring.all_gather_stage(between, part),
+        ring.all_gather_stage(inside, share),
+    )
+    return Schedule("an all-reduce", ranks, ranks, stages)
+
+
+def leader_all_reduce(ranks: int, group: int) -> Schedule:
+    """Binomial trees inside, a ring between the first ranks of the groups.
+
+    2 ceil(log2 g) (latency + n / bandwidth) inside, 2(k - 1) (latency + n / k / bandwidth) between.
+    """
+    count = _groups(ranks, group)
+    inside = [range(first, first + group) for first in range(0, ranks, group)]
+    leaders, whole = [range(0, ranks, group)], range(count)
+    stages = (
+        *tree.reduce_stages(inside, whole),
+        ring.reduce_scatter_stage(leaders),
+        ring.all_gather_stage(leaders),
+        *tree.broadcast_stages(inside, whole),
+    )
+    return Schedule("an all-reduce", ranks, count, stages)
+
+
+def check(ranks: int, group: int) -> None:
+    """Raise ValueError if the ranks do not divide evenly."""
+    if ranks % group:
+        raise ValueError(f"ranks_per_group {group} does not divide {ranks} workers evenly")
+
+
+def _groups(ranks: int, group: int) -> int:
+    check(ranks, group)
+    return ranks // group

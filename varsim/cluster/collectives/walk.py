@@ -1,0 +1,175 @@
+"""One collective, message by message over the links; the rules are those of `schedule`."""
+
+from collections.abc import Sequence
+
+from simpy.events import Event
+
+from varsim.cluster.clock import Clock
+from varsim.cluster.collectives.plan import Plan, Send
+
+
+class Walk:
+    """Carries a plan out once; each rank's event of `ends` happens when it is done.
+
+    `before`: the walk of the time before; a rank receives all of that first.
+    """
+
+    def __init__(
+        self, clock: Clock, plan: Plan, ends: Sequence[Event], before: "Walk | None" = None
+    ) -> None:
+        self._members = members = [
+            _Member(clock, *of_rank)
+            for of_rank in zip(plan.sends, plan.receipts, ends, strict=True)
+        ]
+        for member in members:
+            member.all = members
+        if before is not None:
+            for member, earlier in zip(members, before._members, strict=True):
+                member.received = earlier.received - earlier.receipts
+                earlier.later = member
+
+    def enter(self, rank: int) -> None:
+        """The rank takes part from now on."""
+        self._members[rank].enter()
+
+    def give_up(self) -> None:
+        """Nobody sends any more, and nobody waits for what has not been sent."""
+        for member in self._members:
+            member.occupied = member.over = True
+            member.all = []
+            member._waiting.clear()
+            if member.later is not None and member.received < member.receipts:
+                member.later.free()
+                member.later = None
+
+
+class _Member:
+    """What a rank has sent and received."""
+
+    __slots__ = (
+        "_adding",
+        "_clock",
+        "_end",
+        "_entered",
+        "_here",
+        "_place",
+        "_sends",
+        "_time",
+        "_unadded",
+        "_waiting",
+        "all",
+        "later",
+        "occupied",
+        "over",
+        "receipts",
+        "received",
+    )
+
+    def __init__(self, clock: Clock, sends: list[Send], receipts: int, end: Event) -> None:
+        self.all: list[_Member]
+        self.receipts = receipts  # messages that it is sent
+        # Messages that have passed the links to it; below 0, as many are missing of before.
+        self.received = 0
+        self.later: _Member | None = None  # the same rank in the walk after this one
+        self.occupied = True  # sends, or has not entered
+        self.over = False  # nothing is sent any more
+        self._clock, self._sends, self._end = clock, sends, end
+        self._entered = False
+        self._place = 0  # in what it sends
+        self._time = 0  # how often it has sent what stands there
+        self._here = 0  # messages that have arrived and been added
+        self._unadded: dict[int, int] = {}  # that have arrived: how long adding takes, by turn
+        self._adding = False
+        self._waiting: dict[int, _Member] = {}  # who could send to it, by turn
+
+    def enter(self) -> None:
+        """Take part from now on."""
+        self._entered, self.occupied = True, False
+        if self._unadded:
+            self._add()
+        self._go_on()
+
+    def free(self) -> None:
+        """Nothing of before is on its way any more."""
+        self.received = -1
+        self._receive()
+
+    def _go_on(self) -> None:
+        """Send what can be sent now, or say that the rank is done."""
+        if self.occupied:
+            return
+        place = self._place
+        if place == len(self._sends):
+            if self._here == self.receipts:
+                self.all = []  # no cycle is left behind; see Clock.run_until_stopped
+                self._end.succeed()
+            return
+        times, number, network, route, size, adding, needs, more, turn, plain = self._sends[place]
+        time = self._time
+        if self._here < needs + time * more:
+            return
+        target = self.all[number]
+        if not plain:
+            turn += time
+            if target.received != turn:
+                target._waiting[turn] = self
+                return
+        self.occupied = True
+        time += 1
+        if time == times:
+            self._place, self._time = place + 1, 0
+        else:
+            self._time = time
+        if plain:
+            network.pass_on(route, size, self._left, target._arrived)
+        else:
+            network.pass_on(
+                route,
+                size,
+                lambda: self._left_for(target),
+                lambda: target._arrived_at(turn, adding),
+            )
+
+    def _left(self) -> None:
+        """What it sent has passed the links."""
+        self.occupied = self.over
+        self._go_on()
+
+    def _left_for(self, target: "_Member") -> None:
+        target._receive()
+        self._left()
+
+    def _receive(self) -> None:
+        """The rank is free to receive the next message."""
+        self.received = turn = self.received + 1
+        source = self._waiting.pop(turn, None)
+        if source is not None:
+            source._go_on()
+        if self.later is not None:
+            self.later._receive()
+
+    def _arrived(self) -> None:
+        """The next message is here."""
+        self._here += 1
+        self._go_on()
+
+    def _arrived_at(self, turn: int, adding: int) -> None:
+        self._unadded[turn] = adding
+        self._add()
+        self._go_on()
+
+    def _add(self) -> None:
+        """Add what has arrived to the rank's own, in order, one at a time."""
+        while self._entered and not self._adding and self._here in self._unadded:
+            adding = self._unadded.pop(self._here)
+            if adding:
+                self._adding = True
+                self._clock.call_at(self._clock.time + adding, self._added)
+            else:
+                self._here += 1
+
+    def _added(self) -> None:
+        self._adding = False
+        self._here += 1
+        self._add()
+        self._go_on()

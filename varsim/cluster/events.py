@@ -1,0 +1,82 @@
+"""What happens to the processes of a run from outside: deaths, restarts, an orderly end."""
+
+from collections.abc import Sequence
+from typing import Literal, Self, TypeAlias
+
+from pydantic import Field, model_validator
+
+from varsim.schema import Model
+from varsim.units import Seconds
+
+
+class WorkerName(Model):
+    """A worker, by its rank."""
+
+    worker: int = Field(ge=0)
+
+
+# The chief is worker 0's process: it has the update loop besides.
+ProcessName: TypeAlias = WorkerName | Literal["chief"]
+
+
+class ProcessEvent(Model):
+    """At a time a process is killed, begins again, or (the chief alone) ends in good order.
+
+    It comes before all else that happens at that instant.
+    """
+
+    at: Seconds = Field(ge=0)
+    kill: ProcessName | None = None
+    restart: ProcessName | None = None
+    stop: Literal["chief"] | None = None
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> Self:
+        if sum(name is not None for name in (self.kill, self.restart, self.stop)) != 1:
+            raise ValueError("say what happens: one of kill, restart, stop")
+        return self
+
+    @property
+    def process(self) -> ProcessName:
+        """Whom it happens to."""
+        found = self.kill or self.restart or self.stop
+        assert found is not None
+        return found
+
+    @property
+    def rank(self) -> int:
+        """The worker whose process that is."""
+        return self.process.worker if isinstance(self.process, WorkerName) else 0
+
+    def __str__(self) -> str:
+        done = "killed" if self.kill else "restarted" if self.restart else "stopped"
+        who = f"worker {self.rank}" if isinstance(self.process, WorkerName) else "the chief"
+        return f"{who} is {done} at {self.at:.9g} s"
+
+
+def check_events(events: Sequence[ProcessEvent], workers: int, end: float | None) -> None:
+    """Raise ValueError where events cannot happen, one after the other, before `end` (s)."""
+    dead: set[int] = set()
+    before: ProcessEvent | None = None
+    for event in events:
+        rank = event.rank
+        if rank >= workers:
+            raise ValueError(
+                f"events: worker {rank} does not exist: {workers} workers have ranks "
+                f"0 to {workers - 1}"
+            )
+        if before is not None and event.at < before.at:
+            raise ValueError(f"events stand in the order of their times; {event} comes too late")
+        if before is not None and before.stop is not None:
+            raise ValueError(f"events: {event}, but with {before} the run comes to its end")
+        if end is not None and event.at >= end:
+            raise ValueError(f"events: {event}, when the run is over (stop.time)")
+        before = event
+        if event.restart is None:
+            if rank in dead:
+                raise ValueError(f"events: {event}, but is dead already")
+            dead.add(rank)
+        elif rank in dead:
+            dead.remove(rank)
+        else:
+            raise ValueError(f"events: {event}, but is not dead then")

@@ -1,0 +1,184 @@
+"""The processes of a run, each on its worker: they end, begin again, and are called off a step.
+
+What a worker had handed over stays on the links until it is through, but nobody takes it in: what
+has arrived stays, the rest is lost. A worker that computed loses its gradient, one that waited
+leaves its place, one that read has nothing to lose.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from simpy.events import Process
+
+from varsim.cluster.clock import Activity, Ended, Killed, Stopped
+from varsim.cluster.events import ProcessEvent
+from varsim.cluster.worker import Worker
+from varsim.trace import Phase
+from varsim.values.gradient import Gradient
+
+if TYPE_CHECKING:
+    from varsim.cluster.job import Job
+
+
+class End(NamedTuple):
+    """How the processes of a worker ended."""
+
+    time: int  # ns
+    killed: bool  # or stopped in good order
+    doing: str
+    roles: tuple[str, ...]  # what it was besides a replica
+
+
+class Part:
+    """One process of a worker; `begin` makes it anew."""
+
+    def __init__(
+        self, begin: Callable[[], Activity[None]], role: str, waits_for: object, process: Process
+    ) -> None:
+        self.begin = begin
+        self.role = role
+        self.waits_for = waits_for
+        self.process = process
+
+
+class Lives:
+    """Which processes run on which worker, and which of them have ended."""
+
+    def __init__(self, job: "Job", events: Sequence[ProcessEvent]) -> None:
+        self._job = job
+        self._parts: dict[int, list[Part]] = {}
+        self.ends: dict[int, End] = {}  # by rank
+        if events:
+            job.allow_breaking_off()
+        for event in events:
+            if event.rank < len(job.workers):
+                job.clock.call_at(round(event.at * 1e9), partial(self._happen, event))
+
+    def start(
+        self, worker: Worker, begin: Callable[[], Activity[None]], role: str, waits_for: object
+    ) -> None:
+        """Start a process on a worker; it ends with it and begins again with it."""
+        part = Part(begin, role, waits_for, self._job.clock.process(begin()))
+        self._parts.setdefault(worker.rank, []).append(part)
+        self._watch(worker, part)
+
+    def running(self, rank: int) -> bool:
+        """Whether a worker's processes run."""
+        return rank not in self.ends
+
+    def kill(self, rank: int) -> None:
+        """A worker's processes disappear."""
+        self._end(self._job.workers[rank], Killed())
+
+    def stop(self, rank: int) -> None:
+        """A worker's processes end in good order."""
+        self._end(self._job.workers[rank], Stopped())
+
+    def restart(self, rank: int) -> None:
+        """The processes of a worker that was killed begin again, in the order of their start."""
+        worker = self._job.workers[rank]
+        assert self.ends.pop(rank).killed
+        worker.comes_back()
+        for part in self._parts[rank]:
+            part.process = self._job.clock.process(part.begin())
+            self._watch(worker, part)
+
+    def call_off(self, worker: Worker, reason: Exception) -> None:
+        """A worker gives up the gradient it is at, which is dropped; `reason` is thrown into it.
+
+        The strategy must have called `Job.allow_breaking_off`.
+        """
+        gradient = self._break_off(worker)
+        worker.breaks_off()
+        if gradient is not None:
+            gradient.open = 0
+            self._job.ended(gradient)
+            gradient.given_up = True
+        (part,) = self._parts[worker.rank]
+        self._job.clock.interrupt(part.process, reason)
+
+    def roles(self) -> list[tuple[str, object]]:
+        """What runs besides replicas: its name and what it waits for."""
+        return [
+            (part.role, part.waits_for)
+            for rank, parts in self._parts.items()
+            for part in parts
+            if part.role and self.running(rank)
+        ]
+
+    def _happen(self, event: ProcessEvent) -> None:
+        assert event.rank in self._parts, (
+            f"{event}, but none of its processes is known: strategies start them with Job.start_on"
+        )
+        if event.kill is not None:
+            self.kill(event.rank)
+        elif event.restart is not None:
+            self.restart(event.rank)
+        else:
+            self.stop(event.rank)
+
+    def _watch(self, worker: Worker, part: Part) -> None:
+        """A process that comes to its own end has ended in good order."""
+        part.process.callbacks.append(lambda _: self._left(worker))
+
+    def _left(self, worker: Worker) -> None:
+        if self.running(worker.rank):
+            worker.goes_down()
+            self._note(worker, killed=False, doing="at the end of its work")
+
+    def _end(self, worker: Worker, how: Ended) -> None:
+        doing = self._doing(worker)
+        gradient = self._break_off(worker)
+        worker.goes_down()
+        if gradient is not None and gradient.unsent:
+            gradient.given_up = True
+            gradient.open -= gradient.unsent
+            gradient.unsent = 0
+            if gradient.open == 0:
+                self._job.ended(gradient)
+        for part in self._parts[worker.rank]:
+            if part.process.is_alive:
+                self._job.clock.end(part.process, how)
+        self._note(worker, killed=isinstance(how, Killed), doing=doing)
+
+    def _note(self, worker: Worker, *, killed: bool, doing: str) -> None:
+        roles = tuple(part.role for part in self._parts[worker.rank] if part.role)
+        self.ends[worker.rank] = End(self._job.clock.time, killed, doing, roles)
+
+    def _break_off(self, worker: Worker) -> Gradient | None:
+        """Take back what is recorded of a worker's time to come.
+
+        Its latest gradient, unless that has come to its end; `unsent` parts of it never arrive.
+        """
+        now = self._job.clock.time
+        self._job.recorder.take_back(worker.rank, now)
+        gradient = self._latest(worker)
+        if gradient is None:
+            return None
+        if gradient.open < 0:
+            if gradient.compute_start >= now:
+                worker.take_back(gradient)
+                return None
+            if gradient.computed > now:
+                gradient.computed = -1
+            gradient.open = gradient.unsent = 1
+        return gradient
+
+    def _latest(self, worker: Worker) -> Gradient | None:
+        """The worker's latest gradient, unless all of it has been applied or dropped."""
+        for gradient in reversed(self._job.in_flight):
+            if gradient.worker == worker.rank:
+                return gradient if gradient.iteration == worker.iteration else None
+        return None
+
+    def _doing(self, worker: Worker) -> str:
+        """What a worker is at now, in words."""
+        gradient = self._latest(worker)
+        if gradient is not None and gradient.open < 0:
+            return "computing" if gradient.compute_start < self._job.clock.time else "reading"
+        if gradient is not None and gradient.unsent:
+            return "sending its gradient"
+        if worker.waits_for is not None and worker.waits_for is not self._job.network:
+            return f"waiting for {worker.waits_for}"
+        return "sending" if worker.phase == Phase.WRITE else "reading"

@@ -1,0 +1,112 @@
+"""Synchronous SGD with backup workers as the textbook has it: the first N end the step."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar, Literal
+
+from pydantic import PositiveInt
+
+from varsim.cluster.clock import Activity
+from varsim.cluster.description import Cluster
+from varsim.cluster.envelope import Envelope, Estimate
+from varsim.cluster.job import Job
+from varsim.cluster.race import Race, StepOverError
+from varsim.cluster.server import ParameterServer
+from varsim.cluster.standstill import named
+from varsim.cluster.worker import Worker
+from varsim.strategies.base import Strategy
+from varsim.units import format_seconds
+from varsim.values.gradient import Gradient
+
+
+class BackupWorkers(Strategy):
+    """The first N of all workers' gradients make an update; the others are abandoned at once.
+
+    N = `replicas_to_aggregate`; the other workers are the backups.
+    Replicas: (1) read the variables, (2) compute a gradient, (3) push it, (4) wait for the update.
+    Servers: with the N-th whole gradient (5) update every variable with their mean, (6) count the
+    step. Whoever is at (1) to (3) then gives up and begins anew with (1).
+    There are no tokens: nobody works on an old step, and nobody's work is made up for by others.
+    Chen et al., 2016 (Revisiting Distributed Synchronous SGD), algorithms 3 and 4; TensorFlow's
+    SyncReplicasOptimizer, which says to be this, is `sync_replicas`.
+    """
+
+    about: ClassVar[str] = "textbook: the first N gradients end the step, the rest is abandoned"
+    uses_servers: ClassVar[bool] = True
+
+    kind: Literal["backup_workers"] = "backup_workers"
+    replicas_to_aggregate: PositiveInt
+
+    def check(self, cluster: Cluster) -> None:
+        """Every worker gives one gradient to a step, so there must be N workers."""
+        if self.replicas_to_aggregate > cluster.workers:
+            raise ValueError(
+                f"replicas_to_aggregate {self.replicas_to_aggregate} is more than there are "
+                f"workers ({cluster.workers}): a step would never end"
+            )
+
+    def estimate(self, envelope: Envelope) -> Estimate:
+        """Until the N-th gradient is there; all read at once, and N push."""
+        needed = self.replicas_to_aggregate
+        kth, port = envelope.kth(needed), envelope.port()
+        moved = max(envelope.to_server(), envelope.cluster.workers * port)
+        moved += max(envelope.to_server(), needed * port)
+        moved += envelope.attention(envelope.cluster.workers)
+        return Estimate(
+            kth + moved,
+            f"{format_seconds(kth)} until {needed} gradients + {format_seconds(moved)} moved",
+        )
+
+    def start(self, job: Job) -> None:
+        """Start the servers and a replica on every worker."""
+        race = Race(job)
+        server = ParameterServer(job, drops=True)
+        job.observe(lambda: server.parameters)
+        gradients: list[Gradient] = []
+        job.explain(partial(self._remedy, gradients))
+        for worker in job.workers:
+            job.start_on(worker, self.replica, job, worker, server, race, gradients)
+
+    def replica(
+        self,
+        job: Job,
+        worker: Worker,
+        server: ParameterServer,
+        race: Race,
+        gradients: list[Gradient],
+    ) -> Activity[None]:
+        """One replica's training loop."""
+        left: dict[Gradient, int] = {}  # of how many variables the gradient is still to come
+
+        def receive(variable: int, gradient: Gradient) -> None:
+            left[gradient] -= 1
+            if left[gradient] or gradient.given_up:
+                return
+            gradients.append(gradient)
+            race.comes(worker.rank)
+            if len(gradients) == self.replicas_to_aggregate:
+                for each in server.trained:
+                    server.apply(each, gradients)  # (5)
+                gradients.clear()
+                job.count_step()  # (6)
+                race.end_step()
+
+        race.begins(worker)
+        while True:
+            try:
+                read = yield from server.fetch(worker)  # (1)
+                gradient = yield from worker.compute_gradient(read)  # (2)
+                left[gradient] = len(server.trained)
+                yield from server.push(worker, gradient, receive)  # (3)
+                yield from race.wait(worker)  # (4)
+                del left[gradient]
+            except StepOverError:
+                continue
+
+    def _remedy(self, gradients: Sequence[Gradient], dead: Sequence[int]) -> str:
+        """What would free the run; see `Job.explain`."""
+        here = len(gradients)
+        missing = self.replicas_to_aggregate - here
+        whom = named(dead) if missing >= len(dead) else f"{missing} of {named(dead)}"
+        spare = f"; with replicas_to_aggregate: {here} it would have gone on" if here else ""
+        return f"restart {whom}{spare}"
