@@ -42,11 +42,20 @@ def test_the_text_is_a_scenario() -> None:
     assert loaded.program.replicas[1].times == 2
 
 
-def test_a_file_without_a_kind_is_one_of_training() -> None:
-    text = TEXT.replace("kind: variables\n", "")
-    messages = [message for _, _, message in problems(text)]
-    assert "unknown key 'program'" in " ".join(messages)
-    assert any("workload is missing" in message for message in messages)
+def test_a_file_of_variables_without_a_kind_is_told_once() -> None:
+    said = problems(TEXT.replace("kind: variables\n", ""))
+    assert said == [(10, 1, "program belongs to 'kind: variables': add it")]
+
+
+@pytest.mark.parametrize("kind", ["variable", "training", "[variables]"])
+def test_a_kind_nobody_knows_is_told_once(kind: str) -> None:
+    ((line, column, said),) = problems(TEXT.replace("kind: variables", f"kind: {kind}"))
+    assert (line, column) == (2, 7)
+    assert said.startswith("unknown kind ")
+    assert said.endswith("write 'kind: variables', or leave it out to train a model")
+
+
+def test_a_file_of_variables_is_no_scenario_of_training() -> None:
     assert not isinstance(load_text(TEXT), Scenario)
 
 
@@ -74,14 +83,17 @@ WRONG: dict[str, tuple[str, str, int, int, str]] = {
     ),
     "modes that nothing needs": (
         "aggregation: sum", "aggregation: sum, synchronization: on_read", 10, 1,
-        "modes has no effect: every variable has its own synchronization",
+        "modes has no effect: every variable has its own synchronization; leave modes out",
     ),
     "no modes": (
         "modes: [on_read, on_write, none]\n", "", 2, 1,
         "modes is missing: for example [on_write, on_read, none]",
     ),
+    "more than memory holds": (
+        "{name: correct,", "{name: correct, shape: [10000000, 100],", 8, 21, "shape: at most",
+    ),
     "a mode twice": ("[on_read, on_write, none]", "[on_read, on_read]", 10, 1,
-                     "modes names one twice"),
+                     "modes names 'on_read' twice"),
     "mirrored without copies": (
         "{name: correct,", "{name: correct, synchronization: on_write,", 10, 1,
         "modes: none keeps one copy of every variable on a parameter server, but correct is to be "
@@ -109,7 +121,8 @@ WRONG: dict[str, tuple[str, str, int, int, str]] = {
     ),
     "a moving average of whole numbers": (
         "- kind: assign_add", "- kind: moving_average\n      momentum: 0.9", 17, 7,
-        "program.replicas.1.variable: moving_average has no effect on whole numbers: seen is int64",
+        "program.replicas.1.variable: an average of whole numbers is refused, its shares would be "
+        "cut: seen is int64",
     ),
     "one number per replica from outside": (
         "{kind: save, every: 4}", "{kind: assign, variable: seen, value: [1, 2, 3]}", 21, 38,
@@ -126,7 +139,7 @@ WRONG: dict[str, tuple[str, str, int, int, str]] = {
     ),
     "compute without a law": (
         "    - kind: assign_add", "    - {kind: compute}\n    - kind: assign_add", 4, 1,
-        "cluster.compute is missing: the program computes",
+        "cluster.compute is missing: the program computes; write for example compute: {kind: ",
     ),
     "a law without compute": (
         "workers: 3", "workers: 3\n  compute: {kind: constant, value: 1 ms}", 6, 3,
@@ -246,7 +259,7 @@ WRONG_RATIOS: dict[str, tuple[str, str, int, int, str]] = {
     ),
     "part of a read": (
         "[0, 1, 2]", "[0, 0.5, 2]", 22, 8,
-        "vary.reads_per_write 0.5: with 1 writes a step that is 0.5 reads; take multiples of 1/1",
+        "vary.reads_per_write 0.5: with 1 writes a step that is 0.5 reads; take whole numbers",
     ),
     "no read to vary": (
         "    - {kind: read, variable: correct}\n", "", 21, 8,
@@ -379,3 +392,10 @@ class TestScenario:
         made = scenario((add(1.0),), (read(),), cluster={"workers": 1000, "network": {
             "bandwidth": 1e6, "latency": 1e-4}})  # fmt: skip
         assert made.cluster.workers == 1000
+
+    def test_copies_that_no_memory_would_hold(self) -> None:
+        big = (variable(), variable(name="w", shape=(1_000_000,), dtype="float64"))
+        outside = (read(), {**read(), "variable": "w"})
+        with pytest.raises(ValueError, match=r"variables\.1\.shape: 1000 copies .* 8 GB of memory"):
+            scenario((add(1.0),), outside, variables=big, cluster={"workers": 1000, "network": {
+                "bandwidth": 1e6, "latency": 1e-4}})  # fmt: skip

@@ -18,6 +18,7 @@ from varsim.values.stream import stream
 AS_WRITTEN = "as written"
 
 _MOST_ACTS = 2_000_000
+_MOST_BYTES = 8e9  # of all copies of all variables
 
 
 class Vary(Model):
@@ -62,11 +63,15 @@ class VariablesScenario(Model):
                 )
         fixed = [one.name for one in self.variables if one.synchronization is not None]
         if len(fixed) == len(names) and self.modes:
-            raise ValueError("modes has no effect: every variable has its own synchronization")
+            raise ValueError(
+                "modes has no effect: every variable has its own synchronization; leave modes out, "
+                "or leave synchronization out of a variable"
+            )
         if len(fixed) < len(names) and not self.modes:
             raise ValueError("modes is missing: for example [on_write, on_read, none]")
-        if len(set(self.modes)) < len(self.modes):
-            raise ValueError("modes names one twice")
+        for mode in self.modes:
+            if self.modes.count(mode) > 1:
+                raise ValueError(f"modes names '{mode}' twice")
         if fixed and "none" in self.modes:
             raise ValueError(
                 f"modes: none keeps one copy of every variable on a parameter server, but "
@@ -93,10 +98,11 @@ class VariablesScenario(Model):
                         raise ValueError(f"program.{place}.value: {error}") from None
                 if action.kind == "moving_average" and there[name].whole_numbers:
                     raise ValueError(
-                        f"program.{place}.variable: moving_average has no effect on whole numbers: "
-                        f"{name} is {there[name].dtype}"
+                        f"program.{place}.variable: an average of whole numbers is refused, its "
+                        f"shares would be cut: {name} is {there[name].dtype}"
                     )
         self._check_number_of_acts("program.steps", self.program)
+        self._check_memory()
         return self
 
     @model_validator(mode="after")
@@ -108,7 +114,10 @@ class VariablesScenario(Model):
                 raise ValueError(f"variables.{index}: the program does nothing with '{name}'")
         computes = any(action.kind == "compute" for action in self.program.replicas)
         if computes and cluster.compute is None:
-            raise ValueError("cluster.compute is missing: the program computes")
+            raise ValueError(
+                "cluster.compute is missing: the program computes; write for example "
+                "compute: {kind: constant, value: 4 ms}"
+            )
         if not computes and cluster.compute is not None:
             raise ValueError("cluster.compute has no effect: the program does not {kind: compute}")
         if not computes and cluster.slow_workers:
@@ -222,7 +231,8 @@ class VariablesScenario(Model):
         if abs(reads - round(reads)) > 1e-9:
             raise ValueError(
                 f"vary.reads_per_write {ratio:g}: with {writes} writes a step that is "
-                f"{reads:g} reads; take multiples of 1/{writes}"
+                f"{reads:g} reads; take "
+                f"{'whole numbers' if writes == 1 else f'multiples of 1/{writes}'}"
             )
         actions = list(program.outside)
         if round(reads):
@@ -242,6 +252,18 @@ class VariablesScenario(Model):
             for one in self.variables
             for mode in self.all_modes
         )
+
+    def _check_memory(self) -> None:
+        """ValueError for copies that no machine that runs varsim could hold."""
+        sizes = [one.filled_size for one in self.variables]
+        total = sum(sizes) * self.cluster.workers
+        if total > _MOST_BYTES:
+            largest = sizes.index(max(sizes))
+            raise ValueError(
+                f"variables.{largest}.shape: {self.cluster.workers} copies of all variables would "
+                f"take {total / 1e9:.3g} GB of memory, {_MOST_BYTES / 1e9:g} GB at most; lower "
+                "shape or cluster.workers"
+            )
 
     def _check_number_of_acts(self, key: str, program: Program) -> None:
         """ValueError at `key` for a program that would go on for ever."""

@@ -49,16 +49,29 @@ def load_text(
     text: str, name: str = "scenario", folder: Path = Path(), sets: Sequence[str] = ()
 ) -> Scenario | VariablesScenario:
     """The scenario of a YAML text; `name` is what errors call it, files are found in `folder`."""
-    if _kind(text, name) == "variables":
-        return validated(VariablesScenario, text, name, folder, sets)
-    return validated(Scenario, text, name, folder, sets)
+    return validated(_model(text, name), text, name, folder, sets)
 
 
-def _kind(text: str, name: str) -> str:
-    """The kind that a file says it is, if it does; training scenarios have none."""
+def _model(text: str, name: str) -> type[Scenario] | type[VariablesScenario]:
+    """What a file is to become: a scenario of training, which has no kind, or one of variables.
+
+    ScenarioError where its kind is none of these, or where it is left out of one of variables.
+    """
     root, _ = read_document(text, Source(name, _lines(text)))
-    kind = root.values.get("kind") if isinstance(root, MappingNode) else None
-    return kind.text if isinstance(kind, ScalarNode) else ""
+    if not isinstance(root, MappingNode):
+        return Scenario
+    kind = root.values.get("kind")
+    if kind is None:
+        own = [key for key in ("program", "variables") if key in root.keys]
+        if own and "strategies" not in root.keys:
+            mark = root.keys[own[0]]
+            raise ScenarioError([Fault.at(mark, f"{own[0]} belongs to 'kind: variables': add it")])
+        return Scenario
+    if isinstance(kind, ScalarNode) and kind.text == "variables":
+        return VariablesScenario
+    said = quoted(kind.text) if isinstance(kind, ScalarNode) else "a list or mapping"
+    message = f"unknown kind {said}; write 'kind: variables', or leave it out to train a model"
+    raise ScenarioError([Fault.at(kind.mark, message)])
 
 
 def validated(

@@ -40,6 +40,11 @@ class VariableDescription(Model):
         """Whether its dtype holds whole numbers only."""
         return np.dtype(self.dtype).kind == "i"
 
+    @property
+    def filled_size(self) -> int:
+        """Bytes of one value of it."""
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
     def filled(self, number: float) -> Values:
         """A value of this shape and dtype, every element the same."""
         return np.full(self.shape, number, self.dtype)
