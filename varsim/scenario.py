@@ -71,15 +71,17 @@ class Scenario(Model):
 
     def _refuse_idle_events(self) -> None:
         most = max(strategy.workers(self.cluster) for strategy in self.strategies)
-        for event in self.events:
+        for index, event in enumerate(self.events):
             if event.rank >= most:
-                raise ValueError(f"events: {event}, which takes part in none of the strategies")
+                raise ValueError(
+                    f"events.{index}: {event}, which takes part in none of the strategies"
+                )
             without = [s.label for s in self.strategies if not s.has_chief]
             if event.process == "chief" and without:
                 instead = "" if event.stop else "name a worker ({worker: 0}), or "
                 raise ValueError(
-                    f"events: {event}, but {without[0]!r} has no chief: {instead}leave that "
-                    "strategy out"
+                    f"events.{index}: {event}, but {without[0]!r} has no chief: {instead}"
+                    "leave that strategy out"
                 )
 
     def _refuse_idle_knobs(self) -> None:

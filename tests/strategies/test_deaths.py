@@ -281,6 +281,13 @@ class TestBackupWorkers:
             "gone on",
         ]
 
+    def test_what_frees_it_counts_the_living_and_not_the_gradients_that_have_come(self) -> None:
+        # Worker 0 dies with its gradient there: a step of two would end once, and no other would.
+        events = (kill(0.05, 1), kill(0.06, 2), kill(0.12, 0))
+        trace = run(self.SETTINGS, stop={"global_steps": 4}, events=events)
+
+        assert report(trace)[-1] == "to free it: restart 2 of workers 0, 1, 2"
+
     def test_one_who_had_come_counts_and_may_come_again(self) -> None:
         # Workers 0 and 2 take 400 ms; worker 1 has come at 100 and dies. Back at 150, it comes
         # again at 250: two gradients, the step is over. All begin anew: 350 is the first arrival.

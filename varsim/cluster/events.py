@@ -58,25 +58,28 @@ def check_events(events: Sequence[ProcessEvent], workers: int, end: float | None
     """Raise ValueError where events cannot happen, one after the other, before `end` (s)."""
     dead: set[int] = set()
     before: ProcessEvent | None = None
-    for event in events:
+    for index, event in enumerate(events):
         rank = event.rank
         if rank >= workers:
             raise ValueError(
-                f"events: worker {rank} does not exist: {workers} workers have ranks "
+                f"events.{index}: worker {rank} does not exist: {workers} workers have ranks "
                 f"0 to {workers - 1}"
             )
         if before is not None and event.at < before.at:
-            raise ValueError(f"events stand in the order of their times; {event} comes too late")
+            raise ValueError(
+                f"events.{index}: {event}, but stands behind one of a later time; "
+                "put events in the order of their times"
+            )
         if before is not None and before.stop is not None:
-            raise ValueError(f"events: {event}, but with {before} the run comes to its end")
+            raise ValueError(f"events.{index}: {event}, but with {before} the run comes to its end")
         if end is not None and event.at >= end:
-            raise ValueError(f"events: {event}, when the run is over (stop.time)")
+            raise ValueError(f"events.{index}: {event}, when the run is over (stop.time)")
         before = event
         if event.restart is None:
             if rank in dead:
-                raise ValueError(f"events: {event}, but is dead already")
+                raise ValueError(f"events.{index}: {event}, but is dead already")
             dead.add(rank)
         elif rank in dead:
             dead.remove(rank)
         else:
-            raise ValueError(f"events: {event}, but is not dead then")
+            raise ValueError(f"events.{index}: {event}, but is not dead then")

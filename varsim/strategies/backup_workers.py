@@ -63,7 +63,7 @@ class BackupWorkers(Strategy):
         server = ParameterServer(job, drops=True)
         job.observe(lambda: server.parameters)
         gradients: list[Gradient] = []
-        job.explain(partial(self._remedy, gradients))
+        job.explain(partial(self._remedy, len(job.workers)))
         for worker in job.workers:
             job.start_on(worker, self.replica, job, worker, server, race, gradients)
 
@@ -103,10 +103,10 @@ class BackupWorkers(Strategy):
             except StepOverError:
                 continue
 
-    def _remedy(self, gradients: Sequence[Gradient], dead: Sequence[int]) -> str:
-        """What would free the run; see `Job.explain`."""
-        here = len(gradients)
-        missing = self.replicas_to_aggregate - here
+    def _remedy(self, workers: int, dead: Sequence[int]) -> str:
+        """What would free the run for good, whoever has come to this step; see `Job.explain`."""
+        alive = workers - len(dead)
+        missing = self.replicas_to_aggregate - alive
         whom = named(dead) if missing >= len(dead) else f"{missing} of {named(dead)}"
-        spare = f"; with replicas_to_aggregate: {here} it would have gone on" if here else ""
+        spare = f"; with replicas_to_aggregate: {alive} it would have gone on" if alive else ""
         return f"restart {whom}{spare}"
