@@ -6,9 +6,11 @@ import pytest
 from telling import acting, rows_and_looks, scenario
 
 from varsim.explain.numbers import (
+    Spelling,
     added_up,
     and_,
     beside,
+    duration,
     glance,
     listed,
     number,
@@ -22,6 +24,8 @@ from varsim.explain.numbers import (
 from varsim.explain.setting import about, setting
 from varsim.values.program.act import Glance
 from varsim.variables import VariablesScenario
+
+INT32 = "variables.0.dtype=int32"
 
 
 def scalars(*values: float) -> tuple[Glance, ...]:
@@ -64,6 +68,37 @@ def test_numbers_have_four_digits(value: float, text: str) -> None:
 )
 def test_times_have_three_digits_and_a_unit(nanoseconds: int, text: str) -> None:
     assert time(nanoseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "text"),
+    [
+        (0, "0 ns"),
+        (1_001_800, "1.002 ms"),
+        (500_900, "500.9 us"),
+        (13_992_000, "13.99 ms"),
+        (30_000_000, "30 ms"),
+        (1_234_567_000_000, "1234.6 s"),
+    ],
+)
+def test_durations_have_four_digits(nanoseconds: int, text: str) -> None:
+    assert duration(nanoseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "spelling", "text"),
+    [
+        (16777216.0, Spelling(whole=1e9, single=True), "16777216"),
+        (987654336.0, Spelling(9, 1e9, True), "987654336"),
+        (3e38, Spelling(9, 1e9, True), "3e+38"),
+        (0.10000000149011612, Spelling(9, 1e9, True), "0.1"),  # the float32 next to 0.1
+        (0.10000000149011612, Spelling(9, 1e16, False), "0.100000001"),
+        (1000000.625, Spelling(8, 1e9, True), "1000000.6"),
+        (2.0**53, Spelling(whole=1e16), "9007199254740992"),
+    ],
+)
+def test_numbers_with_more_digits(value: float, spelling: Spelling, text: str) -> None:
+    assert number(value, spelling) == text
 
 
 def test_values() -> None:
@@ -280,6 +315,10 @@ class TestAbout:
             "counts when it arrives, and a read sees what had arrived when it began."
         )
         assert told_of(acting("none", "sum", ["add, value: 1"])) == [
+            f"One copy of x is on parameter server ps 0. {over} The aggregation of x is not used "
+            "under none: every replica's write counts in full."
+        ]
+        assert told_of(acting("none", "none", ["add, value: 1"])) == [
             f"One copy of x is on parameter server ps 0. {over}"
         ]
         three = scenario(
@@ -290,8 +329,41 @@ class TestAbout:
         )
         assert told_of(three) == [
             "One copy each of x and z is on parameter server ps 0. One copy of y is on parameter "
-            f"server ps 1. {over}"
+            f"server ps 1. {over} The aggregation of y is not used under none: every replica's "
+            "write counts in full."
         ]
+
+    def test_who_is_served_first_is_said_where_it_matters(self) -> None:
+        tie = (
+            "What comes at the same moment is served by replica number; a read takes what its own "
+            "server had done when it asked."
+        )
+        (unlike,) = told_of(acting("none", "none", ["add, value: 1", "read"]))
+        (last,) = told_of(acting("none", "none", ["assign, value: [3, 1, 2]"]))
+        (alike,) = told_of(acting("none", "none", ["add, value: [3, 1, 2]"], ["read"]))
+        assert unlike.endswith(tie)
+        assert last.endswith(tie)
+        assert tie not in alike
+
+    def test_int32_goes_to_one_device(self) -> None:
+        said = "int32 always goes to one device, as in TensorFlow."
+        (small,) = told_of(acting("on_write", "sum", ["add, value: 1"], (), INT32))
+        (large,) = told_of(
+            acting("on_write", "sum", ["add, value: 1"], (), "variables.0.dtype=int64")
+        )
+        assert said in small
+        assert "ring" not in small
+        assert said not in large
+        assert "ring" in large
+        both = scenario(
+            "modes=[on_write]",
+            "variables=[{name: n, aggregation: sum, dtype: int32}, {name: y, aggregation: sum}]",
+            "program.replicas=[{kind: assign_add, variable: n, value: 1}, "
+            "{kind: assign_add, variable: y, value: 1}]",
+        )
+        (text,) = told_of(both)
+        assert f"Of n: {said}" in text
+        assert "ring" in text
 
     def test_variables_of_one_sort_are_told_together(self) -> None:
         made = scenario(

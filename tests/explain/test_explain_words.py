@@ -62,7 +62,7 @@ class TestOnRead:
         assert sentences(acting("on_read", aggregation, WRITES[:1], OUTSIDE))[1:] == said
 
     def test_writes_from_outside(self) -> None:
-        back = ", then reads it back"
+        back = "; TensorFlow reads the new value back"
         assert sentences(acting("on_read", "sum", (), ["assign, value: 7"])) == [
             f"assigns 7: every copy is set to 7 / 3, about 2.333{back}"
         ]
@@ -194,7 +194,8 @@ class TestOnWrite:
         made = acting("on_write", "sum", ["add, value: 2000000000"], (), "variables.0.dtype=int32")
         # 6,000,000,000 - 2^32 = 1,705,032,704
         assert sentences(made) == [
-            "hand over 2000000000 each; their sum 1705032704 is added to every copy"
+            "hand over 2000000000 each; their sum 1705032704 is added to every copy; "
+            "int32 overflows"
         ]
 
     def test_a_small_sum_on_a_large_value_keeps_its_digits(self) -> None:
@@ -206,7 +207,7 @@ class TestOnWrite:
         # In float32 the sum is 0, not 1: 1e8 + 1 = 1e8, and the copies stay 0.
         made = acting("on_write", "sum", ["assign, value: [100000000, 1, -100000000]"])
         (said,) = sentences(made)
-        assert said.endswith("every copy is set to their sum 0")
+        assert said.endswith("every copy is set to their sum 0; float32 rounds the sum")
 
 
 class TestServer:
@@ -302,6 +303,17 @@ class TestOthers:
         assert re.fullmatch(r"19 replicas wait [\d.]+ [um]s to [\d.]+ ms for replica \d+", told[5])
         assert sum(len(row.actors) for row in rows(made)[:5]) == 20
         assert rows(made)[5].begin == min(act.end for act in traced(made).acts)
+
+    def test_what_many_do_one_by_one_is_named(self) -> None:
+        spread = ("cluster.workers=20", "cluster.compute={kind: exponential, mean: 10 ms}")
+        for mode, own in (("on_read", "their own copies"), ("none", "x on ps 0")):
+            for kind, said in (("add", f"add to {own}"), ("sub", f"subtract from {own}")):
+                told = sentences(acting(mode, "sum", ["compute", f"{kind}, value: 1"], (), *spread))
+                assert f"{said}, one by one" in told
+            told = sentences(acting(mode, "sum", ["compute", "assign, value: 1"], (), *spread))
+            assert f"set {own}, one by one" in told
+            told = sentences(acting(mode, "sum", ["compute", "read"], (), *spread))
+            assert f"read {own}, one by one" in told
 
     def test_several_variables_are_named(self) -> None:
         made = scenario(

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isclose
+from decimal import Decimal
+from math import isclose, isfinite
 from typing import Final
 
+from varsim.explain.numbers import PLAIN, Spelling, number
 from varsim.explain.rows import Copies, Row, merges
 from varsim.values.program.act import Glance
 from varsim.values.program.given import VariableDescription
@@ -20,7 +22,7 @@ class Look:
 
     `home`: on_read (copies that are written alone), on_write (copies that a write brings together)
     or none (one copy, on `server`). `left_out`: the last replica has no part in a reduction.
-    `uniform`: at all times all elements were the same.
+    `uniform`: at all times all elements were the same. `spelling`: how its numbers are written.
     """
 
     description: VariableDescription
@@ -29,6 +31,7 @@ class Look:
     server: int
     left_out: bool
     uniform: bool
+    spelling: Spelling
 
     @property
     def name(self) -> str:
@@ -60,8 +63,60 @@ class Look:
         return replace(row, acts=tuple(acts), old=_numbers(row.old), copies=_numbers(row.copies))
 
 
-def looks(scenario: VariablesScenario, mode: Mode, rows: Sequence[Row]) -> Mapping[str, Look]:
-    """All variables of a scenario, by name; servers take them in turn."""
+def spellings(scenario: VariablesScenario, rows: Sequence[Row]) -> Mapping[str, Spelling]:
+    """How the numbers of each variable are written: with what tells before from after."""
+    return {one.name: _spelling(one, rows) for one in scenario.variables}
+
+
+def _spelling(description: VariableDescription, rows: Sequence[Row]) -> Spelling:
+    """Four digits, or as many more as it takes."""
+    single = description.dtype == "float32"
+    spelling = Spelling(whole=1e9 if single else 1e16, single=single)
+    if description.whole_numbers:
+        return spelling
+    changes = {
+        pair
+        for row in rows
+        if row.variable == description.name and row.old
+        for pair in zip(row.old, row.copies, strict=True)
+        if pair[0] != pair[1]
+    }
+    most = 9 if single else 17
+    while spelling.digits < most and not all(_told_apart(*pair, spelling) for pair in changes):
+        spelling = spelling._replace(digits=spelling.digits + 1)
+    if spelling.digits > PLAIN.digits:
+        scalars = {one.first[0] for pair in changes for one in pair if one.shape == ()}
+        while spelling.digits < most and any(_looks_whole(one, spelling) for one in scalars):
+            spelling = spelling._replace(digits=spelling.digits + 1)
+    return spelling
+
+
+def _looks_whole(value: float, spelling: Spelling) -> bool:
+    """Whether a number with a fraction is printed without one."""
+    return isfinite(value) and value != int(value) and "." not in number(value, spelling)
+
+
+def _told_apart(before: Glance, after: Glance, spelling: Spelling) -> bool:
+    """Whether what is printed of them differs, or nothing of that is a number."""
+    values = [*zip(before.first, after.first, strict=True), (before.mean, after.mean)]
+    if before.shape == ():
+        values = values[:1]
+    changed = [pair for pair in values if pair[0] != pair[1] and all(map(isfinite, pair))]
+    texts = [[Decimal(number(value, spelling)) for value in pair] for pair in changed]
+    return not texts or any(before != after for before, after in texts)
+
+
+def looks(
+    scenario: VariablesScenario,
+    mode: Mode,
+    rows: Sequence[Row],
+    spelled: Mapping[str, Spelling] | None = None,
+) -> Mapping[str, Look]:
+    """All variables of a scenario, by name; servers take them in turn.
+
+    `spelled`: how numbers are written; without it as these rows need it.
+    """
+    spelled = spellings(scenario, rows) if spelled is None else spelled
     workers, servers = scenario.cluster.workers, scenario.cluster.parameter_servers
     odd = scenario.cross_device_ops == "hierarchical_copy" and workers % 2 == 1 and workers > 1
     return {
@@ -75,6 +130,7 @@ def looks(scenario: VariablesScenario, mode: Mode, rows: Sequence[Row]) -> Mappi
             and one.aggregation != "only_first_replica"
             and one.dtype != "int32",  # which is always reduced to one device
             bool(one.shape) and all(map(_flat, _glances(one.name, rows))),
+            spelled[one.name],
         )
         for index, one in enumerate(scenario.variables)
     }

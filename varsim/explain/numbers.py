@@ -4,7 +4,9 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from varsim.cluster.execution import Sent
 from varsim.explain.rows import Copies, Rounds
@@ -21,40 +23,57 @@ _MOST_ELEMENTS: Final = 4
 _MOST_ROUTES: Final = 4
 
 
-def number(value: float) -> str:
-    """A number with four digits; whole ones in full."""
+class Spelling(NamedTuple):
+    """How the numbers of one variable are written, all over a page.
+
+    `digits`: so many, `whole`: whole numbers below this in full, `single`: they are float32.
+    """
+
+    digits: int = 4
+    whole: float = 1e7
+    single: bool = False
+
+
+PLAIN: Final = Spelling()
+
+
+def number(value: float, spelling: Spelling = PLAIN) -> str:
+    """A number with four digits, or with more; whole ones in full."""
     if not math.isfinite(value):
         return str(value)
-    if value == int(value) and (isinstance(value, int) or abs(value) < 1e7):
+    if value == int(value) and (isinstance(value, int) or abs(value) < spelling.whole):
         return str(int(value))
-    text = f"{value:.4g}"
-    return f"{value:#.4g}".rstrip(".") if text.lstrip("-").isdigit() else text
+    digits = spelling.digits
+    if spelling.single and digits > PLAIN.digits:
+        value = float(str(np.float32(value)))  # the shortest that is read as the same float32
+    text = f"{value:.{digits}g}"
+    return f"{value:#.{digits}g}".rstrip(".") if text.lstrip("-").isdigit() else text
 
 
-def glance(value: Glance) -> str:
+def glance(value: Glance, spelling: Spelling = PLAIN) -> str:
     """A value: a number, or the elements of a small array, or the first and the average of all."""
     if value.shape == ():
-        return number(value.first[0])
+        return number(value.first[0], spelling)
     if value.whole and len(value.first) <= _MOST_ELEMENTS:
-        return "[" + ", ".join(number(one) for one in value.first) + "]"
-    first = ", ".join(number(one) for one in value.first[:2])
-    return f"[{first}, ...], average {number(value.mean)}"
+        return "[" + ", ".join(number(one, spelling) for one in value.first) + "]"
+    first = ", ".join(number(one, spelling) for one in value.first[:2])
+    return f"[{first}, ...], average {number(value.mean, spelling)}"
 
 
-def beside(values: Sequence[Glance]) -> str:
+def beside(values: Sequence[Glance], spelling: Spelling = PLAIN) -> str:
     """Values of several replicas, `3 | 1 | 2`; one value where all are the same."""
-    texts = list(map(glance, values))
+    texts = [glance(one, spelling) for one in values]
     if len(set(map(repr, values))) == 1:  # nan is like nan
         return texts[0]
     if values[0].whole and len(values[0].first) <= _MOST_ELEMENTS:
         return " | ".join(shortened(texts))
-    averages = shortened([number(value.mean) for value in values])
+    averages = shortened([number(value.mean, spelling) for value in values])
     return f"arrays with averages {' | '.join(averages)}"
 
 
-def side_by_side(copies: Copies, replicas: int) -> list[str]:
+def side_by_side(copies: Copies, replicas: int, spelling: Spelling = PLAIN) -> list[str]:
     """All copies of a variable: one line with few numbers, or a line for each group of equals."""
-    texts = list(map(glance, copies))
+    texts = [glance(one, spelling) for one in copies]
     equal = len(set(map(repr, copies))) == 1
     few = len(texts) <= (_MOST_EQUAL if equal else _MOST_NUMBERS)
     if len(texts) == 1 or (copies[0].shape == () and few):
@@ -68,26 +87,29 @@ def side_by_side(copies: Copies, replicas: int) -> list[str]:
     return lines if replicas <= MOST_COPIES else [*lines, f"(the first {MOST_COPIES})"]
 
 
-def added_up(total: Glance, parts: Sequence[Glance], divided_by: int = 1) -> str:
+def added_up(
+    total: Glance, parts: Sequence[Glance], divided_by: int = 1, spelling: Spelling = PLAIN
+) -> str:
     """` = 3 + 1 + 2`, or ` = (3 + 1 + 2) / 3`, where that is true to the digit as it is printed."""
     if total.shape != () or not 1 < len(parts) <= _MOST_NUMBERS:
         return ""
     values = [one.first[0] for one in (total, *parts)]
     if not all(map(math.isfinite, values)):
         return ""
-    printed = [Decimal(number(value)) for value in values]
+    printed = [Decimal(number(value, spelling)) for value in values]
     if printed[0] * divided_by != sum(printed[1:]):
         return ""
-    terms = " + ".join(number(v) if v >= 0 else f"({number(v)})" for v in values[1:])
+    texts = [number(value, spelling) for value in values[1:]]
+    terms = " + ".join(f"({text})" if text.startswith("-") else text for text in texts)
     return f" = {terms}" if divided_by == 1 else f" = ({terms}) / {divided_by}"
 
 
-def shared_out(total: Glance, count: int, part: Glance) -> str:
+def shared_out(total: Glance, count: int, part: Glance, spelling: Spelling = PLAIN) -> str:
     """`6 / 3 = 2`; where the division does not come out even, that it was cut or rounded."""
-    sum_ = f"{glance(total)} / {count}"
+    sum_ = f"{glance(total, spelling)} / {count}"
     if total.shape != ():
         return f"1/{count} of it"
-    whole, share = number(total.first[0]), number(part.first[0])
+    whole, share = number(total.first[0], spelling), number(part.first[0], spelling)
     if not (math.isfinite(total.first[0]) and math.isfinite(part.first[0])):
         return f"{sum_}, which is {share}"
     if Decimal(share) * count == Decimal(whole):
@@ -137,6 +159,14 @@ def time(nanoseconds: int) -> str:
     value = nanoseconds / size
     digits = f"{value:.{2 if value < 10 else 1}f}"
     return f"{digits.rstrip('0').rstrip('.')} {unit}"
+
+
+def duration(nanoseconds: int) -> str:
+    """A duration in all, with four digits: `1.002 ms`, `500.9 us`, `30 ms`."""
+    size, unit = next((pair for pair in UNITS if nanoseconds >= pair[0]), UNITS[-1])
+    value = nanoseconds / size
+    decimals = max(1, 4 - len(str(int(value))))
+    return f"{f'{value:.{decimals}f}'.rstrip('0').rstrip('.')} {unit}"
 
 
 def sending(rounds: Rounds) -> str:

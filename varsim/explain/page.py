@@ -3,17 +3,19 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from varsim.explain.look import looks
+from varsim.explain.look import looks, spellings
 from varsim.explain.medium import Markdown, Medium, Terminal
-from varsim.explain.numbers import time, total
+from varsim.explain.numbers import duration, total
 from varsim.explain.setting import about, setting
-from varsim.explain.table import lines_of
+from varsim.explain.table import OVERLAP, lines_of
 from varsim.explain.telling import Telling, told
 from varsim.load.fault import Fault, ScenarioError, Source
 from varsim.scenario import Scenario
 from varsim.variables import VariablesScenario
 
 Form: TypeAlias = Literal["table", "md"]
+
+_ORDER = "Steps overlap here: rows stand in the order in which they end."
 
 
 def explanation(
@@ -58,14 +60,18 @@ def _page(
     medium: Medium, scenario: VariablesScenario, question: str, told: dict[str, Telling]
 ) -> Iterator[str]:
     """The setting, then mode by mode, then what was left out."""
+    spelled = spellings(scenario, [row for one in told.values() for row in one.rows])
     yield from medium.title(scenario.name)
     yield from medium.paragraphs([question] if question else [])
-    yield from medium.entries(list(setting(scenario)))
+    yield from medium.entries(list(setting(scenario, spelled)))
     for label, telling in told.items():
-        there = looks(scenario, telling.mode, telling.rows)
+        there = looks(scenario, telling.mode, telling.rows, spelled)
         yield from medium.heading(label)
         yield from medium.paragraphs(list(about(there, telling.rows, scenario.program.outside)))
-        yield from medium.table(lines_of(telling.rows, there, scenario.cluster.workers))
+        lines = lines_of(telling.rows, there, scenario.cluster.workers)
+        if any(line.heading.endswith(OVERLAP) for line in lines):
+            yield from medium.paragraphs([_ORDER])
+        yield from medium.table(lines)
         yield from medium.paragraphs([_closing(telling)])
     if notes := list(_notes(scenario, telling)):
         yield from medium.heading("not shown")
@@ -77,9 +83,9 @@ def _closing(telling: Telling) -> str:
     rows = [row for row in telling.rows if row.step]
     took = max((row.end for row in rows), default=telling.began) - telling.began
     steps = "1 step" if telling.steps == 1 else f"{telling.steps} steps"
-    each = f" ({time(took // telling.steps)} per step)" if telling.steps > 1 else ""
+    each = f" ({duration(took // telling.steps)} per step)" if telling.steps > 1 else ""
     sent = total([some for row in rows for some in row.sent]) or "nothing"
-    return f"After the variables were created, {steps} took {time(took)}{each} and sent {sent}."
+    return f"After the variables were created, {steps} took {duration(took)}{each} and sent {sent}."
 
 
 def _notes(scenario: VariablesScenario, telling: Telling) -> Iterator[str]:

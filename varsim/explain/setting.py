@@ -7,8 +7,8 @@ from math import prod
 
 import numpy as np
 
-from varsim.explain.look import Look
-from varsim.explain.numbers import and_, number, per_cent, shortened
+from varsim.explain.look import Look, spellings
+from varsim.explain.numbers import PLAIN, Spelling, and_, number, per_cent, shortened
 from varsim.explain.rows import Row
 from varsim.units import format_bytes, format_rate, format_seconds
 from varsim.values.program.action import Action, MovingAverage, OnVariable, Writing
@@ -27,21 +27,27 @@ _DOES = {
 }
 
 
-def setting(scenario: VariablesScenario) -> Iterator[tuple[str, str]]:
-    """What the whole scenario is: pairs of a heading and a text."""
+def setting(
+    scenario: VariablesScenario, spelled: Mapping[str, Spelling] | None = None
+) -> Iterator[tuple[str, str]]:
+    """What the whole scenario is: pairs of a heading and a text.
+
+    `spelled`: how the numbers of a variable are written.
+    """
+    spelled = spellings(scenario, ()) if spelled is None else spelled
     yield "machines", _machines(scenario)
     for one in scenario.variables:
-        yield "variable", _variable(one)
+        yield "variable", _variable(one, spelled[one.name])
     program, workers = scenario.program, scenario.cluster.workers
     if program.replicas:
         every = "every replica: " if workers > 1 else "the replica: "
-        yield "each step", every + _doing(program.replicas, program.steps)
+        yield "each step", every + _doing(program.replicas, program.steps, spelled)
     if program.outside:
         then = "then " if program.replicas else ""
         done = ", when all replicas are done" if program.replicas and workers > 1 else ""
         yield (
             "" if program.replicas else "each step",
-            f"{then}outside{done}: {_doing(program.outside, program.steps)}",
+            f"{then}outside{done}: {_doing(program.outside, program.steps, spelled)}",
         )
     yield (
         "who",
@@ -77,7 +83,7 @@ def about(
 def _sort(looks: Sequence[Look], rows: Sequence[Row], kinds: set[str]) -> Iterator[str]:
     """Sentences about variables of one sort."""
     if looks[0].home == "none":
-        return _server(looks)
+        return _server(looks, rows)
     if looks[0].replicas == 1:
         return _alone(looks)
     return _on_read(looks, kinds) if looks[0].home == "on_read" else _on_write(looks, rows, kinds)
@@ -136,7 +142,11 @@ def _on_write(looks: Sequence[Look], rows: Sequence[Row], kinds: set[str]) -> It
 
 def _how(looks: Sequence[Look], rows: Sequence[Row]) -> Iterator[str]:
     """How it is brought together, as the first write shows."""
-    names = {look.name for look in looks}
+    ints = [look.name for look in looks if look.description.dtype == "int32"]
+    if ints and looks[0].aggregation != "only_first_replica":
+        of = "" if len(ints) == len(looks) else f"Of {and_(ints)}: "
+        yield f"{of}int32 always goes to one device, as in TensorFlow."
+    names = {look.name for look in looks} - set(ints)
     first = next((row.sent for row in rows if row.together and row.variable in names), ())
     if not first or not first[0][0].what.startswith("ring"):
         return
@@ -150,7 +160,7 @@ def _how(looks: Sequence[Look], rows: Sequence[Row]) -> Iterator[str]:
     yield f"{said}."
 
 
-def _server(looks: Sequence[Look]) -> Iterator[str]:
+def _server(looks: Sequence[Look], rows: Sequence[Row]) -> Iterator[str]:
     """One copy on a parameter server."""
     for server, some in groupby(sorted(looks, key=lambda one: one.server), lambda one: one.server):
         names = [one.name for one in some]
@@ -160,6 +170,26 @@ def _server(looks: Sequence[Look]) -> Iterator[str]:
         "All write and read it over the network, and nobody waits for anybody else: a write counts "
         "when it arrives, and a read sees what had arrived when it began."
     )
+    used = [one for one in looks if one.aggregation != "none"]
+    if used and looks[0].replicas > 1:
+        yield (
+            f"The aggregation of {and_([one.name for one in used])} is not used under none: every "
+            "replica's write counts in full."
+        )
+    if any(_tied(row) for row in rows if row.variable in {one.name for one in looks}):
+        yield (
+            "What comes at the same moment is served by replica number; a read takes what its own "
+            "server had done when it asked."
+        )
+
+
+def _tied(row: Row) -> bool:
+    """Whether it matters who is served first: they read other values, or the last one stays."""
+    if len({act.begin for act in row.acts}) == len(row.acts) or row.action is None:
+        return False
+    if row.action.kind == "read":
+        return len({repr(act.seen) for act in row.acts}) > 1
+    return row.action.kind == "assign" and len({repr(act.handed) for act in row.acts}) > 1
 
 
 def _alone(looks: Sequence[Look]) -> Iterator[str]:
@@ -186,26 +216,31 @@ def _machines(scenario: VariablesScenario) -> str:
     return "; ".join(parts)
 
 
-def _variable(one: VariableDescription) -> str:
+def _variable(one: VariableDescription, spelling: Spelling) -> str:
     size = prod(one.shape)
     what = f"{size:,} x {one.dtype}" if one.shape else f"one {one.dtype}"
     own = f" ({one.synchronization} in every mode)" if one.synchronization else ""
     return (
         f"{one.name}{own}: {what} ({format_bytes(size * np.dtype(one.dtype).itemsize)}), starts as "
-        f"{number(one.initial)}; aggregation {one.aggregation}"
+        f"{number(_held(one), spelling)}; aggregation {one.aggregation}"
     )
 
 
-def _doing(actions: Sequence[Action], steps: int) -> str:
+def _held(one: VariableDescription) -> float:
+    """The first value, whole where the variable is."""
+    return int(one.initial) if one.whole_numbers else one.initial
+
+
+def _doing(actions: Sequence[Action], steps: int, spelled: Mapping[str, Spelling]) -> str:
     """What happens in a step, in its order."""
-    return "; ".join(_does(action, steps) for action in actions)
+    return "; ".join(_does(action, steps, spelled) for action in actions)
 
 
-def _does(action: Action, steps: int) -> str:
+def _does(action: Action, steps: int, spelled: Mapping[str, Spelling]) -> str:
     """What an action is, and how often."""
     blanks = {"variable": action.variable if isinstance(action, OnVariable) else ""}
     if isinstance(action, Writing):
-        blanks["value"] = _given(action.value)
+        blanks["value"] = _given(action.value, spelled.get(action.variable, PLAIN))
     if isinstance(action, MovingAverage):
         blanks["share"] = per_cent(action.momentum)
     notes = [f"{action.times} times"] if action.times > 1 else []
@@ -217,12 +252,12 @@ def _does(action: Action, steps: int) -> str:
     return _DOES[action.kind].format(**blanks) + (f" ({', '.join(notes)})" if notes else "")
 
 
-def _given(given: Given) -> str:
+def _given(given: Given, spelling: Spelling) -> str:
     if isinstance(given, Normal):
         return (
-            f"numbers drawn around {number(given.mean)} (standard deviation "
-            f"{number(given.standard_deviation)})"
+            f"numbers drawn around {number(given.mean, spelling)} (standard deviation "
+            f"{number(given.standard_deviation, spelling)})"
         )
     if isinstance(given, tuple):
-        return " | ".join(shortened([number(one) for one in given]))
-    return number(given)
+        return " | ".join(shortened([number(one, spelling) for one in given]))
+    return number(given, spelling)

@@ -10,6 +10,8 @@ from varsim.explain.rows import Row
 from varsim.explain.words import sent, sentence, who
 
 _MOST_DECIMALS: Final = 3
+# The end of a heading over several steps.
+OVERLAP: Final = "which overlap"
 
 
 class Line(NamedTuple):
@@ -78,7 +80,10 @@ def lines_of(rows: Sequence[Row], there: Mapping[str, Look], replicas: int) -> l
 
 def _held(row: Row, there: Mapping[str, Look], replicas: int) -> list[str]:
     """The copies after a row."""
-    return side_by_side(there[row.variable].plain(row).copies, replicas) if row.copies else []
+    if not row.copies:
+        return []
+    look = there[row.variable]
+    return side_by_side(look.plain(row).copies, replicas, look.spelling)
 
 
 def _sections(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row], bool]]:
@@ -102,4 +107,4 @@ def _sections(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row], bool]]:
             yield (f"step {first}" if first else "before step 1"), some, False
         else:
             between = "and" if last == first + 1 else "to"
-            yield f"steps {first} {between} {last}, which overlap", some, True
+            yield f"steps {first} {between} {last}, {OVERLAP}", some, True
