@@ -129,7 +129,8 @@ class TestRun:
         (line,) = result.stderr.splitlines()
         assert "--strategy has no effect" in line
         assert "modes (on_read, on_write, none)" in line
-        assert "--set 'modes=[on_read]'" in line
+        advised = "none" if wanted == "none" else "on_read"
+        assert f"--set 'modes=[{advised}]'" in line
         assert not (count.parent / "reports").exists()
 
     def test_without_modes_there_is_nothing_to_choose(self, count: Path, run: Run) -> None:
@@ -137,6 +138,14 @@ class TestRun:
         count.write_text(fixed.replace("modes: [on_read, on_write, none]\n", ""))
         (line,) = run("run", count, "--strategy", "none").stderr.splitlines()
         assert line.endswith("but every variable of this one has its own synchronization")
+
+    def test_one_message_is_one_message(self, count: Path, run: Run) -> None:
+        head = TEXT[: TEXT.index("  - {name: wide")]
+        program = "program: {steps: 2, outside: [{kind: read, variable: correct}]}\n"
+        count.write_text(f"{head}modes: [none]\n{program}")
+        result = run("check", count)
+        assert result.exit_code == 0, result.stderr
+        assert "4 B in 1 message\n" in result.stdout
 
     def test_what_it_advises_works(self, count: Path, run: Run) -> None:
         result = run("run", count, "--set", "modes=[on_read]")

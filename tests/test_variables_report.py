@@ -170,6 +170,17 @@ class TestTables:
         # 24,000 bytes in 2 x 12,100 us.
         assert row.cells == ["24 kB (99.2 %)"]
 
+    def test_they_carry_the_creation_too_and_the_page_says_so(self) -> None:
+        found = result(modes=("on_read",))
+        trace = found.trace("on_read")
+        up = sum(link.moved for link in trace.links if link.name.endswith("up"))
+        assert (
+            up > trace.moved == up - sum(row.size for row in trace.sent if row.end <= trace.began)
+        )
+        assert "what is sent before step 1 to make the variables is included" in (
+            report.links(found).caption
+        )
+
     def test_of_many_links_the_busiest_are_listed(self) -> None:
         many = result(
             replicas=(add(1.0),), variables=(variable(),), cluster={"workers": 30, "network": WIRE},

@@ -1,11 +1,14 @@
 """A scenario of variables in plain words, and what reads and writes cost, before any run.
 
 The costs are formulas of sizes and rates, independent of the simulation, and exact where all links
-are equal and all replicas act at once. Left out: that replicas drift apart and then share links
-less, who waits behind whom at a slow link, and times at which a worker is slow.
+are equal and all replicas act at once. Compute counts as that of the slowest replica between two
+moments at which all meet: a write that is aggregated, the end of a step with something outside.
+Left out: that replicas drift apart and then share links less, who waits behind whom at a slow
+link, and times at which a worker is slow.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -14,7 +17,9 @@ import numpy as np
 from varsim.cluster.program import ReplicaCluster
 from varsim.estimate import described
 from varsim.units import format_bytes, format_rate, format_seconds
+from varsim.values.laws.base import BLOCK
 from varsim.values.program.action import Action, MovingAverage, Writing
+from varsim.values.program.description import Program
 from varsim.values.program.given import VariableDescription
 from varsim.values.program.running import Mode
 from varsim.values.stream import stream
@@ -26,6 +31,7 @@ Doing: TypeAlias = Literal[
 ]
 
 _ALIGNMENT: Final = 64  # bytes of which a ring's chunks are multiples
+_BLOCKS: Final = 16  # of compute times, drawn for each worker
 
 
 class Price(NamedTuple):
@@ -78,9 +84,9 @@ def expected_events(scenario: VariablesScenario) -> float:
     total = 0.0
     for program in programs:
         varied = scenario.model_copy(update={"program": program})
-        messages = sum(price.messages for price in steps(varied).values())
+        messages = sum(_Pricing(varied, mode).all_acts().messages for mode in scenario.all_modes)
         inside, outside = (
-            sum(one.times / one.every for one in part)
+            sum(_often(one, program) for one in part)
             for part in (program.replicas, program.outside)
         )
         acts = inside * scenario.cluster.workers + outside
@@ -215,21 +221,67 @@ class _Pricing:
         return self._on_read(size, variable, doing)
 
     def step(self) -> Price:
-        """All that happens in an average step."""
+        """All that happens in an average step; `why`: how often the slowest replica counts."""
+        total, scenario = self.all_acts(), self._scenario
+        if scenario.cluster.compute is None:
+            return total
+        stretches, count = self._stretches(), scenario.program.steps
+        slowest = slowest_computes(scenario.cluster, scenario.seed, sorted(stretches))
+        time = math.fsum(often * slowest[length] for length, often in stretches.items()) / count
+        total = _added(total, Price(time, 0.0, 0.0, ""))
+        return total._replace(why=self._waited(stretches.total(), count))
+
+    def all_acts(self) -> Price:
+        """All that is done to variables in an average step; compute is left out."""
         scenario, total = self._scenario, FREE
         names = {one.name: one for one in scenario.variables}
         for place, action in scenario.program.actions():
-            often = action.times / action.every
-            if action.kind == "compute":
-                total = _added(total, Price(self._compute(), 0.0, 0.0, ""), often)
+            often = _often(action, scenario.program)
             for name in action.on(names):
                 for doing in _parts(action, place):
                     total = _added(total, self.price(names[name], doing), often)
         return total
 
-    def _compute(self) -> float:
-        """Mean time of a step of compute, of the slowest replica in each."""
-        return slowest_compute(self._scenario.cluster, self._scenario.seed)
+    def _stretches(self) -> Counter[int]:
+        """How often replicas compute so many times on end before they wait for each other."""
+        names = {one.name: one for one in self._scenario.variables}
+        program, found, length = self._scenario.program, Counter[int](), 0
+        lines = [
+            (
+                action,
+                isinstance(action, Writing)
+                and any(self._meets(names[name]) for name in action.on(names)),
+            )
+            for action in program.replicas
+        ]
+        for block in program.blocks():
+            for step in block:
+                for action, meets in lines:
+                    if action.happens_in(step):
+                        length += action.times * (action.kind == "compute")
+                        if meets and length:
+                            found[length] += 1
+                            length = 0
+            if length:
+                found[length] += 1
+                length = 0
+        return found
+
+    def _meets(self, variable: VariableDescription) -> bool:
+        """Whether all replicas wait for each other when they write it."""
+        return (
+            self._mode != "none"
+            and (variable.synchronization or self._mode) == "on_write"
+            and variable.aggregation != "none"
+        )
+
+    def _waited(self, times: int, steps: int) -> str:
+        if self._replicas == 1:
+            return ""
+        if times == steps:
+            return "compute: the slowest replica of every step"
+        many = "once" if times == 1 else f"{times:,} times"
+        return f"compute: the slowest sum since replicas last met, {many} in {steps:,} steps"
 
     def _mirrored(self, size: int, variable: VariableDescription, doing: Doing) -> Price:
         if doing in ("read in replicas", "read outside"):
@@ -320,20 +372,37 @@ class _Pricing:
         )
 
 
-def slowest_compute(cluster: ReplicaCluster, seed: int) -> float:
-    """Mean over draws of the compute time of whoever is slowest, s; always slow ones included."""
+def slowest_computes(cluster: ReplicaCluster, seed: int, lengths: list[int]) -> dict[int, float]:
+    """Mean time (s) until the slowest replica has computed so often on end, for each length.
+
+    Means over sums of drawn times, those of the first replication; workers that are always slow
+    are included. More than BLOCK of them on end deviate from their mean by as much as BLOCK do,
+    times the root of how many more they are: exact for a constant law.
+    """
     law = cluster.compute
     if law is None:
-        return 0.0
-    factors = [1.0] * cluster.workers
+        return dict.fromkeys(lengths, 0.0)
+    factors = np.ones(cluster.workers)
     for slow in cluster.slow_workers:
         if slow.after == 0 and slow.until is None:
             factors[slow.rank] *= slow.factor
-    times = np.full(1, 0.0)
-    for rank, factor in enumerate(factors):
+    times = np.empty((cluster.workers, _BLOCKS, BLOCK))
+    for rank in range(cluster.workers):
         blocks = law.blocks(rank, lambda block, rank=rank: stream(seed, 0, "compute", rank, block))  # type: ignore[misc]
-        times = np.maximum(times, next(blocks) * factor)
-    return float(times.mean())
+        times[rank] = [next(blocks) for _ in range(_BLOCKS)]
+    mean, found = law.expectation(), {}
+    for length in lengths:
+        drawn = min(length, BLOCK)
+        windows = times[:, :, : BLOCK // drawn * drawn].reshape(cluster.workers, -1, drawn)
+        beside = (windows.sum(axis=2) - drawn * mean) * math.sqrt(length / drawn)
+        sums = (length * mean + beside) * factors[:, np.newaxis]
+        found[length] = float(sums.max(axis=0).mean())
+    return found
+
+
+def _often(action: Action, program: Program) -> float:
+    """How often an action is done in an average step."""
+    return action.times * (program.steps // action.every) / program.steps
 
 
 def _added(one: Price, other: Price, often: float = 1.0) -> Price:

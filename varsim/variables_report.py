@@ -26,7 +26,8 @@ FILES: Final = {
     "acts.csv": "one row per act: who did what from when to when, with what, what was seen, and "
     "what the copies held then",
     "sent.csv": "one row per message: what for, from where to where, how many bytes, when",
-    "links.csv": "one row per link: what it carried, and that as a share of what it could",
+    "links.csv": "one row per link: what it carried, the creation of the variables included, and "
+    "that as a share of what it could",
     "result.json": "the answer, every measure, what was seen, what the columns of the tables "
     "mean, with seed and versions",
     "scenario.yaml": "the scenario, defaults written out",
@@ -130,7 +131,10 @@ def links(result: "VariablesResult") -> Table:
         speed = format_rate(float(of["bandwidth_bytes_per_s"].iloc[0]))
         cells = [_carried(of.loc[mode]) if mode in of.index else "-" for mode in result.modes]
         rows.append(Row(link, speed, cells))
-    caption = "Bytes carried by each link in a run, and that as a share of what it could carry"
+    caption = (
+        "Bytes carried by each link in a run, and that as a share of what it could carry; other "
+        "than above, what is sent before step 1 to make the variables is included"
+    )
     if len(order) > MOST_LINKS:
         caption += f"; the busiest {MOST_LINKS} of {len(order):,} links"
     return Table(caption, rows)

@@ -12,6 +12,7 @@ from varsim.commands.settings import Formats, Settings
 if TYPE_CHECKING:
     from varsim.result.variables import VariablesResult
     from varsim.variables import VariablesScenario
+    from varsim.variables_estimate import Price
 
 # A run has to do some ten thousand a second.
 MANY_EVENTS, TOO_MANY_EVENTS = 1e6, 1e8
@@ -43,7 +44,7 @@ def run(scenario: "VariablesScenario", settings: Settings) -> None:
 
 def check(scenario: "VariablesScenario") -> None:
     """Say what a scenario is, and what its reads and writes should cost in each mode."""
-    from varsim.units import format_bytes, format_count, format_seconds
+    from varsim.units import format_seconds
     from varsim.variables_estimate import describe, prices, steps
 
     for line in describe(scenario):
@@ -60,9 +61,7 @@ def check(scenario: "VariablesScenario") -> None:
         (
             f"{mode}",
             format_seconds(price.time),
-            f"{format_bytes(price.size)} in {format_count(price.messages)} messages"
-            if price.messages
-            else "nothing is sent",
+            _sent(price) + (f"; {price.why}" if price.why else ""),
         )
         for mode, price in steps(scenario).items()
     )
@@ -83,14 +82,26 @@ def refuse_strategies(scenario: "VariablesScenario", wanted: Sequence[str]) -> N
     if wanted:
         there = "every variable of this one has its own synchronization"
         if scenario.modes:
-            there = f"modes ({', '.join(scenario.modes)}); to run one of them write --set " + (
-                f"'modes=[{scenario.modes[0]}]'"
+            chosen = next((mode for mode in wanted if mode in scenario.modes), scenario.modes[0])
+            there = (
+                f"modes ({', '.join(scenario.modes)}); to run one of them write --set "
+                f"'modes=[{chosen}]'"
             )
         complain(
             "varsim: --strategy has no effect: a scenario of variables has no strategies, but "
             f"{there}"
         )
         raise typer.Exit(USAGE)
+
+
+def _sent(price: "Price") -> str:
+    """`16 B in 4 messages`, of an average step."""
+    from varsim.units import format_bytes, format_count
+
+    if not price.messages:
+        return "nothing is sent"
+    many = "message" if price.messages == 1 else "messages"
+    return f"{format_bytes(price.size)} in {format_count(price.messages)} {many}"
 
 
 def _aligned(rows: Iterable[tuple[str, str, str]]) -> None:

@@ -17,7 +17,7 @@ from programs import MODES, WIRE, add, read, scenario, variable
 
 from varsim.plots.figure import looks, panels, save, style
 from varsim.plots.plot import Plot
-from varsim.plots.program import cost, crossover, step
+from varsim.plots.program import cost, crossover, span, step
 from varsim.plots.program.gallery import draw_all, plots
 from varsim.result.variables import VariablesResult
 from varsim.simulation import simulate_variables
@@ -190,9 +190,9 @@ class TestCrossover:
 
 class TestStep:
     def test_the_step_is_one_in_which_most_happens(self, counted: VariablesResult) -> None:
-        assert step.shown_step(counted) == 2
-        assert step.shown_step(result(add(1.0, every=3), read(every=2), steps=12)) == 6
-        assert step.shown_step(result(add(1.0), steps=5)) == 1
+        assert span.shown_step(counted) == 2
+        assert span.shown_step(result(add(1.0, every=3), read(every=2), steps=12)) == 6
+        assert span.shown_step(result(add(1.0), steps=5)) == 1
 
     def test_bars_by_hand(self, slow: VariablesResult) -> None:
         panel = next(panel for panel in step.step(slow) if panel.mode == "on_write")
@@ -241,7 +241,13 @@ class TestStep:
             assert bool(panel.arrows) is (panel.mode != "on_write"), panel.mode
             assert panel.messages == {"on_read": 2, "on_write": 96, "none": 25}[panel.mode]
         (_, ring, _) = panels_of(step, many)
-        assert ring.get_title("right") == "96 messages, too many or too short to draw"
+        assert ring.get_title("right") == "96 messages, too many to draw"
+
+    def test_or_they_are_too_short(self) -> None:
+        cluster = computing(kind="constant", value=1.0)
+        long = result(COMPUTE, add(1.0), cluster=cluster, modes=("on_read",))
+        (axes,) = panels_of(step, long)
+        assert axes.get_title("right") == "2 messages, too short to draw"
 
     def test_of_many_replicas_the_slow_ones_are_shown(self) -> None:
         cluster = {
@@ -264,15 +270,6 @@ class TestStep:
         axes = panels_of(step, result(add(1.0, times=8), modes=("on_read", "none")))
         assert len({each.get_xlim() for each in axes}) == 2
         assert [each.get_xlabel() for each in axes] == ["time since the step began (ms)"] * 2
-
-    def test_what_neighbouring_steps_do_meanwhile_is_shown_too(self) -> None:
-        cluster = computing(kind="constant", value=1e-3)
-        cluster["slow_workers"] = ({"rank": 1, "factor": 3.0},)
-        found = result(COMPUTE, add(1.0), cluster=cluster, outside=(), steps=4, modes=("on_read",))
-        (panel,) = step.step(found)
-        # Step 1 of replica 1 takes until 3 ms, when the others are through three.
-        assert panel.length == pytest.approx(3e-3)
-        assert sum(bar.row == 0 and bar.kind == "compute" for bar in panel.bars) == 3
 
     def test_the_legend_names_what_is_seen(self, slow: VariablesResult) -> None:
         labels = [each.get_label() for each in step.legend(slow)]
@@ -297,12 +294,12 @@ class TestStep:
         monkeypatch.setattr("varsim.simulation.MOST_ACTS", 8)
         found = result(add(1.0), outside=(read(every=3),), steps=6, modes=("on_read",))
         assert found.trace("on_read").all_acts == 20
-        assert step.shown_step(found) == 1  # of step 3 not all acts are kept
+        assert span.shown_step(found) == 1  # of step 3 not all acts are kept
         monkeypatch.setattr("varsim.simulation.MOST_SENT", 3)
         monkeypatch.setattr("varsim.simulation.MOST_ACTS", 100)
         less = result(add(1.0), outside=(read(every=3),), steps=6, modes=("on_read",))
         assert len(less.trace("on_read").sent) == 3
-        assert step.shown_step(less) == 1
+        assert span.shown_step(less) == 1
 
     @pytest.mark.parametrize("limit", ["MOST_SENT", "MOST_ACTS"])
     def test_where_not_all_of_the_first_step_is_kept_it_says_so(
@@ -339,6 +336,10 @@ EDGE_CASES: dict[str, Callable[[], VariablesResult]] = {
         vary={"reads_per_write": (0, 1, 2)},
     ),
     "only the outside": lambda: result(outside=({"kind": "save"}, {"kind": "restore"})),
+    "steps that overlap": lambda: result(COMPUTE, add(1.0), outside=(read(every=4),), steps=4,
+        cluster=computing(kind="exponential", mean=1e-3)),
+    "very many that overlap": lambda: result(COMPUTE, add(1.0), outside=(), steps=20,
+        cluster=computing(kind="exponential", mean=1e-3)),
     "only replicas": lambda: result(add(1.0), outside=(), steps=3),
     "every kind of action": lambda: result(
         COMPUTE, add(1.0), add(1.0, kind="assign"), add(1.0, kind="assign_sub"), read(),

@@ -27,7 +27,9 @@ _STEP: Final = Plot["VariablesResult"](
     "One step",
     "One row per replica, one for the outside, which acts on the machine of replica 0, and one per "
     "server (ps) where messages are drawn; in the first replication. A bar: it took time. A mark: "
-    "it took none. Where replicas are a step ahead or behind, what they do meanwhile is shown too.",
+    "it took none. Where replicas are a step ahead or behind, all steps since they last met are "
+    "shown if they are few, else what they do meanwhile; numbers say which step it is. Panels "
+    "without a time axis have that of the last; where lengths differ much, each has its own.",
     step.title,
     step.heights,
     step.draw,

@@ -1,4 +1,7 @@
-"""One step of a program: what every replica and the outside did in it, mode below mode."""
+"""One step of a program: what every replica and the outside did in it, mode below mode.
+
+Where replicas are ahead of each other in it: all steps since they last met.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -22,6 +25,7 @@ from varsim.plots.figure import (
     plain_numbers,
     time_unit,
 )
+from varsim.plots.program.span import last_whole, length, span
 from varsim.result.formatting import time
 from varsim.result.program.tables import actor, place
 from varsim.values.program.act import OUTSIDE, Act
@@ -36,6 +40,7 @@ MOST_MESSAGES: Final = 60  # drawn in one panel: more cannot be told apart
 SHORTEST: Final = 0.02  # of what a panel shows: shorter messages are upright lines
 ALIKE: Final = 6.0  # steps that differ by less in length are drawn on one clock
 BAR: Final = 0.62  # of the height of a row
+ROOM: Final = 0.025  # of what a panel shows: shorter bars have no room for the number of a step
 
 WAITING: Final = "waiting for others"
 
@@ -55,12 +60,13 @@ _MARKS: Final = dict(zip(ACTIONS, "osD^vPX<>", strict=True))
 
 
 class Bar(NamedTuple):
-    """Something that took time; s from the start of the step."""
+    """Something that took time; s from the start of what is shown."""
 
     row: int
     kind: str
     begin: float
     end: float
+    step: int
 
 
 class Instant(NamedTuple):
@@ -82,7 +88,7 @@ class Arrow(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """What one mode shows of the step; times in s from its start."""
+    """What one mode shows of the steps; times in s from the start of the first."""
 
     mode: str
     rows: list[str]
@@ -90,34 +96,39 @@ class Panel(NamedTuple):
     bars: list[Bar]
     instants: list[Instant]
     arrows: list[Arrow]  # none where they could not be told apart
-    messages: int  # that are kept of the step
-    whole: bool  # whether all acts and messages of the step are kept
+    messages: int  # that are kept of the steps
+    whole: bool  # whether all acts and messages of the steps are kept
     replicas: int  # all of them, shown or not
-
-
-def shown_step(result: "VariablesResult") -> int:
-    """The first step in which as much as possible happens, of those that are kept whole."""
-    actions = [action for _, action in result.scenario.program.actions()]
-    last = min(_last_whole(result, mode) for mode in result.modes)
-    first = min(action.every for action in actions)
-    steps = range(first, max(first, min(last, result.scenario.program.steps)) + 1)
-    return max(steps, key=lambda step: sum(action.happens_in(step) for action in actions))
+    steps: range
+    hidden: str = ""  # why messages are not drawn, in words
 
 
 def step(result: "VariablesResult") -> list[Panel]:
     """The panels of all modes, from their first replications."""
-    number = shown_step(result)
-    found = [_panel(result, mode, number) for mode in result.modes]
+    steps = span(result).shown
+    found = [_panel(result, mode, steps) for mode in result.modes]
     return [
-        panel if _readable(panel, shown) else _without_arrows(panel)
+        _without_arrows(panel, why) if (why := _unreadable(panel, shown)) else panel
         for panel, shown in zip(found, _lengths(found), strict=True)
     ]
 
 
 def title(result: "VariablesResult") -> str:
-    """How long the step took in each mode."""
-    lengths = [f"{time(panel.length)} in {named(panel.mode)}" for panel in step(result)]
-    return f"Step {shown_step(result)} took {', '.join(lengths)}"
+    """How long the step took in each mode; where steps overlap, what each took on average.
+
+    Nothing is said of times where only some of the steps that overlap are kept.
+    """
+    shown, block, whole = span(result)
+    which = f"Step{'s' * (len(shown) > 1)} {_listed(shown)}"
+    if not whole:
+        return f"{which}: replicas are ahead of each other"
+    if len(block) == 1:
+        took = [(mode, length(result.trace(mode), block)) for mode in result.modes]
+        return f"{which} took {_times(took)}"
+    took = [(mode, length(result.trace(mode), block) / len(block)) for mode in result.modes]
+    if shown == block:
+        return f"{which} took per step: {_times(took)}"
+    return f"{which}, one of {_listed(block)}, which took per step: {_times(took)}"
 
 
 def heights(result: "VariablesResult") -> list[float]:
@@ -132,12 +143,13 @@ def draw(result: "VariablesResult", panels: list[Axes]) -> list[Axes]:
     alike = _on_one_clock(found)
     for axes, panel, shown in zip(panels, found, _lengths(found), strict=True):
         unit = time_unit(shown)
-        _draw_panel(axes, panel, unit.seconds)
+        _draw_panel(axes, panel, shown, unit.seconds)
         axes.set_xlim(-0.012 * shown / unit.seconds, 1.03 * shown / unit.seconds)
         axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
         axes.xaxis.set_major_formatter(plain_numbers())
         if axes is panels[-1] or not alike:
-            axes.set_xlabel(f"time since the step began ({unit.name})")
+            what = "the step" if len(panel.steps) == 1 else f"step {panel.steps[0]}"
+            axes.set_xlabel(f"time since {what} began ({unit.name})")
         else:
             axes.tick_params(labelbottom=False)
     return panels
@@ -162,28 +174,6 @@ def legend(result: "VariablesResult") -> list[Artist]:
     return handles
 
 
-def _last_whole(result: "VariablesResult", mode: str) -> int:
-    """The last step of which every act and message is kept, or 0."""
-    trace, scenario = result.trace(mode), result.scenario
-    last = scenario.program.steps
-    if len(trace.acts) < trace.all_acts:
-        # Of every actor's last step more may be missing.
-        reached = {act.replica: act.step for act in trace.acts}
-        actors = range(scenario.cluster.workers) if scenario.program.replicas else [OUTSIDE]
-        last = min(reached.get(replica, 0) for replica in actors) - 1
-    if len(trace.sent) < trace.all_sent:
-        late = [act.step for act in trace.acts if act.end > _known_until(trace)]
-        last = min([last, *(step - 1 for step in late)])
-    return max(last, 0)
-
-
-def _known_until(trace: "ProgramTrace") -> int:
-    """Until when all messages are kept, ns."""
-    if len(trace.sent) == trace.all_sent:
-        return trace.end
-    return trace.sent[-1].end - 1 if trace.sent else -1
-
-
 def _lengths(found: Sequence[Panel]) -> list[float]:
     """How much time each panel shows, s."""
     lengths = [panel.length for panel in found]
@@ -192,18 +182,19 @@ def _lengths(found: Sequence[Panel]) -> list[float]:
     return [length or 1e-6 for length in lengths]
 
 
-def _readable(panel: Panel, shown: float) -> bool:
-    """Whether arrows can be told apart in a panel of so many seconds."""
+def _unreadable(panel: Panel, shown: float) -> str:
+    """Why arrows cannot be told apart in a panel of so many seconds; empty: they can."""
     lengths = sorted(arrow.end - arrow.begin for arrow in panel.arrows)
-    return not lengths or (
-        len(lengths) <= MOST_MESSAGES and lengths[len(lengths) // 2] >= SHORTEST * shown
-    )
+    if len(lengths) > MOST_MESSAGES:
+        return "too many to draw"
+    short = bool(lengths) and lengths[len(lengths) // 2] < SHORTEST * shown
+    return "too short to draw" if short else ""
 
 
-def _without_arrows(panel: Panel) -> Panel:
+def _without_arrows(panel: Panel, why: str) -> Panel:
     """The panel without messages, and without the servers, which do nothing else."""
     rows = [row for row in panel.rows if not row.startswith("ps ")]
-    return panel._replace(rows=rows, arrows=[])
+    return panel._replace(rows=rows, arrows=[], hidden=why)
 
 
 def _on_one_clock(found: Sequence[Panel]) -> bool:
@@ -211,14 +202,14 @@ def _on_one_clock(found: Sequence[Panel]) -> bool:
     return max(lengths) <= ALIKE * min(lengths)
 
 
-def _panel(result: "VariablesResult", mode: str, number: int) -> Panel:
+def _panel(result: "VariablesResult", mode: str, steps: range) -> Panel:
     trace = result.trace(mode)
-    acts = [act for act in trace.acts if act.step == number]
+    acts = [act for act in trace.acts if act.step in steps]
     begin, end = min(act.begin for act in acts), max(act.end for act in acts)
     inside = [
         act
         for act in trace.acts
-        if act.step == number
+        if act.step in steps
         or (act.begin < end and act.end > begin)  # of replicas that are ahead or behind
     ]
     sent = [row for row in trace.sent if begin <= row.start and row.end <= end]
@@ -234,7 +225,7 @@ def _panel(result: "VariablesResult", mode: str, number: int) -> Panel:
     for row in trace.sent:
         first_sent.setdefault(row.movement, row.start)
     bars = [
-        Bar(where[actor(act.replica)], kind, seconds(since), seconds(until))
+        Bar(where[actor(act.replica)], kind, seconds(since), seconds(until), act.step)
         for act in kept
         for kind, since, until in _parts(act, first_sent)
         if until > since
@@ -258,8 +249,9 @@ def _panel(result: "VariablesResult", mode: str, number: int) -> Panel:
         [Instant(*key, count) for key, count in moments.items()],
         arrows,
         len(sent),
-        number <= _last_whole(result, mode),
+        steps[-1] <= last_whole(result, mode),
         result.scenario.cluster.workers,
+        steps,
     )
 
 
@@ -289,8 +281,8 @@ def _rows(
     return rows + [name for name in servers if name in places][:MOST_SERVERS]
 
 
-def _draw_panel(axes: Axes, panel: Panel, unit: float) -> None:
-    """Draw a panel with times in `unit` seconds."""
+def _draw_panel(axes: Axes, panel: Panel, shown: float, unit: float) -> None:
+    """Draw a panel of `shown` seconds with times in `unit` seconds."""
     for kind, look in ACTIONS.items():
         boxes = [_box(bar, unit) for bar in panel.bars if bar.kind == kind]
         if boxes:
@@ -304,6 +296,7 @@ def _draw_panel(axes: Axes, panel: Panel, unit: float) -> None:
         color="white",
         linewidth=0.7,
     )
+    _number_steps(axes, panel, shown, unit)
     for arrow in panel.arrows:
         axes.annotate(
             "",
@@ -323,6 +316,31 @@ def _draw_panel(axes: Axes, panel: Panel, unit: float) -> None:
     axes.tick_params(axis="y", length=0, labelsize=8)
     axes.grid(visible=False)
     panel_title(axes, panel.mode, _remark(panel), pad=6)
+
+
+def _number_steps(axes: Axes, panel: Panel, shown: float, unit: float) -> None:
+    """The number of its step in the longest bar of each, if bars of several steps are shown."""
+    if {bar.step for bar in panel.bars} <= {*panel.steps} and len(panel.steps) == 1:
+        return
+    longest: dict[tuple[int, int], Bar] = {}
+    for bar in panel.bars:
+        before = longest.get((bar.row, bar.step), bar)
+        longest[bar.row, bar.step] = max(before, bar, key=lambda one: one.end - one.begin)
+    for bar in longest.values():
+        share = (bar.end - bar.begin) / shown
+        words = (f"step {bar.step}", str(bar.step))
+        text = next((text for text in words if share > ROOM * len(text) / 2), "")
+        if not text:
+            continue
+        axes.text(
+            (bar.begin + bar.end) / 2 / unit,
+            bar.row,
+            text,
+            ha="center",
+            va="center_baseline",
+            fontsize=7,
+            bbox={"facecolor": PAPER, "linewidth": 0, "pad": 0.6, "alpha": 0.85},
+        )
 
 
 def _draw_instants(axes: Axes, instants: Sequence[Instant], unit: float) -> None:
@@ -377,9 +395,17 @@ def _remark(panel: Panel) -> str:
     remark = f"{panel.messages:,} {many}" if panel.messages else "nothing is sent"
     if not panel.whole:
         remark = f"not all is kept of this step, {remark}"
-    if panel.messages and not panel.arrows:
-        remark += ", too many or too short to draw"
+    if panel.messages and panel.hidden:
+        remark += f", {panel.hidden}"
     shown = sum(row.startswith("replica") for row in panel.rows)
     if shown < panel.replicas:
         remark = f"{shown} of {panel.replicas:,} replicas shown; {remark}"
     return remark
+
+
+def _times(took: Sequence[tuple[str, float]]) -> str:
+    return ", ".join(f"{time(seconds)} in {named(mode)}" for mode, seconds in took)
+
+
+def _listed(steps: range) -> str:
+    return f"{steps[0]}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"

@@ -4,8 +4,9 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from varsim.result.formatting import digits, plus_minus, time
+from varsim.result.program.comparison import apart, judged, unsure
 from varsim.result.program.values import shown, side_by_side
-from varsim.result.statistics import CLOSE, Estimate, ratio, verdict
+from varsim.result.statistics import CLOSE, Estimate, ratio
 from varsim.units import format_bytes
 
 if TYPE_CHECKING:
@@ -85,9 +86,13 @@ def size(found: Estimate) -> str:
 def _times(result: "VariablesResult", mode: str) -> str:
     """How many times the time of the first mode."""
     first = result.modes[0]
-    found = ratio(result.values(mode, "time_per_step"), result.values(first, "time_per_step"))
+    times, others = (result.values(one, "time_per_step") for one in (mode, first))
+    found = ratio(times, others)
     if math.isnan(found.mean):
         return found.note or "-"  # one of them takes no time
-    between = f" ({digits(found.low)} to {digits(found.high)})" if found.high > found.low else ""
-    close = f", {CLOSE}" if verdict(found, "", "") == CLOSE else ""
-    return f"{digits(found.mean)}x{between}{close}"
+    low, high = digits(found.low), digits(found.high)
+    between = f" ({low} to {high})" if found.high > found.low and low != high else ""
+    close = judged(times, others) == CLOSE
+    if unsure(found) and not close:
+        between = f" ({apart(times, others)})"
+    return f"{digits(found.mean)}x{between}{', ' + CLOSE if close else ''}"

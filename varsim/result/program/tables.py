@@ -75,8 +75,9 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
         **_WHOSE,
         "link": "name of the link",
         "bandwidth_bytes_per_s": "what it can carry, bytes/s",
-        "moved_bytes": "what it carried, bytes",
-        "utilization": "carried / (bandwidth x simulated time), 0 to 1",
+        "moved_bytes": "what it carried in the whole run, the creation of the variables included, "
+        "bytes",
+        "utilization": "moved_bytes / (bandwidth x end_s), 0 to 1; before began_s too",
     },
 }
 

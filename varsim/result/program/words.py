@@ -6,10 +6,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from varsim.result.formatting import digits, plus_minus, time
+from varsim.result.program.comparison import beside, judged
 from varsim.result.program.crossover import Crossover
 from varsim.result.program.formatting import size
 from varsim.result.program.values import number, shown
-from varsim.result.statistics import CLOSE, SAME, Estimate, interval, ratio, verdict
+from varsim.result.statistics import CLOSE, interval, ratio
 from varsim.values.laws.simple import Constant
 from varsim.values.program.given import Normal
 
@@ -42,7 +43,7 @@ def _cheapest(result: "VariablesResult") -> str:
         equal = [mode for mode in ranking if times[mode] == times[best]]
         text = f"{written}{_and(equal)} are equally cheap: {_time(result, best)} per step"
         others = [mode for mode in others if mode not in equal]
-    elif _said(times[others[0]], times[best]) == CLOSE:
+    elif judged(times[others[0]], times[best]) == CLOSE:
         text = (
             f"{written}which is the cheapest is {CLOSE}: a step takes {_time(result, best)} in "
             f"'{best}', {_time(result, others[0])} in '{others[0]}'"
@@ -58,10 +59,9 @@ def _cheapest(result: "VariablesResult") -> str:
 
 def _longer(values: Sequence[float], best: Sequence[float]) -> str:
     """How long a step takes beside the shortest."""
-    found = ratio(values, best)
-    if math.isnan(found.mean):  # the best takes no time
+    if math.isnan(ratio(values, best).mean):  # the best takes no time
         return f"takes {time(interval(values))}"
-    return f"takes {_times(found)} as long"
+    return f"takes {beside(values, best)}"
 
 
 def _traffic(result: "VariablesResult") -> str:
@@ -131,7 +131,8 @@ def crossover(found: Crossover) -> str:
     where = found.reads_per_write
     sure = ""
     if where.high > where.low:
-        sure = f" (95 % interval {digits(where.low)} to {digits(where.high)})"
+        low, high = digits(where.low), digits(where.high)
+        sure = f" (95 % interval {low} to {high})" if low != high else ""
     elif where.note:
         sure = f" (of the mean times; replications cross there {where.note})"
     return (
@@ -180,20 +181,6 @@ def cut(result: "VariablesResult") -> Iterator[str]:
                 f"{name}: {kept:,} of {all_of:,} rows, the first ones of each run; every other "
                 "number counts all of them."
             )
-
-
-def _said(values: Sequence[float], best: Sequence[float]) -> str:
-    """Whether these times are surely longer than those."""
-    found = ratio(values, best)
-    if math.isnan(found.low):
-        return SAME if found.mean == 1 else "longer"
-    return verdict(found, "longer", "shorter")
-
-
-def _times(found: Estimate) -> str:
-    low, high = digits(found.low), digits(found.high)
-    sure = f" (95 % interval {low} to {high})" if found.high > found.low and low != high else ""
-    return f"{digits(found.mean)} times{sure}"
 
 
 def _time(result: "VariablesResult", mode: str) -> str:
