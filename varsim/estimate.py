@@ -1,8 +1,9 @@
 """A scenario in plain words, and a rough step time per strategy, before any run."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from varsim.cluster.description import Cluster
+from varsim.cluster.description import Cluster, SlowWorker, Star
 from varsim.cluster.envelope import Envelope
 from varsim.scenario import Scenario
 from varsim.schema import Model
@@ -63,20 +64,7 @@ def describe(scenario: Scenario) -> list[str]:
         f"  workers      {cluster.workers}, batch {workload.batch_size} each",
         f"  compute      {_compute(cluster, workload)}",
     ]
-    for slow in cluster.slow_workers:
-        span = ""
-        if slow.after or slow.until is not None:
-            until = "the end" if slow.until is None else format_seconds(slow.until)
-            span = f" from {format_seconds(slow.after)} to {until}"
-        lines.append(f"               worker {slow.rank} takes {slow.factor:g} times as long{span}")
-    lines.append(
-        f"  network      {format_rate(network.worker_rate)} per worker each way, latency "
-        f"{format_seconds(network.delay)}, {network.sharing.replace('_', ' ')} links"
-    )
-    lines += [
-        f"               worker {slow.rank} has 1/{slow.factor:g} of that bandwidth"
-        for slow in network.slow_links
-    ]
+    lines += about_machines(cluster.slow_workers, network)
     if any(strategy.uses_servers for strategy in scenario.strategies):
         lines.append(
             f"  servers      {cluster.parameter_servers} at {format_rate(network.server_rate)}, "
@@ -136,3 +124,23 @@ def _plain(value: object) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_plain, value)) + "]"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def about_machines(slow_workers: Sequence[SlowWorker], network: Star) -> list[str]:
+    """Lines on who is slow, and on the network."""
+    lines = []
+    for slow in slow_workers:
+        span = ""
+        if slow.after or slow.until is not None:
+            until = "the end" if slow.until is None else format_seconds(slow.until)
+            span = f" from {format_seconds(slow.after)} to {until}"
+        lines.append(f"               worker {slow.rank} takes {slow.factor:g} times as long{span}")
+    lines.append(
+        f"  network      {format_rate(network.worker_rate)} per worker each way, latency "
+        f"{format_seconds(network.delay)}, {network.sharing.replace('_', ' ')} links"
+    )
+    lines += [
+        f"               worker {link.rank} has 1/{link.factor:g} of that bandwidth"
+        for link in network.slow_links
+    ]
+    return lines

@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from varsim.cluster.program import ReplicaCluster
-from varsim.estimate import described
+from varsim.estimate import about_machines, described
 from varsim.units import format_bytes, format_rate, format_seconds
 from varsim.values.laws.base import BLOCK
 from varsim.values.program.action import Action, MovingAverage, Writing
@@ -105,20 +105,7 @@ def describe(scenario: VariablesScenario) -> list[str]:
     if cluster.compute is not None:
         mean = format_seconds(cluster.compute.expectation())
         lines.append(f"  compute      {mean} on average, law {described(cluster.compute)}")
-    for slow in cluster.slow_workers:
-        span = ""
-        if slow.after or slow.until is not None:
-            until = "the end" if slow.until is None else format_seconds(slow.until)
-            span = f" from {format_seconds(slow.after)} to {until}"
-        lines.append(f"               worker {slow.rank} takes {slow.factor:g} times as long{span}")
-    lines.append(
-        f"  network      {format_rate(network.worker_rate)} per worker each way, latency "
-        f"{format_seconds(network.delay)}, {network.sharing.replace('_', ' ')} links"
-    )
-    lines += [
-        f"               worker {slow.rank} has 1/{slow.factor:g} of that bandwidth"
-        for slow in network.slow_links
-    ]
+    lines += about_machines(cluster.slow_workers, network)
     if "none" in scenario.all_modes:
         lines.append(
             f"  servers      {cluster.parameter_servers} at {format_rate(network.server_rate)}, "
