@@ -40,9 +40,14 @@ class Scenario(Model):
         for label in labels:
             if labels.count(label) > 1:
                 raise ValueError(f"two strategies are called {label!r}; give them different names")
-        for strategy in self.strategies:
-            strategy.check(self.cluster_of(strategy))
-            strategy.check_workload(self.workload)
+        for index, strategy in enumerate(self.strategies):
+            try:
+                strategy.check(self.cluster_of(strategy))
+                strategy.check_workload(self.workload)
+            except ValueError as error:
+                # A message that begins with one of its keys points at that.
+                own = str(error).split()[0] in type(strategy).model_fields
+                raise ValueError(f"strategies.{index}{'.' if own else ': '}{error}") from None
         check_events(self.events, self.cluster.workers, self.stop.time)
         self._refuse_idle_knobs()
         return self
