@@ -12,9 +12,6 @@ from varsim.values.variable import Variable
 if TYPE_CHECKING:
     from varsim.values.distribute.strategy import Strategy
 
-if TYPE_CHECKING:
-    pass
-
 
 class StrategyScope:
     """Devices, properties and contexts of a strategy.
