@@ -1,0 +1,44 @@
+"""One line of a validation: what was expected, what varsim got, and whether that is good enough."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """How a line ended."""
+
+    PASS = "pass"
+    MISS = "miss"
+    CALIBRATED = "calibrated on"  # the line was used to fit; it proves nothing
+    NOT_YET = "not yet"  # needs a strategy that is not built
+    OUT_OF_SCOPE = "out of scope"  # describes nothing that varsim simulates or computes
+    NOT_RUN = "not run"  # a family or experiment that is not known
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was expected of one point, and what came out.
+
+    `group`: its family or experiment. `half_width`: of the 99 % interval of `got`; None where
+    nothing is random. `bound`: what decided between pass and miss, in words, known beforehand.
+    `why`: what explains a miss, or why it was not run.
+    """
+
+    group: str
+    name: str
+    quantity: str
+    unit: str
+    expected: float
+    got: float | None
+    half_width: float | None
+    bound: str
+    verdict: Verdict
+    source: str
+    why: str = ""
+
+    @property
+    def error(self) -> float | None:
+        """(got - expected) / expected; None where nothing was got, the difference at 0."""
+        if self.got is None:
+            return None
+        return (self.got - self.expected) / (abs(self.expected) or 1.0)
