@@ -1,0 +1,1 @@
+"""Identities: what must be equal between runs of one scenario, whatever it describes."""
