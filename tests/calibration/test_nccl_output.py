@@ -1,0 +1,278 @@
+"""Output of nccl-tests: read, and refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from calibration.nccl_output import HEADER, SIZES, devices, table
+
+from varsim.calibration.measurement import TransferTable, UnreadableError
+from varsim.calibration.nccl import transfers_of
+from varsim.calibration.nccl_json import read_nccl_json
+from varsim.calibration.nccl_text import looks_like_nccl_text, read_nccl_text
+
+DATA = Path(__file__).parent.parent / "data" / "calibration"
+ROW = "1024 256 float sum -1 50.00 0.02 0.03 0 50.00 0.02 0.03 0\n"
+
+
+def read(
+    text: str, source: str = "out.txt", collective: str | None = None, ranks: int | None = None
+) -> list[TransferTable]:
+    return [transfers_of(one, collective, ranks) for one in read_nccl_text(text, source)]
+
+
+def refusal(
+    text: str, source: str = "out.txt", collective: str | None = None, ranks: int | None = None
+) -> str:
+    with pytest.raises(UnreadableError) as caught:
+        read(text, source, collective, ranks)
+    return str(caught.value)
+
+
+def json_data() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((DATA / "all_gather_8.json").read_text())
+    return loaded
+
+
+def json_refusal(data: dict[str, Any]) -> str:
+    with pytest.raises(UnreadableError) as caught:
+        read_nccl_json(data, "out.json")
+    return str(caught.value)
+
+
+class TestText:
+    def test_a_whole_output(self) -> None:
+        (found,) = read((DATA / "all_reduce_16.txt").read_text())
+
+        assert found.what == "all_reduce of 16 ranks, out-of-place times of nccl-tests"
+        assert len(found.transfers) == 19
+        first = found.transfers[0]
+        assert (first.size, first.messages, first.carried) == (1024, 30, 1920)
+        assert first.seconds == pytest.approx(149e-6, rel=0.02)
+
+    def test_the_name_may_stand_in_the_command_line_or_the_file_name(self) -> None:
+        text = devices(4) + table(4, 1e-5, 1e9, redop="none", messages=3, bus=0.75)
+
+        assert read("$ ./all_gather_perf -b 1K\n" + text)[0].what.startswith("all_gather of 4 ")
+        assert read("$ ./alltoall_perf_mpi -b 1K\n" + text)[0].what.startswith("alltoall of 4 ")
+        assert read(text, "AllToAll-4.log")[0].what.startswith("alltoall of 4 ")
+        assert read(text, collective="alltoall")[0].what.startswith("alltoall of 4 ")
+
+    def test_reduce_stands_in_other_names(self) -> None:
+        text = devices(4) + table(4, 1e-5, 1e9)
+
+        assert read(text, "all-reduce.log")[0].what.startswith("all_reduce of 4 ")
+
+    @pytest.mark.parametrize(
+        ("redop", "root", "bus", "name"),
+        [
+            ("sum", -1, 1.75, "all_reduce"),
+            ("sum", -1, 0.875, "reduce_scatter"),
+            ("none", -1, 0.875, "all_gather"),
+            ("none", 0, 1.0, "broadcast"),
+            ("sum", 0, 1.0, "reduce"),
+            ("sum", -1, 1.0, "sendrecv"),
+        ],
+    )
+    def test_an_unnamed_test_is_known_by_its_rates(
+        self, redop: str, root: int, bus: float, name: str
+    ) -> None:
+        text = devices(8) + table(8, 1e-6, 20e9, redop=redop, root=root, bus=bus)
+
+        assert read(text)[0].what.startswith(f"{name} of 8 ranks")
+
+    def test_two_ranks_alone_may_be_two_tests(self) -> None:
+        said = refusal(devices(2) + table(2, 1e-6, 20e9))
+
+        assert said == (
+            "out.txt: which collective was measured? it may be all_reduce or sendrecv; say it with "
+            "--collective"
+        )
+
+    def test_ranks_are_inferred_from_the_rates_of_an_all_reduce(self) -> None:
+        # No line lists them, as where only the launcher's rank prints.
+        assert read(table(12, 1e-6, 20e9))[0].what.startswith("all_reduce of 12 ranks")
+
+    def test_ranks_that_rates_cannot_tell_are_asked_for(self) -> None:
+        text = table(2000, 1e-9, 20e9)
+
+        assert "give --ranks" in refusal(text)
+        assert read(text, ranks=2000)[0].what.startswith("all_reduce of 2000 ranks")
+
+    def test_ranks_of_a_split_communicator_are_those_of_a_group(self) -> None:
+        text = devices(8, groups=2) + table(4, 1e-6, 20e9)
+
+        assert read(text)[0].what.startswith("all_reduce of 4 ranks")
+
+    def test_one_rank_sends_nothing(self) -> None:
+        said = refusal("all_reduce_perf\n" + devices(1) + HEADER + ROW)
+
+        assert said.startswith("out.txt: 1 rank, so nothing was sent")
+
+    def test_rates_that_contradict_the_ranks(self) -> None:
+        said = refusal(devices(4) + table(4, 1e-6, 20e9), collective="all_reduce", ranks=8)
+
+        assert said == (
+            "out.txt: busbw / algbw is 1.5, but all_reduce of 8 ranks has 1.75: set --collective "
+            "or --ranks right"
+        )
+
+    def test_several_tests_in_one_file(self) -> None:
+        gather = table(4, 1e-5, 1e9, redop="none", messages=3, bus=0.75)
+        end = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 1.2\n"
+        concluded = "# Collective test concluded: all_reduce_perf\n"
+        text = "./all_reduce_perf\n" + devices(4) + table(4, 1e-5, 2e9) + end + concluded
+        first, second = read(text + devices(4) + gather + end)
+
+        assert first.what.startswith("all_reduce of 4 ranks")
+        assert second.what.startswith("all_gather of 4 ranks")
+
+    def test_an_old_version_without_root_and_redop(self) -> None:
+        text = (
+            "all_gather_perf\n#   Rank  0 Pid   1320 on a device  0 [0x00] Tesla V100\n"
+            "#   Rank  1 Pid   2066 on b device  0 [0x00] Tesla V100\n"
+            "#       size         count      type     time   algbw   busbw  error     time   algbw "
+            "  busbw  error\n   2097152  524288  float  900.0  2.33  1.17  0e+00  901  2.33  1.16  "
+            "5e-07\n"
+        )
+        (found,) = read(text)
+
+        assert found.what.startswith("all_gather of 2 ranks")
+        assert found.transfers[0].seconds == pytest.approx(900e-6)
+
+    def test_timestamps(self) -> None:
+        stamped = HEADER.replace("#wrong\n", "#wrong timestamp\n")
+        line = ROW.replace("\n", "  2025-01-02 03:04:05\n")
+        (found,) = read(devices(4) + stamped + line, collective="all_reduce")
+
+        assert [one.seconds for one in found.transfers] == [pytest.approx(50e-6)]
+
+    def test_other_output_between_the_rows_does_not_matter(self) -> None:
+        noise = "node-1:23:45 [0] NCCL INFO Connected all rings\n0fed:5:5 [1] NCCL INFO x y z\n"
+        (found,) = read(devices(4) + HEADER + ROW + noise + ROW, collective="all_reduce")
+
+        assert len(found.transfers) == 2
+        assert "1 sizes occur more than once; every row counts" in found.notes
+
+    def test_empty_and_wrong_rows_are_left_out_and_told_of(self) -> None:
+        empty = "0 0 float sum -1 0.00 0.00 0.00 0 0.00 0.00 0.00 0\n"
+        wrong = "4096 1024 float sum -1 50.00 0.02 0.03 17 50.00 0.02 0.03 0\n"
+        unchecked = "8192 2048 float sum -1 50.00 0.02 0.03 N/A 50.00 0.02 0.03 N/A\n"
+        text = devices(4) + HEADER + empty + wrong + unchecked + ROW
+        (found,) = read(text, collective="all_reduce")
+
+        assert [one.size for one in found.transfers] == [8192, 1024]
+        assert found.notes == (
+            "left out: 1 rows of 0 bytes",
+            "left out: 1 rows whose data were found wrong (#wrong)",
+        )
+
+    def test_every_torn_line_is_named(self) -> None:
+        bad = [
+            "1024 256 float sum -1 -5.00 0.02 0.03 0 50.00 0.02 0.03 0",
+            "1024 256 float sum -1 fast 0.02 0.03 0 50.00 0.02 0.03 0",
+            "1024 256 float sum -1 50.00 0.02",
+            "-1024 256 float sum -1 50.00 0.02 0.03 0 50.00 0.02 0.03 0",
+            "1024 256 float sum -1 50.00 0.02 x 0 50.00 0.02 0.03 0",
+            "1024 256 float sum -1 5e13 0.02 0.03 0 50.00 0.02 0.03 0",
+            "1024 256 float sum -1 0.00 0.02 0.03 0 50.00 0.02 0.03 0",
+            f"{'9' * 400} 256 float sum -1 0.00 0.02 0.03 0 50.00 0.02 0.03 0",
+            f"1024 256 float sum {'9' * 5000} 1e-9 0.02 0.03 0 50.00 0.02 0.03 0",
+        ]
+        said = refusal(HEADER + "\n".join(bad)).splitlines()
+
+        assert said == [
+            "out.txt, line 4, column 23: time (us): -5.00 is negative",
+            "out.txt, line 5, column 23: time (us): 'fast' is not a number",
+            "out.txt, line 6: 7 columns; the line is torn, or not of nccl-tests",
+            "out.txt, line 7, column 1: '-1024' is not a whole number from 0 up",
+            "out.txt, line 8, column 34: 'x' is not a number",
+            "out.txt, line 9, column 23: time (us): 5e13 are 5e+07 s: is the unit right?",
+            "out.txt, line 10, column 23: time (us): 0 is not possible: it must be above 0",
+            f"out.txt, line 11, column 1: '{'9' * 37}...' is not a whole number from 0 up",
+            "out.txt, line 12, column 5021: time (us): 1e-9 are 1e-15 s: is the unit right?",
+        ]
+
+    def test_other_refusals(self) -> None:
+        nothing_right = ROW.replace(" 0 50", " 9 50")
+
+        assert "no table" not in refusal(devices(4) + HEADER)
+        assert refusal(devices(4) + HEADER) == "out.txt: a table of nccl-tests without any results"
+        assert "times of the CPU (-C)" in refusal(HEADER.replace("   time", "cputime") + ROW)
+        assert refusal(devices(2) + HEADER + nothing_right).endswith("every result is marked wrong")
+        assert refusal("gather_perf\n" + devices(2) + HEADER + ROW).startswith(
+            "out.txt: gather_perf is not one of the tests that can be read: all_reduce_perf, "
+        )
+        assert "nothing in it says which" in refusal(devices(4) + HEADER + ROW)
+        assert "give --ranks" in refusal(HEADER + ROW, collective="broadcast")
+
+    def test_what_is_recognised(self) -> None:
+        assert looks_like_nccl_text(HEADER)
+        assert looks_like_nccl_text(devices(2))
+        assert not looks_like_nccl_text("size,count\n1,2\n")
+
+
+class TestJson:
+    def test_a_whole_output(self) -> None:
+        (one,) = read_nccl_json(json_data(), "out.json")
+        found = transfers_of(one, None, None)
+
+        # Of each process only the first of its 4 ranks is listed.
+        assert found.what == "all_gather of 8 ranks, out-of-place times of nccl-tests"
+        first = found.transfers[0]
+        assert (first.size, first.messages, first.carried) == (16384, 7, 14336)
+        assert first.seconds == pytest.approx(7 * 8e-6 + 14336 / 12e9, rel=0.02)
+
+    def test_all_ranks_listed(self) -> None:
+        data = json_data()
+        data["config"]["devices"] = [{"rank": rank, "group": 0} for rank in range(8)]
+
+        assert read_nccl_json(data, "out.json")[0].ranks == 8
+
+    def test_nothing_listed(self) -> None:
+        data = json_data() | {"config": {}, "args": []}
+        (one,) = read_nccl_json(data, "all_gather.json")
+
+        assert (one.ranks, one.program) == (None, "")
+        assert transfers_of(one, None, None).what.startswith("all_gather of 8 ranks")
+
+    def test_in_place_where_that_is_all_there_is(self) -> None:
+        data = json_data()
+        for result in data["results"]:
+            result["out_of_place"] = None
+
+        assert all(row.in_place for row in read_nccl_json(data, "out.json")[0].rows)
+
+    def test_every_wrong_result_is_named(self) -> None:
+        data = json_data()
+        results = data["results"]
+        results[0]["size"] = "big"
+        results[1]["out_of_place"]["time"] = -3
+        results[2]["out_of_place"]["time"] = "nan"
+        results[3] = 7
+        del results[4]["out_of_place"], results[4]["in_place"]
+        results[5]["out_of_place"] = {"cpu_time": 3.0}
+        results[6]["size"] = 1.5
+        results.append({"size": 10**400})
+
+        assert json_refusal(data).splitlines() == [
+            "out.json, result 1: size is not a number",
+            "out.json, result 2: time -3 is not above 0",
+            "out.json, result 3: time is not a number",
+            "out.json, result 4: it is not an object",
+            "out.json, result 5: it has neither out_of_place nor in_place",
+            "out.json, result 6: cpu_time is the time of the CPU (-C), not of the transfer",
+            "out.json, result 7: size 1.5 is not a whole number of bytes from 0 up",
+            "out.json, result 8: size is not a number",
+        ]
+
+    def test_no_results(self) -> None:
+        assert json_refusal(json_data() | {"results": []}) == "out.json: results is empty"
+        assert json_refusal(json_data() | {"results": 3}) == "out.json: results is not a list"
+
+
+def test_the_sizes_here_are_those_of_a_usual_run() -> None:
+    (found,) = read(devices(4) + table(4, 1e-5, 1e9), collective="all_reduce")
+
+    assert len(found.transfers) == len(SIZES)

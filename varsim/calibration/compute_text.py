@@ -1,0 +1,174 @@
+"""The law of step times as it stands in a scenario, and how good it is, as comments."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from varsim.calibration.law import FEWEST, SHARES, WORST, Choice, choose
+from varsim.calibration.measurement import StepTable, written
+from varsim.calibration.steps import Slow, WarmUp, autocorrelation, slow_workers, warm_up
+from varsim.units import format_seconds
+
+_MOST_PLAYED: Final = 10_000  # lines that the law `trace` reads
+_MOST_INLINE: Final = 200
+_DIGITS: Final = 6
+_ENOUGH: Final = 10  # samples beyond a quantile from which it is known well
+
+Rows = Mapping[int, Sequence[float]]
+
+
+class ComputePart(NamedTuple):
+    """Lines of comment, lines of YAML that stand under `cluster`, and the CSV that these name."""
+
+    comments: tuple[str, ...]
+    yaml: tuple[str, ...]
+    csv: str | None = None
+
+
+def compute_part(table: StepTable, beside: str | None) -> ComputePart:
+    """The law of a table's steps; `beside` is a name for a CSV of them, should one be needed."""
+    whole: Rows = dict(enumerate(table.rows.values()))
+    warm = warm_up(whole)
+    rows = whole if warm is None else _without(whole, warm.steps)
+    slow = slow_workers(rows)
+    factors = {one.worker: one.factor for one in slow}
+    alike = {worker: np.array(row) / factors.get(worker, 1.0) for worker, row in rows.items()}
+    choice = choose(np.concatenate(list(alike.values())))
+    similar = autocorrelation({worker: row.tolist() for worker, row in alike.items()})
+    comments = [*_described(table, rows), *_warned(warm, slow, similar), *_compared(choice)]
+    if choice.best is None:
+        return _played(table, rows, comments, beside, similar is not None, warm is not None)
+    fit = choice.best.fit
+    values = [
+        *(f"{name}: {written(value, 'time')}" for name, value in fit.seconds.items()),
+        *(f"{name}: {value!r}" for name, value in fit.plain.items()),
+    ]
+    yaml = [f"compute: {{kind: {fit.kind}, {', '.join(values)}}}"]
+    if slow:
+        yaml.append("slow_workers:")
+        yaml += [f"  - {{rank: {one.worker}, factor: {one.factor:.4g}}}" for one in slow]
+    return ComputePart(tuple(comments), tuple(yaml))
+
+
+def _without(rows: Rows, steps: int) -> Rows:
+    """Rows without their first steps; of those that have no others, all."""
+    return {worker: row[steps:] if len(row) > steps else row for worker, row in rows.items()}
+
+
+def _described(table: StepTable, rows: Rows) -> list[str]:
+    steps = sum(map(len, rows.values()))
+    size = f"{_counted(steps, 'step')} of {_counted(len(rows), 'worker')}"
+    lines = [f"compute, from {table.source}: {size}"]
+    known = [p for p in SHARES if steps * (1 - p) >= _ENOUGH]
+    if unknown := [f"p{100 * p:g}" for p in SHARES if p not in known]:
+        lines.append(
+            f"  fewer than {_ENOUGH} steps lie beyond {', '.join(unknown)}: measure more to "
+            "know the tail"
+        )
+    numbers = list(table.rows)
+    if numbers != list(range(len(numbers))):
+        shown = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
+        lines.append(f"  workers {shown} of the file are ranks 0 to {len(numbers) - 1} here")
+    return [*lines, *(f"  {note}" for note in table.notes)]
+
+
+def _warned(warm: WarmUp | None, slow: Sequence[Slow], similar: float | None) -> list[str]:
+    lines = []
+    if warm is not None:
+        lines.append(
+            f"  left out, to warm up: the first {_counted(warm.steps, 'step')} of each worker; the "
+            f"very first takes {format_seconds(warm.excess)} more than others"
+        )
+        if warm.steps == 1:
+            excess = float(f"{warm.excess:.3g}")
+            lines.append(
+                f"  (overheads: {{first_iteration: {written(excess, 'time')}}} brings it back)"
+            )
+    for one in slow:
+        lines.append(
+            f"  rank {one.worker} is slow: {one.factor:.4g} times the others' median (99 % "
+            f"interval {one.low:.4g} to {one.high:.4g})"
+        )
+        if abs(one.tail / one.factor - 1) > WORST:
+            lines.append(f"    but {one.tail:.3g} times their p90: it is not a constant factor")
+    if slow:
+        lines.append("  its times are divided by that before the law is fitted")
+    if similar is not None:
+        lines.append(
+            f"  steps are like the one before (autocorrelation {similar:.2f}): a law draws each "
+            "anew; kind: trace and kind: markov do not"
+        )
+    return lines
+
+
+def _compared(choice: Choice) -> list[str]:
+    """Every family with AIC and quantiles, and what became of it."""
+    names = "".join(f"{f'p{100 * p:g}':>9}" for p in SHARES)
+    measured = "".join(f"{format_seconds(value):>9}" for value in choice.quantiles)
+    lines = [f"  {'':<20}{'AIC':>11}{names}", f"  {'measured':<20}{'':>11}{measured}"]
+    for one in choice.candidates:
+        ratios = "".join(f"{ratio:>9.3f}" for ratio in one.ratios)
+        aic = f"{one.fit.aic:>11.1f}" if np.isfinite(one.fit.aic) else f"{'-':>11}"
+        fate = "  chosen" if one is choice.best else ""
+        if one.refused:
+            share, off = one.farthest
+            fate = f"  refused: p{100 * share:g} is {off:.0%} off"
+        lines.append(f"  {one.fit.kind:<20}{aic}{ratios}{fate}")
+    lines.insert(0, "  by maximum likelihood; quantiles of the families are fitted / measured:")
+    if choice.best is None:
+        fine = any(not one.refused for one in choice.candidates)
+        why = (
+            f"fewer than {FEWEST} steps cannot tell families apart"
+            if fine
+            else f"no family has p50, p90 and p99 within {WORST:.0%}"
+        )
+        lines.append(f"  {why}: the measured times themselves are the law")
+    return lines
+
+
+def _played(
+    table: StepTable,
+    rows: Rows,
+    comments: Sequence[str],
+    beside: str | None,
+    in_order: bool,
+    warm: bool,
+) -> ComputePart:
+    """The empirical law: of the table's own file, of a new one beside the fragment, or inline."""
+    lines = list(comments)
+    steps = sum(map(len, rows.values()))
+    replay = "cycle" if in_order else "resample"
+    if table.file is not None and not warm and steps <= _MOST_PLAYED:
+        lines.append(f"  {table.file} has to lie beside the scenario")
+        law = f"compute: {{kind: trace, file: {_quoted(table.file)}, replay: {replay}}}"
+        return ComputePart(tuple(lines), (law,))
+    most = _MOST_PLAYED if beside else _MOST_INLINE
+    stride = -(-steps // most)
+    kept = [[_shown(value) for value in row[::stride]] for row in rows.values()]
+    while sum(map(len, kept)) > most and stride < steps:
+        stride += 1
+        kept = [[_shown(value) for value in row[::stride]] for row in rows.values()]
+    if stride > 1:
+        hint = "" if beside else f"; --out keeps {_MOST_PLAYED}"
+        lines.append(f"  of every {stride} steps one is kept{hint}")
+    if beside is not None:
+        csv = "".join(f"{i},{value}\n" for i, row in enumerate(kept) for value in row)
+        lines.append(f"  {beside} has to lie beside the scenario")
+        law = f"compute: {{kind: trace, file: {_quoted(beside)}, replay: {replay}}}"
+        return ComputePart(tuple(lines), (law,), f"worker,seconds\n{csv}")
+    inline = ["compute:", "  kind: trace", f"  replay: {replay}", "  seconds:"]
+    inline += [f"    - [{', '.join(row)}]" for row in kept]
+    return ComputePart(tuple(lines), tuple(inline))
+
+
+def _shown(value: float) -> str:
+    return repr(float(f"{value:.{_DIGITS}g}"))
+
+
+def _quoted(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,40 @@
+"""What was measured as part of a scenario: YAML to paste, with errors as comments."""
+
+from typing import NamedTuple
+
+from varsim.calibration.compute_text import compute_part
+from varsim.calibration.forms import Measurements
+from varsim.calibration.measurement import UnreadableError
+from varsim.calibration.network_text import network_part
+
+
+class Fragment(NamedTuple):
+    """Lines of YAML, and the CSV of step times that they name, if they do."""
+
+    lines: tuple[str, ...]
+    csv: str | None = None
+
+
+def fragment(measured: Measurements, size: float | None, beside: str | None) -> Fragment:
+    """A part of `cluster`: network and compute, whichever was measured.
+
+    `size` (bytes): the messages for which the network is to be right, by default the largest
+    measured. `beside`: the name of a CSV that may be written beside the fragment; without one all
+    is in the YAML. Raises UnreadableError where nothing can be fitted.
+    """
+    comments = list(measured.notes)
+    yaml: list[str] = []
+    csv = None
+    if measured.transfers:
+        network = network_part(measured.transfers, size)
+        comments += network.comments
+        yaml.append(network.yaml)
+    elif size is not None:
+        raise UnreadableError(["--size has no effect: no transfers were measured"])
+    if measured.steps is not None:
+        compute = compute_part(measured.steps, beside)
+        comments += compute.comments
+        yaml += compute.yaml
+        csv = compute.csv
+    lines = (*(f"# {line}" for line in comments), "cluster:", *(f"  {line}" for line in yaml))
+    return Fragment(lines, csv)

@@ -1,0 +1,280 @@
+"""Chrome traces of PyTorch's profiler (Kineto): one file per rank, from several ranks a picture.
+
+Format of pytorch/kineto, libkineto/src/output_json.cpp: complete events (ph X) with ts and dur in
+us; `ProfilerStep#n` of category user_annotation; kernels of category kernel, whose `correlation` is
+that of the launch on the CPU; those of NCCL are named ncclDevKernel_... or ncclKernel_... and carry
+"Collective name", "In msg nelems", "Out msg nelems", "dtype" and "Group size", if not themselves
+then the record_param_comms with the same "External id". `distributedInfo` has rank and world_size.
+"""
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from varsim.calibration.intervals import Intervals, clipped, length, overlap, union
+from varsim.calibration.measurement import LARGEST, LONGEST, SHORTEST, UnreadableError
+
+_MICROSECONDS: Final = 1e-6
+_RANKS: Final = 10**6
+_STEP: Final = "ProfilerStep#"
+_NUMBERED: Final = re.compile(_STEP + "([0-9]{1,9})")
+_BACKWARD: Final = "autograd::engine::evaluate_function"
+_OPTIMIZER: Final = "Optimizer.step#"
+_ON_DEVICE: Final = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+_LAUNCHES: Final = frozenset({"cuda_runtime", "cuda_driver", "hip_runtime"})
+PHASES: Final = ("forward", "backward", "optimizer")
+
+# Bytes of an element, by the names of c10's ScalarType and of torch.
+_BYTES: Final = {
+    **dict.fromkeys(("double", "float64", "long", "int64"), 8),
+    **dict.fromkeys(("float", "float32", "int", "int32"), 4),
+    **dict.fromkeys(("half", "float16", "bfloat16", "short", "int16"), 2),
+    **dict.fromkeys(("byte", "char", "bool", "uint8", "int8"), 1),
+    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"), 1),
+}
+# What the process groups call collectives, squeezed; the size of the whole is in or out.
+_NAMES: Final = {
+    **dict.fromkeys(("allreduce", "allreducecoalesced"), ("all_reduce", "In")),
+    **dict.fromkeys(
+        ("allgather", "allgatherbase", "allgatherintotensor", "allgatherintotensorcoalesced"),
+        ("all_gather", "Out"),
+    ),
+    **dict.fromkeys(
+        ("reducescatter", "reducescatterbase", "reducescattertensor"), ("reduce_scatter", "In")
+    ),
+    "reducescattertensorcoalesced": ("reduce_scatter", "In"),
+    "broadcast": ("broadcast", "In"),
+    **dict.fromkeys(
+        ("alltoall", "alltoallv", "alltoallbase", "alltoallsingle"), ("alltoall", "In")
+    ),
+    "reduce": ("reduce", "In"),
+    **dict.fromkeys(("send", "recv"), ("sendrecv", "In")),
+}
+
+
+class Collective(NamedTuple):
+    """One NCCL kernel: which collective of how many bytes and ranks, and how long it ran (s)."""
+
+    name: str
+    size: float
+    ranks: int
+    seconds: float
+
+
+class Step(NamedTuple):
+    """One step (s): its whole, kernels without NCCL, NCCL, and NCCL while nothing else ran."""
+
+    number: int
+    whole: float
+    computing: float
+    communicating: float
+    exposed: float
+
+
+class Trace(NamedTuple):
+    """One rank's trace. `phases`: seconds of kernels (without: of the CPU) by phase, all steps."""
+
+    source: str
+    rank: int | None
+    steps: tuple[Step, ...]
+    collectives: tuple[Collective, ...]
+    phases: tuple[float, float, float]
+    on_device: bool
+    unknown: int
+
+
+class _Event(NamedTuple):
+    name: str
+    category: str
+    start: float
+    end: float
+    thread: tuple[object, object]
+    values: Mapping[str, Any]
+
+
+def looks_like_kineto(data: object) -> bool:
+    """Is it a Chrome trace?"""
+    return isinstance(data, Mapping) and isinstance(data.get("traceEvents"), list)
+
+
+def read_kineto(data: Mapping[str, Any], source: str) -> Trace:
+    """What a trace tells; UnreadableError names every event that is wrong."""
+    wrong: list[str] = []
+    events = []
+    for number, raw in enumerate(data["traceEvents"], start=1):
+        if isinstance(raw, Mapping) and raw.get("ph") == "X":
+            try:
+                events.append(_event(raw))
+            except ValueError as problem:
+                wrong.append(f"{source}, event {number}: {problem}")
+    if wrong:
+        raise UnreadableError(wrong)
+    steps = _profiler_steps(events, source)
+    kernels = [event for event in events if event.category in _ON_DEVICE]
+    computing = union((e.start, e.end) for e in kernels if not _is_nccl(e))
+    communicating = union((e.start, e.end) for e in kernels if _is_nccl(e))
+    info = data.get("distributedInfo")
+    info = info if isinstance(info, Mapping) else {}
+    collectives, unknown = _collectives(events, kernels, info)
+    return Trace(
+        source,
+        info["rank"] if isinstance(info.get("rank"), int) else None,
+        tuple(_step(step, computing, communicating) for step in steps),
+        collectives,
+        _phases(events, kernels, steps),
+        bool(kernels),
+        unknown,
+    )
+
+
+def _event(raw: Mapping[str, Any]) -> _Event:
+    name, values = str(raw.get("name", "")), raw.get("args")
+    start, duration = (_microseconds(raw, key) for key in ("ts", "dur"))
+    if duration < 0:
+        raise ValueError(f"{name[:60]!r}: dur is negative")
+    if duration * _MICROSECONDS > LONGEST:
+        raise ValueError(
+            f"{name[:60]!r}: dur is {duration * _MICROSECONDS:.3g} s; it should be in us"
+        )
+    category = str(raw.get("cat", "")).lower()
+    thread = (str(raw.get("pid")), str(raw.get("tid")))
+    filled = values if isinstance(values, Mapping) else {}
+    return _Event(name, category, start, start + duration, thread, filled)
+
+
+def _microseconds(raw: Mapping[str, Any], key: str) -> float:
+    value = raw.get(key)
+    try:
+        # Some tools write large numbers as text.
+        number = math.nan if value is None or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{str(raw.get('name', ''))[:60]!r}: {key} is not a number")
+    return number
+
+
+def _profiler_steps(events: Sequence[_Event], source: str) -> list[_Event]:
+    """The steps on the CPU, in order; each once."""
+    found: dict[int, _Event] = {}
+    for event in events:
+        number = _NUMBERED.fullmatch(event.name)
+        on_cpu = event.category != "gpu_user_annotation" and event.end > event.start
+        if number is not None and on_cpu:
+            found.setdefault(int(number[1]), event)
+    if not found:
+        raise UnreadableError(
+            [f"{source}: no {_STEP}n in it; call prof.step() after every step, with a schedule"]
+        )
+    return [found[number] for number in sorted(found)]
+
+
+def _step(step: _Event, computing: Intervals, communicating: Intervals) -> Step:
+    mine = clipped(computing, step.start, step.end)
+    sent = clipped(communicating, step.start, step.end)
+    both = overlap(mine, sent)
+    return Step(
+        int(step.name.removeprefix(_STEP)),
+        (step.end - step.start) * _MICROSECONDS,
+        length(mine) * _MICROSECONDS,
+        length(sent) * _MICROSECONDS,
+        (length(sent) - both) * _MICROSECONDS,
+    )
+
+
+def _is_nccl(event: _Event) -> bool:
+    return event.category == "kernel" and event.name.lower().startswith(("nccl", "rccl"))
+
+
+def _collectives(
+    events: Sequence[_Event], kernels: Sequence[_Event], info: Mapping[str, Any]
+) -> tuple[tuple[Collective, ...], int]:
+    """The collectives whose size is known, in order of time, and how many others there are."""
+    calls = {
+        _external(event): event.values for event in events if event.name == "record_param_comms"
+    }
+    found, unknown = [], 0
+    for event in sorted(kernels, key=lambda one: one.start):
+        if not _is_nccl(event):
+            continue
+        values = event.values
+        if "Collective name" not in values:
+            values = calls.get(_external(event), values)
+        known = _collective(values, (event.end - event.start) * _MICROSECONDS, info)
+        if known is None:
+            unknown += 1
+        else:
+            found.append(known)
+    return tuple(found), unknown
+
+
+def _external(event: _Event) -> str:
+    """What a kernel has in common with the call that led to it."""
+    return str(event.values.get("External id", event.values.get("external id", "none")))
+
+
+def _collective(
+    values: Mapping[str, Any], seconds: float, info: Mapping[str, Any]
+) -> Collective | None:
+    """None where name, size or number of ranks is not to be known."""
+    name = str(values.get("Collective name", "")).lower().replace("_", "")
+    ranks = values.get("Group size", info.get("world_size"))
+    width = _BYTES.get(str(values.get("dtype", "")).lower().removeprefix("torch."))
+    if (
+        name not in _NAMES
+        or width is None
+        or not isinstance(ranks, int)
+        or not 2 <= ranks <= _RANKS
+    ):
+        return None
+    collective, way = _NAMES[name]
+    elements = values.get(f"{way} msg nelems")
+    if not isinstance(elements, int) or not 0 < elements * width <= LARGEST:
+        return None
+    if seconds < SHORTEST:
+        return None
+    return Collective(collective, float(elements * width), ranks, seconds)
+
+
+def _phases(
+    events: Sequence[_Event], kernels: Sequence[_Event], steps: Sequence[_Event]
+) -> tuple[float, float, float]:
+    """Seconds of forward, backward, optimizer: of kernels by who launched them, or of the CPU."""
+    backward = _by_thread(event for event in events if event.name.startswith(_BACKWARD))
+    optimizer = _by_thread(event for event in events if event.name.startswith(_OPTIMIZER))
+    first, last = steps[0].start, max(step.end for step in steps)
+    if not kernels:
+        spans = [union(i for one in group.values() for i in one) for group in (backward, optimizer)]
+        inside = [sum(length(clipped(s, e.start, e.end)) for e in steps) for s in spans]
+        whole = sum(step.end - step.start for step in steps)
+        times = (max(0.0, whole - sum(inside)), *inside)
+        return (times[0] * _MICROSECONDS, times[1] * _MICROSECONDS, times[2] * _MICROSECONDS)
+    launches = {
+        str(event.values["correlation"]): event
+        for event in events
+        if event.category in _LAUNCHES and "correlation" in event.values
+    }
+    sums = [0.0, 0.0, 0.0]
+    for kernel in kernels:
+        launch = launches.get(str(kernel.values.get("correlation")))
+        if launch is None or _is_nccl(kernel) or not first <= launch.start <= last:
+            continue
+        phase = 1 if _within(backward, launch) else 2 if _within(optimizer, launch) else 0
+        sums[phase] += (kernel.end - kernel.start) * _MICROSECONDS
+    return (sums[0], sums[1], sums[2])
+
+
+def _by_thread(events: Any) -> dict[tuple[object, object], Intervals]:
+    found: dict[tuple[object, object], Intervals] = {}
+    for event in events:
+        found.setdefault(event.thread, []).append((event.start, event.end))
+    return {thread: union(spans) for thread, spans in found.items()}
+
+
+def _within(spans: Mapping[tuple[object, object], Intervals], event: _Event) -> bool:
+    """Does an event begin in one of its thread's spans?"""
+    mine = spans.get(event.thread, [])
+    at = bisect_right(mine, event.start, key=lambda span: span[0])
+    return at > 0 and event.start <= mine[at - 1][1]

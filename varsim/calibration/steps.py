@@ -1,0 +1,107 @@
+"""Step times of several workers looked at: warm-up, slow workers, steps that depend on others.
+
+Medians are compared, so that a few late steps do not make a worker slow. The interval of a factor
+is that of two medians (99 %, from the ranks of the order statistics, on the logarithm of times).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from varsim.calibration.families import Times
+
+_WARM: Final = 1.5  # medians that a first step must take to count as warm-up
+_MOST_WARM: Final = 0.1  # share of the steps that may be warm-up
+_SLOW: Final = 1.05  # factor from which a worker is called slow
+_FEWEST: Final = 8  # steps of a worker whose median can be compared
+_SCORE: Final = 2.5758293035489004  # of a normal law: 99 % are within
+_DEPENDENT: Final = 0.2  # lag-1 autocorrelation from which a law that forgets misleads
+
+
+class Slow(NamedTuple):
+    """A worker that is `factor` times as slow as others, with its 99 % interval.
+
+    `tail` is the same of the 90th percentiles: far from `factor` where slowness is not constant.
+    """
+
+    worker: int
+    factor: float
+    low: float
+    high: float
+    tail: float
+
+
+class WarmUp(NamedTuple):
+    """So many first steps are longer; the first of all by `excess` seconds (median of workers)."""
+
+    steps: int
+    excess: float
+
+
+def warm_up(rows: Mapping[int, Sequence[float]]) -> WarmUp | None:
+    """The steps that most workers need to warm up; None where they do not."""
+    counts, excesses = [], []
+    for row in rows.values():
+        times = np.array(row)
+        most = int(_MOST_WARM * times.size)
+        rest = times[most:] if most else times
+        middle, usual = float(np.median(rest)), float(np.quantile(rest, 0.99))
+        long = times[:most] > max(_WARM * middle, usual)
+        counts.append(int(np.argmin(long)) if not long.all() else most)
+        excesses.append(float(times[0]) - middle)
+    needed = int(np.median(counts))
+    if needed < 1:
+        return None
+    return WarmUp(needed, float(np.median(excesses)))
+
+
+def slow_workers(rows: Mapping[int, Sequence[float]]) -> list[Slow]:
+    """The workers that are slower than the others by a factor that is no accident."""
+    known = {worker: np.array(row) for worker, row in rows.items() if len(row) >= _FEWEST}
+    if len(known) < 2:
+        return []
+    medians = {worker: float(np.median(row)) for worker, row in known.items()}
+    suspects = [
+        worker
+        for worker, middle in medians.items()
+        if middle >= _SLOW * np.median([medians[other] for other in known if other != worker])
+    ]
+    usual = [row for worker, row in known.items() if worker not in suspects]
+    if not usual:
+        return []
+    others = np.concatenate(usual)
+    found = []
+    for worker in suspects:
+        factor = medians[worker] / float(np.median(others))
+        spread = _SCORE * math.hypot(_error(known[worker]), _error(others))
+        low, high = factor * math.exp(-spread), factor * math.exp(spread)
+        tail = float(np.quantile(known[worker], 0.9) / np.quantile(others, 0.9))
+        if low > 1 and factor >= _SLOW:
+            found.append(Slow(worker, factor, low, high, tail))
+    return found
+
+
+def _error(times: Times) -> float:
+    """The standard error of the logarithm of the median, from the order statistics around it."""
+    logs = np.sort(np.log(times))
+    reach = math.sqrt(times.size) / 2
+    low = max(0, math.floor(times.size / 2 - reach))
+    high = min(times.size - 1, math.ceil(times.size / 2 + reach))
+    return float(logs[high] - logs[low]) / 2
+
+
+def autocorrelation(rows: Mapping[int, Sequence[float]]) -> float | None:
+    """How much a step is like the one before it, of all workers; None where that is nothing."""
+    above = below = 0.0
+    count = 0
+    for row in rows.values():
+        away = np.array(row) - float(np.mean(row))
+        above += float(away[1:] @ away[:-1])
+        below += float(away @ away)
+        count += away.size
+    if below == 0 or count < 3:
+        return None
+    value = above / below
+    return value if abs(value) > max(_DEPENDENT, 1.96 / math.sqrt(count)) else None

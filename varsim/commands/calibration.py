@@ -1,0 +1,89 @@
+"""Measured files made into part of a scenario."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from varsim.commands.console import USAGE, complain, write
+
+if TYPE_CHECKING:
+    from varsim.calibration.forms import Options
+
+
+def byte_size(text: str) -> float:
+    """`100 MB` in bytes, above 0."""
+    from varsim.units import parse
+
+    try:
+        value = parse(text, "bytes")
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from None
+    if value <= 0:
+        raise typer.BadParameter("a size must be above 0")
+    return value
+
+
+def collective_name(text: str) -> str:
+    """One of the collectives that nccl-tests measure."""
+    from varsim.calibration.measurement import COLLECTIVES
+
+    if text not in COLLECTIVES:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(COLLECTIVES)}")
+    return text
+
+
+def check_options(
+    files: bool, with_files: Mapping[str, object], without: Mapping[str, object]
+) -> None:
+    """Refuse options that have no effect with files, or without them."""
+    for given, needs in ((with_files, True), (without, False)):
+        for name, value in given.items():
+            if value is not None and files is not needs:
+                why = "there are no files" if needs else "files are measured, not recorded runs"
+                raise typer.BadParameter(f"{name} has no effect: {why}")
+
+
+def calibrate(
+    files: Sequence[Path], options: "Options", size: float | None, out: Path | None, quiet: bool
+) -> None:
+    """Print what the files say of a cluster, as YAML; or write it to `out`.
+
+    What cannot be read, or fitted, is complained of line by line, and the command ends with USAGE.
+    """
+    from varsim.calibration.forms import read_files
+    from varsim.calibration.fragment import fragment
+    from varsim.calibration.measurement import UnreadableError
+
+    def said(what: str) -> None:
+        if not quiet:
+            complain(f"varsim: {what}")
+
+    beside = None if out is None else out.with_suffix(".csv")
+    measured_too = {file.resolve() for file in files}
+    if out is not None and out.resolve() in measured_too:
+        complain(f"varsim: {out} is measured; it is not overwritten: give another --out")
+        raise typer.Exit(USAGE)
+    if out is not None and out == beside:
+        complain(f"varsim: what is written is YAML: not {out}, but {out.with_suffix('.yaml')}")
+        raise typer.Exit(USAGE)
+    try:
+        measured = read_files(files, options, said)
+        found = fragment(measured, size, None if beside is None else beside.name)
+    except UnreadableError as error:
+        for line in str(error).splitlines():
+            complain(f"varsim: {line}")
+        raise typer.Exit(USAGE) from None
+    text = "".join(f"{line}\n" for line in found.lines)
+    if out is None or beside is None:
+        write(text, end="")
+        return
+    if found.csv is not None:
+        if beside.resolve() in measured_too:
+            complain(f"varsim: {beside} is measured; it is not overwritten: give another --out")
+            raise typer.Exit(USAGE)
+        beside.write_text(found.csv, encoding="utf-8", newline="\n")
+        write(f"written: {beside}")
+    out.write_text(text, encoding="utf-8", newline="\n")
+    write(f"written: {out}")

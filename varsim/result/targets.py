@@ -1,0 +1,100 @@
+"""Whether the strategies of a result reach the targets of their scenario, and how surely."""
+
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from varsim.result.formatting import time
+from varsim.result.statistics import one_sided
+from varsim.targets import BOUNDS
+from varsim.units import format_count
+
+if TYPE_CHECKING:
+    from varsim.result.result import Result
+
+_WORDS: Final = {
+    "throughput": "throughput",
+    "staleness_p99": "staleness p99",
+    "wasted": "wasted compute",
+    "step_time_p99": "step time p99",
+    "time_to_loss": "time to loss {loss:g}",
+}
+
+
+class Judgement(NamedTuple):
+    """One target and one strategy.
+
+    `mean`: of the replications; nan where the number does not exist in all of them. `surely`: the
+    end of the one-sided 95 % interval that the target is compared with; with one replication the
+    value itself.
+    """
+
+    target: str
+    strategy: str
+    bound: float
+    mean: float
+    surely: float
+    met: bool
+
+
+def judgements(result: "Result") -> list[Judgement]:
+    """Target by target, each strategy in the order of the scenario; one that stood still misses."""
+    return [
+        _judged(result, name, bound, strategy)
+        for name, bound in result.scenario.targets.bounds.items()
+        for strategy in result.strategies
+    ]
+
+
+def sentences(result: "Result") -> list[str]:
+    """One line per target and verdict."""
+    lines = []
+    judged = judgements(result)
+    for name, bound in result.scenario.targets.bounds.items():
+        sign = "at least" if BOUNDS[name].at_least else "at most"
+        what = _WORDS[name].format(loss=result.target_loss)
+        head = f"Target {what} {sign} {_amount(name, bound)}"
+        of_this = [one for one in judged if one.target == name]
+        met = [_said(one, result) for one in of_this if one.met]
+        missed = [_said(one, result) for one in of_this if not one.met]
+        lines += [f"{head}: met by {', '.join(met)}."] if met else []
+        lines += [f"{head}: missed by {', '.join(missed)}."] if missed else []
+    return lines
+
+
+def _judged(result: "Result", name: str, bound: float, strategy: str) -> Judgement:
+    metric, at_least = BOUNDS[name]
+    values = result.values(strategy, metric)
+    mean = result.estimate(strategy, metric).mean
+    surely = one_sided(values, lower=at_least)
+    met = surely >= bound if at_least else surely <= bound
+    stands = strategy in result.standstills
+    return Judgement(name, strategy, bound, mean, surely, bool(met and not stands))
+
+
+def _said(one: Judgement, result: "Result") -> str:
+    """A strategy with its number, and what is certain of it where that makes the difference."""
+    if one.strategy in result.standstills:
+        return f"{one.strategy} (stands still)"
+    if math.isnan(one.mean):
+        why = "not reached in every replication" if one.target == "time_to_loss" else "no number"
+        return f"{one.strategy} ({why})"
+    said = f"{one.strategy} ({_amount(one.target, one.mean)}"
+    at_least = BOUNDS[one.target].at_least
+    reached = one.mean >= one.bound if at_least else one.mean <= one.bound
+    if reached and not one.met:
+        sign = "at least" if at_least else "at most"
+        said += (
+            f" on average, but with 95 % certainty only {sign} "
+            f"{_amount(one.target, one.surely)}: more replications may decide"
+        )
+    return said + ")"
+
+
+def _amount(target: str, value: float) -> str:
+    if target == "throughput":
+        return f"{format_count(value)} examples/s"
+    if target == "staleness_p99":
+        return f"{value:.4g} updates"
+    if target == "wasted":
+        return f"{100 * value:.3g} %"
+    return time(value)
