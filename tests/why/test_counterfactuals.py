@@ -1,0 +1,138 @@
+"""Reruns without a cause: exact where times are constant, and parts that add up to the step."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from building import scenario, slow
+from hand import saturated, timed
+
+from varsim.scenario import Scenario
+from varsim.simulation import Run, run_one
+from varsim.why.account import account
+from varsim.why.levers import alone
+from varsim.why.rerun import Reruns
+from varsim.why.times import times_only
+
+
+def rerun(made: Scenario) -> Reruns:
+    return Reruns(alone(made, 0))
+
+
+def gains(reruns: Reruns) -> dict[str, float]:
+    """How long a step is (ms) without each cause."""
+    return {gain.key: gain.step_time.mean * 1e3 for gain in reruns.gains}
+
+
+def parts(reruns: Reruns) -> dict[str, float]:
+    """What each cause takes of a step (ms)."""
+    return {part.key: part.seconds.mean * 1e3 for part in reruns.parts}
+
+
+def test_without_the_straggler_a_step_is_as_long_as_the_others_need() -> None:
+    reruns = rerun(scenario({"kind": "on_write"}, cluster={"slow_workers": (slow(2, 2.0),)}))
+    assert reruns.step_time.mean == pytest.approx(0.2)
+    assert gains(reruns) == pytest.approx(
+        {"stragglers": 100, "bandwidth": 200, "compute": 0}, abs=1e-3
+    )
+    assert parts(reruns) == pytest.approx(
+        {"bandwidth": 0, "stragglers": 100, "compute": 100, "rest": 0}, abs=1e-3
+    )
+
+
+def test_the_port_of_the_server_is_worth_what_it_makes_workers_wait() -> None:
+    # 40 updates take 300 ms + 39 x 100 ms = 4.2 s: 420 ms for four of them. With free servers
+    # every worker needs 300 ms, with a free network 100 ms, without compute the port is as full.
+    reruns = rerun(saturated())
+    assert reruns.asynchronous
+    assert reruns.step_time.mean == pytest.approx(0.42)
+    found = gains(reruns)
+    assert found == pytest.approx(
+        {"server": 300, "bandwidth": 100, "links": 420, "compute": 410}, abs=1e-3
+    )
+    assert parts(reruns) == pytest.approx(
+        {"server": 120, "bandwidth": 200, "compute": 100, "rest": 0}, abs=1e-3
+    )
+
+
+def test_where_messages_are_short_it_is_the_latency() -> None:
+    # A ring of 2 sends twice, each time 10 ms after what was sent; 8 bytes take 4 ns a piece.
+    network = {"bandwidth": 1e9, "latency": 0.01}
+    reruns = rerun(timed("on_write", 8, cluster={"workers": 2}, network=network))
+    assert parts(reruns) == pytest.approx(
+        {"bandwidth": 8e-6, "latency": 20, "compute": 100, "rest": 0}, abs=1e-6
+    )
+
+
+def test_what_servers_do_is_taken_away_with_their_ports() -> None:
+    # One worker: a read and a push of 100 ms each, handled in 5 ms and 3 ms.
+    overheads = {"pull": 0.005, "push": 0.003}
+    reruns = rerun(timed("none", cluster={"workers": 1, "overheads": overheads}))
+    assert reruns.step_time.mean == pytest.approx(0.308)
+    assert parts(reruns)["server"] == pytest.approx(8)
+
+
+def test_what_is_not_there_is_not_taken_away() -> None:
+    assert [lever.key for lever in rerun(scenario({"kind": "single"})).levers] == ["compute"]
+    served = rerun(timed("none", cluster={"slow_workers": (slow(0, 2.0),)}))
+    assert [lever.key for lever in served.levers] == [
+        *("server", "bandwidth", "stragglers", "compute"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["on_write", "on_read", "none", "sync_replicas"])
+def test_parts_add_up_to_the_step_in_every_replication(kind: str) -> None:
+    described: dict[str, Any] = {"kind": kind}
+    if kind == "sync_replicas":
+        described["replicas_to_aggregate"] = 2
+    cluster = {
+        "compute": {"kind": "exponential", "mean": 0.1},
+        "slow_workers": (slow(1, 3.0),),
+        "overheads": {"first_iteration": 0.01},
+    }
+    network = {"bandwidth": 1e9, "latency": 1e-3}
+    reruns = rerun(
+        timed(described, cluster=cluster, network=network, stop={"time": 30.0}, replications=3)
+    )
+    total = math.fsum(part.seconds.mean for part in reruns.parts)
+    assert total == pytest.approx(reruns.step_time.mean, rel=1e-12)
+    assert reruns.replications == 3
+
+
+def test_counterfactuals_meet_the_same_draws() -> None:
+    # A step lasts as long as the slowest draw of the three, with or without a network.
+    cluster = {"compute": {"kind": "exponential", "mean": 0.1}}
+    free = rerun(scenario({"kind": "on_write"}, cluster=cluster))
+    slowed = rerun(timed("on_write", 75e6, cluster=cluster))
+    (without,) = [gain for gain in slowed.gains if gain.key == "bandwidth"]
+    assert without.step_times == pytest.approx(free.base, rel=1e-9)
+
+
+def test_a_cluster_of_its_own_is_that_of_its_strategy() -> None:
+    described = {"kind": "none", "on": {"parameter_servers": 4}}
+    # Four ports: every worker has one to itself most of the time.
+    assert rerun(saturated(strategies=(described,))).step_time.mean < 0.42
+    assert alone(saturated(strategies=(described,)), 0).cluster.parameter_servers == 4
+
+
+def test_one_that_stands_still_is_told_as_such() -> None:
+    made = scenario(
+        {"kind": "on_write"},
+        events=({"at": 0.05, "kill": {"worker": 1}},),
+        stop={"time": 10.0},
+    )
+    assert rerun(made).stuck
+    assert account(made, 0).stuck
+
+
+@pytest.mark.parametrize("kind", ["on_write", "on_read", "none"])
+def test_only_times_are_the_same_times(kind: str) -> None:
+    cluster = {"compute": {"kind": "exponential", "mean": 0.1}}
+    made = scenario({"kind": kind}, cluster=cluster, stop={"global_steps": 30})
+    valued, timed_only = (run_one(Run(each, 0, 0)) for each in (made, times_only(made)))
+    assert np.array_equal(valued.spans, timed_only.spans)
+    assert np.array_equal(valued.gradients, timed_only.gradients)
+    assert math.isnan(timed_only.evaluations[-1].loss)
+    ends_by_loss = scenario({"kind": kind}, stop={"global_steps": 30, "loss": 0.1})
+    assert times_only(ends_by_loss) is ends_by_loss

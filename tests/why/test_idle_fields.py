@@ -1,0 +1,59 @@
+"""Fields of a scenario that change nothing are found, and no others."""
+
+from building import scenario, slow
+from hand import saturated
+
+from varsim.why.idle import idle_fields
+
+
+def test_a_slow_spell_after_the_end_changes_nothing() -> None:
+    entries = (slow(0, 2.0, after=100.0), slow(1, 2.0))
+    found = idle_fields(scenario({"kind": "on_write"}, cluster={"slow_workers": entries}))
+    assert "cluster.slow_workers.0" in found.fields
+    assert "cluster.slow_workers" not in found.fields
+    assert "cluster.slow_workers.1" not in found.fields
+    assert found.whole
+
+
+def test_a_spell_late_in_the_run_does_although_its_first_rounds_are_the_same() -> None:
+    entries = (slow(0, 2.0, after=20.0),)
+    changed = {"cluster": {"slow_workers": entries}, "stop": {"global_steps": 300}}
+    found = idle_fields(scenario({"kind": "on_write"}, **changed))
+    assert not [field for field in found.fields if "slow_workers" in field]
+
+
+def test_how_links_are_shared_does_not_matter_to_who_sends_nothing() -> None:
+    alone = idle_fields(scenario({"kind": "single"}))
+    assert "cluster.network.sharing" in alone.fields
+    assert "cluster.network.sharing" not in idle_fields(saturated()).fields
+
+
+def test_a_field_of_a_strategy_is_tried_on_that_strategy() -> None:
+    # There are as many workers as it says, which is the default; every second read is not.
+    strategies = (
+        {"kind": "sync_replicas", "replicas_to_aggregate": 3, "total_num_replicas": 3},
+        {"kind": "on_read", "read_every": 2},
+    )
+    found = idle_fields(scenario({}, strategies=strategies, stop={"global_steps": 12}))
+    assert found.fields == ("strategies.0.total_num_replicas",)
+
+
+def test_a_stop_rule_that_never_holds_changes_nothing() -> None:
+    stop = {"global_steps": 3, "time": 20.0}
+    assert "stop.time" in idle_fields(scenario({"kind": "on_write"}, stop=stop)).fields
+    assert "stop.global_steps" not in idle_fields(scenario({"kind": "on_write"}, stop=stop)).fields
+
+
+def test_what_has_to_be_given_is_tried_as_nothing() -> None:
+    network = {"bandwidth": 1e9, "latency": 0.01}
+    alone = idle_fields(scenario({"kind": "single"}, network=network))
+    assert "cluster.network.latency" in alone.fields
+    together = idle_fields(scenario({"kind": "on_write"}, network=network))
+    assert "cluster.network.latency" not in together.fields
+
+
+def test_nothing_is_tried_where_nothing_is_set() -> None:
+    network = {"bandwidth": 1e9, "latency": 0.0}
+    plain = scenario({"kind": "on_write"}, network=network, workload={"batch_size": 32})
+    found = idle_fields(plain)
+    assert (found.fields, found.tried, found.left) == ((), 0, 0)

@@ -1,0 +1,199 @@
+"""What is printed and written: the cause first, numbers that add up, the same bytes every time."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from building import scenario, slow
+from hand import saturated, timed
+from typer.testing import CliRunner
+
+from varsim import cli
+from varsim.load.loading import load_scenario
+from varsim.plots.figure import style
+from varsim.plots.why import PLOT, draw, legend, seconds, title
+from varsim.scenario import Scenario
+from varsim.why import words
+from varsim.why.account import Account, account, why
+from varsim.why.page import page
+
+SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
+BOTTLENECK = ["explain", str(SCENARIOS / "server_bottleneck.yaml"), "--strategy", "1 server"]
+
+
+def explained(*arguments: str) -> str:
+    done = CliRunner().invoke(cli.app, list(arguments))
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+def told(made: Scenario) -> Account:
+    return account(made, 0)
+
+
+class TestTheAnswer:
+    def test_a_server_bottleneck_is_named_first_with_the_gain_of_removing_it(self) -> None:
+        text = " ".join(explained(*BOTTLENECK).split())
+        assert text.startswith("'1 server' is slow because of the server's port (ps 0: ")
+        gain = re.search(r"With free servers: ([0-9.]+) times as fast \(", text)
+        assert gain is not None
+        assert 5 < float(gain[1]) < 7
+
+    def test_of_the_saturated_port_by_hand(self) -> None:
+        # Reads keep the port busy from the start to the end: 42 of them in 4.2 s. With all but the
+        # port free, it is the port alone: 100 ms each, the first update at 300 ms.
+        assert words.answer(told(saturated())) == (
+            "'none' is slow because of the bandwidth of the workers' links: 200 ms of the "
+            "420 ms of an iteration (48 %); next: the server's port (ps 0: 100 % of the bandwidth "
+            "used), 29 %. With infinite bandwidth everywhere: 4.20 times as fast; but for the "
+            "servers' ports: 1.00x."
+        )
+
+    def test_of_a_straggler(self) -> None:
+        made = scenario({"kind": "on_write"}, cluster={"slow_workers": (slow(2, 4.0),)})
+        assert words.answer(told(made)) == (
+            "'on_write' is slow because of stragglers (worker 2): 300 ms of the 400 ms of a step "
+            "(75 %). Without stragglers: 4.00 times as fast."
+        )
+
+    def test_of_who_computes_all_the_time(self) -> None:
+        assert words.answer(told(scenario({"kind": "single"}))) == (
+            "'single' is limited by computing: 100 ms of the 100 ms of a step (100 %). "
+            "Nothing else is worth removing."
+        )
+
+    def test_of_who_stands_still(self) -> None:
+        made = scenario(
+            {"kind": "on_write"},
+            events=({"at": 0.05, "kill": {"worker": 1}},),
+            stop={"time": 10.0},
+        )
+        found = why(made)
+        assert next(page(found, "", "table")).startswith("'on_write' came to stand still")
+        assert json.loads("\n".join(page(found, "", "json")))["strategies"][0]["stuck"] is True
+
+
+class TestTheChain:
+    def test_names_who_did_what_for_how_long(self) -> None:
+        made = timed(
+            {"kind": "sync_replicas", "replicas_to_aggregate": 3}, stop={"global_steps": 1}
+        )
+        assert words.chain(told(made)) == (
+            "What a typical step waits for (step 1, 500 ms): worker 2 waits for the server's port "
+            "to read 200 ms -> reads the variables 100 ms -> computes 100 ms -> pushes its "
+            "gradient 100 ms."
+        )
+
+    def test_names_who_comes_last(self) -> None:
+        made = scenario({"kind": "on_write"}, cluster={"slow_workers": (slow(2, 4.0),)})
+        assert words.spent(told(made)).endswith("The last to come: worker 2 in 100 % of them.")
+
+
+class TestTables:
+    def test_parts_add_up_as_printed(self) -> None:
+        cluster = {"compute": {"kind": "exponential", "mean": 0.1}}
+        network = {"bandwidth": 1e9, "latency": 1e-3}
+        found = told(timed("on_write", 7.3e7, cluster=cluster, network=network))
+        *rows, whole = [float(time.split()[0]) for _, time, _ in words.parts_as_text(found)]
+        assert sum(rows) == pytest.approx(whole, abs=1e-9)
+
+    def test_the_busiest_comes_first(self) -> None:
+        assert words.uses_as_text(told(saturated()))[:2] == [
+            ("the server's port (ps 0, sending)", "100 %"),
+            ("the server's port (ps 0, receiving)", "95 %"),
+        ]
+
+
+class TestJson:
+    def test_parts_add_up_to_the_step(self) -> None:
+        (found,) = json.loads(explained(*BOTTLENECK, "--format", "json"))["strategies"]
+        total = sum(part["seconds"]["mean"] for part in found["parts"])
+        assert total == pytest.approx(found["step_time"]["mean"], rel=1e-12)
+        assert found["asynchronous"] is True
+        assert found["parts"][0]["cause"] == "server"
+
+
+class TestFiles:
+    def test_are_written_the_same_every_time(self, tmp_path: Path) -> None:
+        found = why(saturated())
+        from varsim.why_report import write
+
+        for name in ("a", "b"):
+            write(found, tmp_path / name, "Why?")
+        names = {"why.html", "why.md", "why.json", "why.png", "why.svg"}
+        assert {path.name for path in (tmp_path / "a").iterdir()} == names
+        for name in names:
+            assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+        html = (tmp_path / "a" / "why.html").read_text()
+        assert "<svg" in html
+        assert "Why?" in html
+        assert "infinite bandwidth everywhere" in html
+        assert "![Where the time" in (tmp_path / "a" / "why.md").read_text()
+
+    def test_out_says_where(self, tmp_path: Path) -> None:
+        small = Path(__file__).parent.parent / "small.yaml"
+        text = explained("explain", str(small), "--out", str(tmp_path / "out"), "--quiet")
+        assert text.splitlines()[-1] == f"report: {tmp_path / 'out' / 'why.html'}"
+
+
+class TestFigure:
+    def test_bars_are_as_long_as_the_parts(self) -> None:
+        found = why(saturated())
+        (made,) = found.accounts
+        assert seconds(made) == pytest.approx(
+            {"compute": 0.1, "bandwidth": 0.2, "server": 0.12, "rest": 0}, abs=1e-6
+        )
+        assert [each.get_label() for each in legend(found)] == [
+            *("mean compute", "bandwidth of links", "servers (ports, handling)"),
+        ]
+        with style():
+            from varsim.plots.figure import panels
+
+            _, (axes,) = panels(PLOT.heights(found))
+            draw(found, axes)
+        assert [bar.get_width() for bar in axes.patches] == pytest.approx([100, 200, 120])
+        assert title(found).startswith("In 'none' an iteration takes 420 ms; 48 % of that: ")
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["quickstart.yaml", "--mode", "on_read"], "--mode has no effect"),
+            (["quickstart.yaml", "--steps", "3"], "--steps has no effect"),
+            (["metric_sum.yaml", "--strategy", "none"], "--strategy has no effect"),
+            (["metric_sum.yaml", "--format", "json"], "--format json has no effect"),
+            (["metric_sum.yaml", "--out", "x"], "--out has no effect"),
+        ],
+    )
+    def test_of_the_other_kind_of_scenario_are_refused(
+        self, arguments: list[str], said: str
+    ) -> None:
+        file, *rest = arguments
+        done = CliRunner().invoke(cli.app, ["explain", str(SCENARIOS / file), *rest])
+        assert done.exit_code == 2
+        assert said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def training(file: Path) -> bool:
+    """Whether a file is one scenario of training: no sweep, no variables."""
+    text = file.read_text(encoding="utf-8")
+    return not re.search(r"^(sweep|kind):", text, re.M)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "file", sorted(filter(training, SCENARIOS.glob("*.yaml"))), ids=lambda path: path.stem
+)
+def test_every_bundled_scenario_is_explained(file: Path) -> None:
+    made = load_scenario(file)
+    assert isinstance(made, Scenario)
+    found = why(made)
+    lines = list(page(found, "", "table"))
+    assert max(map(len, lines)) <= 100
+    for each in found.accounts:
+        assert not each.stuck
+        assert sum(each.share(part) for part in each.parts) == pytest.approx(1)
+        assert any(line.startswith(f"== {each.label} ") for line in lines)

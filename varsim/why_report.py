@@ -1,0 +1,106 @@
+"""The page that says why a scenario's strategies are as slow as they are, and the files with it."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from varsim.page import Row, Section, Table, common, rendered
+from varsim.result.provenance import provenance
+from varsim.why import words
+from varsim.why.page import as_json, notes, page, paragraphs
+
+if TYPE_CHECKING:
+    from varsim.plots.figure import Drawn
+    from varsim.why.account import Account, Why
+
+
+def write(why: "Why", directory: Path, question: str = "") -> Path:
+    """Write why.html, why.md, why.json and the figure into a directory; returns the page."""
+    from varsim.plots.plot import draw_one
+    from varsim.plots.why import PLOT
+
+    directory.mkdir(parents=True, exist_ok=True)
+    drawn = draw_one(PLOT, why, directory)
+    markdown = "\n".join(page(why, question, "md", picture="why.png")) + "\n"
+    numbers = json.dumps(as_json(why), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    texts = {"why.md": markdown, "why.json": numbers, "why.html": html(why, drawn, question)}
+    for name, text in texts.items():
+        (directory / name).write_text(text, encoding="utf-8", newline="\n")
+    return directory / "why.html"
+
+
+def html(why: "Why", drawn: "Drawn", question: str = "") -> str:
+    """The page; `drawn`: the figure."""
+    from varsim.plots.figure import looks
+    from varsim.plots.why import PLOT
+
+    there = [account for account in why.accounts if not account.stuck]
+    content: dict[str, Any] = {
+        "question": question,
+        "setting": _setting(why),
+        "answer": [words.answer(account) for account in why.accounts],
+        "figures": [Section.of(PLOT, drawn, parts(there))],
+        "gains": gains(there),
+        "busy": busy(there),
+        "accounts": [(account.label, paragraphs(account)) for account in there],
+        "notes": notes(why),
+        "files": {
+            "why.md": "the same as text",
+            "why.json": "all numbers, with their intervals",
+        },
+    }
+    found = provenance(why.scenario)
+    shared = common(why.scenario, found, looks([account.label for account in there]))
+    return rendered("why.html.j2", shared | content)
+
+
+def parts(accounts: "list[Account]") -> Table:
+    """The parts of a step: a row per cause, a column per strategy."""
+    columns = [
+        {
+            name: f"{time} ({share})"
+            for name, time, share in words.parts_as_text(account, plain=True)
+        }
+        for account in accounts
+    ]
+    return Table("Parts of a step, in the order in which they are taken away", _rows(columns))
+
+
+def gains(accounts: "list[Account]") -> Table:
+    """What would be how many times as fast: a row per change, a column per strategy."""
+    columns = [
+        {name: f"{often}\n{time}" for name, time, often in words.gains_as_text(account)}
+        for account in accounts
+    ]
+    caption = "How many times as fast, with its 95 % interval, and how long a step then takes"
+    return Table(caption, _rows(columns))
+
+
+def busy(accounts: "list[Account]") -> Table:
+    """What was busy: a row for the first, the second and so on; a column per strategy."""
+    columns = [
+        {str(place): f"{share}: {name}" for place, (name, share) in enumerate(found, 1)}
+        for found in map(words.uses_as_text, accounts)
+    ]
+    return Table("Shares of the time, or of the bandwidth", _rows(columns))
+
+
+def _rows(columns: list[dict[str, str]]) -> list[Row]:
+    """Rows of cells that some of the columns have, in the order of the longest."""
+    names: list[str] = []
+    for column in columns:
+        place = 0
+        for name in column:
+            if name in names:
+                place = names.index(name) + 1
+            else:
+                names.insert(place, name)
+                place += 1
+    return [Row(name, "", [column.get(name, "-") for column in columns]) for name in names]
+
+
+def _setting(why: "Why") -> str:
+    workers = why.scenario.cluster.workers
+    counts = [(workers, "worker"), (len(why.accounts), "strateg")]
+    endings = {"worker": ("", "s"), "strateg": ("y", "ies")}
+    return " · ".join(f"{count:,} {what}{endings[what][count != 1]}" for count, what in counts)
