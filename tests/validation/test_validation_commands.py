@@ -1,4 +1,4 @@
-"""varsim validate and varsim calibrate: what they print, write and return."""
+"""varsim validate --runs and varsim calibrate: what they print, write and return."""
 
 from pathlib import Path
 

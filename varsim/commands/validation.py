@@ -1,19 +1,27 @@
-"""What the commands do with recordings of real clusters."""
+"""What the commands do with recordings of real clusters, and with all there is to validate."""
 
 import re
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import typer
 
-from varsim.commands.console import OUT_OF_BOUNDS, USAGE, complain, write
+from varsim.commands.console import OUT_OF_BOUNDS, USAGE, bundled_quickstart, complain, write
 
 if TYPE_CHECKING:
+    from varsim.scenario import Scenario
     from varsim.validation.comparison import Comparison
+    from varsim.validation.finding import Finding
+    from varsim.validation.index.section import Section
+    from varsim.validation.index.whole import Whole
+    from varsim.validation.points.point import Point
     from varsim.validation.runs import Run
 
 Halves: TypeAlias = Literal["first", "second", "all"]
 
+WHOLE_REPORT: Final = Path("reports") / "validation"
+_MOST_MISSES: Final = 30
 _PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) ?%")
 
 
@@ -23,6 +31,154 @@ def percent(text: str) -> float:
     if found is None:
         raise typer.BadParameter(f"{text!r} is not a percentage (for example 4%)")
     return float(found[1]) / 100
+
+
+class Wanted(NamedTuple):
+    """What the options of `varsim validate` say, but for recorded runs of one's own."""
+
+    points: Path | None
+    published: Path | None
+    equivalences: bool
+    scenario: Path | None
+    only: str | None
+    out: Path | None
+    jobs: int
+    quiet: bool
+
+    @property
+    def everything(self) -> bool:
+        """Whether all that comes with varsim is validated."""
+        return self.points is None and self.published is None and not self.equivalences
+
+    @property
+    def directory(self) -> Path | None:
+        """Where the report goes: that of a part only where somebody says so."""
+        whole = self.everything and self.only is None
+        return WHOLE_REPORT if self.out is None and whole else self.out
+
+    @property
+    def command(self) -> str:
+        """The options as they were typed."""
+        given = {"--points": self.points, "--published": self.published, "--only": self.only}
+        words = [f" {option} {value}" for option, value in given.items() if value is not None]
+        if self.equivalences:
+            words += [" --equivalences", *([f" {self.scenario}"] if self.scenario else [])]
+        return f"varsim validate{''.join(words)}" + (f" --out {self.out}" if self.out else "")
+
+
+def validate_all(wanted: Wanted) -> None:
+    """Validate everything bundled, or the files that are given; say how it went, and write it.
+
+    Ends with OUT_OF_BOUNDS where a bound is missed by more than chance.
+    """
+    from varsim.validation.index.section import broken
+
+    whole = _validated(wanted)
+    if not whole.sections:
+        complain(f"varsim: no family, experiment or point fits {wanted.only!r}")
+        raise typer.Exit(USAGE)
+    for section in whole.sections:
+        _tell(section)
+    if (directory := wanted.directory) is not None:
+        from varsim import validation_report
+
+        if whole.comparison is not None:
+            write(f"measured runs: {_write_measured(wanted.command, whole.comparison, directory)}")
+        page = validation_report.write(whole.sections, directory, wanted.command)
+        write(f"report: {page}")
+    if wrong := [one for section in whole.sections for one in broken(section)]:
+        complain(f"varsim: {len(wrong)} lines miss their bound")
+        raise typer.Exit(OUT_OF_BOUNDS)
+
+
+def _validated(wanted: Wanted) -> "Whole":
+    from varsim.validation.index.whole import Asked, published, validated
+    from varsim.validation.points.point import PointFileError
+    from varsim.validation.published import PublishedFileError
+
+    def said(what: str) -> None:
+        if not wanted.quiet:
+            complain(f"varsim: {what}")
+
+    try:
+        asked = Asked(
+            points=_points(wanted),
+            published=(
+                partial(published, wanted.published, wanted.only)
+                if wanted.everything or wanted.published is not None
+                else None
+            ),
+            peers=wanted.everything,
+            runs=partial(_compared, None) if wanted.everything and _wants_runs(wanted) else None,
+            identities=_identical(wanted),
+            only=wanted.only,
+        )
+        return validated(asked, said, wanted.jobs)
+    except (PointFileError, PublishedFileError) as error:
+        for line in str(error).splitlines():
+            complain(f"varsim: {line}")
+        raise typer.Exit(USAGE) from None
+
+
+def _points(wanted: Wanted) -> "list[Point] | None":
+    from varsim.validation.points.point import bundled_points, read_points
+
+    if wanted.points is not None:
+        return read_points(wanted.points)
+    return read_points(bundled_points()) if wanted.everything else None
+
+
+def _identical(wanted: Wanted) -> "Scenario | None":
+    """The scenario on which identities are tried: the user's own, or the quickstart."""
+    from varsim.load.loading import load_scenario
+    from varsim.variables import VariablesScenario
+
+    if not (wanted.equivalences or wanted.everything):
+        return None
+    scenario = load_scenario(bundled_quickstart() if wanted.scenario is None else wanted.scenario)
+    if isinstance(scenario, VariablesScenario):
+        complain("varsim: identities are between strategies of training; this is kind: variables")
+        raise typer.Exit(USAGE)
+    return scenario
+
+
+def _wants_runs(wanted: Wanted) -> bool:
+    """Measured runs take a minute, whatever part of them is looked at."""
+    from varsim.validation.matching import matches
+    from varsim.validation.runs import computes
+
+    runs = [run for run in _runs(None) if computes(run)]
+    names = ["measured", *(run.id for run in runs), *(run.kind for run in runs)]
+    return matches(wanted.only, *names, "parameter servers", "collectives")
+
+
+def _compared(folder: Path | None) -> "Comparison":
+    from varsim.validation.comparison import compare
+
+    return compare(_runs(folder))
+
+
+def _tell(section: "Section") -> None:
+    """A section in a few lines: what it came to, each group, and each miss."""
+    from varsim.validation.index.section import missed
+    from varsim.validation.index.words import sentence
+
+    write(f"{section.title}: {sentence(section)}")
+    for one in missed(section.findings)[:_MOST_MISSES]:
+        write(f"  missed: {_miss(one)}")
+    if (more := len(missed(section.findings)) - _MOST_MISSES) > 0:
+        write(f"  and {more} more")
+
+
+def _miss(one: "Finding") -> str:
+    from varsim.validation.index.words import error_of, number
+
+    half = "" if one.half_width is None else f" ± {one.half_width:.2g}"
+    why = f" ({one.why})" if one.why else ""
+    return (
+        f"{one.group}: {one.name}: expected {number(one.expected)} {one.unit}, got "
+        f"{number(one.got)}{half}, {error_of(one)}; {one.bound}{why}"
+    )
 
 
 def validate(folder: Path | None, bound: float | None, out: Path | None, quiet: bool) -> None:
@@ -99,13 +255,17 @@ def _runs(folder: Path | None) -> "list[Run]":
 
 
 def _write_page(folder: Path | None, comparison: "Comparison", out: Path) -> Path:
+    given = "" if folder is None else f" --runs {folder}"
+    return _write_measured(f"varsim validate{given} --out {out}", comparison, out)
+
+
+def _write_measured(command: str, comparison: "Comparison", out: Path) -> Path:
     from varsim.plots.measured import draw
     from varsim.validation.report import markdown
 
-    given = "" if folder is None else f" --runs {folder}"
     out.mkdir(parents=True, exist_ok=True)
     draw(comparison, out / "measured")
     page = out / "measured.md"
-    text = markdown(comparison, f"varsim validate{given} --out {out}", "measured.png")
+    text = markdown(comparison, command, "measured.png")
     page.write_text(text, encoding="utf-8", newline="\n")
     return page

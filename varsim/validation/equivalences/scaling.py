@@ -5,7 +5,9 @@ from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel
 
+from varsim import presets
 from varsim.cluster.description import Device
+from varsim.cluster.topology.base import Rate
 from varsim.units import DIMENSIONS
 from varsim.values.laws.trace import MeasuredTimes
 
@@ -51,8 +53,10 @@ def _of_a_preset(model: BaseModel, factor: float) -> dict[str, Any]:
     if isinstance(model, Device):
         peak = model.rate / model.efficiency
         return {"preset": None, "precision": None, "peak": peak / factor}
-    rate, delay = model.worker_rate, model.delay  # type: ignore[attr-defined]
-    return {"preset": None, "bandwidth": rate / factor, "latency": delay * factor}
+    assert isinstance(model, Rate)
+    assert model.preset is not None
+    rate = presets.link(model.preset).bandwidth
+    return {"preset": None, "bandwidth": rate / factor, "latency": model.delay * factor}
 
 
 def _metadata(annotation: object) -> Iterator[object]:

@@ -1,0 +1,173 @@
+"""Published experiments: what is calibrated on, the scenarios, and how parameters are found."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from validation.published import ROWS, rows_of
+
+from varsim.load.loading import load_text
+from varsim.simulation import Run, run_one
+from varsim.validation.published.__main__ import main
+from varsim.validation.published.experiment import (
+    Calibrated,
+    Family,
+    NotCalibratedError,
+    Parameter,
+    fit,
+    step_time,
+)
+from varsim.validation.published.export import as_yaml, scenarios
+from varsim.validation.published.families import FAMILIES, family_of
+from varsim.validation.published.findings import calibrated, refused
+from varsim.validation.published.hosts import slowest
+from varsim.validation.published.table import experiments
+
+KNOWN = [row for row in ROWS if family_of(row.experiment) is not None]
+
+by_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
+
+
+class AnyValues(Calibrated):
+    """Where the search for every parameter starts; a tenth of a second for a measured time."""
+
+    def __init__(self, family: Family) -> None:
+        super().__init__({parameter.name: parameter.start for parameter in family.parameters})
+
+    def __missing__(self, name: str) -> float:
+        return 0.2 if "-PS " in name else 0.1
+
+
+class TestSplit:
+    @by_family
+    def test_something_is_calibrated_on_and_more_is_predicted(self, family: Family) -> None:
+        rows = rows_of(family)
+        used = [row for row in rows if family.is_calibrated_on(row)]
+        assert used
+        assert len(rows) - len(used) > len(family.parameters)
+        assert family.split
+
+    @by_family
+    def test_the_split_does_not_look_at_what_was_measured(self, family: Family) -> None:
+        for row in rows_of(family):
+            other = replace(row, value=3 * row.value)
+            assert family.is_calibrated_on(other) == family.is_calibrated_on(row)
+
+    def test_every_experiment_has_at_most_one_family(self) -> None:
+        for experiment, _ in experiments(ROWS):
+            assert sum(family.knows(experiment) for family in FAMILIES) <= 1
+
+    def test_the_experiments_that_were_asked_for_have_scenarios(self) -> None:
+        known = {row.experiment for row in KNOWN}
+        for beginning, number in {
+            "tf2017-": 5,
+            "hkbu2020-": 5,
+            "mxnet-p2-scaling-": 2,
+            "mxnet-1gpu-batch-": 2,
+            "cscs2017-": 4,
+            "vtrain-allreduce-": 1,
+            "dl2-ps-": 4,
+            "adaptdl-t4-": 3,
+        }.items():
+            assert sum(name.startswith(beginning) for name in known) == number
+        assert not [row for row in KNOWN if refused(family_of(row.experiment), row)]
+
+    @pytest.mark.parametrize("only", ["mxnet-1gpu-batch-v100", "vtrain-allreduce-a100"])
+    def test_predictions_do_not_look_at_the_rows_that_they_predict(self, only: str) -> None:
+        family = family_of(only)
+        assert family is not None
+        rows = [row for row in rows_of(family) if row.experiment == only]
+        spoilt = [
+            row if family.is_calibrated_on(row) else replace(row, value=7 * row.value)
+            for row in rows
+        ]
+        assert calibrated(family, spoilt) == calibrated(family, rows)
+        fitted = calibrated(family, rows)
+        for row, other in zip(rows, spoilt, strict=True):
+            assert family.predicted(row, fitted) == family.predicted(other, fitted)
+
+
+class TestScenarios:
+    @by_family
+    def test_a_scenario_for_every_row_which_survives_yaml(self, family: Family) -> None:
+        values = AnyValues(family)
+        rows = rows_of(family)
+        for row in rows[:: max(1, len(rows) // 15)]:
+            scenario = family.scenario(row, values)
+            text = as_yaml(row, scenario)
+            assert text.startswith(f"# What {row.metric}")
+            assert load_text(text) == scenario
+
+    def test_a_file_can_be_written_and_tells_the_measured_value(self) -> None:
+        made = list(scenarios(None, "mxnet-1gpu-batch-k80"))
+        assert len(made) == 12
+        row, scenario = made[0]
+        assert as_yaml(row, scenario).splitlines()[0] == (
+            "# What training throughput does mxnet-1gpu-batch-k80 have? Measured: 10.48 image/s "
+            "(published.csv, line 131)."
+        )
+
+    def test_the_files_of_a_pattern(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        folder = tmp_path / "new"
+        monkeypatch.setattr("sys.argv", ["published", "mxnet-1gpu-batch-k80", str(folder)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code == 0
+        assert "12 scenarios written" in capsys.readouterr().err
+        assert len(list(folder.glob("*.yaml"))) == 12
+        monkeypatch.setattr("sys.argv", ["published", "nothing-such", str(folder)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code == 2
+        assert "no experiment with a scenario fits" in capsys.readouterr().err
+
+    def test_steps_are_equally_long(self) -> None:
+        # So that the time between the first two updates is that of all.
+        for family in FAMILIES:
+            row = max(rows_of(family), key=lambda row: (row.workers <= 8) * row.workers)
+            scenario = family.scenario(row, AnyValues(family))
+            longer = scenario.model_copy(
+                update={"stop": scenario.stop.model_copy(update={"global_steps": 6})}
+            )
+            steps = run_one(Run(longer, 0, 0)).steps.tolist()
+            lengths = [after - before for before, after in pairwise(steps)]
+            assert max(lengths) - min(lengths) <= 2  # ns
+            assert step_time(scenario) == lengths[0] / 1e9
+
+    def test_the_slowest_of_one_is_the_mean(self) -> None:
+        assert slowest(1, 0.3) == 1
+        assert 1 < slowest(2, 0.04) < slowest(16, 0.04) < slowest(256, 0.04) < 1.2
+
+
+class TestFit:
+    def test_it_finds_what_was_put_in(self) -> None:
+        family = family_of("vtrain-allreduce-a100")
+        assert family is not None
+        true = {"launch": 3e-5, "latency": 4e-6, "bandwidth": 2.2e11}
+        rows = [
+            replace(row, value=family.predicted(row, true))
+            for row in rows_of(family)
+            if family.is_calibrated_on(row)
+        ]
+        assert fit(family.parameters, rows, family.predicted) == pytest.approx(true, rel=2e-3)
+
+    def test_no_rows_tell_nothing(self) -> None:
+        parameter = Parameter("a", "s", 1.0, 0.1, 10.0, "one")
+        assert fit([parameter], [], lambda row, tried: tried["a"]) == {}
+
+    def test_rows_that_need_what_nothing_told_are_left_out(self) -> None:
+        parameter = Parameter("a", "s", 1.0, 0.1, 10.0, "one")
+        rows = [replace(ROWS[0], value=2.0), replace(ROWS[0], value=5.0, workers=7)]
+        found = fit(
+            [parameter],
+            rows,
+            lambda row, tried: tried["a"] * tried["b" if row.workers == 7 else "a"],
+        )
+        assert found == {"a": pytest.approx(2**0.5, rel=1e-3)}
+
+    def test_a_parameter_that_nothing_told_is_missed_by_name(self) -> None:
+        with pytest.raises(NotCalibratedError, match="tells hop"):
+            Calibrated({"bus": 1.0})["hop"]

@@ -1,0 +1,175 @@
+"""varsim validate: which sections, what it prints, writes and returns."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+from validation.points import point, written
+
+from tests.building import scenario
+from varsim import cli
+from varsim.load.loading import dump_scenario
+
+SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.app, ["validate", *map(str, arguments), "--jobs", "1"])
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+MIXED = (
+    point(),
+    point(id="sync-01", parameters={"mode": "sync", "n": 8, "T": 1.0, "f": 4.0}, expected=2.0),
+    point(id="new-01", family="<new|er>", parameters={}),
+)
+
+
+def test_a_file_of_points_that_pass(folder: Path) -> None:
+    result = invoke("--points", written(folder, *MIXED))
+
+    assert result.exit_code == 0, result.stderr
+    assert "2 of 2 lines keep their bound" in result.stdout
+    assert "1 were not run" in result.stdout
+    assert "closed forms: 2 of 2 points simulated" in result.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["points.json"], "a part is not kept"
+
+
+def test_a_point_that_misses(folder: Path) -> None:
+    result = invoke("--points", written(folder, *MIXED, point(id="off", expected=7.3)))
+
+    assert result.exit_code == 3
+    assert "missed: slow-worker: off: expected 7.3 1/s, got 7.25, -0.68 %" in result.stdout
+    assert result.stderr.splitlines()[-1] == "varsim: 1 lines miss their bound"
+
+
+def test_only_what_fits(folder: Path) -> None:
+    path = written(folder, *MIXED)
+
+    assert "1 of 1 lines" in invoke("--points", path, "--only", "sync-*").stdout
+    assert "2 of 2 lines" in invoke("--points", path, "--only", "low-wor").stdout
+    nothing = invoke("--points", path, "--only", "absent")
+    assert (nothing.exit_code, nothing.stdout) == (2, "")
+    assert nothing.stderr.splitlines()[-1].endswith("no family, experiment or point fits 'absent'")
+
+
+def test_the_report(folder: Path) -> None:
+    path = written(folder, *MIXED, point(id="off", expected=7.3))
+    result = invoke("--points", path, "--out", "here", "--quiet")
+
+    assert result.stdout.splitlines()[-1] == "report: here/index.html"
+    here = folder / "here"
+    names = {file.name for file in here.iterdir()}
+    assert {"index.md", "index.html", "closed_forms.md", "lines.csv", "agreement.svg"} <= names
+    index = (here / "index.md").read_text()
+    assert f"Made by `varsim validate --points {path} --out here`." in index
+    assert "| [Closed forms](#closed-forms) | 4 | 2 | 1 | 0 | 1 |" in index
+    assert "- &lt;new\\|er> (1 line): a family that is not known" in index
+    assert "nothing is random here" in index
+    page = (here / "index.html").read_text()
+    assert "&lt;new|er&gt;" in page
+    assert "<new" not in page
+    with (here / "lines.csv").open() as table:
+        rows = list(csv.DictReader(table))
+    assert [row["verdict"] for row in rows] == ["pass", "pass", "not run", "miss"]
+    assert float(rows[0]["got"]) == 7.25
+
+    first = {file.name: file.read_bytes() for file in here.iterdir()}
+    invoke("--points", path, "--out", "here", "--quiet")
+    assert {file.name: file.read_bytes() for file in here.iterdir()} == first
+
+
+def test_any_number_of_processes_gives_the_same(folder: Path) -> None:
+    path = written(
+        folder,
+        point(
+            id="async-quad-mean-01",
+            family="async-quad-mean",
+            parameters={"N": 4, "a": 0.1, "x0": 1.0, "t": 10},
+            quantity="E[x_t]",
+            unit="1",
+            expected=0.23650689539495875,
+            tolerance_kind="sim",
+        ),
+        *MIXED,
+    )
+    arguments = ["validate", "--points", str(path), "--quiet", "--out"]
+    for jobs in ("1", "2"):
+        CliRunner().invoke(cli.app, [*arguments, f"with-{jobs}", "--jobs", jobs])
+
+    one, two = (Path(f"with-{jobs}", "lines.csv").read_text() for jobs in ("1", "2"))
+    assert one == two
+    assert "inside its 99 % interval" in one
+
+
+def test_wrong_files_are_one_line_per_problem(folder: Path) -> None:
+    path = written(folder, point(id=7), point(expected="x"), point(parameters={}))
+    result = invoke("--points", path)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    lines = result.stderr.splitlines()
+    assert lines[0] == f"varsim: {path}: point 1: id must be a text"
+    assert lines[1].startswith(f"varsim: {path}: point 2: expected must be")
+    assert {line.split(": ")[-1] for line in lines[2:]} == {
+        f"parameters.{name} is missing" for name in ("mode", "n", "T", "f")
+    }
+
+
+@pytest.mark.parametrize("option", ["--points", "--published"])
+def test_a_file_that_is_not_there(option: str) -> None:
+    result = invoke(option, "nowhere.json", "--quiet")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("varsim: nowhere.json: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_options_that_do_not_go_together(folder: Path) -> None:
+    result = invoke("--runs", folder, "--only", "x")
+
+    assert result.exit_code == 2
+    assert "go without" in " ".join(result.stderr.split())
+
+
+def test_a_part_of_everything_bundled(folder: Path) -> None:
+    result = invoke("--only", "coll-tree-*", "--quiet")
+
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("Closed forms: 3 of 3 lines keep their bound.")
+    assert len(result.stdout.splitlines()) == 1
+
+
+class TestEquivalences:
+    def test_of_a_scenario_of_ones_own(self, folder: Path) -> None:
+        path = folder / "mine.yaml"
+        path.write_text(dump_scenario(scenario({"kind": "none"}, workload={"batch_size": 2})))
+        result = invoke("--equivalences", path, "--out", "here")
+
+        assert result.exit_code == 0, result.stderr
+        assert "lines keep their bound" in result.stdout
+        index = (folder / "here" / "index.md").read_text()
+        assert f"Made by `varsim validate --equivalences {path} --out here`." in index
+        assert "| sharding keeps the values | 6 | 6 | 0 |" in index
+        pictures = {name for name in ("agreement", "errors") if f"{name}.png" in index}
+        assert all((folder / "here" / f"{name}.png").exists() for name in pictures)
+
+    def test_of_the_quickstart(self) -> None:
+        result = invoke("--equivalences", "--only", "once more")
+        assert result.exit_code == 0
+        assert "8 of 8 lines" in result.stdout
+
+    def test_of_variables(self) -> None:
+        result = invoke("--equivalences", SCENARIOS / "batch_norm.yaml")
+        assert result.exit_code == 2
+        assert "this is kind: variables" in result.stderr
+
+    def test_a_scenario_without_the_option(self) -> None:
+        result = invoke(SCENARIOS / "quickstart.yaml")
+        assert result.exit_code == 2
+        assert "a scenario goes with --equivalences" in result.stderr

@@ -1,0 +1,57 @@
+"""The laws of closed forms in the words of a scenario."""
+
+import math
+from typing import Any, TypeAlias
+
+LawOf: TypeAlias = dict[str, Any]
+
+
+def constant(value: float) -> LawOf:
+    """Always the same time."""
+    return {"kind": "constant", "value": value}
+
+
+def exponential(mean: float) -> LawOf:
+    """Memoryless."""
+    return {"kind": "exponential", "mean": mean}
+
+
+def shifted(delta: float, mu: float) -> LawOf:
+    """`delta`, and an exponential of rate `mu` on top."""
+    if delta == 0:
+        return exponential(1 / mu)
+    return {"kind": "shifted_exponential", "minimum": delta, "mean": delta + 1 / mu}
+
+
+def two_point(base: float, slow: float, p: float) -> LawOf:
+    """`base`, but with probability `p` `slow` times that."""
+    return {
+        "kind": "mixture",
+        "components": (
+            {"weight": 1 - p, "law": constant(base)},
+            {"weight": p, "law": constant(base * slow)},
+        ),
+    }
+
+
+def named(law: str, mean: float = 1.0) -> LawOf:
+    """By the names of the families: `lognormal1` has a log-sd of 1, `uniform` is half as wide."""
+    laws: dict[str, LawOf] = {
+        "exponential": exponential(mean),
+        "uniform": {"kind": "uniform", "low": 0.5 * mean, "high": 1.5 * mean},
+        "lognormal1": {"kind": "lognormal", "mean": mean, "sigma": 1.0},
+        "deterministic": constant(mean),
+    }
+    if law not in laws:
+        raise ValueError(f"law {law!r} is none of {', '.join(laws)}")
+    return laws[law]
+
+
+def weibull(scale: float, shape: float) -> LawOf:
+    """By scale and shape."""
+    return {"kind": "weibull", "mean": scale * math.gamma(1 + 1 / shape), "shape": shape}
+
+
+def lognormal(median: float, sigma: float) -> LawOf:
+    """By median and log-sd."""
+    return {"kind": "lognormal", "mean": median * math.exp(sigma**2 / 2), "sigma": sigma}

@@ -1,0 +1,127 @@
+"""Workers around a parameter server that takes time for every gradient: closed queues.
+
+Strategy `none` with `server_update`: a worker computes, its gradient waits for a thread of the
+server and is applied, and the worker goes on. Only computing and applying take time. The rate of a
+run is that between updates long after its start; a replication is many times as long as anything
+lasts in it.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from varsim.scenario import Scenario
+from varsim.trace import Trace
+from varsim.validation.points import laws
+from varsim.validation.points.estimate import (
+    Estimate,
+    Measured,
+    columns,
+    exactly,
+    inverse,
+    mean,
+    until_sure,
+)
+from varsim.validation.points.laws import LawOf
+from varsim.validation.points.scenario import NANOSECONDS, column, ran, scenario
+from varsim.validation.points.staleness import interval, staleness
+
+_UPDATES: Final = 2_500  # of a replication
+_START: Final = 0.05  # share of them that is not measured
+
+
+def markov(N: int, Z: float, S: float) -> Measured:  # noqa: N803  (named as in the family)
+    """ps-mm1n, with utilisation, mean response and mean number at the server."""
+    return _served(N, laws.exponential(Z), laws.exponential(S), S)
+
+
+def constant_service(N: int, Z: float, S: float) -> Measured:  # noqa: N803
+    """ps-md1n."""
+    measured = _served(N, laws.exponential(Z), laws.constant(S), S)
+    return {name: measured[name] for name in ("", "utilisation", "mean_response")}
+
+
+def gamma_service(N: int, Z: float, S: float) -> Measured:  # noqa: N803
+    """ps-mg1n-gamma4."""
+    law = {"kind": "gamma", "mean": S, "shape": 4.0}
+    return {"": _served(N, laws.exponential(Z), law, S)[""]}
+
+
+def several_servers(N: int, c: int, Z: float, S: float) -> Measured:  # noqa: N803
+    """ps-mmcn: as many threads of one server."""
+    return {"": _served(N, laws.exponential(Z), laws.exponential(S), S, threads=c)[""]}
+
+
+def constant_times(N: int, Z: float, S: float) -> Measured:  # noqa: N803
+    """ps-det: ten rounds of all workers, after ten others."""
+    trace = ran(_scenario(N, laws.constant(Z), laws.constant(S), 1, 21 * N))
+    first, last = (int(trace.steps[rounds * N]) for rounds in (10, 20))
+    return exactly(10 * N / ((last - first) / NANOSECONDS))
+
+
+def saturated_staleness(N: int, Z: float, S: float) -> Measured:  # noqa: N803
+    """ps-stale-saturated."""
+    described = _scenario(N, laws.exponential(Z), laws.exponential(S), 1, _UPDATES)
+    return until_sure(lambda r: [float(staleness(ran(described, r)).mean())], columns(""))
+
+
+def synchronous(N: int, Z: float, S: float) -> Measured:  # noqa: N803
+    """sync-serial-ps: `backup_workers` that waits for all; its step ends when all are served."""
+    return {"": _step(N, laws.exponential(Z), laws.exponential(S), 1)}
+
+
+def synchronous_constant(N: int, c: int, Z: float, S: float) -> Measured:  # noqa: N803
+    """sync-serial-ps-det."""
+    described = _synchronous(N, laws.constant(Z), laws.constant(S), c, 3)
+    trace = ran(described)
+    return exactly(int(trace.steps[1] - trace.steps[0]) / NANOSECONDS)
+
+
+def _step(workers: int, law: LawOf, service: LawOf, threads: int) -> Estimate:
+    steps = max(6_000 // workers, 10)
+    described = _synchronous(workers, law, service, threads, steps)
+    found = until_sure(lambda r: [ran(described, r).end / NANOSECONDS / steps], columns(""))
+    return found[""]
+
+
+def _synchronous(workers: int, law: LawOf, service: LawOf, threads: int, steps: int) -> Scenario:
+    strategy = {"kind": "backup_workers", "replicas_to_aggregate": workers}
+    served = {"time": service, "threads": threads}
+    return scenario(strategy, workers, law, {"global_steps": steps}, server_update=served)
+
+
+def _served(
+    workers: int, law: LawOf, service: LawOf, mean_service: float, threads: int = 1
+) -> Measured:
+    """Rate, utilisation, mean response and mean number at the server of an asynchronous run.
+
+    The mean number is that of Little's law, from the rate and the responses of the same run.
+    """
+    described = _scenario(workers, law, service, threads, _UPDATES)
+
+    def replication(number: int) -> list[float]:
+        trace = ran(described, number)
+        return [interval(trace), _response(trace)]
+
+    def reduced(rows: Sequence[Sequence[float]]) -> Measured:
+        rate = inverse(mean([row[0] for row in rows]))
+        assert rate.half_width is not None
+        return {
+            "": rate,
+            "utilisation": Estimate(rate.value * mean_service, rate.half_width * mean_service),
+            "mean_response": mean([row[1] for row in rows]),
+            "mean_at_server": mean([row[1] / row[0] for row in rows]),
+        }
+
+    return until_sure(replication, reduced)
+
+
+def _scenario(workers: int, law: LawOf, service: LawOf, threads: int, updates: int) -> Scenario:
+    served = {"time": service, "threads": threads}
+    stop = {"global_steps": updates}
+    return scenario({"kind": "none"}, workers, law, stop, server_update=served)
+
+
+def _response(trace: Trace) -> float:
+    """Mean seconds from the arrival of a gradient at the server to its application."""
+    taken = (column(trace, "applied") - column(trace, "computed"))[: trace.global_step]
+    return float(taken[round(_START * len(taken)) :].mean()) / NANOSECONDS

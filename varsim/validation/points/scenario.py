@@ -1,0 +1,75 @@
+"""Scenarios of closed forms: one strategy, often on a network that takes no time; their runs."""
+
+import zlib
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varsim.scenario import Scenario
+from varsim.simulation import Run, run_one
+from varsim.trace import GradientRow, Trace
+
+Part: TypeAlias = Mapping[str, Any]
+
+# A message takes no time: that of anything here rounds to 0 ns.
+IDEAL: Final[Part] = {"bandwidth": 1e18, "latency": 0.0, "sharing": "first_come"}
+# Nothing is learnt, and little is sent.
+TIMES: Final[Part] = {"problem": {"kind": "timing", "size": 4.0}}
+NANOSECONDS: Final = 1e9
+
+# Of the point that is being measured: every point has random numbers of its own.
+SEED: ContextVar[int] = ContextVar("SEED", default=0)
+
+
+def seed_of(point: str) -> int:
+    """The seed of a point, from its name."""
+    return zlib.crc32(point.encode())
+
+
+def scenario(
+    strategy: Part,
+    workers: int,
+    compute: Part,
+    stop: Part,
+    *,
+    network: Part = IDEAL,
+    workload: Part = TIMES,
+    **cluster: Any,
+) -> Scenario:
+    """A scenario of one strategy; `cluster`: more keys of that."""
+    described = {"workers": workers, "compute": compute, "network": network, **cluster}
+    return Scenario.model_validate(
+        {
+            "name": "point",
+            "seed": SEED.get(),
+            "replications": 1,
+            "cluster": described,
+            "workload": {"batch_size": 1, **workload},
+            "strategies": (strategy,),
+            "stop": stop,
+        }
+    )
+
+
+def ran(described: Scenario, replication: int = 0, *, record: bool = False) -> Trace:
+    """One replication, as `simulate` runs it; spans only with `record`."""
+    return run_one(Run(described, 0, replication), record=record)
+
+
+def step_seconds(trace: Trace) -> NDArray[np.float64]:
+    """Seconds from update to update, the first from 0."""
+    return np.diff(trace.steps, prepend=0) / NANOSECONDS
+
+
+def column(trace: Trace, name: str) -> NDArray[np.int64]:
+    """One column of the gradients, a field of GradientRow, in order of their end."""
+    return trace.gradients[:, GradientRow._fields.index(name)]
+
+
+def link_bytes(trace: Trace, name: str) -> float:
+    """What a link has carried."""
+    (moved,) = (link.moved for link in trace.links if link.name == name)
+    return moved

@@ -1,0 +1,96 @@
+"""MXNet's synchronous parameter servers, any number of them for any number of workers: DL2."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from varsim.scenario import Scenario
+from varsim.validation.published.experiment import Family, Fitted, Parameter, fit, step_time, timed
+from varsim.validation.published.hosts import parameter_server
+from varsim.validation.published.table import Row
+
+
+class Dl2(Family):
+    """One global batch, split over the workers: more of them compute less and send more.
+
+    Hardware is not stated; servers are busy with two cores all the time. So what a server takes is
+    fitted as times: for the update of all parameters, and for one worker's gradient of all of them,
+    both shared out over the servers, and for one request however small.
+    """
+
+    names = ("dl2-ps-*",)
+    split = (
+        "every fourth number of servers (1, 5, 9, ...) with odd numbers of workers, for each "
+        "network by itself; all others predicted"
+    )
+    parameters = (
+        Parameter("fixed", "s", 0.2, 1e-4, 10.0, "of a step with any batch"),
+        Parameter("per_example", "s", 5e-3, 1e-6, 1.0, "of one more example on a worker"),
+        Parameter("update", "s", 0.5, 1e-5, 10.0, "of one server for updating all parameters"),
+        Parameter("gradient", "s", 0.1, 1e-5, 10.0, "of one server for one whole gradient"),
+        Parameter("request", "s", 0.02, 1e-5, 1.0, "of a server for one request of any size"),
+    )
+    why: ClassVar[str] = (
+        "The table is noisy: with the same workers, speed falls by up to a third from 5 to 6 "
+        "servers and comes back at 10 (resnet-50, 8 workers: 33.5, 22.2, 28.9, 31.1, 35.1, 39.5 "
+        "samples/s with 5 to 10 servers), which no law in servers and workers explains."
+    )
+
+    def is_calibrated_on(self, row: Row) -> bool:
+        """A quarter of the numbers of servers."""
+        return row.servers % 4 == 1 and row.workers % 2 == 1
+
+    def calibrate(self, rows: Sequence[Row]) -> Fitted:
+        """For every network by itself."""
+        found: dict[str, float] = {}
+        for model in dict.fromkeys(row.model for row in rows):
+            own = [row for row in rows if row.model == model]
+            fitted = fit(
+                self.parameters,
+                own,
+                lambda row, tried: self.predicted(row, _named(row.model, tried)),
+            )
+            found |= _named(model, fitted)
+        return found
+
+    def refuses(self, row: Row) -> str:
+        """Only synchronous rows are of this kind."""
+        if row.strategy != "dist_sync":
+            return f"mode {row.strategy}: only dist_sync has a scenario"
+        return super().refuses(row)
+
+    def scenario(self, row: Row, fitted: Fitted) -> Scenario:
+        """Every server holds its share of everything; the largest local batch counts."""
+        of = {p.name: fitted[f"{row.model} {p.name}"] for p in self.parameters}
+        examples = -(-row.batch // row.workers)
+        compute = of["fixed"] + of["per_example"] * examples
+        gradient = of["gradient"] / row.servers + of["request"]
+        return timed(
+            f"{row.experiment}-{row.servers}-{row.workers}",
+            row.workers,
+            {
+                "compute": {"kind": "constant", "value": compute},
+                "parameter_servers": row.servers,
+                "network": {"bandwidth": 12.5e9, "latency": 0.0, "sharing": "first_come"},
+                "overheads": {"commit": of["update"] / row.servers},
+                "server_update": {"time": {"kind": "constant", "value": gradient}},
+            },
+            {"problem": {"size": 1e6}, "batch_size": examples},
+            parameter_server(row.workers),
+        )
+
+    def predicted(self, row: Row, fitted: Fitted) -> float:
+        """Examples per second; the batch is that of all workers."""
+        return row.batch / step_time(self.scenario(row, fitted))
+
+    def tells(self, experiment: str, name: str, parameter: Parameter) -> bool:
+        """Every network has all of them."""
+        return name == f"{experiment.removeprefix('dl2-ps-')} {parameter.name}"
+
+    def label(self, row: Row) -> str:
+        """Servers and workers."""
+        return f"{row.servers} servers, {row.workers} workers"
+
+
+def _named(model: str, values: Fitted) -> Fitted:
+    """Parameters of one network."""
+    return {f"{model} {name}": value for name, value in values.items()}

@@ -1,0 +1,103 @@
+"""Machines with several accelerators: a step inside one of them, and one of many of them.
+
+Frameworks that add up gradients inside a machine first send one gradient per machine. So a worker
+of the outer scenario is a machine, and what it computes takes as long as a step of the inner one.
+"""
+
+from collections.abc import Mapping
+from statistics import NormalDist
+from typing import Any, Final
+
+from varsim.scenario import Scenario
+from varsim.validation.published.experiment import timed
+
+_AT_ONCE: Final = 1e15  # bytes/s
+
+
+def unfilled(workers: int, per_host: int) -> str:
+    """Why so many workers are not on whole machines, or a part of one; nothing where they are."""
+    if workers <= per_host or workers % per_host == 0:
+        return ""
+    return f"{workers} GPUs do not fill machines of {per_host}"
+
+
+def parameter_server(workers: int) -> dict[str, Any]:
+    """Synchronous replicas in step: no tokens to begin with, so that nobody runs ahead."""
+    return {"kind": "sync_replicas", "replicas_to_aggregate": workers, "initial_tokens": 0}
+
+
+def overlapped_server(workers: int) -> dict[str, Any]:
+    """The same, with gradients sent while the backward pass goes on."""
+    return parameter_server(workers) | {"overlap": True}
+
+
+def alone(compute: float) -> dict[str, Any]:
+    """The cluster of one worker."""
+    return {
+        "compute": {"kind": "constant", "value": compute},
+        "network": {"bandwidth": 1e9, "latency": 0.0},
+    }
+
+
+def slowest(count: int, spread: float) -> float:
+    """How much longer than the mean the slowest of so many computes, on average.
+
+    Their times are normal with a standard deviation of `spread` times the mean (Blom's score).
+    """
+    if count == 1:
+        return 1.0
+    return 1 + spread * NormalDist().inv_cdf((count - 0.375) / (count + 0.25))
+
+
+def one_host(
+    name: str,
+    model: str,
+    batch: int,
+    gpus: int,
+    compute: float,
+    bus: float = 0.0,
+    slowest: float = 1.0,
+) -> Scenario:
+    """All accelerators of a machine, one of them `slowest` times as long at a step as the others.
+
+    `compute`: seconds of a step of one of these. Gradients are added up over the bus, of which each
+    has `bus` bytes/s; 0: at once.
+    """
+    cluster = alone(compute)
+    if gpus > 1 and bus:
+        cluster["network"] = {"bandwidth": bus, "latency": 0.0, "sharing": "first_come"}
+    elif gpus > 1:
+        cluster["network"] = {"bandwidth": _AT_ONCE, "latency": 0.0, "sharing": "first_come"}
+    if slowest != 1:
+        cluster["slow_workers"] = ({"rank": 0, "factor": slowest},)
+    workload = {"model": model, "batch_size": batch}
+    return timed(name, gpus, cluster, workload, {"kind": "on_write"})
+
+
+def many_hosts(
+    name: str,
+    model: str,
+    batch: int,
+    hosts: int,
+    compute: float,
+    servers: int,
+    network: Mapping[str, Any],
+    slowest: float = 1.0,
+) -> Scenario:
+    """Machines with parameter servers on which whole tensors lie in turn.
+
+    `batch`: examples of one machine; `compute`: seconds of a step of one machine by itself.
+    The servers are on the workers' machines, of which one takes `slowest` times as long.
+    """
+    cluster: dict[str, Any] = {
+        "compute": {"kind": "constant", "value": compute},
+        "parameter_servers": servers,
+        "servers_on": "workers",
+        "network": network,
+    }
+    if servers > 1:
+        cluster["placement"] = "round_robin"
+    if slowest != 1:
+        cluster["slow_workers"] = ({"rank": 0, "factor": slowest},)
+    workload = {"model": model, "batch_size": batch}
+    return timed(name, hosts, cluster, workload, overlapped_server(hosts))
