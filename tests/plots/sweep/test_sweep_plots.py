@@ -1,0 +1,166 @@
+"""What the plots of a sweep show, as data, and that they can be drawn for every kind of sweep."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from varsim.plots.sweep import heat, lines, pareto, scaling
+from varsim.plots.sweep.axis import MOST_PANELS, chosen, main_axis, panels_beside, swept_axis
+from varsim.plots.sweep.gallery import draw_all, plots
+from varsim.sweep.campaign import Books, carry_out
+from varsim.sweep.case import cases_of
+from varsim.sweep.execution import Here
+from varsim.sweep.loading import sweep_of_text
+from varsim.sweep.store import Store
+from varsim.sweep.table import Table, short_names, table_of
+from varsim.sweep.words import answer, notes, shown
+
+BASE = """\
+name: tiny
+replications: 2
+cluster:
+  workers: 4
+  compute: {kind: constant, value: 100 ms}
+  network: {kind: star, bandwidth: 8 Gbit/s, latency: 0}
+workload:
+  problem: {kind: timing, size: 100 MB}
+  batch_size: 1
+strategies:
+  - {kind: single}
+  - {kind: none}
+  - {kind: backup_workers, replicas_to_aggregate: 1}
+stop: {global_steps: 8}
+"""
+
+
+def table(tmp_path: Path, *sets: str) -> Table:
+    sweep = sweep_of_text(BASE, sets=sets)
+    cases = cases_of(sweep)
+    with Store(tmp_path) as store, Here() as backend:
+        books = Books.opened(sweep, (case for _, _, case in cases), store.runs())
+        carry_out(books, store, backend, lambda status: None, books.begin())
+    return table_of(sweep, cases, books)
+
+
+def names(found: Table) -> list[str]:
+    return [plot.name for plot in plots(found)]
+
+
+def test_one_worker_by_hand(tmp_path: Path) -> None:
+    # A model of 100 MB takes 100 ms each way at 1 GB/s: 10 and 3.33 steps of one example a second.
+    found = table(tmp_path, "cluster.workers=1,2")
+    by = {(row.strategy, row.point): row for row in found.rows}
+    assert by["single", 0].mean("examples_per_s") == pytest.approx(10)
+    assert by["none", 0].mean("examples_per_s") == pytest.approx(1 / 0.3)
+    assert by["none", 0].scaling["efficiency_fraction"] == pytest.approx(1 / 3)
+    panel = lines.lines(found, list(found.rows), lines.THROUGHPUT)
+    assert [line.flat for line in panel] == [True, False, False]
+    assert panel[0].mean == pytest.approx([10, 10])
+    x, y = scaling.curve(found, list(found.rows), "none", "speedup")
+    assert x == [1, 2]
+    assert y[0] == pytest.approx(1 / 3)
+    assert "'single' does" in answer(found)[1]
+    assert "whatever is swept here" in answer(found)[1]
+
+
+def test_axes_have_units_and_scales(tmp_path: Path) -> None:
+    found = table(tmp_path, "cluster.network.bandwidth=1 Gbit/s,10 Gbit/s,100 Gbit/s")
+    axis = main_axis(found)
+    assert axis.label == "cluster.network.bandwidth (Gbit/s)"
+    assert list(axis.positions.values()) == pytest.approx([1, 10, 100])
+    assert axis.logarithmic
+    words = table(tmp_path, "cluster.network.sharing=fair,first_come", "seed=1,2")
+    assert not swept_axis(words, 0).numeric
+    assert main_axis(words).index == 1, "numbers before words"
+
+
+def test_panels_for_what_else_is_swept(tmp_path: Path) -> None:
+    found = table(tmp_path, "cluster.workers=1,2,3", "cluster.network.latency=0 s,1 ms")
+    headings = [heading for heading, _ in panels_beside(found, main_axis(found))]
+    assert headings == ["cluster.network.latency = 0 s", "cluster.network.latency = 1 ms"]
+    assert chosen(range(20), MOST_PANELS) == [0, 4, 8, 11, 15, 19]
+
+
+def test_a_map_of_two_quantities(tmp_path: Path) -> None:
+    found = table(tmp_path, "cluster.workers=1,2,3", "cluster.network.latency=0 s,1 ms")
+    assert heat.mapped(found) == ["none", "backup_workers"]
+    values = heat.grid(found, "none")
+    assert values.shape == (2, 3)
+    assert values[0, 0] == pytest.approx(1 / 0.3)
+    assert values[1, 0] == pytest.approx(1 / 0.302)
+    assert (values[0] > values[1]).all()
+
+
+def test_which_plots_there_are(tmp_path: Path) -> None:
+    assert names(table(tmp_path, "seed=1,2")) == ["throughput", "staleness", "wasted"]
+    prices = "prices={device_hour: 3}"
+    found = table(tmp_path, "cluster.workers=1,2", "cluster.network.latency=0 s,1 ms", prices)
+    assert names(found) == ["throughput", "staleness", "wasted", "heat", "scaling", "pareto"]
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        ("cluster.workers=1,2", "cluster.network.latency=0 s,1 ms", "prices={device_hour: 3}"),
+        ("cluster.network.sharing=fair,first_come",),
+        pytest.param(
+            ("seed={from: 1, to: 9, step: 1}", "cluster.workers=1,2", "workload.batch_size=1,2"),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ("cluster.network.sharing=fair,first_come", "workload.batch_size=3,4"),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_everything_can_be_drawn(tmp_path: Path, sets: tuple[str, ...]) -> None:
+    found = table(tmp_path / "runs", *sets)
+    drawn = draw_all(found, tmp_path)
+    assert list(drawn) == names(found)
+    for name in drawn:
+        assert (tmp_path / f"{name}.png").stat().st_size > 5_000
+
+
+def test_a_plot_has_the_same_bytes_every_time(tmp_path: Path) -> None:
+    found = table(tmp_path / "runs", "cluster.network.sharing=fair,first_come")
+    one, other = (draw_all(found, tmp_path)["throughput"].svg for _ in range(2))
+    assert one == other
+
+
+def test_the_front_is_beaten_by_none() -> None:
+    assert pareto.front([(1, 1), (2, 3), (2, 2), (3, 3), (4, 5), (0.5, 0.2)]) == [5, 0, 1, 4]
+    assert pareto.front([]) == []
+
+
+def test_costs_by_hand(tmp_path: Path) -> None:
+    found = table(tmp_path, "cluster.workers=1,2", "prices={device_hour: 36, server_hour: 7.2}")
+    by = {(row.strategy, row.point): row for row in found.rows}
+    assert by["none", 1].mean("cost_per_hour") == pytest.approx(2 * 36 + 7.2)
+    assert by["single", 1].mean("cost_per_hour") == pytest.approx(36)
+    # 36 an hour for 10 examples a second: 1,000 for a million.
+    assert by["single", 1].mean("cost_per_million_examples") == pytest.approx(1000)
+    assert "cost_per_hour_USD" in found.columns
+    assert "A million examples cost least with 'single' at" in answer(found)[-1]
+    dearer = table(tmp_path, "cluster.workers=1,2", "prices={device_hour: 72, currency: EUR}")
+    assert dearer.rows[0].mean("cost_per_hour") == pytest.approx(72)
+
+
+def test_short_names_tell_apart() -> None:
+    assert short_names(["a.b.c", "a.d"]) == ["c", "d"]
+    assert short_names(["a.b.c", "a.d.c", "e"]) == ["b.c", "d.c", "e"]
+    assert short_names(["a", "b.a"]) == ["a", "b.a"]
+
+
+def test_what_is_told_where_there_is_nothing(tmp_path: Path) -> None:
+    found = table(tmp_path, "seed=1,2")
+    nothing = Table(found.sweep, tuple(row._replace(estimates={}) for row in found.rows))
+    assert answer(nothing) == ["No strategy applied a gradient at any point."]
+    failed = Table(
+        found.sweep,
+        tuple(row._replace(estimates={}, speeds=(), failure="why\nmore") for row in found.rows),
+    )
+    assert notes(failed)[0].endswith(": why")
+    assert notes(failed)[-1] == "3 more rows failed; see the column 'failure'."
+    assert set(shown(failed)["examples/s"]) == {"failed"}
+    assert all(math.isnan(row.mean("examples_per_s")) for row in failed.rows)

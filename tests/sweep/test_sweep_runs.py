@@ -1,0 +1,333 @@
+"""Runs of a sweep: how many, kept as they end, the same table however they are made."""
+
+import math
+import os
+import signal
+import sqlite3
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sweeping import BASE, carried_out, sweep
+
+from varsim.result.statistics import interval
+from varsim.simulation import Run, run_one
+from varsim.sweep.campaign import DIED, Books, Status, carry_out
+from varsim.sweep.case import Finished, Task, case_of, cases_of, measured, packed, run_tasks
+from varsim.sweep.execution import Here, Processes
+from varsim.sweep.space import Sweep
+from varsim.sweep.stopping import precise, replications
+from varsim.sweep.store import FILE, Store
+from varsim.sweep.words import notes
+
+
+class TestStopping:
+    def test_equal_values_need_no_more_than_the_first(self) -> None:
+        assert replications([5.0, 5.0], 2, 9, 0.01) == (2, True)
+
+    def test_more_are_wanted_where_the_interval_is_wide(self) -> None:
+        # 9 and 11: mean 10, half-width 12.7 x 1 = 12.7; 127 times 10 %: at most twice as many.
+        assert replications([9.0, 11.0], 2, 30, 0.1) == (4, False)
+        assert replications([9.0, 11.0], 2, 3, 0.1) == (3, False)
+
+    def test_the_number_follows_from_the_scatter(self) -> None:
+        values = [9.0, 11.0] * 8
+        half = interval(values).half_width
+        wanted = math.ceil(16 * (half / 0.4) ** 2)
+        assert 16 < wanted < 32
+        assert replications(values, 16, 100, 0.04) == (wanted, False)
+
+    def test_the_cap_ends_it(self) -> None:
+        assert replications([9.0, 11.0, 9.0], 2, 3, 0.001) == (3, True)
+        assert not precise([9.0, 11.0, 9.0], 0.001)
+
+    def test_values_beyond_the_number_change_nothing(self) -> None:
+        assert replications([5.0, 5.0, 90.0], 2, 9, 0.01) == (2, True)
+
+    def test_one_replication_has_no_interval(self) -> None:
+        assert replications([5.0], 1, 1, 0.01) == (1, True)
+        assert replications([5.0], 1, 9, 0.01) == (2, False)
+
+    def test_no_throughput_at_all(self) -> None:
+        assert replications([0.0, 0.0], 2, 8, 0.1) == (2, True)
+        assert replications([math.nan, math.nan], 2, 8, 0.1) == (4, False)
+
+
+class TestCases:
+    def test_what_makes_no_difference_is_no_case_of_its_own(self) -> None:
+        found = cases_of(sweep())
+        keys = {
+            label: {case.key for _, one, case in found if one == label} for _, label, _ in found
+        }
+        assert {label: len(own) for label, own in keys.items()} == {
+            "on_write": 2,  # for it, only the workers matter
+            "backup_workers": 4,
+        }
+
+    def test_a_case_alone_gives_the_runs_of_the_scenario(self) -> None:
+        text = BASE.replace("- {kind: on_write}", "- {kind: single}").replace(
+            "workers: 4", "workers: 5"
+        )
+        scenario = sweep("seed: [8, 9]", base=text).points[1].scenario
+        for index, strategy in enumerate(scenario.strategies):
+            alone = case_of(scenario, strategy).scenario
+            assert [one.kind for one in alone.strategies] == [strategy.kind]
+            for replication in range(2):
+                one = measured(scenario, run_one(Run(scenario, index, replication)))
+                other = measured(alone, run_one(Run(alone, 0, replication)))
+                assert str(one) == str(other)
+
+    def test_one_worker_alone_is_the_same_on_any_number(self) -> None:
+        text = BASE.replace("- {kind: on_write}", "- {kind: single}")
+        block = "cluster.workers: [2, 4, 8]\ncluster.network.latency: [1 us]"
+        cases = [case for _, label, case in cases_of(sweep(block, base=text)) if label == "single"]
+        assert len({case.key for case in cases}) == 1
+
+    def test_only_some_strategies(self) -> None:
+        assert {label for _, label, _ in cases_of(sweep(), ["on_write"])} == {"on_write"}
+
+    def test_points_meet_the_same_draws(self) -> None:
+        """Worker 0's first step takes as long with 2 workers as with 4, in each replication."""
+        swept = sweep("cluster.workers: [2, 4]")
+        for replication in range(3):
+            first = {
+                tuple(trace.spans[0].tolist())
+                for point in swept.points
+                for trace in [run_one(Run(point.scenario, 0, replication))]
+            }
+            assert len(first) == 1
+
+
+class Shuffled(Here):
+    """Makes runs at once, but hands them back last first, many at a time."""
+
+    jobs, window = 4, 64
+
+    def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":
+        future: Future[list[Finished]] = Future()
+        future.set_result(run_tasks(tasks)[::-1])
+        return future
+
+
+class Deadly(Here):
+    """Its processes die whenever one of some runs is among those under way."""
+
+    jobs, window = 4, 8
+    deaths = (BrokenPipeError,)
+
+    def __init__(self, deadly: set[tuple[str, int]], times: int = 1_000_000) -> None:
+        self.deadly, self.times, self.jobs_seen = deadly, times, [self.jobs]
+
+    def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":
+        future: Future[list[Finished]] = Future()
+        if self.times and any((task.key, task.replication) in self.deadly for task in tasks):
+            self.times -= 1
+            future.set_exception(BrokenPipeError())
+        else:
+            future.set_result(run_tasks(tasks))
+        return future
+
+    def replace(self, jobs: int) -> None:
+        self.jobs = jobs
+        self.jobs_seen.append(jobs)
+
+
+class TestTheSameTable:
+    def test_in_any_order(self, tmp_path: Path) -> None:
+        one, _, _ = carried_out(sweep(), tmp_path / "one")
+        other, _, _ = carried_out(sweep(), tmp_path / "other", Shuffled())
+        assert one.csv() == other.csv()
+        assert len(one.rows) == 8
+        assert one.sha256 == other.sha256
+
+    def test_in_two_processes(self, tmp_path: Path) -> None:
+        one, _, _ = carried_out(sweep(), tmp_path / "one")
+        other, _, _ = carried_out(sweep(), tmp_path / "other", Processes(2))
+        assert one.sha256 == other.sha256
+
+    def test_after_a_process_was_killed(self, tmp_path: Path) -> None:
+        one, _, _ = carried_out(sweep(), tmp_path / "one")
+        cases = cases_of(sweep())
+        killed: list[int] = []
+        with Store(tmp_path / "other") as store, Processes(2) as backend:
+            books = Books.opened(sweep(), (case for _, _, case in cases), store.runs())
+
+            def kill_once(_: Status) -> None:
+                if not killed:
+                    processes: Any = backend._executor._processes  # type: ignore[union-attr]
+                    killed.append(next(iter(processes)))
+                    os.kill(killed[0], signal.SIGKILL)
+
+            carry_out(books, store, backend, kill_once, books.begin())
+            assert backend.jobs == 1
+        other, _, _ = carried_out(sweep(), tmp_path / "other")
+        assert killed
+        assert one.sha256 == other.sha256
+
+    def test_on_a_cluster_of_dask(self, tmp_path: Path, scheduler: str) -> None:
+        from varsim.sweep.execution import Dask
+
+        one, _, _ = carried_out(sweep(), tmp_path / "one")
+        dask = Dask(scheduler)
+        assert dask.jobs == 2
+        other, _, _ = carried_out(sweep(), tmp_path / "other", dask)
+        assert one.sha256 == other.sha256
+
+
+class TestHowOften:
+    def often(self, directory: Path, block: str) -> list[int]:
+        table, _, _ = carried_out(sweep(f"seed: [1, 2]\n{block}"), directory)
+        return [row.replications for row in table.rows]
+
+    def test_precision_adds_replications_and_the_cap_ends_them(self, tmp_path: Path) -> None:
+        assert self.often(tmp_path / "a", "precision: 90 %") == [2] * 4
+        fine = self.often(tmp_path / "b", "precision: 1 %\nmost_replications: 12")
+        assert min(fine) > 2
+        assert self.often(tmp_path / "c", "precision: 0.01 %\nmost_replications: 5") == [5] * 4
+
+    def test_rows_say_whether_they_are_precise(self, tmp_path: Path) -> None:
+        block = "seed: [1, 2]\nprecision: 0.01 %\nmost_replications: 3"
+        table, _, _ = carried_out(sweep(block), tmp_path)
+        assert not any(row.precise for row in table.rows)
+        assert notes(table) == [
+            "In 4 of 4 rows the interval of the throughput is wider than ± 0.01 % after 3 "
+            "replications."
+        ]
+
+
+class TestDeaths:
+    def test_a_run_that_kills_its_process_twice_is_marked(self, tmp_path: Path) -> None:
+        cases = cases_of(sweep())
+        key = cases[1][2].key
+        backend = Deadly({(key, 1)})
+        table, books, _ = carried_out(sweep(), tmp_path, backend)
+        assert {row.case for row in table.failed} == {key}
+        assert table.failed[0].failure == DIED
+        assert books.status.failed == 1
+        assert backend.jobs_seen[:2] == [4, 1]
+        assert backend.jobs_seen[-1] == 2, "it goes on with fewer jobs"
+        # Tried again by the next call, it may well do.
+        again, _, _ = carried_out(sweep(), tmp_path)
+        assert not again.failed
+
+    def test_a_run_whose_process_died_once_counts(self, tmp_path: Path) -> None:
+        cases = cases_of(sweep())
+        one, _, _ = carried_out(sweep(), tmp_path / "one")
+        other, _, _ = carried_out(
+            sweep(), tmp_path / "other", Deadly({(cases[1][2].key, 1)}, times=1)
+        )
+        assert one.sha256 == other.sha256
+
+
+def test_a_failing_point_does_not_stop_the_rest(tmp_path: Path) -> None:
+    """Where both workers are needed, the death of one leaves the run standing still."""
+    base = BASE + "events:\n  - {at: 150 ms, kill: {worker: 1}}\n"
+    swept = sweep(
+        "strategies.backup_workers.replicas_to_aggregate: [1, 2]", ["cluster.workers=2"], base
+    )
+    table, books, _ = carried_out(swept, tmp_path)
+    assert [(row.strategy, bool(row.failure)) for row in table.rows] == [
+        ("on_write", True), ("backup_workers", False), ("on_write", True), ("backup_workers", True)
+    ]  # fmt: skip
+    assert "the run stands still at" in table.rows[3].failure
+    assert table.rows[3].estimates == {}
+    assert table.rows[1].mean("examples_per_s") > 0
+    assert books.status.failed == 4, "two cases in two replications"
+
+
+def test_an_error_in_a_run_is_its_failure() -> None:
+    _, _, case = cases_of(sweep())[0]
+    broken = case.scenario.model_copy(update={"strategies": ()})
+    (done,) = run_tasks([Task("k", 0, packed(case._replace(scenario=broken)))])
+    assert done.failure.startswith("IndexError: ")
+    assert done.measured == {}
+
+
+def test_another_engine_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="engine"):
+        run_tasks([], engine=-1)
+
+
+class Stops(Here):
+    """Is interrupted when so many batches have been made."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":
+        if not self.left:
+            raise KeyboardInterrupt
+        self.left -= 1
+        return super().submit(tasks[:1]) if len(tasks) == 1 else super().submit(tasks)
+
+
+class TestStore:
+    def test_what_is_there_is_not_run_again(self, tmp_path: Path) -> None:
+        whole, _, _ = carried_out(sweep(), tmp_path / "whole")
+        with pytest.raises(KeyboardInterrupt):
+            carried_out(sweep(), tmp_path / "parts", Stops(3))
+        with Store(tmp_path / "parts") as store:
+            kept = store.count()
+        assert kept >= 3
+        table, books, _ = carried_out(sweep(), tmp_path / "parts")
+        assert books.resumed == kept
+        assert table.sha256 == whole.sha256
+        _, books, _ = carried_out(sweep(), tmp_path / "parts", Stops(0))
+        assert books.resumed == books.status.done == books.status.total
+
+    def test_a_wider_sweep_uses_the_runs_of_a_narrower_one(self, tmp_path: Path) -> None:
+        _, first, _ = carried_out(sweep("cluster.workers: [2, 4]"), tmp_path)
+        _, second, _ = carried_out(sweep("cluster.workers: [2, 4, 6]"), tmp_path)
+        assert second.resumed == first.status.done
+
+    def test_another_seed_is_another_run(self, tmp_path: Path) -> None:
+        carried_out(sweep("cluster.workers: [2, 4]"), tmp_path)
+        _, second, _ = carried_out(sweep("cluster.workers: [2, 4]", ["seed=99"]), tmp_path)
+        assert second.resumed == 0
+
+    def test_numbers_come_back_as_they_were(self, tmp_path: Path) -> None:
+        run = Finished("key", 3, 0.1, {"a": 0.1 + 0.2, "b": math.nan, "c": 1e-300}, "x\ny")
+        with Store(tmp_path) as store:
+            store.add([run])
+            (found,) = store.runs()
+        assert str(found) == str(run)
+
+    def test_a_commit_to_every_run(self, tmp_path: Path) -> None:
+        with Store(tmp_path) as store:
+            store.add([Finished("key", 0, 0.1, {}, "")])
+            other = sqlite3.connect(tmp_path / FILE)
+            assert other.execute("SELECT COUNT(*) FROM runs").fetchone() == (1,)
+            assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+            other.close()
+
+    def test_one_at_a_time(self, tmp_path: Path) -> None:
+        with Store(tmp_path) as store:
+            store.add([Finished("key", 0, 0.1, {}, "")])
+            with pytest.raises(OSError, match="another sweep is at work in"), Store(tmp_path):
+                pass
+        with Store(tmp_path) as store:
+            assert store.count() == 1
+
+    def test_without_a_run_nothing_is_left(self, tmp_path: Path) -> None:
+        with Store(tmp_path / "a" / "b"):
+            pass
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_file_that_is_no_store(self, tmp_path: Path) -> None:
+        (tmp_path / FILE).write_text("something else, and long enough to be looked at" * 9)
+        with pytest.raises(OSError, match="file is not a database"), Store(tmp_path):
+            pass
+        assert (tmp_path / FILE).read_text().startswith("something else")
+
+
+def test_the_scenario_travels_once_to_a_process(tmp_path: Path) -> None:
+    """A case is unpacked once however often it is run."""
+    from varsim.sweep import case as module
+
+    module._unpacked.cache_clear()
+    table, books, _ = carried_out(sweep(), tmp_path)
+    assert module._unpacked.cache_info().misses == len(books.cases)
+    assert books.status.done > len(books.cases)
+    assert isinstance(table.sweep, Sweep)

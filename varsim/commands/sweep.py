@@ -1,0 +1,298 @@
+"""What the commands do with a sweep: run it, go on with it, merge its parts, tell its result."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+import typer
+
+from varsim.commands.console import complain, write
+from varsim.commands.settings import question
+
+if TYPE_CHECKING:
+    from varsim.sweep.campaign import Books
+    from varsim.sweep.case import Case
+    from varsim.sweep.execution import Backend
+    from varsim.sweep.space import Sweep
+    from varsim.sweep.table import Table
+
+Formats: TypeAlias = Literal["table", "csv", "json"]
+
+FAILED: Final = 4
+# Work that this process does about as soon as others could, in gradients.
+_SMALL: Final = 200_000
+_LOOKED_AT: Final = 16  # cases whose size is estimated
+_SHARD: Final = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+
+
+class Shard(NamedTuple):
+    """One part of a sweep: every `of`-th case, from the `number`-th on; both count from 1."""
+
+    number: int
+    of: int
+
+
+class SweepSettings(NamedTuple):
+    """What the options of `varsim sweep` say."""
+
+    file: Path
+    out: Path | None
+    strategies: tuple[str, ...]
+    jobs: int | None  # None: as many as there are cores, but this process alone for small work
+    scheduler: str | None
+    shard: Shard | None
+    quiet: bool
+    format: Formats
+
+    def directory(self, name: str) -> Path:
+        """Where the results of a sweep of this name go."""
+        part = "" if self.shard is None else f"-{self.shard.number}-of-{self.shard.of}"
+        return self.out if self.out is not None else Path("reports") / f"{name}-sweep{part}"
+
+
+def jobs(text: str) -> int:
+    """`auto` as 0, or a number of processes."""
+    if text.strip() == "auto":
+        return 0
+    if not text.strip().isdecimal() or not 1 <= int(text) <= 4096:
+        raise typer.BadParameter(f"{text!r} is neither auto nor a number of processes")
+    return int(text)
+
+
+def shard(text: str) -> Shard:
+    """`2/8` as a part of a sweep."""
+    found = _SHARD.fullmatch(text.strip())
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise typer.BadParameter(f"{text!r} is no part of a sweep (for example 1/4, up to 4/4)")
+    return Shard(int(found[1]), int(found[2]))
+
+
+def share(text: str) -> float:
+    """`2%` as a number."""
+    from varsim.sweep.loading import percentage
+
+    try:
+        return percentage(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def is_sweep(file: Path, sets: Sequence[str]) -> bool:
+    """Whether a file has a sweep block."""
+    from varsim.sweep.loading import has_sweep
+
+    return has_sweep(file)
+
+
+def run(
+    settings: SweepSettings, sets: Sequence[str], precision: float | None, most: int | None
+) -> None:
+    """Make all runs that are not there yet, then write and print the results.
+
+    Ends with FAILED where a run failed. Interrupted, it says how to go on.
+    """
+    from varsim.sweep.loading import load_sweep
+
+    carry_on(load_sweep(settings.file, sets, precision, most), settings)
+
+
+def carry_on(sweep: "Sweep", settings: SweepSettings) -> None:
+    """`run`, of a sweep that is loaded."""
+    from varsim.progress import SweepProgress
+    from varsim.sweep.campaign import Books, carry_out
+    from varsim.sweep.files import write_sweep
+    from varsim.sweep.store import Store
+
+    cases = _cases(sweep, settings.strategies)
+    mine = _part(cases, settings.shard)
+    directory = settings.directory(sweep.name)
+    with Store(directory) as store:
+        books = Books.opened(sweep, mine, store.runs())
+        todo = books.begin()
+        _say_resumed(books, len(todo), settings)
+        try:
+            with (
+                _backend(books, todo, settings) as backend,
+                SweepProgress(settings.quiet, _teller(sweep, cases)) as progress,
+            ):
+                write_sweep(sweep, question(settings.file), directory)
+                carry_out(books, store, backend, progress.show, todo)
+        except KeyboardInterrupt:
+            kept = f"{books.status.done} runs are kept in {store.path}"
+            complain(f"varsim: {kept}; the same command goes on from there")
+            raise
+        if settings.shard is not None:
+            _tell_part(books, settings, directory)
+        else:
+            _conclude(sweep, cases, books, settings, directory)
+
+
+def merge(
+    parts: Sequence[Path],
+    settings: SweepSettings,
+    sets: Sequence[str],
+    precision: float | None,
+    most: int | None,
+) -> None:
+    """Put the runs of several directories together; the results, if nothing is missing."""
+    from varsim.sweep.campaign import Books
+    from varsim.sweep.files import write_sweep
+    from varsim.sweep.loading import load_sweep
+    from varsim.sweep.store import FILE, Store
+
+    sweep = load_sweep(settings.file, sets, precision, most)
+    cases = _cases(sweep, settings.strategies)
+    for part in parts:
+        if not (part / FILE).is_file():
+            raise typer.BadParameter(f"{part} holds no runs of a sweep (no {FILE})")
+    directory = settings.directory(sweep.name)
+    keys = {case.key for _, _, case in cases}
+    with Store(directory) as store:
+        for part in parts:
+            if part.resolve() != directory.resolve():
+                with Store(part) as source:
+                    store.add(one for one in source.runs() if one.key in keys)
+        books = Books.opened(sweep, (case for _, _, case in cases), store.runs())
+        missing = len(books.begin())
+        write_sweep(sweep, question(settings.file), directory)
+        if missing:
+            complain(
+                f"varsim: {books.resumed} runs merged into {directory}, at least {missing} are "
+                f"missing; to make them: varsim sweep {settings.file} --out {directory}"
+            )
+            raise typer.Exit(FAILED)
+        _conclude(sweep, cases, books, settings, directory)
+
+
+def check(file: Path, sets: Sequence[str]) -> None:
+    """Say what a sweep varies, and how many runs that takes."""
+    from varsim.sweep.loading import load_sweep
+
+    sweep = load_sweep(file, sets)
+    write(f"{file}: ok")
+    cases = _cases(sweep, ())
+    distinct = len({case.key for _, _, case in cases})
+    for index, quantity in enumerate(sweep.quantities):
+        values = list(dict.fromkeys(point.values[index].text for point in sweep.points))
+        told = ", ".join(values) if len(values) <= 12 else f"{values[0]} to {values[-1]}"
+        write(f"  sweep        {quantity.path}: {told}")
+    least, most = (
+        count * distinct for count in (sweep.first_replications, sweep.most_replications)
+    )
+    write(
+        f"\n{len(sweep.points)} points, {len(cases)} rows, {distinct} of them different: "
+        f"{least:,} runs, up to {most:,} for an interval of ± {100 * sweep.precision:g} % of the "
+        "throughput"
+    )
+
+
+def _cases(sweep: "Sweep", strategies: Sequence[str]) -> "list[tuple[int, str, Case]]":
+    from varsim.sweep.case import cases_of
+
+    for name in strategies:
+        known = {n for p in sweep.points for s in p.scenario.strategies for n in (s.kind, s.label)}
+        if name not in known:
+            there = ", ".join(dict.fromkeys(s.label for s in sweep.points[0].scenario.strategies))
+            raise typer.BadParameter(f"no strategy {name!r} in this scenario; it has: {there}")
+    return cases_of(sweep, strategies)
+
+
+def _part(cases: "Sequence[tuple[int, str, Case]]", shard: Shard | None) -> "list[Case]":
+    """The cases of this part, each once."""
+    distinct = list({case.key: case for _, _, case in cases}.values())
+    return distinct if shard is None else distinct[shard.number - 1 :: shard.of]
+
+
+def _say_resumed(books: "Books", missing: int, settings: SweepSettings) -> None:
+    if books.resumed and not settings.quiet:
+        complain(f"varsim: {books.resumed} of {books.resumed + missing} already there")
+
+
+def _backend(books: "Books", todo: Sequence[tuple[str, int]], settings: SweepSettings) -> "Backend":
+    return backend([books.cases[key] for key, _ in todo], settings.jobs, settings.scheduler)
+
+
+def backend(runs: "Sequence[Case]", jobs: int | None, scheduler: str | None) -> "Backend":
+    """Where runs of these cases are made, one each; `jobs` None: as is best for so much work."""
+    from varsim.sweep.execution import Dask, Here, Processes, cores
+
+    if scheduler is not None:
+        return Dask(scheduler)
+    if jobs is None:
+        jobs = 1 if _gradients(runs) < _SMALL else cores()
+    jobs = min(jobs, len(runs))
+    return Processes(jobs) if jobs > 1 else Here()
+
+
+def _gradients(runs: "Sequence[Case]") -> float:
+    """Roughly how many gradients the runs compute, from a few of them."""
+    from varsim.estimate import expected_gradients
+
+    some = runs[:: max(1, len(runs) // _LOOKED_AT)]
+    sizes = [expected_gradients(case.scenario) for case in some]
+    return sum(sizes) * len(runs) / len(sizes) if sizes else 0.0
+
+
+def _teller(
+    sweep: "Sweep", cases: "Sequence[tuple[int, str, Case]]"
+) -> Callable[[str, float], str]:
+    """Says in words which case is the best so far."""
+    first: dict[str, tuple[int, str]] = {}
+    for point, label, case in cases:
+        first.setdefault(case.key, (point, label))
+
+    def told(key: str, speed: float) -> str:
+        point, label = first[key]
+        return f"{label} at {sweep.told(sweep.points[point])}: {speed:,.4g} examples/s"
+
+    return told
+
+
+def _tell_part(books: "Books", settings: SweepSettings, directory: Path) -> None:
+    assert settings.shard is not None
+    status = books.status
+    number, of = settings.shard
+    write(f"part {number} of {of}: {status.done} runs in {directory}")
+    write(f"when all parts are there: varsim merge {settings.file} DIR DIR ...")
+    if status.failed:
+        complain(f"varsim: {status.failed} runs failed")
+        raise typer.Exit(FAILED)
+
+
+def _conclude(
+    sweep: "Sweep",
+    cases: "Sequence[tuple[int, str, Case]]",
+    books: "Books",
+    settings: SweepSettings,
+    directory: Path,
+) -> None:
+    """Write and print what came of it."""
+    from varsim.plots.sweep.gallery import draw_all
+    from varsim.sweep.files import write_results
+    from varsim.sweep.table import table_of
+    from varsim.sweep.words import answer
+
+    table = table_of(sweep, cases, books)
+    written = write_results(table, answer(table), directory)
+    draw_all(table, directory)
+    _show(table, settings.format, [f"results: {', '.join(map(str, written))}"])
+    if table.failed:
+        complain(f"varsim: {len(table.failed)} of {len(table.rows)} rows failed")
+        raise typer.Exit(FAILED)
+
+
+def _show(table: "Table", format: Formats, closing: Sequence[str]) -> None:
+    from varsim.sweep.words import answer, notes, shown
+
+    closing = [f"result sha256: {table.sha256}", *closing]
+    if format == "table":
+        from varsim.progress import drawn
+
+        write(drawn(shown(table)), end="")
+        for line in (*notes(table), "", *answer(table), *closing):
+            write(line)
+        return
+    write(table.csv() if format == "csv" else table.json(answer(table)), end="")
+    for line in closing:  # stdout stays what the format promises
+        complain(line)

@@ -1,0 +1,115 @@
+"""Throughput against cost: the points that no other beats in both, and all others."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from varsim.plots.figure import (
+    INK,
+    drawable,
+    looks,
+    panel_title,
+    plain_numbers,
+    short,
+    strategy_line,
+)
+from varsim.plots.sweep.axis import chosen
+from varsim.sweep.table import short_names
+
+if TYPE_CHECKING:
+    from varsim.sweep.table import Row, Table
+
+_MOST_NAMED: Final = 8  # points of the front that are named
+
+
+def is_drawn(table: "Table") -> bool:
+    """Whether the scenario states prices."""
+    return any(math.isfinite(row.mean("cost_per_hour")) for row in table.rows)
+
+
+def priced(table: "Table") -> "list[Row]":
+    """The rows that have a cost and a throughput."""
+    return [
+        row
+        for row in table.rows
+        if math.isfinite(row.mean("cost_per_hour")) and math.isfinite(row.mean("examples_per_s"))
+    ]
+
+
+def front(pairs: Sequence[tuple[float, float]]) -> list[int]:
+    """The indexes of those (cost, throughput) that none beats in both, the cheapest first.
+
+    Of equal pairs the first counts.
+    """
+    order = sorted(range(len(pairs)), key=lambda index: (pairs[index][0], -pairs[index][1]))
+    found: list[int] = []
+    for index in order:
+        if not found or pairs[index][1] > pairs[found[-1]][1]:
+            found.append(index)
+    return found
+
+
+def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
+    """Every row a mark; the front a line, its points named."""
+    (axes,) = panels
+    look = looks(table.strategies)
+    rows = priced(table)
+    pairs = [(row.mean("cost_per_hour"), row.mean("examples_per_s")) for row in rows]
+    best = front(pairs)
+    axes.step(
+        [pairs[index][0] for index in best],
+        [pairs[index][1] for index in best],
+        where="post",
+        color=INK,
+        linewidth=1,
+    )
+    for row, (cost, speed) in zip(rows, pairs, strict=True):
+        color, marker = look[row.strategy]
+        axes.plot(cost, speed, marker, color=color, markersize=6)
+    for index in chosen(best, _MOST_NAMED):  # left of and above the front there are no marks
+        axes.annotate(
+            drawable(_values(table, rows[index])),
+            pairs[index],
+            (-6, 3),
+            textcoords="offset points",
+            fontsize=7.5,
+            ha="right",
+        )
+    names = short_names([quantity.path for quantity in table.sweep.quantities])
+    panel_title(axes, "", f"beside marks: {drawable(short(', '.join(names), 60))}", 4)
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_formatter(plain_numbers())
+    axes.yaxis.set_major_formatter(plain_numbers())
+    axes.set_xlabel(f"cost per hour ({table.currency})")
+    axes.set_ylabel("examples/s")
+    return panels
+
+
+def _values(table: "Table", row: "Row") -> str:
+    """The values of the quantities at a row, those that matter to it."""
+    values = table.sweep.points[row.point].values
+    return ", ".join(values[index].text for index in table.mattering(row.strategy))
+
+
+def heights(_: "Table") -> list[float]:
+    """Inches of the one panel."""
+    return [4.0]
+
+
+def title(table: "Table") -> str:
+    """What the cheapest and the fastest point cost."""
+    rows = priced(table)
+    best = front([(row.mean("cost_per_hour"), row.mean("examples_per_s")) for row in rows])
+    return f"{len(best)} of {len(rows)} rows are beaten by none in both cost and throughput"
+
+
+def legend(table: "Table") -> list[Artist]:
+    """What stands for each strategy, and for the front."""
+    look = looks(table.strategies)
+    line = Line2D([], [], color=INK, linewidth=1, label="beaten by none")
+    return [*(strategy_line(name, look[name], "none") for name in table.strategies), line]

@@ -1,0 +1,231 @@
+"""Carrying out a sweep: which runs are still to be made, in what order, and what came of them."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from varsim.result.statistics import interval
+from varsim.sweep.case import Case, Finished, Task, packed
+from varsim.sweep.execution import Backend
+from varsim.sweep.space import Sweep
+from varsim.sweep.stopping import replications
+from varsim.sweep.store import Store
+
+# By this the campaign is steered: its interval says how often a case is run.
+STEERING: Final = "examples_per_s"
+# Several short runs go to a process together, as many as take about so long.
+_TOGETHER: Final = 0.05  # seconds
+_MOST_TOGETHER: Final = 32
+DIED: Final = "its process died, and died again when this run was tried alone (out of memory?)"
+
+
+class Status(NamedTuple):
+    """How far a sweep is; `total` may rise, as replications are added."""
+
+    done: int
+    total: int
+    resumed: int
+    failed: int
+    best: tuple[str, float] | None  # key of the case that is fastest so far, its examples/s
+
+
+Watcher: TypeAlias = Callable[[Status], None]
+
+
+@dataclass
+class Books:
+    """What is known of every case of a sweep, and what is to be found out."""
+
+    sweep: Sweep
+    cases: dict[str, Case]
+    resumed: int = 0
+    _runs: dict[str, dict[int, Finished]] = field(default_factory=dict)
+    _asked: dict[str, int] = field(default_factory=dict)
+    _done: int = 0
+    _total: int = 0
+    _failed: int = 0
+    _best: tuple[str, float] | None = None
+
+    @classmethod
+    def opened(cls, sweep: Sweep, cases: Iterable[Case], kept: Iterable[Finished]) -> "Books":
+        """The books of these cases, with the runs that were kept; failed ones are tried again."""
+        books = cls(sweep, {case.key: case for case in cases})
+        books._runs = {key: {} for key in books.cases}
+        for run in kept:
+            if run.key in books.cases and not run.failure:
+                books._runs[run.key][run.replication] = run
+        books._asked = dict.fromkeys(books.cases, 0)
+        return books
+
+    def begin(self) -> list[tuple[str, int]]:
+        """All runs that are to be made first, replication by replication."""
+        wanted = [run for key in self.cases for run in self._more(key)]
+        return sorted(wanted, key=lambda run: run[1])  # stable: cases in their order
+
+    def enter(self, run: Finished) -> list[tuple[str, int]]:
+        """Take in a run; the runs that are now to be made besides."""
+        self._runs[run.key][run.replication] = run
+        self._done += 1
+        self._failed += bool(run.failure)
+        return self._more(run.key)
+
+    def runs(self, key: str) -> list[Finished]:
+        """The runs of a case that count, by replication: as many as its values ask for."""
+        found = self._runs[key]
+        count, _ = replications(self._values(key), *self._rule)
+        return [found[number] for number in range(count) if number in found]
+
+    def complete(self, key: str) -> bool:
+        """Whether all runs of a case have been made, none of them in vain."""
+        return replications(self._values(key), *self._rule)[1]
+
+    @property
+    def status(self) -> Status:
+        """How far the sweep is."""
+        return Status(self._done, self._total, self.resumed, self._failed, self._best)
+
+    @property
+    def _rule(self) -> tuple[int, int, float]:
+        return self.sweep.first_replications, self.sweep.most_replications, self.sweep.precision
+
+    def _values(self, key: str) -> list[float]:
+        """The throughput of replications 0, 1, ... up to the first that is missing or failed."""
+        values: list[float] = []
+        found = self._runs[key]
+        while (run := found.get(len(values))) is not None and not run.failure:
+            values.append(run.measured[STEERING])
+        return values
+
+    def _more(self, key: str) -> list[tuple[str, int]]:
+        """What a case wants now: nothing while something is under way, or once one run failed."""
+        found = self._runs[key]
+        if any(run.failure for run in found.values()):
+            return []
+        asked = self._asked[key]
+        if any(number not in found for number in range(asked)):
+            return []
+        values = self._values(key)
+        count, enough = replications(values, *self._rule)
+        there = sum(number in found for number in range(asked, count))
+        self._asked[key] = count
+        self._total += count - asked
+        self._done += there
+        self.resumed += there
+        if enough:
+            mean = interval(values[:count]).mean
+            if self._best is None or mean > self._best[1]:
+                self._best = (key, mean)
+            return []
+        return [(key, number) for number in range(count) if number not in found]
+
+
+class Bookkeeping(Protocol):
+    """What `carry_out` needs of whoever knows which runs are to be made."""
+
+    cases: dict[str, Case]
+
+    @property
+    def status(self) -> Status:
+        """How far it is."""
+        ...
+
+    def enter(self, run: Finished) -> list[tuple[str, int]]:
+        """Take in a run; the runs that are now to be made besides."""
+        ...
+
+
+def carry_out(
+    books: Bookkeeping,
+    store: Store,
+    backend: Backend,
+    watch: Watcher,
+    todo: Iterable[tuple[str, int]],
+) -> None:
+    """Make the runs `todo` and all that follow from them; each is kept as it ends."""
+    queue = _Queue(books, todo)
+    running: dict[Future[list[Finished]], list[Task]] = {}
+
+    def note(finished: Iterable[Finished]) -> None:
+        finished = list(finished)
+        store.add(finished)
+        for run in finished:
+            queue.add(books.enter(run))
+            queue.took(run.seconds)
+        watch(books.status)
+
+    while queue or running:
+        suspects: list[Task] = []
+        while queue and len(running) < backend.window:
+            tasks = queue.take(backend.jobs)
+            try:
+                running[backend.submit(tasks)] = tasks
+            except backend.deaths:
+                suspects += tasks
+                break
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in done:
+            tasks = running.pop(future)
+            try:
+                note(future.result())
+            except backend.deaths:
+                suspects += tasks
+            except CancelledError:
+                raise OSError("the cluster that makes the runs is gone") from None
+        if suspects:
+            suspects += [task for tasks in running.values() for task in tasks]
+            running.clear()
+            _clear(suspects, backend, note)
+
+
+def _clear(
+    suspects: Sequence[Task], backend: Backend, note: Callable[[Iterable[Finished]], None]
+) -> None:
+    """A process died: try what was under way one by one, and mark the run at which it does again.
+
+    Goes on afterwards with half as many jobs.
+    """
+    jobs = max(1, backend.jobs // 2)
+    backend.replace(1)
+    for task in sorted(suspects, key=lambda task: (task.replication, task.key)):
+        try:
+            note(backend.submit([task]).result())
+        except backend.deaths:
+            note([Finished(task.key, task.replication, 0.0, {}, DIED)])
+            backend.replace(1)
+    backend.replace(jobs)
+
+
+class _Queue:
+    """The runs to be made, handed out a few at a time."""
+
+    def __init__(self, books: Bookkeeping, todo: Iterable[tuple[str, int]]) -> None:
+        self._books = books
+        self._waiting = deque(todo)
+        self._packed: dict[str, bytes] = {}
+        self._seconds, self._runs = 0.0, 0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, runs: Iterable[tuple[str, int]]) -> None:
+        """More runs, behind all others."""
+        self._waiting.extend(runs)
+
+    def took(self, seconds: float) -> None:
+        """How long one run was."""
+        self._seconds += seconds
+        self._runs += 1
+
+    def take(self, jobs: int) -> list[Task]:
+        """The next runs, as many as are to be made together."""
+        mean = self._seconds / self._runs if self._runs else _TOGETHER
+        count = int(min(_MOST_TOGETHER, _TOGETHER / max(mean, 1e-6)))
+        count = max(1, min(count, len(self._waiting) // (2 * jobs)))
+        return [self._task(*self._waiting.popleft()) for _ in range(min(count, len(self._waiting)))]
+
+    def _task(self, key: str, replication: int) -> Task:
+        if key not in self._packed:
+            self._packed[key] = packed(self._books.cases[key])
+        return Task(key, replication, self._packed[key])

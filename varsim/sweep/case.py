@@ -1,0 +1,143 @@
+"""A case is one strategy at one point; points at which nothing differs for it share their case."""
+
+import hashlib
+import json
+import pickle
+import time
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from varsim.result import measure as measuring
+from varsim.result.cost import sent_per_second
+from varsim.result.measure import Gradients
+from varsim.scenario import Scenario
+from varsim.simulation import Run, run_one
+from varsim.strategies import Strategy
+from varsim.sweep.space import Sweep
+from varsim.trace import ENGINE_VERSION, Trace
+
+# What is measured of a run besides METRICS: bytes from machine to machine per second.
+SENT: Final = "sent_bytes_per_s"
+
+
+class Case(NamedTuple):
+    """One strategy at one point, alone; `key` is the same wherever the numbers are the same."""
+
+    key: str
+    scenario: Scenario
+
+
+class Task(NamedTuple):
+    """One run that is to be made; `packed` is the pickled scenario of its case."""
+
+    key: str
+    replication: int
+    packed: bytes
+
+
+class Finished(NamedTuple):
+    """One run that was made: every metric, or why there are none; `seconds` is what it took."""
+
+    key: str
+    replication: int
+    seconds: float
+    measured: dict[str, float]
+    failure: str = ""
+
+
+def cases_of(sweep: Sweep, strategies: Sequence[str] = ()) -> list[tuple[int, str, Case]]:
+    """(point, label, case) for every strategy of every point, in this order.
+
+    `strategies`: only those of these kinds or labels; by default all.
+    """
+    return [
+        (index, strategy.label, case_of(point.scenario, strategy))
+        for index, point in enumerate(sweep.points)
+        for strategy in point.scenario.strategies
+        if not strategies or strategy.kind in strategies or strategy.label in strategies
+    ]
+
+
+def case_of(scenario: Scenario, strategy: Strategy) -> Case:
+    """One strategy of a scenario as a case: without all that makes no difference to its runs."""
+    alone = _alone(scenario, strategy)
+    said = {"engine": ENGINE_VERSION, "scenario": alone.model_dump(mode="python")}
+    text = json.dumps(said, sort_keys=True, allow_nan=False)
+    return Case(hashlib.sha256(text.encode()).hexdigest(), alone)
+
+
+def packed(case: Case) -> bytes:
+    """The scenario of a case as a Task carries it to another process."""
+    return pickle.dumps(case.scenario, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def run_tasks(tasks: Iterable[Task], engine: int = ENGINE_VERSION) -> list[Finished]:
+    """Make some runs, here, one after the other. One that fails is no reason not to go on."""
+    if engine != ENGINE_VERSION:
+        raise RuntimeError(
+            f"this process has engine {ENGINE_VERSION} of varsim, the sweep is of {engine}"
+        )
+    return list(map(_run, tasks))
+
+
+def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
+    """Every metric of a run but those that compare it with others, and SENT; nan for none."""
+    wanted = scenario.targets.loss
+    target = scenario.stop.loss if wanted is None else wanted
+    split = measuring.worker_time(trace)
+    values = measuring.measure(trace, Gradients.of(trace), split, target, trace.end)
+    return values | {SENT: sent_per_second(trace)}
+
+
+def _run(task: Task) -> Finished:
+    started = time.perf_counter()
+    values: dict[str, float] = {}
+    try:
+        scenario = _unpacked(task.packed)
+        trace = run_one(Run(scenario, 0, task.replication))
+        if trace.standstill is None:
+            values, failure = measured(scenario, trace), ""
+        else:
+            failure = trace.standstill.report
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+    seconds = time.perf_counter() - started
+    return Finished(task.key, task.replication, seconds, values, failure)
+
+
+def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:
+    """The scenario with this strategy only, and nothing that it does not use."""
+    cluster = scenario.cluster
+    taking_part = strategy.workers(cluster)
+    if taking_part < cluster.workers and cluster.network.kind == "star":
+        slow = tuple(one for one in cluster.slow_workers if one.rank < taking_part)
+        links = tuple(one for one in cluster.network.slow_links if one.rank < taking_part)
+        network = cluster.network.model_copy(update={"slow_links": links})
+        changes = {"workers": taking_part, "slow_workers": slow, "network": network}
+        cluster = cluster.model_copy(update=changes)
+    if not strategy.uses_servers:
+        cluster = cluster.without_servers()
+    cluster = cluster.subject_to(strategy.subject_to())
+    workload = scenario.workload
+    if not strategy.evaluated_between_reads:
+        workload = workload.model_copy(update={"evaluate_every": None})
+    return scenario.model_copy(
+        update={
+            "name": "case",
+            "replications": 1,
+            "cluster": cluster,
+            "workload": workload,
+            "strategies": (strategy.model_copy(update={"name": None}),),
+            "events": tuple(event for event in scenario.events if event.rank < taking_part),
+            "targets": type(scenario.targets)(loss=scenario.targets.loss),
+            "prices": None,
+        }
+    )
+
+
+@lru_cache(maxsize=256)
+def _unpacked(packed: bytes) -> Scenario:
+    scenario = pickle.loads(packed)
+    assert isinstance(scenario, Scenario)
+    return scenario

@@ -1,0 +1,52 @@
+"""The directory of a sweep: its runs, its table, and the sweep itself, to run or merge it again."""
+
+import importlib.util
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from varsim.sweep.space import Sweep
+from varsim.sweep.table import Table
+
+SCENARIO: Final = "sweep.yaml"
+CSV: Final = "results.csv"
+JSON: Final = "results.json"
+PARQUET: Final = "results.parquet"
+
+
+def write_results(table: Table, answer: Sequence[str], directory: Path) -> list[Path]:
+    """Write the table as CSV and JSON, and as Parquet where pyarrow is installed.
+
+    Each file is there whole or as it was before; OSError if it cannot be written.
+    """
+    writers: dict[str, Callable[[Path], object]] = {
+        CSV: lambda path: path.write_text(table.csv(), encoding="utf-8", newline=""),
+        JSON: lambda path: path.write_text(table.json(answer), encoding="utf-8", newline="\n"),
+    }
+    if importlib.util.find_spec("pyarrow") is not None:
+        writers[PARQUET] = lambda path: table.frame().to_parquet(path, index=False)
+    return [put(directory / name, write) for name, write in writers.items()]
+
+
+def write_sweep(sweep: Sweep, question: str, directory: Path) -> Path:
+    """Write the sweep as a scenario file, with all changes that were made on the command line."""
+    text = (f"# {question}\n" if question else "") + sweep.yaml
+    return put(directory / SCENARIO, lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def put(path: Path, write: Callable[[Path], object]) -> Path:
+    """Write one file: it is there whole or as it was before. OSError names it."""
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        write(partial)
+        partial.replace(path)
+    except OSError as error:
+        if error.strerror is not None:
+            error.filename, error.filename2 = str(path), None
+        raise
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+    return path

@@ -1,0 +1,277 @@
+"""The tidy table of a sweep: one row for every strategy of every point."""
+
+import csv
+import hashlib
+import io
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from varsim.result.cost import COSTS
+from varsim.result.measure import METRICS
+from varsim.result.provenance import provenance
+from varsim.result.render import MADE_BY
+from varsim.result.statistics import CONFIDENCE, Estimate, interval
+from varsim.scenario import Scenario
+from varsim.sweep.campaign import STEERING, Books
+from varsim.sweep.case import SENT, Case, Finished
+from varsim.sweep.scaling import COLUMNS as SPEEDS
+from varsim.sweep.scaling import Speed, Yardstick, scaling
+from varsim.sweep.space import Number, Sweep
+from varsim.sweep.stopping import precise
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Cell: TypeAlias = Number
+
+# Metric of a run -> its column: with the unit in the name, as in all tables.
+SHOWN: Final = {
+    STEERING: "examples_per_s",
+    "updates_per_s": "updates_per_s",
+    "staleness_mean": "staleness_mean_updates",
+    "staleness_p99": "staleness_p99_updates",
+    "wasted_compute": "wasted_compute_fraction",
+    "step_time_p99": "step_time_p99_s",
+    "time_to_target": "time_to_target_s",
+    "final_loss": "final_loss",
+}
+HALF_WIDTH: Final = "_half_width"
+
+
+class Row(NamedTuple):
+    """One strategy at one point: `estimates` by metric; `failure` says why there are none.
+
+    `speeds` are the examples/s of every replication; equal replications of two rows are a pair.
+    Rows of one `case` are of the same runs.
+    """
+
+    point: int
+    strategy: str
+    case: str
+    speeds: tuple[float, ...]
+    precise: bool
+    estimates: dict[str, Estimate]
+    scaling: dict[str, float]
+    failure: str
+
+    @property
+    def replications(self) -> int:
+        """How often it was run."""
+        return len(self.speeds)
+
+    def mean(self, metric: str) -> float:
+        """The mean of a metric over replications; nan where it does not exist."""
+        return self.estimates[metric].mean if metric in self.estimates else math.nan
+
+
+@dataclass(frozen=True)
+class Table:
+    """What came of a sweep; rows point by point, each by strategy."""
+
+    sweep: Sweep
+    rows: tuple[Row, ...]
+
+    @property
+    def strategies(self) -> list[str]:
+        """The labels of the strategies, in order."""
+        return list(dict.fromkeys(row.strategy for row in self.rows))
+
+    def mattering(self, strategy: str) -> list[int]:
+        """The indexes of the quantities that make a difference to the runs of a strategy."""
+        rows = [row for row in self.rows if row.strategy == strategy]
+        if len({row.case for row in rows}) < 2:
+            return []
+        scenario = self.sweep.points[0].scenario
+        return [
+            index
+            for index, quantity in enumerate(self.sweep.quantities)
+            if quantity.concerns(strategy, scenario) and self._matters(index, rows)
+        ]
+
+    def told(self, row: Row) -> str:
+        """Where a row lies, in words, as far as it matters: `workers = 8, batch_size = 32`."""
+        names = short_names([quantity.path for quantity in self.sweep.quantities])
+        values = self.sweep.points[row.point].values
+        chosen = self.mattering(row.strategy) or range(len(values))
+        return ", ".join(f"{names[index]} = {values[index].text}" for index in chosen)
+
+    def _matters(self, index: int, rows: Sequence[Row]) -> bool:
+        seen: dict[tuple[str, ...], str] = {}
+        for row in rows:
+            values = self.sweep.points[row.point].values
+            others = tuple(value.text for i, value in enumerate(values) if i != index)
+            if seen.setdefault(others, row.case) != row.case:
+                return True
+        group = self.sweep.quantities[index].group
+        # What is zipped with others never changes alone.
+        return sum(quantity.group == group for quantity in self.sweep.quantities) > 1
+
+    @property
+    def failed(self) -> list[Row]:
+        """The rows in which a run failed."""
+        return [row for row in self.rows if row.failure]
+
+    @property
+    def currency(self) -> str:
+        """That of the prices of the scenario; empty without prices."""
+        prices = self.sweep.points[0].scenario.prices
+        return "" if prices is None else prices.currency
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """Metric -> its column."""
+        costs = {name: f"{name}_{self.currency}" for name in COSTS} if self.currency else {}
+        return SHOWN | costs
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, with units."""
+        swept = [quantity.column for quantity in self.sweep.quantities]
+        shown = [name for column in self.shown.values() for name in (column, column + HALF_WIDTH)]
+        ratios = list(SPEEDS) if self.rows and self.rows[0].scaling else []
+        return [*swept, "strategy", "replications", "precise", *shown, *ratios, "failure"]
+
+    def cells(self) -> Iterator[list[Cell]]:
+        """The rows as plain values in the order of the columns; None where there is no number."""
+        for row in self.rows:
+            swept = [value.number for value in self.sweep.points[row.point].values]
+            shown = [
+                _finite(part)
+                for metric in self.shown
+                for part in _mean_and_half_width(row.estimates.get(metric))
+            ]
+            ratios = [_finite(value) for value in row.scaling.values()]
+            head: list[Cell] = [row.strategy, row.replications, row.precise]
+            yield [*swept, *head, *shown, *ratios, row.failure]
+
+    def csv(self) -> str:
+        """The table as CSV: numbers with all their digits, empty where there is none."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        for cells in self.cells():
+            writer.writerow([_written(cell) for cell in cells])
+        return text.getvalue()
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the table as CSV: the same on any number of processes, in any order."""
+        return hashlib.sha256(self.csv().encode()).hexdigest()
+
+    def document(self, answer: Sequence[str] = ()) -> dict[str, Any]:
+        """The table with all that is needed to read it, as plain data."""
+        made = provenance(self.sweep.points[0].scenario)
+        made.pop("scenario_sha256")
+        return {
+            "made_by": MADE_BY,
+            "kind": "sweep",
+            "name": self.sweep.name,
+            "provenance": made,
+            "result_sha256": self.sha256,
+            "confidence": CONFIDENCE,
+            "precision": self.sweep.precision,
+            "most_replications": self.sweep.most_replications,
+            "answer": list(answer),
+            "columns": descriptions(self),
+            "rows": [dict(zip(self.columns, cells, strict=True)) for cells in self.cells()],
+        }
+
+    def json(self, answer: Sequence[str] = ()) -> str:
+        """`document` as JSON text."""
+        return json.dumps(self.document(answer), indent=1, ensure_ascii=False) + "\n"
+
+    def frame(self) -> "DataFrame":
+        """The table as a DataFrame."""
+        from pandas import DataFrame
+
+        return DataFrame(list(self.cells()), columns=self.columns)
+
+
+def table_of(sweep: Sweep, cases: Sequence[tuple[int, str, Case]], books: Books) -> Table:
+    """The table of a sweep whose runs have all been made; `cases` as `cases_of` gives them."""
+    found = {case.key: books.runs(case.key) for _, _, case in cases}
+    rows = [_row(sweep, point, label, case.key, found[case.key]) for point, label, case in cases]
+    yardstick = Yardstick.of(sweep)
+    if yardstick is None:
+        return Table(sweep, tuple(rows))
+    speeds = [
+        Speed(row.point, row.strategy, case.scenario.strategies[0].kind, row.mean(STEERING))
+        for row, (_, _, case) in zip(rows, cases, strict=True)
+    ]
+    ratios = scaling(sweep, yardstick, speeds)
+    return Table(
+        sweep, tuple(row._replace(scaling=own) for row, own in zip(rows, ratios, strict=True))
+    )
+
+
+def descriptions(table: Table) -> dict[str, str]:
+    """What every column of the table means, with its unit."""
+    said = {quantity.column: f"swept: {quantity.path}" for quantity in table.sweep.quantities}
+    said |= {
+        "strategy": "label of the strategy",
+        "replications": "how often it was run",
+        "precise": "whether the interval of examples_per_s is as narrow as was asked for",
+        "failure": "why a run failed; empty if none did",
+    }
+    for metric, column in table.shown.items():
+        unit, about = (METRICS | COSTS)[metric]
+        said[column] = f"{about} [{unit or '1'}]: mean over replications"
+        said[column + HALF_WIDTH] = "half the width of its 95 % interval (Student t)"
+    return {name: {**said, **SPEEDS}[name] for name in table.columns}
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """The end of each path: as many of its words as tell it from the others."""
+
+    def ends(count: int) -> list[str]:
+        return [".".join(path.split(".")[-count:]) for path in paths]
+
+    found = []
+    for index, path in enumerate(paths):
+        counts = range(1, path.count(".") + 2)
+        told = (names[index] for names in map(ends, counts) if names.count(names[index]) == 1)
+        found.append(next(told, path))
+    return found
+
+
+def _row(sweep: Sweep, point: int, label: str, case: str, runs: Sequence[Finished]) -> Row:
+    speeds = tuple(run.measured[STEERING] for run in runs if not run.failure)
+    failures = [run.failure for run in runs if run.failure]
+    if failures:
+        return Row(point, label, case, speeds, False, {}, {}, failures[0])
+    estimates = {metric: interval([run.measured[metric] for run in runs]) for metric in SHOWN}
+    estimates |= _costs(sweep.points[point].scenario, label, runs)
+    return Row(point, label, case, speeds, precise(speeds, sweep.precision), estimates, {}, "")
+
+
+def _costs(scenario: Scenario, label: str, runs: Sequence[Finished]) -> dict[str, Estimate]:
+    """Each of COSTS over the runs of a strategy; nothing without prices."""
+    prices = scenario.prices
+    if prices is None:
+        return {}
+    (strategy,) = (one for one in scenario.strategies if one.label == label)
+    machines = prices.machines(strategy, scenario.cluster_of(strategy))
+    each = [
+        prices.costs(
+            machines, run.measured[SENT], run.measured[STEERING], run.measured["time_to_target"]
+        )
+        for run in runs
+    ]
+    return {name: interval([one[name] for one in each]) for name in COSTS}
+
+
+def _mean_and_half_width(estimate: Estimate | None) -> tuple[float, float]:
+    return (math.nan, math.nan) if estimate is None else (estimate.mean, estimate.half_width)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _written(cell: Cell) -> str:
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    return "" if cell is None else repr(cell) if isinstance(cell, float) else str(cell)

@@ -1,0 +1,177 @@
+"""What a sweep says, in sentences: the best point of each strategy, and of all."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from varsim.result.formatting import digits, plus_minus, time
+from varsim.result.statistics import CLOSE, Estimate, ratio
+from varsim.sweep.campaign import STEERING
+from varsim.sweep.table import Row, Table, short_names
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+LONGEST_TABLE: Final = 40  # rows that are printed; of more, only the best of each strategy
+_MOST_TIES: Final = 4  # points that are told of besides the best
+
+
+def answer(table: Table) -> list[str]:
+    """Where each strategy is at its best, and which of them is; plain sentences."""
+    bests = [row for label in table.strategies if (row := best(table, label)) is not None]
+    if not bests:
+        return ["No strategy applied a gradient at any point."]
+    if len(bests) == 1:
+        lines = [_at_its_best(table, row, "Throughput is highest at") for row in bests]
+    else:
+        lines = [_of_all(table, bests)]
+        lines += [_at_its_best(table, row, f"'{row.strategy}' is fastest at") for row in bests]
+    return [*lines, *_soonest(table), *_cheapest(table)]
+
+
+def notes(table: Table) -> list[str]:
+    """What a reader of the table must know besides."""
+    found = []
+    wide = [row for row in table.rows if not row.failure and not row.precise]
+    if wide:
+        share = f"{100 * table.sweep.precision:g} %"
+        found.append(
+            f"In {len(wide)} of {len(table.rows)} rows the interval of the throughput is wider "
+            f"than ± {share} after {table.sweep.most_replications} replications."
+        )
+    for row in table.failed[:3]:
+        where = table.told(row)
+        found.append(f"'{row.strategy}' failed at {where}: {row.failure.splitlines()[0]}")
+    if len(table.failed) > 3:
+        found.append(f"{len(table.failed) - 3} more rows failed; see the column 'failure'.")
+    return found
+
+
+def best(table: Table, strategy: str) -> Row | None:
+    """The row of a strategy with the highest throughput; None where it applied no gradient."""
+    rows = [row for row in table.rows if row.strategy == strategy and row.mean(STEERING) > 0]
+    return max(rows, key=lambda row: row.mean(STEERING), default=None)
+
+
+def ties(table: Table, first: Row) -> list[Row]:
+    """The other rows of its strategy that may be as fast: the interval of the ratio contains 1.
+
+    Replications are paired: at all points they meet the same draws. Of rows that are of the same
+    runs there is one.
+    """
+    others = {row.case: row for row in table.rows if row.strategy == first.strategy}
+    del others[first.case]
+    return [row for row in others.values() if row.speeds and _may_equal(first, row)]
+
+
+def shown(table: Table) -> "DataFrame":
+    """The table as text: all rows, or the best of each strategy where there are too many."""
+    from pandas import DataFrame
+
+    rows = list(table.rows)
+    if len(rows) > LONGEST_TABLE:
+        rows = [row for label in table.strategies if (row := best(table, label)) is not None]
+    quantities = table.sweep.quantities
+    matters = {label: table.mattering(label) for label in table.strategies}
+    shortened = short_names([quantity.path for quantity in quantities])
+    cells = []
+    for row in rows:
+        values = table.sweep.points[row.point].values
+        swept = {
+            name: value.text if index in matters[row.strategy] else ""
+            for index, (name, value) in enumerate(zip(shortened, values, strict=True))
+        }
+        cells.append({**swept, **_numbers(table, row)})
+    return DataFrame(cells, index=[row.strategy for row in rows]).fillna("").rename_axis("strategy")
+
+
+def _numbers(table: Table, row: Row) -> dict[str, str]:
+    of = row.estimates
+    if not of:
+        return {"examples/s": "failed"}
+    cells = {
+        "examples/s": plus_minus(of[STEERING]),
+        "staleness mean": plus_minus(of["staleness_mean"]),
+        "p99": plus_minus(of["staleness_p99"]),
+        "wasted": _percent(of["wasted_compute"]),
+    }
+    if any(one.mean("time_to_target") > 0 for one in table.rows):
+        cells["to target"] = time(of["time_to_target"])
+    if table.currency:
+        cells[f"{table.currency}/h"] = plus_minus(of["cost_per_hour"])
+        million = f"{table.currency} per million examples"
+        cells[million] = plus_minus(of["cost_per_million_examples"])
+    if row.scaling:
+        cells["efficiency"] = f"{100 * row.scaling['efficiency_fraction']:.0f} %"
+    cells["replications"] = str(row.replications)
+    return cells
+
+
+def _of_all(table: Table, bests: Sequence[Row]) -> str:
+    ranking = sorted(bests, key=lambda row: row.mean(STEERING), reverse=True)
+    first, second = ranking[:2]
+    where = table.told(first)
+    lead = _paired(first, second)
+    if not math.isnan(lead.low) and lead.low <= 1 <= lead.high:
+        return (
+            f"Which strategy is the fastest, each at its best point, is {CLOSE}: "
+            f"'{first.strategy}' does {_rate(first)}, '{second.strategy}' {_rate(second)}."
+        )
+    return (
+        f"The fastest is '{first.strategy}' at {where}: {_rate(first)}, {digits(lead.mean)} times "
+        f"what '{second.strategy}' does at its best point, the next fastest."
+    )
+
+
+def _at_its_best(table: Table, row: Row, opening: str) -> str:
+    if not table.mattering(row.strategy):
+        return f"'{row.strategy}' does {_rate(row)}, whatever is swept here."
+    sentence = f"{opening} {table.told(row)}: {_rate(row)}"
+    equal = ties(table, row)
+    if not equal:
+        return f"{sentence}; every other point is slower."
+    told = [table.told(one) for one in equal[:_MOST_TIES]]
+    more = f" and {len(equal) - _MOST_TIES} more" if len(equal) > _MOST_TIES else ""
+    return f"{sentence}; {CLOSE} between that and {'; '.join(told)}{more}."
+
+
+def _soonest(table: Table) -> list[str]:
+    """At which point the target loss is reached first."""
+    rows = [row for row in table.rows if math.isfinite(row.mean("time_to_target"))]
+    if not rows:
+        return []
+    first = min(rows, key=lambda row: row.mean("time_to_target"))
+    where = table.told(first)
+    after = time(first.estimates["time_to_target"])
+    return [f"The target loss is reached soonest by '{first.strategy}' at {where}: after {after}."]
+
+
+def _cheapest(table: Table) -> list[str]:
+    """Where a million examples cost least."""
+    metric = "cost_per_million_examples"
+    rows = [row for row in table.rows if math.isfinite(row.mean(metric))]
+    if not rows:
+        return []
+    first = min(rows, key=lambda row: row.mean(metric))
+    price = plus_minus(first.estimates[metric], unit=table.currency)
+    return [
+        f"A million examples cost least with '{first.strategy}' at {table.told(first)}: {price}."
+    ]
+
+
+def _paired(one: Row, other: Row) -> Estimate:
+    count = min(one.replications, other.replications)
+    return ratio(one.speeds[:count], other.speeds[:count])
+
+
+def _may_equal(first: Row, other: Row) -> bool:
+    found = _paired(first, other)
+    return not math.isnan(found.low) and found.low <= 1 <= found.high
+
+
+def _rate(row: Row) -> str:
+    return plus_minus(row.estimates[STEERING], unit="examples/s")
+
+
+def _percent(found: Estimate) -> str:
+    return "-" if math.isnan(found.mean) else f"{100 * found.mean:.1f} %"
