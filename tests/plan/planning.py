@@ -1,0 +1,65 @@
+"""Small plans for tests: a scenario of times only, quick to run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from varsim.plan.cell import Cell, all_cells
+from varsim.plan.loading import question_of_text
+from varsim.plan.question import Question
+from varsim.plan.runs import Runs
+from varsim.plan.search import Found, Search
+from varsim.sweep.execution import Backend, Here
+from varsim.sweep.store import Store
+
+BASE = """\
+# What is the cheapest?
+name: tiny
+seed: 3
+replications: 2
+cluster:
+  workers: 4
+  compute: {kind: uniform, low: 80 ms, high: 120 ms}
+  parameter_servers: 1
+  network: {kind: star, bandwidth: 10 Gbit/s, latency: 20 us, sharing: first_come}
+workload:
+  problem: {kind: timing, size: 20 MB}
+  batch_size: 4
+strategies:
+  - {kind: on_write}
+  - {kind: none}
+stop: {time: 2 s}
+targets: {throughput: 150 examples/s}
+prices: {device_hour: 2.0, server_hour: 0.7}
+"""
+BLOCK = """\
+minimize: cost_per_hour
+space:
+  cluster.workers: [3, 4, 5, 6, 7, 8]
+  cluster.parameter_servers: [1, 2]
+most_replications: 8
+"""
+
+
+def text(block: str = BLOCK, base: str = BASE) -> str:
+    """A scenario with a plan."""
+    return base + "plan:\n" + "".join(f"  {line}\n" for line in block.splitlines())
+
+
+def question(block: str = BLOCK, sets: Sequence[str] = (), base: str = BASE) -> Question:
+    """What the small scenario asks with this block."""
+    return question_of_text(text(block, base), sets=sets)
+
+
+def searched(
+    asked: Question,
+    directory: Path,
+    backend: Backend | None = None,
+    *,
+    exhaustive: bool = False,
+) -> tuple[Found, Runs, list[Cell]]:
+    """What is found, with the runs in `directory`."""
+    cells = all_cells(asked)
+    with Store(directory) as store, backend or Here() as maker:
+        runs = Runs(store, maker, lambda status: None)
+        found = Search(asked, cells, runs, exhaustive=exhaustive).run()
+    return found, runs, cells

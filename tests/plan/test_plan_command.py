@@ -1,0 +1,239 @@
+"""The command: an answer in sentences and files, the same however it is made, or exit 3."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from planning import BASE, BLOCK, text
+from typer.testing import CliRunner
+
+from varsim import cli
+from varsim.commands.console import OUT_OF_BOUNDS, USAGE
+from varsim.commands.plan_options import Objectives
+from varsim.plan.objective import OBJECTIVES
+from varsim.sweep.store import FILE, Store
+
+LARGE = """\
+minimize: cost_per_hour
+space:
+  cluster.workers: {from: 2, to: 40, step: 1}
+  cluster.parameter_servers: {from: 1, to: 40, step: 1}
+  cluster.network.latency: [1 us, 2 us]
+most_replications: 8
+trials: 48
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.yaml"
+    path.write_text(text())
+    return path
+
+
+def varsim(*arguments: object, code: int = 0) -> str:
+    """What the command prints to stdout."""
+    done = CliRunner().invoke(cli.app, list(map(str, arguments)))
+    assert done.exit_code == code, done.output
+    return done.stdout
+
+
+def sha256(printed: str) -> str:
+    (line,) = (line for line in printed.splitlines() if line.startswith("result sha256: "))
+    return line.removeprefix("result sha256: ")
+
+
+def test_says_what_a_planner_asks(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    printed = varsim("plan", file, "--out", out, "--jobs", 1)
+    lines = printed.splitlines()
+    assert lines[0] == (
+        "Answer: 'on_write' with workers = 6: 12.00 USD/h, the lowest cost per hour at which every "
+        "target is met."
+    )
+    for beginning in (
+        "Target throughput at least 150 examples/s: ",
+        "Run 8 times with fresh seeds (seed 4) it still meets every target: ",
+        "Runner-up: ",
+        "The best of 'none', with workers = ",
+        "What keeps it from being cheaper: throughput at least 150 examples/s. The closest that ",
+        "Its busiest resource: ",
+        "The workers' time: computing ",
+        "Simulated: ",
+        "What more throughput costs: ",
+    ):
+        assert any(line.startswith(beginning) for line in lines), (beginning, printed)
+    assert f"varsim run {out / 'plan.yaml'}" in printed
+    facts = json.loads((out / "plan.json").read_text())
+    assert facts["answer"]["workers"] == 6
+    assert facts["answer"]["minimized"]["mean"] == 12.0
+    assert facts["fresh_seeds"]["seed"] == 4
+    assert facts["sentences"][0] == lines[0]
+    assert facts["cells"]["distinct"] == 18 > facts["cells"]["simulated"]
+    cells = (out / "cells.csv").read_text().splitlines()
+    assert len(cells) == 1 + facts["cells"]["simulated"]
+    assert cells[0].startswith(
+        "cell,strategy,cluster.workers,cluster.parameter_servers,replications,verdict,"
+    )
+    said = (out / "plan.md").read_text()
+    assert f"- {lines[0]}" in said
+    assert "![Cost and throughput" in said
+    for suffix in ("png", "svg"):
+        assert (out / f"pareto.{suffix}").stat().st_size > 1000
+    assert (out / "plan.yaml").read_text().startswith("# What is the cheapest?\n# Answer: ")
+
+
+def test_the_answer_runs_and_meets_its_targets(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    varsim("plan", file, "--out", out, "--quiet")
+    facts = json.loads((out / "plan.json").read_text())
+    ran = varsim("run", out / "plan.yaml", "--out", tmp_path / "run", "--format", "json", "--quiet")
+    result = json.loads(ran)
+    assert result["strategies"] == [facts["answer"]["strategy"]]
+    (speed,) = (
+        {key: row[key] for key in ("mean", "low", "high")}
+        for row in result["summary"]
+        if row["metric"] == "examples_per_s"
+    )
+    assert speed == facts["answer"]["examples_per_s"]
+    assert [one["met"] for one in result["targets"]] == [True]
+    (cost,) = (row["mean"] for row in result["costs"] if row["cost"] == "cost_per_hour")
+    assert cost == facts["answer"]["cost_per_hour"]
+
+
+def test_one_result_however_it_is_run(file: Path, tmp_path: Path) -> None:
+    def planned(name: str, *options: object) -> str:
+        return sha256(varsim("plan", file, "--out", tmp_path / name, "--quiet", *options))
+
+    serial = planned("serial", "--jobs", 1)
+    assert planned("jobs", "--jobs", 2) == serial
+    assert planned("serial", "--jobs", "auto") == serial, "with all runs there already"
+    assert planned("all", "--exhaustive") != serial
+    again = CliRunner().invoke(cli.app, ["plan", str(file), "--out", str(tmp_path / "serial")])
+    assert "runs already there" in again.stderr
+
+
+def test_no_answer_is_exit_3(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    varsim("plan", file, "--out", out, "--quiet")
+    change = ("--set", "targets.throughput=9000 examples/s")
+    printed = varsim("plan", file, "--out", out, "--quiet", *change, code=OUT_OF_BOUNDS)
+    assert printed.startswith("Answer: none. No cell of the space surely meets every target.\n")
+    assert "The closest, 'none' with workers = 8" in printed
+    assert "below 9,000 examples/s" in printed
+    assert not (out / "plan.yaml").exists(), "of the answer before"
+    assert json.loads((out / "plan.json").read_text())["answer"] is None
+
+
+@pytest.mark.parametrize("format", ["csv", "json", "md"])
+def test_other_formats_are_the_whole_output(file: Path, tmp_path: Path, format: str) -> None:
+    printed = varsim("plan", file, "--out", tmp_path / "out", "--format", format, "--quiet")
+    name = {"csv": "cells.csv", "json": "plan.json", "md": "plan.md"}[format]
+    written = (tmp_path / "out" / name).read_text()
+    assert printed == written or format == "md"
+    assert printed.splitlines()[0] == written.splitlines()[0]
+
+
+def test_options(file: Path, tmp_path: Path) -> None:
+    def answer(*options: object) -> str:
+        out = tmp_path / "out"
+        return varsim("plan", file, "--out", out, "--quiet", *options).splitlines()[0]
+
+    assert answer("--strategy", "none").startswith("Answer: 'none'")
+    assert ": 6 workers, the lowest number of workers" in answer("--minimize", "workers")
+    assert "workers = 5" not in answer("--set", "cluster.workers=6,7")
+    assert "no strategy 'nine'" in CliRunner().invoke(
+        cli.app, ["plan", str(file), "--strategy", "nine"]
+    ).stderr.replace("\n", " ")
+    assert varsim("plan", file, "--backend", "dask", code=USAGE) == ""
+
+
+def test_check_says_what_is_asked(file: Path) -> None:
+    printed = varsim("check", file)
+    assert "minimize     cost_per_hour: the cost per hour" in printed
+    assert "target       throughput at least 150 examples/s" in printed
+    assert "24 cells, 18 of them different: 2 to 8 runs of each" in printed
+
+
+def test_the_options_name_every_objective() -> None:
+    assert set(Objectives.__args__) == set(OBJECTIVES)
+
+
+def test_a_broken_plan_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text(text(BLOCK.replace("cost_per_hour", "money")))
+    done = CliRunner().invoke(cli.app, ["plan", str(path)])
+    assert done.exit_code == USAGE
+    assert "'money' is nothing to minimize" in done.stderr
+    assert "Traceback" not in done.output
+    assert not (tmp_path / "reports").exists()
+
+
+class TestTooManyToLookAtAll:
+    @pytest.fixture
+    def large(self, tmp_path: Path) -> Path:
+        path = tmp_path / "large.yaml"
+        path.write_text(text(LARGE, BASE.replace("{time: 2 s}", "{time: 1 s}")))
+        return path
+
+    def test_the_same_trials_whatever_the_jobs(self, large: Path, tmp_path: Path) -> None:
+        pytest.importorskip("optuna", reason="needs the extra 'plan'")
+        one = varsim("plan", large, "--out", tmp_path / "one", "--jobs", 1, "--quiet")
+        two = varsim("plan", large, "--out", tmp_path / "two", "--jobs", 2, "--quiet")
+        assert sha256(one) == sha256(two)
+        assert "these were chosen from 6,240 combinations" in one
+        assert one.startswith("Answer: 'on_write' with workers = 6: 12.00 USD/h")
+
+    def test_without_optuna_it_says_what_to_install(
+        self, large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "optuna", None)
+        done = CliRunner().invoke(cli.app, ["plan", str(large), "--out", str(tmp_path / "out")])
+        assert done.exit_code == 1
+        assert "pip install 'varsim[plan]'" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert not (tmp_path / "out").exists()
+
+    def test_not_all_of_them_are_run(self, large: Path, tmp_path: Path) -> None:
+        options = ["plan", str(large), "--exhaustive", "--out", str(tmp_path / "out")]
+        done = CliRunner().invoke(cli.app, options)
+        assert done.exit_code == USAGE
+        assert "too many" in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix" or find_spec("loky") is None, reason="signals of POSIX")
+def test_interrupted_it_goes_on_from_there(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    slow = ["--set", "stop.time=120 s", "--exhaustive"]
+    command = [sys.executable, "-m", "varsim", "plan", str(file), "--out", str(out), *slow]
+    process = subprocess.Popen([*command, "--jobs", "2"], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not _kept(out):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=30)
+    assert process.returncode == 130, complaint
+    assert "runs are kept in" in complaint
+    assert "the same command goes on from there" in complaint
+    assert not (out / "plan.json").exists()
+    with Store(out) as store:
+        assert store.count() > 0
+
+
+def _kept(out: Path) -> bool:
+    import sqlite3
+
+    if not (out / FILE).exists():
+        return False
+    try:
+        with sqlite3.connect(f"file:{out / FILE}?mode=ro", uri=True) as base:
+            (count,) = base.execute("SELECT COUNT(*) FROM runs").fetchone()
+    except sqlite3.Error:
+        return False
+    return bool(count)

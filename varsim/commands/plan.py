@@ -1,0 +1,234 @@
+"""What the commands do with a plan: search, write what came of it, tell it."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+import typer
+
+from varsim.commands import sweep as sweeping
+from varsim.commands.console import OUT_OF_BOUNDS, complain, write
+from varsim.commands.settings import question as first_line
+
+if TYPE_CHECKING:
+    from varsim.plan.cell import Cell, Places
+    from varsim.plan.question import Question
+    from varsim.plan.report import Plan
+    from varsim.plan.runs import Runs
+    from varsim.plan.search import Found
+    from varsim.sweep.execution import Backend
+
+Formats: TypeAlias = Literal["table", "csv", "json", "md"]
+
+
+class PlanSettings(NamedTuple):
+    """What the options of `varsim plan` say."""
+
+    file: Path
+    out: Path | None
+    strategies: tuple[str, ...]
+    jobs: int | None
+    scheduler: str | None
+    exhaustive: bool
+    quiet: bool
+    format: Formats
+
+    def directory(self, name: str) -> Path:
+        """Where the plan of a scenario of this name goes."""
+        return self.out if self.out is not None else Path("reports") / f"{name}-plan"
+
+
+def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> None:
+    """Find the answer, write and print it; OUT_OF_BOUNDS where there is none.
+
+    Runs are kept as they end. Interrupted, it says how to go on.
+    """
+    from varsim.plan.cell import Places, all_cells
+    from varsim.plan.loading import load_question
+    from varsim.sweep.store import Store
+
+    question = _chosen(load_question(settings.file, sets, minimize), settings.strategies)
+    cells = all_cells(question) if question.enumerated else []
+    directory = settings.directory(question.name)
+    with Store(directory) as store:
+        from varsim.plan.runs import Runs
+        from varsim.progress import SweepProgress
+
+        known: dict[int, Cell] = {cell.number: cell for cell in cells}
+        places = Places(question.quantities, cells)
+        runs = None
+        try:
+            with (
+                _backend(question, cells, settings) as backend,
+                SweepProgress(settings.quiet, _teller(question, known, places)) as progress,
+            ):
+                runs = Runs(store, backend, progress.show)
+                found, cells = _search(question, cells, known, runs, settings.exhaustive)
+        except KeyboardInterrupt:
+            done = 0 if runs is None else runs.status.done
+            complain(
+                f"varsim: {done} runs are kept in {store.path}; the same command goes on from there"
+            )
+            raise
+        if runs.status.resumed and not settings.quiet:
+            complain(f"varsim: {runs.status.resumed} of {runs.status.done} runs already there")
+        _conclude(_told(found, cells, runs), settings, directory)
+    if found.answer is None:
+        raise typer.Exit(OUT_OF_BOUNDS)
+
+
+def check(file: Path, sets: Sequence[str]) -> None:
+    """Say what a plan asks, and how large its space is."""
+    from varsim.plan.cell import all_cells, distinct
+    from varsim.plan.loading import load_question
+    from varsim.plan.objective import OBJECTIVES
+    from varsim.result.targets import said
+
+    question = load_question(file, sets)
+    write(f"{file}: ok")
+    write(f"  minimize     {question.objective}: {OBJECTIVES[question.objective].about}")
+    for name, bound in question.targets.bounds.items():
+        write(f"  target       {said(name, bound, question.loss)}")
+    for quantity, values in zip(question.quantities, question.texts, strict=True):
+        told = ", ".join(values) if len(values) <= 12 else f"{values[0]} to {values[-1]}"
+        write(f"  space        {quantity.path}: {told}")
+    write(f"  strategies   {', '.join(question.strategies)}")
+    if not question.enumerated:
+        write(
+            f"\n{question.combinations:,} combinations: {question.trials:,} of them are tried, "
+            "chosen by what the others showed (optuna)"
+        )
+        return
+    cells = all_cells(question)
+    least, most = question.first_replications, question.most_replications
+    write(
+        f"\n{len(cells):,} cells, {len(distinct(cells)):,} of them different: {least} to {most} "
+        "runs of each that may be the answer"
+    )
+
+
+def is_plan(file: Path) -> bool:
+    """Whether a file has a plan block."""
+    from varsim.plan.loading import has_plan
+
+    return has_plan(file)
+
+
+def _search(
+    question: "Question",
+    cells: "list[Cell]",
+    known: "dict[int, Cell]",
+    runs: "Runs",
+    exhaustive: bool,
+) -> "tuple[Found, list[Cell]]":
+    """What was found, and the cells it was found among."""
+    from varsim.plan.search import Search
+
+    if not question.enumerated:
+        from varsim.plan.optimizer import chosen
+
+        if exhaustive:
+            raise typer.BadParameter(
+                f"--exhaustive: {question.combinations:,} combinations are too many to run all"
+            )
+        cells = chosen(question, runs, known)
+    # Of chosen cells all have been run already.
+    everything = exhaustive or not question.enumerated
+    return Search(question, cells, runs, exhaustive=everything).run(), cells
+
+
+def _chosen(question: "Question", wanted: Sequence[str]) -> "Question":
+    """The question with only the strategies of these kinds or labels."""
+    from dataclasses import replace
+
+    if not wanted:
+        return question
+    strategies = question.base.strategies
+    known = {name for one in strategies for name in (one.kind, one.label)}
+    for name in wanted:
+        if name not in known:
+            there = ", ".join(one.label for one in strategies)
+            raise typer.BadParameter(f"no strategy {name!r} in this scenario; it has: {there}")
+    kept = tuple(one.label for one in strategies if one.kind in wanted or one.label in wanted)
+    return replace(question, strategies=kept)
+
+
+def _backend(question: "Question", cells: "Sequence[Cell]", settings: PlanSettings) -> "Backend":
+    """Where the runs are made, as if every cell were looked at once."""
+    from varsim.plan.cell import cell_of
+    from varsim.sweep.space import Point
+
+    cases = [cell.case for cell in cells]
+    if not cases:
+        point = Point((), question.base)
+        cases = [cell_of(0, point, label).case for label in question.strategies]
+        cases *= question.trials // len(cases) + 1
+    runs = cases * question.first_replications
+    return sweeping.backend(runs, settings.jobs, settings.scheduler)
+
+
+def _teller(
+    question: "Question", known: "dict[int, Cell]", places: "Places"
+) -> Callable[[str, float], str]:
+    """Says in words which cell is the best so far."""
+    from varsim.plan.objective import told
+
+    def say(number: str, value: float) -> str:
+        where = places.full(known[int(number)])
+        return f"{where}: {told(question.objective, value, question.currency)}"
+
+    return say
+
+
+def _told(found: "Found", cells: "list[Cell]", runs: "Runs") -> "Plan":
+    """The plan, with what binds the answer."""
+    from varsim.plan.binding import binding
+    from varsim.plan.cell import Places
+    from varsim.plan.report import Plan
+
+    best = found.answer
+    own = [] if best is None else runs.of(best.cell, best.replications)
+    bound = None if best is None else binding(found, best, own)
+    places = Places(found.question.quantities, cells)
+    return Plan(found, places, own, runs.status.done, bound)
+
+
+def _conclude(plan: "Plan", settings: PlanSettings, directory: Path) -> None:
+    """Write and print what came of it."""
+    from varsim.plan.files import SCENARIO, write_plan
+    from varsim.plots.plan.pareto import PLOT, draw_plan
+
+    draw_plan(plan, directory)
+    asked = first_line(settings.file)
+    write_plan(plan, asked, directory, f"{PLOT.name}.png")
+    closing = [f"result sha256: {plan.sha256}"]
+    if plan.scenario is not None:
+        closing.append(f"the answer as a scenario: varsim run {directory / SCENARIO}")
+    closing.append(f"plan: {directory / 'plan.md'}, picture: {directory / f'{PLOT.name}.png'}")
+    if settings.format == "table":
+        _show(plan)
+        for line in closing:
+            write(line)
+        return
+    if settings.format == "md":
+        write(plan.markdown(asked, ""), end="")
+    else:
+        write(plan.csv() if settings.format == "csv" else plan.json(), end="")
+    for line in closing:  # stdout stays what the format promises
+        complain(line)
+
+
+def _show(plan: "Plan") -> None:
+    """The sentences, and the table of cost and throughput."""
+    from varsim.plan.pareto import trade
+    from varsim.plan.words import table, table_note
+    from varsim.progress import drawn
+
+    for line in plan.sentences:
+        write(line)
+    front = trade(plan.found).front
+    if front:
+        write("")
+        write(table_note(plan.found, front))
+        write(drawn(table(plan.found, plan.places)), end="")
+    write("")

@@ -1,0 +1,81 @@
+"""The options of the command that plans."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from varsim.commands import plan as planning
+from varsim.commands import sweep as sweeping
+from varsim.commands.options import File, Kinds, Quiet, Seed
+
+PlanSets = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="PATH=1,2,4",
+        help="Another axis of the space, or a change of all its points; repeatable.",
+    ),
+]
+Objectives = Literal[
+    "cost_per_hour",
+    "cost_per_million_examples",
+    "cost_to_target",
+    "time_to_target",
+    "step_time",
+    "staleness",
+    "wasted",
+    "workers",
+    "parameter_servers",
+]
+
+
+def plan(
+    file: File,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to write; default: reports/<scenario name>-plan."),
+    ] = None,
+    seed: Seed = None,
+    replications: Annotated[
+        int | None,
+        typer.Option(min=2, metavar="N", help="Of the first look; the same as --set replications."),
+    ] = None,
+    minimize: Annotated[
+        Objectives | None, typer.Option(help="Minimize this instead of what the file says.")
+    ] = None,
+    sets: PlanSets = [],  # noqa: B006
+    strategy: Kinds = [],  # noqa: B006
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="Run every cell, whatever its price.")
+    ] = False,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            parser=sweeping.jobs, metavar="N", help="Processes to run in; auto: one per core."
+        ),
+    ] = "auto",  # type: ignore[assignment]
+    backend: Annotated[
+        Literal["local", "dask"], typer.Option(help="This machine, or a cluster of dask.")
+    ] = "local",
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Of the scheduler of dask.")
+    ] = None,
+    quiet: Quiet = False,
+    format: Annotated[
+        planning.Formats, typer.Option("--format", help="How the plan is printed.")
+    ] = "table",
+) -> None:
+    """Find the least that reaches the targets.
+
+    The plan block of the file says what to minimize over which space; strategies compete. Ends
+    with 3 where nothing reaches the targets. Runs are kept: the same command goes on.
+    """
+    if (backend == "dask") != (scheduler is not None):
+        raise typer.BadParameter("--backend dask and --scheduler ADDRESS go together")
+    shorthands = {"seed": seed, "replications": replications}
+    given = [f"{key}={value}" for key, value in shorthands.items() if value is not None]
+    settings = planning.PlanSettings(
+        file, out, tuple(strategy), jobs or None, scheduler, exhaustive, quiet, format
+    )
+    planning.run(settings, [*sets, *given], minimize)

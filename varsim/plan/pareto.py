@@ -1,0 +1,41 @@
+"""What more throughput costs: the cells that nothing cheaper beats."""
+
+from typing import Final, NamedTuple
+
+from varsim.plan.search import Found
+from varsim.plan.standing import Standing
+
+MOST_ROWS: Final = 12
+
+
+class Trade(NamedTuple):
+    """Cells by cost and throughput: `front` are those of which none is cheaper and as fast.
+
+    On the front are only cells that meet the targets but for throughput itself, which is traded.
+    """
+
+    every: list[Standing]
+    front: list[Standing]
+
+
+def trade(found: Found) -> Trade:
+    """All cells that were run, cheapest first, and the front of them."""
+    every = [one for one in found.looked_at.values() if one.hourly == one.hourly]
+    every.sort(key=lambda one: (one.hourly, -one.speed.mean, one.cell.number))
+    front: list[Standing] = []
+    for one in every:
+        fine = one.speed.mean > 0 and all(miss.target == "throughput" for miss in one.missed)
+        if fine and (not front or one.speed.mean > front[-1].speed.mean):
+            front.append(one)
+    return Trade(every, front)
+
+
+def shown(front: list[Standing], answer: Standing | None) -> list[Standing]:
+    """At most MOST_ROWS of a front, those around the answer first of all."""
+    if len(front) <= MOST_ROWS:
+        return front
+    place = 0
+    if answer is not None:
+        place = sum(one.hourly <= answer.hourly for one in front)
+    start = max(0, min(place - MOST_ROWS // 2, len(front) - MOST_ROWS))
+    return front[start : start + MOST_ROWS]

@@ -1,0 +1,68 @@
+"""What is asked: what to minimize, over which space, subject to which targets."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+from varsim.scenario import Scenario
+from varsim.sweep.space import Number, Point, Quantity
+from varsim.targets import Targets
+
+# Of so many combinations of values and strategies all are looked at; of more, some are chosen.
+MOST_CELLS: Final = 5_000
+TOLERANCE: Final = 0.02
+MOST_REPLICATIONS: Final = 30
+TRIALS: Final = 400
+
+
+@dataclass(frozen=True)
+class Question:
+    """A plan that is to be made.
+
+    `texts` and `numbers`: the values of each quantity, as they were written and in SI. `sizes`: how
+    many values each axis of the space has. `at` gives the point at an index of each
+    axis, or None where the constraints leave it out. A cell is a point and one of `strategies`; it
+    is run `first_replications` times to see whether it is worth a second look, and up to
+    `most_replications` times. What is cheaper by no more than the share `tolerance` is as cheap.
+    `trials`: of a space that is too large, so many cells are tried.
+    """
+
+    name: str
+    objective: str
+    base: Scenario
+    quantities: tuple[Quantity, ...]
+    texts: tuple[tuple[str, ...], ...]
+    numbers: tuple[tuple[Number, ...], ...]
+    sizes: tuple[int, ...]
+    at: Callable[[Sequence[int]], Point | None]
+    strategies: tuple[str, ...]
+    first_replications: int
+    most_replications: int = MOST_REPLICATIONS
+    tolerance: float = TOLERANCE
+    trials: int = TRIALS
+
+    @property
+    def targets(self) -> Targets:
+        """What every cell is to reach."""
+        return self.base.targets
+
+    @property
+    def loss(self) -> float | None:
+        """The target loss, if there is one."""
+        return self.base.stop.loss if self.targets.loss is None else self.targets.loss
+
+    @property
+    def currency(self) -> str:
+        """What costs are counted in; empty without prices."""
+        return "" if self.base.prices is None else self.base.prices.currency
+
+    @property
+    def combinations(self) -> int:
+        """How many cells there are at most."""
+        return prod(self.sizes) * len(self.strategies)
+
+    @property
+    def enumerated(self) -> bool:
+        """Whether every cell is looked at."""
+        return self.combinations <= MOST_CELLS

@@ -1,0 +1,130 @@
+"""What is known of a cell after some runs: its objective, and how surely it meets each target."""
+
+import math
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from varsim.plan.cell import Cell
+from varsim.plan.question import Question
+from varsim.result.statistics import Estimate, interval, one_sided, ratio
+from varsim.result.targets import Judgement, judged
+from varsim.sweep.case import Finished
+from varsim.targets import BOUNDS
+
+Verdict: TypeAlias = Literal["feasible", "infeasible", "open"]
+
+SPEED: Final = "examples_per_s"
+
+
+class Standing(NamedTuple):
+    """A cell and what its runs say; `failure`: why one of them came to nothing.
+
+    **feasible**: every target is met with 95 % certainty (one-sided Student t). **infeasible**: one
+    is missed with as much certainty, or the number does not exist. **open** otherwise: more runs
+    may decide; after the last that are allowed it is no cell to rely on.
+    """
+
+    cell: Cell
+    verdict: Verdict
+    objective: Estimate
+    values: tuple[float, ...]  # of the objective, a value per replication
+    speed: Estimate  # examples/s
+    hourly: float
+    judgements: tuple[Judgement, ...]
+    failure: str = ""
+
+    @property
+    def replications(self) -> int:
+        """How often it was run."""
+        return len(self.values)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether it meets every target, with certainty."""
+        return self.verdict == "feasible"
+
+    @property
+    def order(self) -> tuple[float, float, int]:
+        """What is better comes first: a lower objective, then more examples/s."""
+        return self.objective.mean, -self.speed.mean, self.cell.number
+
+    @property
+    def missed(self) -> list[Judgement]:
+        """The targets that it does not surely meet."""
+        return [one for one in self.judgements if not one.met]
+
+    @property
+    def shortfall(self) -> float:
+        """By which share of its bound it misses the target it misses most; inf if by no number."""
+        if self.failure or math.isnan(self.objective.mean):
+            return math.inf
+        gaps = [-margin(one) for one in self.missed]
+        return max([math.inf if math.isnan(gap) else max(0.0, gap) for gap in gaps], default=0.0)
+
+
+def standing(question: Question, cell: Cell, runs: Sequence[Finished]) -> Standing:
+    """What these runs of a cell, replications 0, 1, ..., say."""
+    failures = [run.failure for run in runs if run.failure]
+    if failures:
+        nothing = interval([])
+        return Standing(cell, "infeasible", nothing, (), nothing, math.nan, (), failures[0])
+    values = tuple(cell.values(question.objective, runs))
+    judgements = tuple(
+        judged(name, bound, cell.label, [run.measured[BOUNDS[name].metric] for run in runs])
+        for name, bound in question.targets.bounds.items()
+    )
+    objective = interval(values)
+    surely_not = math.isnan(objective.mean) or any(
+        _surely_missed(one, [run.measured[BOUNDS[one.target].metric] for run in runs])
+        for one in judgements
+    )
+    met = all(one.met for one in judgements)
+    verdict: Verdict = "infeasible" if surely_not else "feasible" if met else "open"
+    return Standing(
+        cell,
+        verdict,
+        objective,
+        values,
+        interval([run.measured[SPEED] for run in runs]),
+        cell.hourly(runs),
+        judgements,
+    )
+
+
+def margin(one: Judgement, *, mean: bool = False) -> float:
+    """How much better than its target a strategy surely is (or on average), as a share of it.
+
+    Below 0 where it misses it; nan where the number does not exist. Of a bound 0, the difference.
+    """
+    value = one.mean if mean else one.surely
+    gap = value - one.bound if BOUNDS[one.target].at_least else one.bound - value
+    return gap / one.bound if one.bound else gap
+
+
+def may_be_lower(one: Standing, best: Standing, tolerance: float) -> bool:
+    """Whether its objective may yet turn out lower than another's by more than the tolerance.
+
+    The same replications of both meet the same draws, so that their ratio is known better than
+    either. A cell beside its own or with one that is known exactly leaves nothing open.
+    """
+    count = min(len(one.values), len(best.values))
+    ours, theirs = one.values[:count], best.values[:count]
+    if min(*ours, *theirs) <= 0:
+        return one_sided(ours, lower=True) < one_sided(theirs, lower=False)
+    logs = [math.log(a / b) for a, b in zip(ours, theirs, strict=True)]
+    return one_sided(logs, lower=True) < math.log1p(-tolerance)
+
+
+def paired(one: Standing, other: Standing) -> Estimate:
+    """The objective of one as a multiple of another's, paired by replication."""
+    count = min(len(one.values), len(other.values))
+    return ratio(one.values[:count], other.values[:count])
+
+
+def _surely_missed(one: Judgement, values: Sequence[float]) -> bool:
+    """Whether the mean is on the wrong side of the bound with certainty."""
+    if math.isnan(one.mean):
+        return True
+    at_least = BOUNDS[one.target].at_least
+    best = one_sided(values, lower=not at_least)
+    return best < one.bound if at_least else best > one.bound

@@ -1,0 +1,312 @@
+"""What a plan says, in sentences: the answer, its margins, what else there is, what binds."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from varsim.plan.binding import Binding, closest
+from varsim.plan.cell import Places
+from varsim.plan.objective import OBJECTIVES, told
+from varsim.plan.pareto import shown, trade
+from varsim.plan.search import Found
+from varsim.plan.standing import Standing, margin, paired
+from varsim.result.cost import COSTS
+from varsim.result.formatting import plus_minus
+from varsim.result.measure import ACTIVITIES
+from varsim.result.targets import Judgement, amount, said
+from varsim.targets import BOUNDS
+from varsim.why.names import busy, resource
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_BETTER: Final = {"cost": "cheaper", "time": "faster", "step": "faster"}
+_SHARE: Final = 0.005  # a smaller share of time is not worth a word
+
+
+class Words:
+    """The sentences about what was found; `places` says where cells lie."""
+
+    def __init__(self, found: Found, places: Places) -> None:
+        self._found, self._question = found, found.question
+        self._places = places
+
+    def answer(self) -> list[str]:
+        """The answer, or why there is none; then what else a planner asks of it."""
+        best = self._found.answer
+        if best is None:
+            return [*self._none(), *self._others(None)]
+        return [
+            self._best(best),
+            *self._margins(best),
+            *self._checked(),
+            *self._runner_up(best),
+            *self._others(best),
+        ]
+
+    def binding(self, best: Standing, bound: Binding) -> list[str]:
+        """Which target stands in the way of less, and what the machines are busy with."""
+        lines = []
+        near = bound.nearest
+        less = _BETTER.get(self._question.objective.partition("_")[0], "less")
+        if near is not None and near.missed:
+            worst = max(near.missed, key=lambda one: _gap(one))
+            lines.append(
+                f"What keeps it from being {less}: {self._missed(worst)}. The closest that would "
+                f"be {less}, {self._places.told(near.cell) or near.cell.label} "
+                f"({self._value(near)}), {self._reaches(worst, near)}."
+            )
+        elif near is None:
+            lines.append(f"No {less} cell of '{best.cell.label}' is in the space: widen it?")
+        first = bound.busy[:1]
+        most = first + [use for use in bound.busy if use.kind != first[0].kind][:1]
+        if most:
+            parts = [f"{resource(use)} ({busy(use)})" for use in most]
+            lines.append(f"Its busiest resource: {'; then '.join(parts)}.")
+        shares = [f"{_activity(name)} {_percent(part)}" for name, part in bound.shares]
+        shares = [
+            text for text, (_, part) in zip(shares, bound.shares, strict=True) if part >= _SHARE
+        ]
+        return [*lines, f"The workers' time: {', '.join(shares)}."]
+
+    def effort(self, runs: int) -> str:
+        """How many cells were simulated, and why the rest needed none."""
+        found = self._found
+        count, cells = len(found.looked_at), found.distinct
+        most = max((one.replications for one in found.looked_at.values()), default=0)
+        text = f"Simulated: {count:,} of {cells:,} cells that differ"
+        if found.combinations > cells:
+            text += f" (of {found.combinations:,} points and strategies)"
+        least = self._question.first_replications
+        text += f", {runs:,} runs, {least} to {max(most, least)} of each cell"
+        if not self._question.enumerated:
+            whole = self._question.combinations
+            return (
+                f"{text}; these were chosen from {whole:,} combinations, so that a better one may "
+                "have been missed."
+            )
+        if count < cells:
+            about = OBJECTIVES[self._question.objective].about
+            text += (
+                f"; of the other {cells - count:,} {about} alone, known beforehand, is no lower "
+                "than that of a cell that meets the targets"
+            )
+        return text + "."
+
+    def notes(self) -> list[str]:
+        """What a reader must know besides."""
+        lines = []
+        for one, check in self._found.rejected[:3]:
+            worst = max(check.missed, key=_gap, default=None)
+            why = "its fresh runs failed" if worst is None else self._reaches(worst, check)
+            lines.append(
+                f"{self._places.full(one.cell)} ({self._value(one)}) met the targets at first, by "
+                f"luck: with fresh seeds it {why}."
+            )
+        if len(self._found.rejected) > 3:
+            lines.append(f"So did {len(self._found.rejected) - 3} more.")
+        undecided = [one for one in self._found.looked_at.values() if one.verdict == "open"]
+        if undecided:
+            lines.append(
+                f"{len(undecided)} cells are too close to a target to be relied on, even after "
+                f"{max(one.replications for one in undecided)} replications."
+            )
+        failed = [one for one in self._found.looked_at.values() if one.failure]
+        if failed:
+            first = failed[0].failure.splitlines()[0]
+            lines.append(
+                f"{len(failed)} cells failed, such as {self._places.full(failed[0].cell)}: {first}"
+            )
+        return lines
+
+    def _best(self, best: Standing) -> str:
+        about = OBJECTIVES[self._question.objective].about
+        where = "at which every target is met" if self._question.targets.bounds else "there is"
+        hourly = ""
+        if self._question.objective in COSTS and self._question.objective != "cost_per_hour":
+            hourly = f", {best.hourly:,.2f} {self._question.currency} an hour"
+        return (
+            f"Answer: {self._places.full(best.cell)}: {self._value(best)}{hourly}, the lowest "
+            f"{about.removeprefix('the ')} {where}."
+        )
+
+    def _margins(self, best: Standing) -> list[str]:
+        lines = []
+        for one in best.judgements:
+            target = said(one.target, one.bound, self._question.loss)
+            sure = amount(one.target, one.surely)
+            sign = "at least" if BOUNDS[one.target].at_least else "at most"
+            lines.append(
+                f"Target {target}: {amount(one.target, one.mean)} on average, with 95 % certainty "
+                f"{sign} {sure}: {_spare(one)}."
+            )
+        if not best.judgements:
+            lines.append(f"Throughput: {plus_minus(best.speed, unit='examples/s')}.")
+        return lines
+
+    def _checked(self) -> list[str]:
+        check = self._found.check
+        if check is None:
+            return []
+        seed = check.cell.point.scenario.seed
+        text = f"Run {check.replications} times with fresh seeds (seed {seed})"
+        reached = [f"{amount(one.target, one.mean)} ({_spare(one)})" for one in check.judgements]
+        if not reached:
+            return [f"{text}: {self._value(check)}."]
+        return [f"{text} it still meets every target: {', '.join(reached)}."]
+
+    def _runner_up(self, best: Standing) -> list[str]:
+        second = self._found.runner_up
+        if second is None:
+            return ["There is no runner-up: no other cell that was run meets every target."]
+        same = second.objective.mean == best.objective.mean
+        more = "as much, but slower" if same else self._more(second, best)
+        if same and second.speed.mean >= best.speed.mean:
+            more = "as much"
+        return [f"Runner-up: {self._places.full(second.cell)}: {self._value(second)}, {more}."]
+
+    def _others(self, best: Standing | None) -> list[str]:
+        """The best cell of every other strategy."""
+        lines = []
+        for label in self._question.strategies:
+            if best is not None and label == best.cell.label:
+                continue
+            ranking = self._found.ranking(label)
+            if ranking and best is not None:
+                first = ranking[0]
+                where = self._places.told(first.cell)
+                lines.append(
+                    f"The best of '{label}'{where and f', with {where}'}: "
+                    f"{self._value(first)}, {self._more(first, best)}."
+                )
+            elif (near := closest(self._found, label)) is not None:
+                lines.append(self._in_vain(label, near))
+        return lines
+
+    def _none(self) -> list[str]:
+        near = closest(self._found)
+        lines = ["Answer: none. No cell of the space surely meets every target."]
+        if near is not None and near.missed:
+            worst = max(near.missed, key=_gap)
+            lines.append(
+                f"The closest, {self._places.full(near.cell)} ({self._value(near)}), "
+                f"{self._reaches(worst, near)}."
+            )
+        return lines
+
+    def _in_vain(self, label: str, near: Standing) -> str:
+        count = sum(one.cell.label == label for one in self._found.looked_at.values())
+        if not near.missed:
+            return f"'{label}' meets the targets at none of {count} cells."
+        worst = max(near.missed, key=_gap)
+        where = self._places.told(near.cell)
+        return (
+            f"'{label}' surely meets every target at none of {count} cells: the closest"
+            f"{where and f', with {where}'} ({self._value(near)}), {self._reaches(worst, near)}."
+        )
+
+    def _missed(self, one: Judgement) -> str:
+        return said(one.target, one.bound, self._question.loss)
+
+    def _reaches(self, one: Judgement, of: Standing) -> str:
+        """`reaches 3,900 examples/s, 2.5 % too few`."""
+        if math.isnan(one.mean):
+            return f"misses {self._missed(one)}: not reached in every replication"
+        average = margin(one, mean=True)
+        if average >= 0:
+            return (
+                f"reaches {amount(one.target, one.mean)} on average, but with 95 % certainty only "
+                f"{amount(one.target, one.surely)} ({of.replications} replications)"
+            )
+        off = f"{_percent(-average)} " if one.bound else ""
+        side = "below" if BOUNDS[one.target].at_least else "above"
+        return (
+            f"reaches {amount(one.target, one.mean)}, {off}{side} {amount(one.target, one.bound)}"
+        )
+
+    def _value(self, one: Standing) -> str:
+        if one.failure or math.isnan(one.objective.mean):
+            return "no number"
+        return told(self._question.objective, one.objective, self._question.currency)
+
+    def _more(self, one: Standing, best: Standing) -> str:
+        """By how much it is more than the best, with an interval where that is not exact."""
+        if one.objective.mean <= 0 or best.objective.mean <= 0:
+            gap = one.objective.mean - best.objective.mean
+            return f"{told(self._question.objective, gap, self._question.currency)} more"
+        found = paired(one, best)
+        share = _percent(found.mean - 1)
+        if abs(found.mean - 1) < 5e-4:
+            return "as much"
+        if math.isnan(found.low) or found.high - found.low < 1e-9:
+            return f"{share} more" if found.mean > 1 else f"{_percent(1 - found.mean)} less"
+        between = f"({_percent(found.low - 1)} to {_percent(found.high - 1)})"
+        return f"{share} more {between}"
+
+
+def table(found: Found, places: Places) -> "DataFrame":
+    """The front of cost and throughput as text, cheapest first."""
+    from pandas import DataFrame
+
+    question = found.question
+    rows = []
+    front = shown(trade(found).front, found.answer)
+    costly = question.base.prices is not None
+    for one in front:
+        price = f"{one.hourly:,.2f}" if costly else f"{one.hourly:,.0f}"
+        cells = {
+            f"{question.currency}/h" if costly else "machines": price,
+            "examples/s": plus_minus(one.speed),
+        }
+        if question.objective not in ("cost_per_hour", "workers", "parameter_servers"):
+            cells[OBJECTIVES[question.objective].about.removeprefix("the ")] = told(
+                question.objective, one.objective, question.currency
+            )
+        rows.append({**cells, "with": places.told(one.cell), "targets": verdict(found, one)})
+    return DataFrame(rows, index=[one.cell.label for one in front]).rename_axis("strategy")
+
+
+def verdict(found: Found, one: Standing) -> str:
+    """What became of a cell, in a word or two."""
+    if one == found.answer:
+        return "the answer"
+    if one.cell.number in {rejected.cell.number for rejected, _ in found.rejected}:
+        return "by luck"
+    if one.failure:
+        return "failed"
+    return {"feasible": "met", "infeasible": "missed", "open": "too close"}[one.verdict]
+
+
+def table_note(found: Found, front: Sequence[Standing]) -> str:
+    """What the table of cost and throughput is."""
+    count = len(front)
+    left = count - len(shown(list(front), found.answer))
+    more = f"; {left} more are in plan.json" if left else ""
+    return (
+        "What more throughput costs: of the cells that were run and meet the other targets, none "
+        f"is cheaper than these and as fast{more}."
+    )
+
+
+def _spare(one: Judgement) -> str:
+    gap = margin(one)
+    if not one.bound:
+        return "met" if gap >= 0 else "missed"
+    return f"{_percent(gap)} to spare" if gap >= 0 else f"{_percent(-gap)} short of it"
+
+
+def _gap(one: Judgement) -> float:
+    gap = -margin(one)
+    return math.inf if math.isnan(gap) else gap
+
+
+def _percent(share: float) -> str:
+    size = round(100 * share, 1) + 0.0
+    return f"{size:.0f} %" if abs(size) >= 9.95 or size == 0 else f"{size:.1f} %"
+
+
+def _activity(name: str) -> str:
+    assert name in ACTIVITIES
+    return {"compute": "computing", "read": "reading", "write": "writing", "queue": "queueing"}.get(
+        name, f"waiting ({name})" if name != "down" else "down"
+    )
