@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.job import Job
+from varsim.cluster.link import Link
+from varsim.cluster.topology.star import StarWiring
 from varsim.cluster.worker import Read, Worker
 from varsim.scenario import Scenario
 from varsim.simulation import Run, run_one
@@ -72,6 +74,12 @@ def run(strategy: str | Mapping[str, Any], **changes: Any) -> Trace:
 def slow(rank: int, factor: float, **window: float) -> dict[str, Any]:
     """An entry of `slow_workers` or `slow_links`."""
     return {"rank": rank, "factor": factor, **window}
+
+
+def ports(made: Job, rank: int) -> tuple[Link, Link]:
+    """The links, up and down, of a worker on a star."""
+    assert isinstance(made.network.wiring, StarWiring)
+    return made.network.wiring.ports(made.workers[rank].place)
 
 
 def milliseconds(times: Iterable[int]) -> list[float]:

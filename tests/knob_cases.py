@@ -61,6 +61,11 @@ SERVED: Case = {
     "cluster": {"workers": 4, "parameter_servers": 2},
     "stop": {"global_steps": 12},
 }
+# Variables of 40 and of 4 bytes on 4 servers.
+CUT: Case = {
+    **SERVED,
+    "cluster": {"workers": 4, "parameter_servers": 4, "placement": "round_robin"},
+}
 SYNCHRONOUS: Case = {
     "strategy": {"kind": "sync_replicas", "replicas_to_aggregate": 2},
     "network": WIRE,

@@ -11,10 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from varsim.cluster.clock import Clock
-from varsim.cluster.description import Star
 from varsim.cluster.execution import Execution, Host, Sent
 from varsim.cluster.link import Link
 from varsim.cluster.network import network
+from varsim.cluster.topology import Star
 from varsim.values.device import Device
 from varsim.values.distribute.context import Context
 from varsim.values.distribute.creation import Asked

@@ -251,7 +251,15 @@ class TestList:
         assert lines[place + 1].startswith(f"    {keys}")
 
     def test_every_kind_has_keys_and_nothing_else_has(self) -> None:
-        kinds = ("strategies", "laws", "problems", "optimizers", "actions")
+        kinds = (
+            "strategies",
+            "laws",
+            "networks",
+            "partitioners",
+            "problems",
+            "optimizers",
+            "actions",
+        )
         for table, entries in catalogue.TABLES.items():
             assert {bool(entry.keys) for entry in entries().values()} == {table in kinds}, table
 

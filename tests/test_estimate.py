@@ -165,3 +165,30 @@ def test_a_device_in_plain_words() -> None:
     )
     # 32 x 24.5 GFLOP at 5 TFLOP/s.
     assert "157 ms per batch: 785.1 GFLOP at 5 TFLOP/s (peak 10 TFLOP/s x efficiency 0.5)" in lines
+
+
+def test_what_was_measured_on_a_device_in_plain_words() -> None:
+    device = {"preset": "a100_sxm_80gb", "precision": "bf16", "measured": True, "efficiency": 0.5}
+    lines = "\n".join(
+        describe(
+            scenario(
+                {"kind": "on_write"},
+                cluster={"compute": None, "device": device},
+                workload={"model": "resnet50", "batch_size": 32},
+            )
+        )
+    )
+    # 32 x 24.5 GFLOP at half of 271.2 TFLOP/s.
+    assert "5.79 ms per batch: 785.1 GFLOP at 135.6 TFLOP/s (a100_sxm_80gb bf16, measured" in lines
+
+
+def test_a_batch_curve_in_plain_words() -> None:
+    compute = {"kind": "batch_curve", "fixed": 12e-3, "per_example": 1.4e-3}
+    lines = "\n".join(
+        describe(
+            scenario(
+                {"kind": "on_write"}, cluster={"compute": compute}, workload={"batch_size": 32}
+            )
+        )
+    )
+    assert "56.8 ms per batch on average, law batch_curve (fixed 12 ms, per_example 1.4" in lines

@@ -23,11 +23,22 @@ SIZED: Case = {
     "problem": {"kind": "timing", "size": 100.0},
     "workload": {"optimizer": None},
 }
+LAYERS = ({"backward": 1.0, "size": 1e3}, {"backward": 1.0, "size": 1e3})
+LAYERED: Case = {
+    **MIRRORED,
+    "strategy": {"kind": "on_write", "overlap": True},
+    "workload": {"layers": LAYERS},
+}
 PRESET = {"preset": "a100_sxm_80gb"}
 
 
 def device(described: Case) -> Case:
     return {**DEVICE, "cluster": {"compute": None, "device": described}}
+
+
+def buckets(**settings: object) -> Case:
+    """Settings of the buckets of two layers."""
+    return {**LAYERED, "strategy": {"kind": "on_write", **settings}}
 
 
 def alone(kind: str, change: Case) -> Case:
@@ -37,6 +48,8 @@ def alone(kind: str, change: Case) -> Case:
 
 IDLE: dict[str, Case] = {
     "precision of a peak": device({"peak": 1e13, "precision": "bf16"}),
+    "measured rate of a peak": device({"peak": 1e13, "measured": True}),
+    "measured rate that nobody measured": device({**PRESET, "measured": True}),
     "peak of a preset": device({**PRESET, "peak": 1e13}),
     "device besides compute times": {**DEVICE, "cluster": {"device": PRESET}},
     "bandwidth of a preset": {
@@ -63,6 +76,23 @@ IDLE: dict[str, Case] = {
     },
     "servers nobody uses": {**MIRRORED, "cluster": {"parameter_servers": 2}},
     "placement nobody uses": {**MIRRORED, "cluster": {"placement": "by_bytes"}},
+    "partitioner nobody uses": {
+        **MIRRORED,
+        "cluster": {"placement": "by_bytes", "partitioner": {"kind": "max_size", "size": 10.0}},
+    },
+    "partitioner of what is cut anyway": {
+        **MIRRORED,
+        "strategy": {"kind": "none"},
+        "cluster": {"partitioner": {"kind": "max_size", "size": 10.0}},
+    },
+    "one part": {
+        **MIRRORED,
+        "strategy": {"kind": "none"},
+        "cluster": {"placement": "by_bytes", "partitioner": {"kind": "fixed", "shards": 1}},
+    },
+    "own partitioner without a use": alone(
+        "on_write", {"partitioner": {"kind": "max_size", "size": 10.0}}
+    ),
     "server bandwidth nobody uses": {
         **MIRRORED,
         "network": {**WIRE, "server_bandwidth": 1e3},
@@ -88,6 +118,21 @@ IDLE: dict[str, Case] = {
         "strategy": {"kind": "none"},
         "cluster": {"overheads": {"commit": 1e-3}},
     },
+    "updates of servers that are not there": {
+        **MIRRORED,
+        "cluster": {"server_update": {"rate": 1e6}},
+    },
+    "updates of copies": {**COPIES, "cluster": {"server_update": {"rate": 1e6}}},
+    "updates of a worker alone": {
+        **MIRRORED,
+        "strategy": {"kind": "single"},
+        "cluster": {"server_update": {"rate": 1e6}},
+    },
+    "threads for updates that take no time": {
+        **MIRRORED,
+        "strategy": {"kind": "none"},
+        "cluster": {"server_update": {"threads": 2}},
+    },
     "message without a collective": {
         **MIRRORED,
         "strategy": {"kind": "none"},
@@ -103,10 +148,90 @@ IDLE: dict[str, Case] = {
         "strategy": {"kind": "single"},
         "cluster": {"overheads": {"payload": 1e6}},
     },
+    "backward share where nothing overlaps": {**MIRRORED, "cluster": {"backward_share": 0.5}},
+    "backward share of phases": {
+        **LAYERED,
+        "cluster": {
+            "backward_share": 0.5,
+            "compute": {"kind": "phases", "forward": 0.1, "backward": 0.1},
+        },
+    },
+    "layers where nothing overlaps": {
+        **MIRRORED,
+        "workload": {"model": "resnet50", "layers": "by_bytes"},
+    },
+    "layers of a profile that is not there": {
+        **LAYERED,
+        "workload": {"model": "resnet50", "layers": "resnet5"},
+    },
+    "layers of a profile without a model": {**LAYERED, "workload": {"layers": "resnet50"}},
+    "layers by work without a model": {**LAYERED, "workload": {"layers": "by_flops"}},
+    "layers besides a model": {
+        **LAYERED,
+        "workload": {"model": "resnet50", "layers": LAYERS},
+    },
+    "layers besides a size": {
+        **SIZED,
+        "workload": {"optimizer": None, "layers": LAYERS},
+    },
+    "no layers": {**LAYERED, "workload": {"layers": ()}},
+    "layers without a backward pass": {
+        **LAYERED,
+        "workload": {"layers": ({"backward": 0.0, "size": 1e3},)},
+    },
+    "layers of fewer bytes than variables": {
+        **LAYERED,
+        "problem": {"kind": "linear_regression"},
+        "workload": {"layers": ({"backward": 1.0, "size": 1.0},)},
+    },
+    "bytes per parameter of layers": {
+        **LAYERED,
+        "workload": {"layers": LAYERS, "bytes_per_parameter": 8},
+    },
+    "precision of layers": {
+        **LAYERED,
+        "workload": {"layers": LAYERS, "gradient_precision": "fp16"},
+    },
+    "optimizer time on servers": {
+        **MIRRORED,
+        "strategy": {"kind": "none"},
+        "cluster": {"optimizer_time": 0.01},
+    },
+    "overlap of one layer": {**MIRRORED, "strategy": {"kind": "on_write", "overlap": True}},
+    "overlap of one layer that is pushed": {
+        **MIRRORED,
+        "strategy": {"kind": "none", "overlap": True},
+    },
+    "overlap where workers die": {**LAYERED, "events": ({"at": 0.1, "kill": {"worker": 1}},)},
+    "size of buckets of layers": buckets(bucketing="layers", bucket_size=1e3),
+    "packs without a size": buckets(bucketing="bytes_per_pack"),
+    "first bucket of layers": buckets(bucketing="layers", first_bucket_size=1e3),
+    "first pack": buckets(bucketing="bytes_per_pack", bucket_size=1e3, first_bucket_size=1e2),
+    "first bucket larger than others": buckets(bucket_size=1e3, first_bucket_size=2e3),
     "size besides a model": {**SIZED, "workload": {"model": "resnet50", "optimizer": None}},
     "bytes per parameter of a size": {
         **SIZED,
         "workload": {"optimizer": None, "bytes_per_parameter": 8},
+    },
+    "precision of a size": {
+        **SIZED,
+        "workload": {"optimizer": None, "gradient_precision": "fp16"},
+    },
+    "precision where no gradient is sent": {**COPIES, "workload": {"gradient_precision": "fp16"}},
+    "precision of a worker alone": {
+        **MIRRORED,
+        "strategy": {"kind": "single"},
+        "workload": {"gradient_precision": "fp16"},
+    },
+    "rounding to nothing": {**MIRRORED, "workload": {"round_gradients": True}},
+    "rounding without values": {
+        **TIMED,
+        "workload": {
+            "model": "resnet50",
+            "optimizer": None,
+            "gradient_precision": "fp16",
+            "round_gradients": True,
+        },
     },
     "device without a model": {
         **SIZED,
@@ -183,6 +308,26 @@ def test_a_choice_of_strategies_leaves_out_what_only_the_others_used() -> None:
     assert mortal.with_only(mortal.strategies[1:]).events == mortal.events
     served = whole.with_only(whole.strategies[1:2])
     assert (served.cluster, served.workload) == (whole.cluster, whole.workload)
+
+
+def test_a_choice_of_strategies_leaves_out_what_matters_only_with_overlap() -> None:
+    whole = scenario(
+        {"kind": "on_write"},
+        strategies=({"kind": "none"}, {"kind": "on_read"}, {"kind": "on_write", "overlap": True}),
+        cluster={"backward_share": 0.5, "optimizer_time": 0.01},
+        network=WIRE,
+        workload={"model": "resnet50", "layers": "by_bytes"},
+    )
+    served, copies, overlapping = (whole.with_only((one,)) for one in whole.strategies)
+    assert (served.cluster.backward_share, served.cluster.optimizer_time) == (None, None)
+    assert (copies.cluster.backward_share, copies.cluster.optimizer_time) == (None, 0.01)
+    assert (served.workload.layers, copies.workload.layers) == (None, None)
+    assert (overlapping.cluster, overlapping.workload) == (whole.cluster, whole.workload)
+
+
+def test_a_list_of_layers_says_sizes_whoever_uses_them() -> None:
+    whole = scenario(**LAYERED, strategies=({"kind": "none"}, LAYERED["strategy"]))
+    assert whole.with_only(whole.strategies[:1]).workload == whole.workload
 
 
 def test_a_choice_of_strategies_leaves_out_overheads_that_only_the_others_had() -> None:

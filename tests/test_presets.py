@@ -20,6 +20,17 @@ def test_a_precision_that_nobody_published_is_refused_with_those_that_exist() ->
         presets.device_peak("t4", "bf16")
 
 
+def test_a_matrix_product_is_what_somebody_measured() -> None:
+    assert presets.device_matrix_product("a100_sxm_80gb", "bf16") == 271.2e12
+    with pytest.raises(ValueError, match="a100_sxm_80gb was measured in fp32, only in bf16"):
+        presets.device_matrix_product("a100_sxm_80gb", "fp32")
+    with pytest.raises(ValueError, match="t4 was measured in fp16, in no precision"):
+        presets.device_matrix_product("t4", "fp16")
+    for device in presets.devices().values():
+        for precision, rate in device.matrix_products.items():
+            assert rate < device.peaks[precision]
+
+
 @pytest.mark.parametrize(
     ("call", "wrong", "nearest", "plural"),
     [

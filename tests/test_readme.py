@@ -15,10 +15,18 @@ from varsim import cli
 from varsim.load.loading import load_scenario
 from varsim.simulation import simulate
 from varsim.strategies import STRATEGIES
+from varsim.sweep.loading import load_sweep
+from varsim.sweep.schema import file_schema
 from varsim.values.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
 from varsim.values.program.description import Program
 from varsim.values.program.given import Normal, VariableDescription
 from varsim.variables import VariablesScenario, Vary
+from varsim.why.rerun import (
+    LEAST_ROUNDS,
+    MOST_GRADIENTS,
+    MOST_GRADIENTS_OF_EVENTS,
+    MOST_REPLICATIONS,
+)
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -89,9 +97,10 @@ def test_a_shown_command_exists_with_its_options(arguments: list[str]) -> None:
         if isinstance(scenario, VariablesScenario):
             assert set(context.params.get("mode", [])) <= set(scenario.labels)
             return
-        assert name != "explain"
         wanted = context.params.get("strategy", [])
-        assert set(wanted) <= {strategy.kind for strategy in scenario.strategies}
+        assert set(wanted) <= {
+            name for one in scenario.strategies for name in (one.kind, one.label)
+        }
 
 
 def test_the_files_of_a_run_are_those_listed(tmp_path: Path) -> None:
@@ -109,7 +118,7 @@ class TestOwnComparison:
 
     @pytest.fixture
     def file(self, tmp_path: Path) -> Path:
-        (scenario,) = blocks("yaml")
+        scenario, *_ = blocks("yaml")
         path = tmp_path / "backup.yaml"
         path.write_text(scenario)
         return path
@@ -131,6 +140,18 @@ class TestOwnComparison:
             ),
             (r"compute: .*", "device: ", "{peak: 312 TFLOP/s, efficiency: 0.4}"),
             (r"network: .*", "network: ", "{kind: star, preset: 100gbe, latency: 10 us}"),
+            (
+                r"network: .*",
+                "network: ",
+                "{kind: racks, hosts_per_rack: 4, oversubscription: 4, preset: 25gbe, "
+                "latency: 10 us}",
+            ),
+            (
+                r"network: .*",
+                "network: ",
+                "{kind: nodes, workers_per_node: 4, inside: {preset: nvlink_3}, preset: 100gbe, "
+                "latency: 10 us}",
+            ),
             (r"\{kind: none\}", "", "{kind: none, name: 4 servers, on: {parameter_servers: 4}}"),
         ],
     )
@@ -161,6 +182,69 @@ class TestOwnComparison:
             assert f"`{key}`" in self.TEXT, key
         for key in (*spoken, *keys, "slow_links", "global_steps", "examples", "time", "loss"):
             assert f'"{key}"' in schema, key
+
+
+class TestWhyIsItSlow:
+    """The section shows what the command prints, and names the files it writes."""
+
+    TEXT = section("Why is it slow?")
+
+    def test_what_explain_prints(self) -> None:
+        (command, *_) = re.findall(r"^\$ varsim (.*)$", self.TEXT, re.M)
+        (printed,) = re.findall(r"^```text\n(.*?)^```$", self.TEXT, re.M | re.S)
+        done = CliRunner().invoke(cli.app, [*shlex.split(command), "--quiet"])
+        assert done.exit_code == 0, done.stderr
+        assert done.stdout.startswith(printed)
+        assert len(printed.splitlines()) > 30
+
+    def test_how_much_is_looked_at(self) -> None:
+        words = " ".join(self.TEXT.split())
+        assert MOST_REPLICATIONS == 3
+        assert f"{MOST_GRADIENTS} gradients, or {LEAST_ROUNDS} of each worker" in words
+        assert f"{MOST_GRADIENTS_OF_EVENTS:,} where something happens" in words
+
+
+class TestSweeps:
+    TEXT = section("Sweeps")
+
+    def test_the_block_sweeps_the_quickstart(self, tmp_path: Path) -> None:
+        (block,) = re.findall(r"^```yaml\n(.*?)^```$", self.TEXT, re.M | re.S)
+        path = tmp_path / "swept.yaml"
+        path.write_text((ROOT / "scenarios/quickstart.yaml").read_text() + block)
+        sweep = load_sweep(path)
+        assert len(sweep.points) == 2 * (2 + 3 + 4 + 5)
+        assert sweep.precision == 0.02
+
+    def test_every_shown_sweep_is_one(self) -> None:
+        shown = [command for command in COMMANDS if command[0] == "sweep"]
+        assert len(shown) > 4
+        for _, file, *rest in shown:
+            sets = [rest[i + 1] for i, word in enumerate(rest) if word == "--set"]
+            assert load_sweep(ROOT / file, sets).points
+
+    def test_every_key_of_the_block_and_of_a_range(self) -> None:
+        schema = file_schema()["$defs"]["Scenario"]["properties"]["sweep"]
+        keys = {*schema["properties"], *schema["additionalProperties"]["anyOf"][1]["properties"]}
+        prose = re.sub(r"^```.*?^```$", "", self.TEXT, flags=re.M | re.S)
+        words = re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", prose)))
+        assert keys <= set(words)
+
+    def test_the_files_are_those_listed(self, tmp_path: Path) -> None:
+        prices = "prices={device_hour: 2, gigabyte: 0.1}"
+        sets = ["cluster.workers=3,4", "cluster.network.latency=1 us,9 us", prices]
+        sets += ["targets.loss=0.1", "workload.evaluate_every=4"]
+        options = [word for change in sets for word in ("--set", change)]
+        out = tmp_path / "out"
+        arguments = ["sweep", str(SMALL), *options, "--strategy", "async", "--out", str(out), "-q"]
+        done = CliRunner().invoke(cli.app, arguments)
+        assert done.exit_code == 0, done.output
+        listed = in_first_column(self.TEXT)
+        files = {name for name in listed if "." in name}
+        plots = {f"{name}.{kind}" for name in listed if "." not in name for kind in ("png", "svg")}
+        # Nothing is wasted there.
+        assert {path.name for path in out.iterdir()} == (files | plots) - {
+            "wasted.png", "wasted.svg"
+        }  # fmt: skip
 
 
 class TestWatchingVariables:

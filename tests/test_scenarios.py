@@ -3,7 +3,9 @@
 import csv
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -12,9 +14,19 @@ from varsim.load.loading import load_scenario
 from varsim.result.result import Result
 from varsim.result.variables import VariablesResult
 from varsim.simulation import simulate, simulate_variables
+from varsim.sweep.campaign import Books, carry_out
+from varsim.sweep.case import cases_of
+from varsim.sweep.execution import Here
+from varsim.sweep.loading import has_sweep, load_sweep
+from varsim.sweep.store import Store
+from varsim.sweep.table import Row, Table, table_of
+from varsim.sweep.words import best, ties
 from varsim.variables import VariablesScenario
 
-SCENARIOS = sorted((Path(__file__).parent.parent / "scenarios").glob("*.yaml"))
+EVERY_FILE = sorted((Path(__file__).parent.parent / "scenarios").glob("*.yaml"))
+SWEEPS = [path for path in EVERY_FILE if has_sweep(path)]
+PLANS = [path for path in EVERY_FILE if "\nplan:" in path.read_text()]
+SCENARIOS = [path for path in EVERY_FILE if path not in (*SWEEPS, *PLANS)]
 OF_VARIABLES = [path for path in SCENARIOS if isinstance(load_scenario(path), VariablesScenario)]
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -52,6 +64,25 @@ def variables_summary_of(result: VariablesResult) -> list[list[str]]:
     return rows
 
 
+def swept(path: Path, points: slice, most: int = 2, strategies: Sequence[str] = ()) -> Table:
+    """Some of the points of a sweep, each run twice or until it is known."""
+    sweep = load_sweep(path)
+    sweep = sweep._replace(
+        points=sweep.points[points], first_replications=2, most_replications=most
+    )
+    cases = cases_of(sweep, strategies)
+    with TemporaryDirectory() as folder, Store(Path(folder)) as store, Here() as backend:
+        books = Books.opened(sweep, (case for _, _, case in cases), store.runs())
+        carry_out(books, store, backend, lambda status: None, books.begin())
+    return table_of(sweep, cases, books)
+
+
+def sweep_summary_of(path: Path) -> list[list[str]]:
+    """The table of a few of its first points."""
+    table = swept(path, slice(0, 5, 2))
+    return [row[:-1] for row in csv.reader(table.csv().splitlines())]
+
+
 def explanation_of(path: Path) -> list[str]:
     """What varsim explain prints, 80 columns wide."""
     question = path.read_text().splitlines()[0].lstrip("# ")
@@ -79,13 +110,23 @@ def test_a_scenario_gives_its_golden_summary(path: Path) -> None:
         assert all(map(agree, row, other)), f"{row} is not the golden {other}"
 
 
+@pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)
+def test_a_sweep_gives_its_golden_table(path: Path) -> None:
+    with (GOLDEN / f"{path.stem}.csv").open(newline="") as file:
+        expected = list(csv.reader(file))
+    found = sweep_summary_of(path)
+    assert len(found) == len(expected) > 5
+    for row, other in zip(found, expected, strict=True):
+        assert all(map(agree, row, other)), f"{row} is not the golden {other}"
+
+
 @pytest.mark.parametrize("path", OF_VARIABLES, ids=lambda path: path.stem)
 def test_a_scenario_of_variables_is_explained_as_before(path: Path) -> None:
     golden = (GOLDEN / f"{path.stem}.txt").read_text().splitlines()
     assert explanation_of(path) == golden
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*SCENARIOS, *SWEEPS], ids=lambda path: path.stem)
 def test_a_scenario_begins_with_its_question(path: Path) -> None:
     comment = []
     for line in path.read_text().splitlines():
@@ -93,7 +134,8 @@ def test_a_scenario_begins_with_its_question(path: Path) -> None:
             break
         comment.append(line)
     assert "?" in " ".join(comment)
-    assert path.stem == load_scenario(path).name
+    name = load_sweep(path).name if path in SWEEPS else load_scenario(path).name
+    assert path.stem == name
 
 
 @pytest.fixture(scope="module")
@@ -244,12 +286,75 @@ class TestVariables:
         assert 2 * 6 * 20e-6 * 0.99 <= shared - kept + 0.03 * 20e-6 <= 2 * 6 * (20e-6 + chunk)
 
 
+class TestHowManyBackups:
+    """scenarios/how_many_backups.yaml against the closed form of its comment.
+
+    `best-k-shiftexp-03` of the collected closed forms: n = 16 workers, delta = 0.5 s, mu = 1/s:
+    k* = argmax k / (delta + (H_n - H_{n-k}) / mu) = 10, with 6.9894 gradients used per second
+    (David and Nagaraja, Order Statistics, 2003, ch. 2; Chen et al., 2016, sect. 4).
+    """
+
+    BEST, RATE = 10, 6.989443876041914
+
+    @staticmethod
+    def rate(k: int, n: int = 16) -> float:
+        waited = sum(1 / i for i in range(n - k + 1, n + 1))
+        return k / (0.5 + waited)
+
+    def test_the_closed_form(self) -> None:
+        assert max(range(1, 17), key=self.rate) == self.BEST
+        assert self.rate(self.BEST) == pytest.approx(self.RATE, rel=1e-12)
+
+    def test_the_optimum_is_found_within_its_interval(self) -> None:
+        (path,) = (path for path in SWEEPS if path.stem == "how_many_backups")
+        # N = 7, 10, 13 and 16 stand for all; test_every_n has the others.
+        self.check(swept(path, slice(3, None, 3), 16, ["backup_workers"]))
+
+    @pytest.mark.slow
+    def test_every_n(self) -> None:
+        (path,) = (path for path in SWEEPS if path.stem == "how_many_backups")
+        self.check(swept(path, slice(None), 40, ["backup_workers"]))
+
+    def check(self, table: Table) -> None:
+        (first,) = (row for row in [best(table, "backup_workers")] if row is not None)
+        candidates = {self.replicas(table, row) for row in [first, *ties(table, first)]}
+        assert self.BEST in candidates
+        assert len(candidates) <= 3, "the interval is narrow enough to say something"
+        for row in table.rows:
+            expected = self.rate(self.replicas(table, row))
+            found = row.estimates["examples_per_s"]
+            # Twice the 95 % half-width: none of a dozen points is beyond it by chance.
+            assert abs(found.mean - expected) <= 2 * found.half_width + 1e-3 * expected
+            assert found.half_width < 0.03 * expected
+
+    @staticmethod
+    def replicas(table: Table, row: Row) -> int:
+        return int(table.sweep.points[row.point].values[0].text)
+
+
+def test_scale_out_compares_with_one_worker_alone() -> None:
+    (path,) = (path for path in SWEEPS if path.stem == "scale_out")
+    table = swept(path, slice(0, 4, 3))
+    rows = {(row.strategy, row.point): row for row in table.rows}
+    alone, ring = rows["single", 0], rows["on_write", 0]
+    # One worker's ring sends nothing: it is as fast as one worker alone.
+    assert ring.speeds == alone.speeds == rows["single", 1].speeds
+    assert ring.scaling == {"speedup": 1.0, "efficiency_fraction": 1.0}
+    of_eight = rows["on_write", 1].scaling
+    assert of_eight["speedup"] == pytest.approx(
+        rows["on_write", 1].mean("examples_per_s") / alone.mean("examples_per_s")
+    )
+    assert of_eight["efficiency_fraction"] == pytest.approx(of_eight["speedup"] / 8)
+    assert 0.3 < of_eight["efficiency_fraction"] < 1
+
+
 if __name__ == "__main__":
-    for scenario in SCENARIOS:
+    for scenario in (*SCENARIOS, *SWEEPS):
         if scenario.stem not in sys.argv[1:]:
             continue
+        summary = sweep_summary_of if scenario in SWEEPS else summary_of
         with (GOLDEN / f"{scenario.stem}.csv").open("w", newline="") as golden:
-            csv.writer(golden, lineterminator="\n").writerows(summary_of(scenario))
+            csv.writer(golden, lineterminator="\n").writerows(summary(scenario))
         if scenario in OF_VARIABLES:
             lines = explanation_of(scenario)
             (GOLDEN / f"{scenario.stem}.txt").write_text("\n".join(lines) + "\n")

@@ -74,6 +74,7 @@ def of_file(**values: object) -> Quantities:
         ("312 TFLOP/s", "flops", 312e12),
         ("1.979 PFLOP/s", "flops", 1.979e15),
         ("7 FLOP/s", "flops", 7.0),
+        ("1200 examples/s", "throughput", 1200.0),
     ],
 )
 def test_a_quantity_is_read(text: str, dimension: str, value: float) -> None:
@@ -208,6 +209,7 @@ def test_any_text_is_a_finite_number_or_a_value_error(dimension: str, text: str)
         (67108864.0, "bytes", "64 MiB"),
         (102e6, "bytes", "102 MB"),
         (312e12, "flops", "312 TFLOP/s"),
+        (1431.5, "throughput", "1431.5 examples/s"),
         (1 / 3, "time", "333.3333333333333 ms"),
     ],
 )

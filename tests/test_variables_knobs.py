@@ -106,6 +106,7 @@ KNOBS: dict[str, tuple[Case, Case]] = {
     "Star.bandwidth": (network(), network(bandwidth=2e6)),
     "Star.latency": (network(), network(latency=2e-4)),
     "Star.server_bandwidth": (network(), network(server_bandwidth=1e5)),
+    "Star.efficiency": (network(), network(efficiency=0.5)),
     "Star.sharing": (network(), network(sharing="first_come")),
     "Star.slow_links": (network(), network(slow_links=(SLOW,))),
     "SlowLink.rank": (network(slow_links=(SLOW,)), network(slow_links=({**SLOW, "rank": 2},))),
@@ -189,6 +190,14 @@ DESCRIPTIVE = {
     "VariableDescription.name": "tells variables apart in lines of the program and in tables",
 }
 
+# What such a scenario refuses.
+REFUSED: dict[str, Case] = {
+    "Star.message_overhead": network(message_overhead=1e-3),
+    "Star.flows": network(flows=1, flow_bandwidth=1e3),
+    "Star.flow_bandwidth": network(flows=1, flow_bandwidth=1e3),
+    "Star.forwarding": network(forwarding="store_and_forward"),
+}
+
 
 def observed(result: VariablesResult) -> list[object]:
     """All that was done, sent and seen, and what it took."""
@@ -217,10 +226,16 @@ def test_every_field_is_shown_to_matter() -> None:
     found = own_fields()
     kinds = {name for name in found if name.endswith(".kind") and name not in DESCRIPTIVE}
     assert len(found) > 60
-    assert set(found) - kinds - {*KNOBS, *DESCRIPTIVE} == set(), "fields without a pair"
+    assert set(found) - kinds - {*KNOBS, *DESCRIPTIVE, *REFUSED} == set(), "fields without a pair"
     assert {*KNOBS, *DESCRIPTIVE} - set(found) == set(), "pairs for fields that do not exist"
     actions = {model.__name__ for model in (REPLICA_ACTIONS | OUTSIDE_ACTIONS).values()}
     assert {name.removesuffix(".kind") for name in kinds} <= {*actions, "Normal", "Star"}
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_a_field_is_refused(field: str) -> None:
+    with pytest.raises(ValueError, match="programs of variables go over a star without"):
+        scenario(**REFUSED[field])
 
 
 @pytest.mark.parametrize("field", KNOBS)

@@ -33,6 +33,20 @@ def laws() -> dict[str, Entry]:
     return _about(LAWS)
 
 
+def networks() -> dict[str, Entry]:
+    """Kind of each network -> its links."""
+    from varsim.cluster.topology import TOPOLOGIES
+
+    return _about(TOPOLOGIES)
+
+
+def partitioners() -> dict[str, Entry]:
+    """Kind of each partitioner of tensors -> how it cuts."""
+    from varsim.cluster.partitioner import PARTITIONERS
+
+    return _about(PARTITIONERS)
+
+
 def problems() -> dict[str, Entry]:
     """Kind of each problem -> what is learned."""
     from varsim.values.problem import PROBLEMS
@@ -63,7 +77,7 @@ def actions() -> dict[str, Entry]:
 
 
 def devices() -> dict[str, Entry]:
-    """Name of each device -> its dense peaks."""
+    """Name of each device -> its dense peaks, and what was measured."""
     from varsim import presets
 
     return {
@@ -71,6 +85,10 @@ def devices() -> dict[str, Entry]:
             f"{device.title} ({device.year}): "
             + ", ".join(f"{precision} {peak / 1e12:g}" for precision, peak in device.peaks.items())
             + " TFLOP/s"
+            + "".join(
+                f"; matrix product measured: {precision} {rate / 1e12:g}"
+                for precision, rate in device.matrix_products.items()
+            )
         )
         for name, device in presets.devices().items()
     }
@@ -107,6 +125,8 @@ def models() -> dict[str, Entry]:
 TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
     "strategies": strategies,
     "laws": laws,
+    "networks": networks,
+    "partitioners": partitioners,
     "problems": problems,
     "optimizers": optimizers,
     "actions": actions,

@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from varsim.commands import training, variables
+from varsim.commands import plan as planning
+from varsim.commands import plan_options, sweep_options, training, variables
+from varsim.commands import sweep as sweeping
+from varsim.commands.calibration import byte_size, collective_name
 from varsim.commands.console import (
     DONE,
     Group,
     Stopped,
     Stopper,
+    bundled_quickstart,
     flush,
     write,
 )
-from varsim.commands.settings import Formats, Settings
+from varsim.commands.options import File, Kinds, Quiet, Seed
+from varsim.commands.settings import Formats, Settings, question
 from varsim.commands.validation import Halves, percent
 
 if TYPE_CHECKING:
@@ -37,7 +42,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario, in YAML.")]
 Sets = Annotated[
     list[str],
     typer.Option(
@@ -50,15 +54,8 @@ Out = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Where to write; default: reports/<scenario name>."),
 ]
-Seed = Annotated[int | None, typer.Option(metavar="N", help="The same as --set seed=N.")]
 Replications = Annotated[
     int | None, typer.Option(metavar="N", help="The same as --set replications=N.")
-]
-Kinds = Annotated[
-    list[str],
-    typer.Option(
-        "--strategy", metavar="KIND", help="Run only this kind (or name) of strategy; repeatable."
-    ),
 ]
 Jobs = Annotated[
     int, typer.Option(min=1, metavar="N", help="Processes to run in; the results are the same.")
@@ -67,7 +64,6 @@ Runs = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Recorded runs, *.json; default: those of varsim."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Format = Annotated[Formats, typer.Option("--format", help="How the summary is printed.")]
 
 
@@ -98,7 +94,7 @@ def run(
     shorthands = {"seed": seed, "replications": replications}
     given = [f"{key}={value}" for key, value in shorthands.items() if value is not None]
     scenario = _loaded(file, [*sets, *given])
-    settings = Settings(_question(file), out, jobs, quiet, format)
+    settings = Settings(question(file), out, jobs, quiet, format)
     from varsim.variables import VariablesScenario
 
     if isinstance(scenario, VariablesScenario):
@@ -116,7 +112,12 @@ def demo(out: Out = None, jobs: Jobs = 1, quiet: Quiet = False, format: Format =
     from varsim.scenario import Scenario
 
     assert isinstance(scenario, Scenario), "the quickstart trains"
-    training.run(scenario, Settings(_question(file), out, jobs, quiet, format))
+    training.run(scenario, Settings(question(file), out, jobs, quiet, format))
+
+
+app.command()(sweep_options.sweep)
+app.command()(sweep_options.merge)
+app.command()(plan_options.plan)
 
 
 @app.command()
@@ -124,8 +125,15 @@ def check(file: File, sets: Sets = []) -> None:  # noqa: B006
     """Validate a scenario and estimate its steps.
 
     Says in plain words what the scenario is, and on the back of an envelope how long one step of
-    each strategy takes.
+    each strategy takes. Of a sweep or plan: what is varied, and how many runs
+    that takes.
     """
+    if sweeping.is_sweep(file, sets):
+        sweeping.check(file, sets)
+        return
+    if planning.is_plan(file):
+        planning.check(file, sets)
+        return
     scenario = _loaded(file, sets)
     write(f"{file}: ok")
     from varsim.variables import VariablesScenario
@@ -142,25 +150,45 @@ def explain(
     steps: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="The first N steps; default: as many as fit in 20 rows."
+            min=1,
+            metavar="N",
+            help="Of variables: the first N steps; default: as many as fit in 20 rows.",
         ),
     ] = None,
     mode: Annotated[
         list[str],
-        typer.Option(metavar="MODE", help="Only this mode of the scenario; repeatable."),
+        typer.Option(metavar="MODE", help="Of variables: only this mode; repeatable."),
     ] = [],  # noqa: B006
+    strategy: Kinds = [],  # noqa: B006
     sets: Sets = [],  # noqa: B006
     format: Annotated[
-        Literal["table", "md"], typer.Option("--format", help="A table, or Markdown for slides.")
+        Literal["table", "md", "json"],
+        typer.Option("--format", help="Text, Markdown, or (of training) all numbers as JSON."),
     ] = "table",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Of training: write a page and a figure there, too."),
+    ] = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Tell step by step what happens to variables.
+    """Tell why training is slow, or what happens to variables.
 
-    For a scenario of kind variables: what each copy holds, what is sent where, and when.
+    Of training: what a step of each strategy waits for, what is busiest, and how fast it would be
+    without stragglers, with free servers, and so on. Of variables: what each copy holds, what is
+    sent where, and when, step by step.
     """
-    from varsim.commands.explain import explain
+    from varsim.commands import explain as explaining
+    from varsim.variables import VariablesScenario
 
-    explain(_loaded(file, sets), file, _question(file), mode, steps, format)
+    scenario = _loaded(file, sets)
+    if isinstance(scenario, VariablesScenario):
+        explaining.refuse_training(scenario, strategy, format, out)
+        shown: Literal["table", "md"] = "md" if format == "md" else "table"
+        explaining.explain(scenario, file, question(file), mode, steps, shown)
+    else:
+        explaining.refuse_variables(file, mode, steps)
+        chosen = training.chosen(scenario, strategy)
+        explaining.why(chosen, question(file), format, out, quiet)
 
 
 @app.command()
@@ -168,16 +196,25 @@ def schema() -> None:
     """Print the JSON Schema of a scenario."""
     import json
 
-    from varsim.load.loading import scenario_schema
+    from varsim.sweep.schema import file_schema
 
-    write(json.dumps(scenario_schema(), indent=2, ensure_ascii=False))
+    write(json.dumps(file_schema(), indent=2, ensure_ascii=False))
 
 
 @app.command(name="list")
 def list_(
     what: Annotated[
         Literal[
-            "strategies", "laws", "problems", "optimizers", "actions", "devices", "links", "models"
+            "strategies",
+            "laws",
+            "networks",
+            "partitioners",
+            "problems",
+            "optimizers",
+            "actions",
+            "devices",
+            "links",
+            "models",
         ]
         | None,
         typer.Argument(metavar="TABLE", help="One table, with all keys; default: all of them."),
@@ -207,45 +244,142 @@ def plot(
     from varsim.files.keeping import kinds_of
 
     redraw = variables.redraw if "variables" in kinds_of(directory) else training.redraw
-    redraw(directory, lambda: _question(directory / "scenario.yaml"))
+    redraw(directory, lambda: question(directory / "scenario.yaml"))
     write(f"report: {directory / 'report.html'}")
 
 
 @app.command()
 def validate(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Of --equivalences: a scenario of your own."),
+    ] = None,
+    equivalences: Annotated[
+        bool,
+        typer.Option("--equivalences", help="Only what must be equal between runs of a scenario."),
+    ] = False,
+    points: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Test points of closed forms, instead of everything."),
+    ] = None,
+    published: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Published measurements, instead of everything."),
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="PATTERN", help="Only families, experiments or points so named."),
+    ] = None,
     runs: Runs = None,
     max_error: Annotated[
         float | None,
         typer.Option(
-            parser=percent, metavar="PERCENT", help="Exit with 3 if a total time is farther off."
+            parser=percent,
+            metavar="PERCENT",
+            help="Of --runs: exit with 3 if a total time is farther off.",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write a page and a figure there.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to write; of everything: reports/validation."),
     ] = None,
+    jobs: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Processes; the results are the same.")
+    ] = 2,
     quiet: Quiet = False,
 ) -> None:
-    """Predict measured runs, each from others.
+    """Compare varsim with theory and measurements.
 
-    Their compute times are replayed through the strategies; overheads are calibrated on one half
-    of the runs and tested on the other, both ways.
+    Without options everything that comes with varsim: closed forms, other simulators, published
+    measurements, recorded runs, identities. With --runs, recorded runs of your own, each predicted
+    from others. Ends with 3 where a bound is missed.
     """
     from varsim.commands import validation
 
+    if file is not None and not equivalences:
+        raise typer.BadParameter(f"a scenario goes with --equivalences: --equivalences {file}")
+    others = (points, published, runs, max_error)
+    if equivalences and any(one is not None for one in others):
+        raise typer.BadParameter("--equivalences goes with --only and --out alone")
+    if runs is None and max_error is None:
+        wanted = validation.Wanted(points, published, equivalences, file, only, out, jobs, quiet)
+        validation.validate_all(wanted)
+        return
+    if points is not None or published is not None or only is not None:
+        raise typer.BadParameter("--runs and --max-error go without --points, --published, --only")
     validation.validate(runs, max_error, out, quiet)
 
 
 @app.command()
 def calibrate(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="[FILE]...",
+            show_default=False,
+            help="Output of nccl-tests (text or JSON), CSV (bytes,seconds or step times), traces "
+            "of torch.profiler (one per rank).",
+        ),
+    ] = [],  # noqa: B006
+    form: Annotated[
+        Literal["nccl", "csv", "steps", "kineto"] | None,
+        typer.Option("--as", help="What the files are; default: told by what is in them."),
+    ] = None,
+    size: Annotated[
+        float | None,
+        typer.Option(
+            parser=byte_size,
+            metavar="SIZE",
+            help="Message size that the network is to be right for, as in 100 MB; default: the "
+            "largest measured.",
+        ),
+    ] = None,
+    collective: Annotated[
+        str | None,
+        typer.Option(
+            parser=collective_name,
+            metavar="NAME",
+            help="What nccl-tests measured, where it does not say so: all_reduce, all_gather, ...",
+        ),
+    ] = None,
+    ranks: Annotated[
+        int | None, typer.Option(min=2, max=1_000_000, metavar="N", help="How many ranks it had.")
+    ] = None,
+    unit: Annotated[
+        Literal["s", "ms", "us", "ns"] | None,
+        typer.Option(help="Unit of times in a CSV whose header has none."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the YAML there, not to stdout.")
+    ] = None,
+    quiet: Quiet = False,
     runs: Runs = None,
     half: Annotated[
         Halves, typer.Option(help="Use the first, the second half of the runs, or all.")
     ] = "first",
 ) -> None:
-    """Find the overheads of a cluster in its runs."""
-    from varsim.commands import validation
+    """Make measurements into part of a scenario.
 
-    validation.calibrate(runs, half)
+    With files: latency and bandwidth, or the law of compute times. Without: the overheads of a
+    cluster, from recorded runs (--runs, --half).
+    """
+    from varsim.commands import calibration
+
+    calibration.check_options(
+        bool(files),
+        {"--as": form, "--size": size, "--collective": collective, "--ranks": ranks, "--unit": unit}
+        | {"--out": out},
+        {"--runs": runs, "--half": None if half == "first" else half},
+    )
+    if files:
+        from varsim.calibration.forms import Options
+
+        options = Options(form, collective, ranks, unit)
+        calibration.calibrate(files, options, size, out, quiet)
+    else:
+        from varsim.commands import validation
+
+        validation.calibrate(runs, half)
 
 
 @app.command()
@@ -267,20 +401,6 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     with Stopper():
         app()
-
-
-def bundled_quickstart() -> Path:
-    """The quickstart scenario: inside an installed package, beside it in a checkout."""
-    package = Path(__file__).parent
-    installed = package / "data" / "quickstart.yaml"
-    return installed if installed.exists() else package.parent / "scenarios" / "quickstart.yaml"
-
-
-def _question(file: Path) -> str:
-    """What a scenario is to answer: its first line, if that is a comment."""
-    with file.open(encoding="utf-8-sig") as lines:
-        first = lines.readline(1000).strip()
-    return first.lstrip("# ") if first.startswith("#") else ""
 
 
 def _loaded(file: Path, sets: Iterable[str]) -> "Scenario | VariablesScenario":

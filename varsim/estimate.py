@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from varsim.cluster.description import Cluster, SlowWorker, Star
+from varsim.cluster.description import Cluster, SlowWorker
 from varsim.cluster.envelope import Envelope
+from varsim.cluster.topology import Topology
+from varsim.cluster.updating import ServerUpdate
 from varsim.scenario import Scenario
 from varsim.schema import Model
 from varsim.strategies import Strategy
 from varsim.units import format_bytes, format_rate, format_seconds
+from varsim.values import layers
 from varsim.values.workload import Workload
 
 
@@ -66,9 +69,20 @@ def describe(scenario: Scenario) -> list[str]:
     ]
     lines += about_machines(cluster.slow_workers, network)
     if any(strategy.uses_servers for strategy in scenario.strategies):
+        where = f"at {format_rate(network.server_rate)}"
+        if cluster.servers_on == "workers":
+            where = "on the machines of the workers"
         lines.append(
-            f"  servers      {cluster.parameter_servers} at {format_rate(network.server_rate)}, "
-            f"variables placed {cluster.placement.replace('_', ' ')}"
+            f"  servers      {cluster.parameter_servers} {where}, "
+            f"variables placed {cluster.placement.replace('_', ' ')}{_cut(cluster)}"
+        )
+    if cluster.server_update is not None:
+        lines.append(f"  updates      {_update(cluster.server_update)}")
+    if any(strategy.overlaps for strategy in scenario.strategies):
+        ready = layers.described(workload.layers, workload.model)
+        share = cluster.share_of_backward
+        lines.append(
+            f"  backward     {100 * share:.3g} % of the compute time, gradients ready {ready}"
         )
     if cluster.overheads is not None and cluster.overheads.given:
         texts = cluster.overheads.model_dump(mode="json")
@@ -76,7 +90,7 @@ def describe(scenario: Scenario) -> list[str]:
         lines.append(f"  overheads    {listed}")
     lines += [
         f"  model        {workload.model or 'the problem itself'}, "
-        f"{format_bytes(workload.size())} of parameters",
+        f"{format_bytes(workload.size())} of parameters{_precision(workload)}",
         f"  problem      {described(workload.problem)}",
     ]
     if workload.optimizer is not None:
@@ -108,14 +122,34 @@ def _compute(cluster: Cluster, workload: Workload) -> str:
     what = "" if device.preset is None else f"{device.preset} {device.precision or 'fp32'}, "
     return (
         f"{mean} per batch: {flops / 1e9:.4g} GFLOP at {device.rate / 1e12:.4g} TFLOP/s "
-        f"({what}peak {device.rate / device.efficiency / 1e12:.4g} TFLOP/s x efficiency "
-        f"{device.efficiency:g})"
+        f"({what}{'measured' if device.measured else 'peak'} "
+        f"{device.rate / device.efficiency / 1e12:.4g} TFLOP/s x efficiency {device.efficiency:g})"
     )
+
+
+def _cut(cluster: Cluster) -> str:
+    if cluster.partitioner is None:
+        return ""
+    return f", cut by {described(cluster.partitioner)}"
+
+
+def _precision(workload: Workload) -> str:
+    if workload.gradient_precision is None:
+        return ""
+    rounded = "rounded" if workload.round_gradients else "values not rounded"
+    return f", gradients sent in {workload.gradient_precision} ({rounded})"
+
+
+def _update(update: ServerUpdate) -> str:
+    parts = [] if update.time is None else [described(update.time)]
+    parts += [] if update.rate is None else [f"its bytes at {format_bytes(update.rate)}/s"]
+    return f"{' + '.join(parts)} per gradient of a variable, threads {update.threads}"
 
 
 def _strategy(strategy: Strategy) -> str:
     name = "" if strategy.name is None else f"{strategy.name}: "
-    return f"{name}{described(strategy, {'name'})} - {strategy.about}"
+    hidden = {"name"} if strategy.overlaps else {"name", "overlap"}
+    return f"{name}{described(strategy, hidden)} - {strategy.about}"
 
 
 def _plain(value: object) -> str:
@@ -126,7 +160,7 @@ def _plain(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def about_machines(slow_workers: Sequence[SlowWorker], network: Star) -> list[str]:
+def about_machines(slow_workers: Sequence[SlowWorker], network: Topology) -> list[str]:
     """Lines on who is slow, and on the network."""
     lines = []
     for slow in slow_workers:
@@ -135,12 +169,7 @@ def about_machines(slow_workers: Sequence[SlowWorker], network: Star) -> list[st
             until = "the end" if slow.until is None else format_seconds(slow.until)
             span = f" from {format_seconds(slow.after)} to {until}"
         lines.append(f"               worker {slow.rank} takes {slow.factor:g} times as long{span}")
-    lines.append(
-        f"  network      {format_rate(network.worker_rate)} per worker each way, latency "
-        f"{format_seconds(network.delay)}, {network.sharing.replace('_', ' ')} links"
-    )
-    lines += [
-        f"               worker {link.rank} has 1/{link.factor:g} of that bandwidth"
-        for link in network.slow_links
-    ]
+    first, *more = network.lines()
+    lines.append(f"  network      {first}")
+    lines += [f"               {line}" for line in more]
     return lines

@@ -123,6 +123,11 @@ def inlined(drawn: "Drawn", name: str) -> "Markup":
     return Markup(start + svg[svg.index(">") + 1 :])
 
 
+def dark_colors() -> Mapping[str, str]:
+    """On a dark page: what the colours of the plots become."""
+    return _DARK
+
+
 def _unbroken(text: str) -> str:
     """A number stays on the line of its interval and its unit; an interval stays whole."""
     held = r" (?=[±%])|(?<=±) |(?<=\d) (?=to \d|[mun]?s\b)|(?<=\d to) "

@@ -4,6 +4,7 @@ import csv
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -17,17 +18,24 @@ PRECISIONS: Final[Mapping[str, str]] = {
     "bf16": "bf16_tensor_tflops_dense",
 }
 
+# The column that holds the best matrix product somebody measured, in TFLOP/s.
+MATRIX_PRODUCTS: Final[Mapping[str, str]] = {"bf16": "measured_best_bf16_matmul_tflops"}
+
 Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """An accelerator: its dense peak in FLOP/s for each precision somebody published."""
+    """An accelerator: its dense peak in FLOP/s for each precision somebody published.
+
+    `matrix_products`: the same as somebody measured it, by a search for the fastest product.
+    """
 
     name: str
     title: str
     year: int
     peaks: Mapping[str, float]
+    matrix_products: Mapping[str, float]
     source: str
 
 
@@ -56,12 +64,30 @@ class ModelProfile:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class ProfiledLayer:
+    """A layer of a profile: its backward pass in ms, to be used in proportion, and its bytes."""
+
+    name: str
+    backward: float
+    parameter_bytes: int
+
+
 def device_peak(name: str, precision: str) -> float:
     """Dense peak of a device in FLOP/s; ValueError names the precisions that exist."""
     peaks = device(name).peaks
     if precision not in peaks:
         raise ValueError(f"{name} has no peak in {precision!r}; it has: {', '.join(peaks)}")
     return peaks[precision]
+
+
+def device_matrix_product(name: str, precision: str) -> float:
+    """Best matrix product measured on a device in FLOP/s; ValueError where nobody measured."""
+    measured = device(name).matrix_products
+    if precision not in measured:
+        known = f"only in {', '.join(measured)}" if measured else "in no precision"
+        raise ValueError(f"no matrix product of {name} was measured in {precision}, {known}")
+    return measured[precision]
 
 
 def device(name: str) -> Device:
@@ -94,13 +120,13 @@ def devices() -> Mapping[str, Device]:
     """All devices by name, oldest first."""
     found = {}
     for row in _rows("hardware.csv"):
-        peaks = {
-            precision: float(row[column] + "e12")
-            for precision, column in PRECISIONS.items()
-            if row[column]
-        }
         found[row["name"]] = Device(
-            row["name"], row["device"], int(row["year"]), MappingProxyType(peaks), row["source"]
+            row["name"],
+            row["device"],
+            int(row["year"]),
+            _rates(row, PRECISIONS),
+            _rates(row, MATRIX_PRODUCTS),
+            row["source"],
         )
     return MappingProxyType(found)
 
@@ -123,6 +149,43 @@ def links() -> Mapping[str, Link]:
     return MappingProxyType(found)
 
 
+def layer_profiles() -> tuple[str, ...]:
+    """The names of all layer profiles; one with the name of a model is of that model."""
+    found = files("varsim").joinpath("data", "layer_profiles").iterdir()
+    return tuple(sorted(file.name.removesuffix(".csv") for file in found))
+
+
+@cache
+def layer_profile(name: str) -> tuple[ProfiledLayer, ...]:
+    """The profiled layers of that name in forward order; ValueError if there are none."""
+    known = dict.fromkeys((*layer_profiles(), "by_flops", "by_bytes"))
+    if name not in known or name in ("by_flops", "by_bytes"):
+        raise ValueError(f"unknown layers {name!r}; there are: {', '.join(known)}")
+    return tuple(
+        ProfiledLayer(row["layer"], float(row["backward_ms"]), int(row["parameter_bytes"]))
+        for row in _rows(f"layer_profiles/{name}.csv")
+    )
+
+
+@cache
+def tensor_flops(name: str) -> tuple[float, ...]:
+    """FLOPs of a forward pass for one example, for every tensor of a model in forward order.
+
+    A matrix or kernel of n parameters that is used at k positions takes 2 n k; what else is
+    computed (products of activations, embeddings used again) is counted with the tensor before it.
+    """
+    uses = [row for row in _rows("tensor_uses.csv") if fnmatchcase(name, row["model"])]
+    return tuple(_flops(tensor, uses) for tensor in _rows(f"model_tensors/{name}.csv"))
+
+
+def _flops(tensor: Mapping[str, str], uses: Iterable[Mapping[str, str]]) -> float:
+    for row in uses:
+        if fnmatchcase(tensor["name"], row["tensors"]):
+            many = int(row["uses"]) if "x" in tensor["shape"] else 0
+            return float(2 * int(tensor["parameters"]) * many + int(row["flops_besides"]))
+    return 0.0
+
+
 def models() -> Mapping[str, ModelProfile]:
     """All model profiles by name."""
     return {name: model(name) for name in _model_rows()}
@@ -131,6 +194,17 @@ def models() -> Mapping[str, ModelProfile]:
 @cache
 def _model_rows() -> dict[str, dict[str, str]]:
     return {row["name"]: row for row in _rows("models.csv")}
+
+
+def _rates(row: Mapping[str, str], columns: Mapping[str, str]) -> Mapping[str, float]:
+    """FLOP/s by precision, where there are any."""
+    return MappingProxyType(
+        {
+            precision: float(row[column] + "e12")
+            for precision, column in columns.items()
+            if row[column]
+        }
+    )
 
 
 def _rows(path: str) -> list[dict[str, str]]:

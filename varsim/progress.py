@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, Self
 
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     import rich.progress
     from rich.measure import Measurement
     from rich.table import Table
+
+    from varsim.sweep.campaign import Status
 
 # A run shorter than this shows no bar; a log gets a line this often.
 BAR_AFTER = 0.5
@@ -35,18 +38,19 @@ class Progress:
             self._make_bar()
         return self
 
-    def __call__(self, done: int, total: int) -> None:
-        """`done` of `total` runs have ended."""
+    def __call__(self, done: int, total: int, resumed: int = 0, remark: str = "") -> None:
+        """`done` of `total` runs have ended, `resumed` of them before this began."""
         if self._quiet:
             return
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+            self._bar.update(self._bar.task_ids[0], completed=done, total=total, description=remark)
             return
         now = time.monotonic()
-        if now - self._last >= LINE_EVERY and 0 < done < total:
+        if now - self._last >= LINE_EVERY and resumed < done < total:
             self._last = now
-            left = (now - self._started) / done * (total - done)
-            sys.stderr.write(f"varsim: {done} of {total} runs, about {left:.0f} s left\n")
+            left = (now - self._started) / (done - resumed) * (total - done)
+            more = f"; {remark}" if remark else ""
+            sys.stderr.write(f"varsim: {done} of {total} runs, about {left:.0f} s left{more}\n")
             sys.stderr.flush()
 
     def __exit__(self, *_: object) -> None:
@@ -69,6 +73,7 @@ class Progress:
             MofNCompleteColumn(),
             TextColumn("runs, left"),
             TimeRemainingColumn(),
+            TextColumn("{task.description}", markup=False),
         )
         self._bar = Bar(*columns, console=console, transient=True)
         self._bar.add_task("", total=None)
@@ -76,6 +81,24 @@ class Progress:
         self._timer = threading.Timer(BAR_AFTER, self._bar.start)
         self._timer.daemon = True
         self._timer.start()
+
+
+class SweepProgress(Progress):
+    """Progress of a sweep: besides, what failed, what was there before, and the best so far.
+
+    `told` says in words which case, by its key, does so many examples/s.
+    """
+
+    def __init__(self, quiet: bool, told: Callable[[str, float], str]) -> None:
+        super().__init__(quiet)
+        self._told = told
+
+    def show(self, status: "Status") -> None:
+        """Tell how far the sweep is."""
+        parts = [f"{status.failed} failed"] if status.failed else []
+        parts += [f"{status.resumed} resumed"] if status.resumed else []
+        parts += [f"best so far {self._told(*status.best)}"] if status.best else []
+        self(status.done, status.total, status.resumed, ", ".join(parts))
 
 
 def drawn(frame: "pandas.DataFrame", justify: "Literal['left', 'right']" = "right") -> str:

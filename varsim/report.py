@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from varsim.page import Row, Section, Table, common, rendered
+from varsim.result.cost import COSTS, headings
 from varsim.result.formatting import STANDS_STILL, plus_minus, time
 from varsim.result.measure import ACTIVITIES, METRICS
 from varsim.units import format_bytes, format_rate
@@ -68,7 +69,11 @@ def comparison(result: "Result") -> Table:
     """The numbers that are read first: a row each, with its meaning; a column per strategy."""
     cells = result.table()
     rows = [
-        Row(heading, _meaning(heading), [str(text).replace(", ", ",\n") for text in cells[heading]])
+        Row(
+            heading,
+            _meaning(result, heading),
+            [str(text).replace(", ", ",\n") for text in cells[heading]],
+        )
         for heading in cells.columns
     ]
     caption = "Means over the replications, ± half a 95 % confidence interval"
@@ -145,12 +150,15 @@ def _content(
     }
 
 
-def _meaning(heading: str) -> str:
+def _meaning(result: "Result", heading: str) -> str:
     """What a row of the first table says."""
     if heading == STANDS_STILL:
         return "since when nothing could happen any more; the earliest of all replications"
     if heading == "where the time went":
         return "the activities that took most of all worker time"
+    costly = headings(result)
+    if heading in costly:
+        return COSTS[costly[heading]].description
     metric = "time_to_target" if heading.startswith("time to loss") else HEADINGS[heading]
     # The table shows the largest of all replications, the metric is one of each.
     return METRICS[metric].description.replace("of a replication", "of all replications")

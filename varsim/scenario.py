@@ -7,18 +7,15 @@ from pydantic import Field, StringConstraints, model_validator
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent, check_events
+from varsim.cluster.placement import check_parts
 from varsim.cluster.stop import Stop
+from varsim.prices import Prices
 from varsim.schema import Model
 from varsim.strategies import AnyStrategy, Strategy
+from varsim.targets import Targets
 from varsim.values.workload import Workload
 
 SCHEMA_VERSION = 1
-
-
-class Targets(Model):
-    """Goals to report on: the time it takes to get there."""
-
-    loss: float | None = Field(None, description="time to this loss is reported")
 
 
 class Scenario(Model):
@@ -33,6 +30,7 @@ class Scenario(Model):
     events: tuple[ProcessEvent, ...] = ()
     stop: Stop
     targets: Targets = Targets()
+    prices: Prices | None = None
 
     @model_validator(mode="after")
     def _strategies_fit(self) -> Self:
@@ -44,12 +42,14 @@ class Scenario(Model):
             try:
                 strategy.check(self.cluster_of(strategy))
                 strategy.check_workload(self.workload)
+                strategy.check_events(self.events)
             except ValueError as error:
                 # A message that begins with one of its keys points at that.
                 own = str(error).split()[0] in type(strategy).model_fields
                 raise ValueError(f"strategies.{index}{'.' if own else ': '}{error}") from None
         check_events(self.events, self.cluster.workers, self.stop.time)
         self._refuse_idle_knobs()
+        self.targets.check(self.stop.loss)
         return self
 
     def cluster_of(self, strategy: Strategy) -> Cluster:
@@ -63,14 +63,22 @@ class Scenario(Model):
             cluster = cluster.without_servers()
         if not any(strategy.evaluated_between_reads for strategy in strategies):
             workload = workload.model_copy(update={"evaluate_every": None})
+        if not any(strategy.overlaps for strategy in strategies):
+            cluster, workload = cluster.without_overlap(), workload.without_overlap()
+        if not any(strategy.sends_gradients for strategy in strategies):
+            workload = workload.without_gradients_sent()
+        if not any(strategy.updates_copies for strategy in strategies):
+            cluster = cluster.model_copy(update={"optimizer_time": None})
         cluster = cluster.subject_to(_overheads_of(strategies))
         most = max(strategy.workers(self.cluster) for strategy in strategies)
         events = tuple(event for event in self.events if event.rank < most)
+        prices = None if self.prices is None else self.prices.used_by(strategies, self.cluster)
         changes = {
             "strategies": strategies,
             "cluster": cluster,
             "workload": workload,
             "events": events,
+            "prices": prices,
         }
         return Scenario.model_validate({**dict(self), **changes})
 
@@ -95,8 +103,36 @@ class Scenario(Model):
         for strategy in self.strategies:
             if strategy.on is not None:
                 strategy.on.check(uses_servers=strategy in served)
+        for strategy in served:
+            check_parts(self.workload, self.cluster_of(strategy))
         if not served:
             self.cluster.check_no_servers()
+        if self.workload.gradient_precision is not None and not any(
+            strategy.sends_gradients for strategy in self.strategies
+        ):
+            raise ValueError(
+                "workload.gradient_precision has no effect: none of the strategies sends gradients"
+            )
+        if not any(strategy.overlaps for strategy in self.strategies):
+            for key, given in (
+                ("cluster.backward_share", self.cluster.backward_share),
+                ("workload.layers", self.workload.named_layers),
+            ):
+                if given is not None:
+                    raise ValueError(
+                        f"{key} has no effect: none of the strategies overlaps communication with "
+                        "the backward pass (overlap: true)"
+                    )
+        if self.cluster.optimizer_time is not None and not any(
+            strategy.updates_copies for strategy in self.strategies
+        ):
+            raise ValueError(
+                "cluster.optimizer_time has no effect: in none of the strategies a worker updates "
+                "a copy of its own (what servers need says cluster.server_update)"
+            )
+        idle = {} if self.prices is None else self.prices.idle(self.strategies, self.cluster)
+        for key, why in idle.items():
+            raise ValueError(f"prices.{key} has no effect: {why}")
         self.cluster.check_overheads(_overheads_of(self.strategies))
         if self.cluster.device is not None:
             self.workload.flops_per_example()
@@ -110,6 +146,7 @@ class Scenario(Model):
             for key, value in (
                 ("stop.loss", self.stop.loss),
                 ("targets.loss", self.targets.loss),
+                ("targets.time_to_loss", self.targets.time_to_loss),
                 ("workload.evaluate_every", self.workload.evaluate_every),
             ):
                 if value is not None:

@@ -74,7 +74,7 @@ def simulate(
         for replication in range(scenario.replications)
     ]
     traces = []
-    for trace in _map(run_one, runs, min(jobs, len(runs))):
+    for trace in mapped(run_one, runs, min(jobs, len(runs))):
         traces.append(trace)
         if progress is not None:
             progress(len(traces), len(runs))
@@ -100,7 +100,7 @@ def simulate_variables(
         for replication in range(scenario.replications)
     ]
     traces = []
-    for trace in _map(run_point, points, min(jobs, len(points))):
+    for trace in mapped(run_point, points, min(jobs, len(points))):
         traces.append(trace)
         if progress is not None:
             progress(len(traces), len(points))
@@ -149,32 +149,35 @@ def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, S
         lazy=lazy,
         record=record,
     )
+    if strategy.sends_gradients:
+        job.round_gradients()
     strategy.start(job)
     return job, strategy
 
 
-def _map(function: Callable[[A], B], runs: Iterable[A], jobs: int) -> Iterator[B]:
+def mapped(function: Callable[[A], B], runs: Iterable[A], jobs: int) -> Iterator[B]:
+    """What `function` makes of each, in order, in so many processes (1: in this one)."""
     if jobs == 1:
         yield from map(function, runs)
         return
     from loky import get_reusable_executor
 
     executor = get_reusable_executor(
-        max_workers=jobs, env=ONE_THREAD, initializer=_may_be_terminated
+        max_workers=jobs, env=ONE_THREAD, initializer=may_be_terminated
     )
     try:
         # Not executor.map: it cancels what is left when interrupted, which loky takes ill.
-        with _undisturbed():
+        with undisturbed():
             futures = [executor.submit(function, run) for run in runs]
         for future in futures:
             yield future.result()
     finally:
-        with _undisturbed():
+        with undisturbed():
             executor.shutdown(wait=True, kill_workers=True)
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """Hold back signals that would leave processes behind, half started or half ended.
 
     Processes started meanwhile never see Ctrl-C: it is this one that ends them.
@@ -192,7 +195,7 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _may_be_terminated() -> None:
+def may_be_terminated() -> None:
     """In a process that computes: should the one it works for be gone, it can still be ended."""
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -1,5 +1,6 @@
 """What a run leaves behind: spans of time, gradients, evaluations, as flat rows while it runs."""
 
+import math
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -206,3 +207,5 @@ class Trace:
     gradients_evaluated: int
     gradients_aggregated: int
     standstill: Standstill | None = None  # of a run that was stopped by "deadlock"
+    # Bytes from machine to machine, each counted once; nan where an old file does not say.
+    sent: float = math.nan

@@ -67,6 +67,11 @@ DIMENSIONS: Final[Mapping[str, Dimension]] = {
         {f"{prefix}FLOP/s": Fraction(_DECIMAL[prefix]) for prefix in ("", *"GTP")},
         "312 TFLOP/s",
     ),
+    "throughput": Dimension(
+        "a throughput",
+        {"examples/s": Fraction(1)},
+        "1200 examples/s",
+    ),
 }
 
 
@@ -206,6 +211,7 @@ _BODIES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "flops": dict.fromkeys(
         ("", "flop", "flops", "flop/s", "flops/s", "flop/sec", "op/s", "ops"), ("FLOP/s",)
     ),
+    "throughput": {},
 }
 _PREFIXED: Final = re.compile(r"([kmgtp]?)(i?b.*|op.*|flop.*|)", re.IGNORECASE)
 
@@ -344,4 +350,11 @@ FlopsPerSecond: TypeAlias = Annotated[
     BeforeValidator(_validator("flops")),
     _text_of("flops"),
     _schema("flops"),
+]
+ExamplesPerSecond: TypeAlias = Annotated[
+    float,
+    DIMENSIONS["throughput"],
+    BeforeValidator(_validator("throughput")),
+    _text_of("throughput"),
+    _schema("throughput"),
 ]

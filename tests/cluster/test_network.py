@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from building import MS, at, gradient_rows, job, milliseconds, play, run, slow, span_rows
+from building import MS, at, gradient_rows, job, milliseconds, play, ports, run, slow, span_rows
 
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
@@ -38,7 +38,7 @@ def sent(
     def process(worker: Worker) -> Iterator[Any]:
         own = messages[worker.rank]
         parcel = made.network.parcel(
-            [Message(item, (worker.up, down), size) for item, down, size in own]
+            [Message(item, (ports(made, worker.rank)[0], down), size) for item, down, size in own]
         )
         times[worker.rank] = [-1] * parcel.items
 

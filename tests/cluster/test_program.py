@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from programs import LATENCY, MODES, US, add, read, scenario, trace, variable
 
-from varsim.cluster.description import Star
 from varsim.cluster.program import ProgramTrace, ReplicaCluster
+from varsim.cluster.topology import Star
 from varsim.values.program.act import OUTSIDE, Act
 from varsim.values.program.running import Mode
 from varsim.variables import VariablesScenario
@@ -195,6 +195,13 @@ class TestRecord:
         found = trace(scenario((add(1.0),), (read(),)), "none").totals()
         assert (found.acts, found.sent, found.links, found.views) == ([], [], [], [])
         assert (found.messages, found.all_acts) == (4, 4)
+
+
+def test_a_law_that_needs_a_batch_is_refused() -> None:
+    network = Star(bandwidth=1e6, latency=1e-4)
+    curve = {"kind": "batch_curve", "fixed": 0.1, "per_example": 0.1}
+    with pytest.raises(ValueError, match="there are no batches"):
+        ReplicaCluster.model_validate({"workers": 3, "network": network, "compute": curve})
 
 
 def test_a_rank_that_does_not_exist_is_refused() -> None:

@@ -13,11 +13,12 @@ from building import NO_TIME
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Clock
-from varsim.cluster.description import Cluster, Star
+from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.network import Arrived, Content, Network
 from varsim.cluster.parcel import Parcel, Route
 from varsim.cluster.stop import Stop
+from varsim.cluster.topology import Star
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Value
 from varsim.values.indexed_slices import IndexedSlices

@@ -14,6 +14,7 @@ from varsim.explain.page import explanation
 from varsim.explain.rows import rows_of
 from varsim.explain.table import Scale, lines_of
 from varsim.load.fault import ScenarioError
+from varsim.load.loading import load_scenario
 from varsim.variables import VariablesScenario
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
@@ -286,16 +287,14 @@ class TestCommand:
         done = CliRunner().invoke(cli.app, ["explain", str(file)])
         assert max(map(len, done.stdout.splitlines())) == width
 
-    def test_training_scenarios_have_another_command(self) -> None:
-        path = SCENARIOS / "quickstart.yaml"
-        done = CliRunner().invoke(cli.app, ["explain", str(path)])
-        assert done.exit_code == 2
-        assert done.stdout == ""
-        (line,) = done.stderr.splitlines()
-        assert line.startswith(f"{path}: error: explain follows single variables")
-        assert line.endswith(
-            f"try varsim check {path}, or varsim run {path} and the timeline in its report"
-        )
+    def test_training_scenarios_are_explained_otherwise(self) -> None:
+        path = SCENARIOS / "slow_worker.yaml"
+        arguments = ["explain", str(path), "--strategy", "on_write", "--quiet"]
+        done = CliRunner().invoke(cli.app, arguments)
+        assert done.exit_code == 0
+        assert done.stdout.startswith("'on_write' is slow because of stragglers (worker 3)")
+        with pytest.raises(ScenarioError, match="compares training strategies"):
+            explanation(load_scenario(path), str(path))
 
     def test_errors_are_one_line(self, file: Path) -> None:
         long = ["--set", "program.steps=100000", "--set", "cluster.workers=5"]

@@ -45,7 +45,9 @@ def drawn(seed: str) -> Scenario:
     source = random.Random(seed)
     workers = source.randint(1, MOST_WORKERS)
     # Computing takes some ms; whole ms are drawn often, so that much happens at once.
-    compute = LAWS[source.choice([*LAWS, "constant", "trace"])](source, 0)
+    # From a source of its own, so that a new law moves nothing else.
+    apart = random.Random(f"{seed} law")
+    compute = LAWS[apart.choice([*LAWS, "constant", "trace"])](apart, 0)
     workload = _workload(source)
     size = Workload.model_validate(workload).size()
     strategy = _strategy(source, workers)
@@ -53,7 +55,7 @@ def drawn(seed: str) -> Scenario:
         "workers": workers,
         "compute": compute,
         "slow_workers": _slow_workers(source, workers),
-        "parameter_servers": source.choice([1, 2, 3, 5]),
+        "parameter_servers": source.choice([1, 1, 2, 3, 5]),
         "placement": source.choice(["partitioned", "round_robin", "by_bytes"]),
         "network": _network(source, workers, size),
     }
@@ -231,7 +233,19 @@ LAWS: Final[dict[str, Callable[[random.Random, int], Drawn]]] = {
     "gamma": lambda s, _: {"kind": "gamma", "mean": _ms(s), "shape": s.uniform(0.5, 5)},
     "weibull": lambda s, _: {"kind": "weibull", "mean": _ms(s), "shape": s.uniform(0.6, 3)},
     "pareto": lambda s, _: {"kind": "pareto", "minimum": _ms(s), "alpha": s.uniform(1.2, 4)},
+    "gumbel": lambda s, _: {
+        "kind": "gumbel",
+        "location": 4 * _MS + _ms(s),
+        "scale": s.uniform(0.1, 1) * _MS,
+    },
+    "phases": lambda s, _: {"kind": "phases", "forward": _ms(s), "backward": s.randint(1, 5) * _MS},
     "mixture": _mixture,
     "markov": _markov,
     "trace": _trace,
+    "batch_curve": lambda s, _: {
+        "kind": "batch_curve",
+        "fixed": _ms(s) - _MS,
+        "per_example": _ms(s) / 4,
+        "sigma": s.choice([None, s.uniform(0.1, 1)]),
+    },
 }

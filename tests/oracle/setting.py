@@ -69,7 +69,8 @@ def setting(scenario: Scenario, replication: int) -> Setting:
         def generator(block: int) -> object:
             return stream(scenario.seed, replication, "compute", rank, block)
 
-        blocks = law.blocks(rank, generator)  # type: ignore[arg-type]
+        times = law.for_batch(workload.batch_size)
+        blocks = times.blocks(rank, generator)  # type: ignore[arg-type]
         return chain.from_iterable(block.tolist() for block in blocks)
 
     return Setting(

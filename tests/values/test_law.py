@@ -46,6 +46,7 @@ def every_kind() -> list[Law]:
         law("gamma", mean=2.0, shape=4.0),
         law("weibull", mean=2.0, shape=0.7),
         law("pareto", minimum=1.0, alpha=3.0),
+        law("gumbel", location=1.0, scale=0.2),
         law(
             "mixture",
             components=(
@@ -57,11 +58,18 @@ def every_kind() -> list[Law]:
             "markov", fast=FAST, slow={"kind": "exponential", "mean": 3.0}, to_slow=0.1, to_fast=0.3
         ),
         law("trace", seconds=((1.0, 2.0, 3.0), (4.0, 5.0)), replay="cycle"),
+        law("batch_curve", fixed=1.0, per_example=0.1, sigma=0.3),
         law("trace", seconds=((1.0, 2.0, 3.0), (4.0, 5.0)), replay="resample"),
+        law("phases", forward=1.0, backward=2.0),
     ]
 
 
-by_kind = pytest.mark.parametrize("one", every_kind(), ids=repr)
+def drawn() -> list[Law]:
+    """Of every kind one that can be drawn from: for a batch of 3."""
+    return [one.for_batch(3) for one in every_kind()]
+
+
+by_kind = pytest.mark.parametrize("one", drawn(), ids=repr)
 
 # Law, mean, variance, distribution function.
 THEORY: list[tuple[Law, float, float, Callable[[Numbers], Numbers]]] = [
@@ -102,6 +110,13 @@ THEORY: list[tuple[Law, float, float, Callable[[Numbers], Numbers]]] = [
     (law("weibull", mean=2.0, shape=0.5), 2.0, 20.0, lambda t: -np.expm1(-np.sqrt(t))),
     # Mean alpha / (alpha - 1), variance alpha / ((alpha - 1)^2 (alpha - 2)).
     (law("pareto", minimum=2.0, alpha=6.0), 2.4, 4 * 6 / (25 * 4), lambda t: 1 - (2 / t) ** 6),
+    # Variance (pi * scale)^2 / 6, mean location + 0.57722 scale.
+    (
+        law("gumbel", location=2.0, scale=0.3),
+        2.0 + 0.3 * 0.5772156649,
+        (math.pi * 0.3) ** 2 / 6,
+        lambda t: np.exp(-np.exp(-(t - 2) / 0.3)),
+    ),
     # Second moments 1/4 * 2 * 1 + 3/4 * (4^2 + 1/12), mean 1/4 + 3/4 * 4.
     (
         law(
@@ -211,7 +226,7 @@ def test_a_block_is_drawn_from_its_own_stream_only(one: Law) -> None:
         asked.clear()
 
 
-@pytest.mark.parametrize("one", [one for one in every_kind() if one.kind != "markov"], ids=repr)
+@pytest.mark.parametrize("one", [one for one in drawn() if one.kind != "markov"], ids=repr)
 def test_a_block_does_not_depend_on_earlier_blocks(one: Law) -> None:
     def other_start(block: int) -> np.random.Generator:
         return streams(seed=8)(block) if block < 3 else streams()(block)
@@ -230,7 +245,7 @@ def test_the_same_streams_give_the_same_times_in_any_process(one: Law) -> None:
 
 @pytest.mark.parametrize(
     "one",
-    [one for one in every_kind() if one.kind != "constant" and "cycle" not in repr(one)],
+    [one for one in drawn() if one.kind not in ("constant", "phases") and "cycle" not in repr(one)],
     ids=repr,
 )
 def test_workers_and_blocks_differ(one: Law) -> None:
@@ -248,7 +263,7 @@ def test_components_of_one_kind_do_not_share_their_draws() -> None:
     assert np.abs(np.corrcoef(fraction, block > 5)[0, 1]) < 4 / math.sqrt(BLOCK)
 
 
-@by_kind
+@pytest.mark.parametrize("one", every_kind(), ids=repr)
 def test_a_resolved_law_reads_back_as_itself(one: Law) -> None:
     text = ADAPTER.dump_json(one)
     assert ADAPTER.validate_json(text, context={"text": True}) == one
@@ -296,6 +311,10 @@ def test_a_json_schema_can_be_made() -> None:
         ({"kind": "weibull", "mean": 1.0, "shape": 0.0}, "greater than or equal to 0.05"),
         ({"kind": "pareto", "minimum": 1.0, "alpha": 1.0}, "alpha must be above 1"),
         ({"kind": "pareto", "minimum": 0.0, "alpha": 2.0}, "greater than 0"),
+        ({"kind": "gumbel", "location": 1.0, "scale": 0.3}, "at least 4 times scale"),
+        ({"kind": "batch_curve", "fixed": -1.0, "per_example": 0.1}, "greater than or equal to 0"),
+        ({"kind": "batch_curve", "fixed": 1.0, "per_example": 0.0}, "greater than 0"),
+        ({"kind": "batch_curve", "fixed": 1.0, "per_example": 0.1, "sigma": 0.0}, "greater than 0"),
         ({"kind": "mixture", "components": ({"weight": 1.0, "law": FAST},)}, "at least 2"),
         (
             {"kind": "mixture", "components": ({"weight": 0.0, "law": FAST},) * 2},

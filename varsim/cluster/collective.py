@@ -5,6 +5,8 @@ What messages and copies cost besides (`overheads`) comes at the end of it all.
 
 import math
 from collections.abc import Sequence
+from itertools import cycle
+from typing import NamedTuple, Protocol
 
 from simpy.events import Event
 
@@ -14,18 +16,57 @@ from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Schedule
 from varsim.cluster.collectives.walk import Walk
 from varsim.cluster.job import Job
+from varsim.cluster.link import Link
 from varsim.cluster.overheads import broadcast_overhead, collective_overhead
 from varsim.cluster.parcel import Message
 from varsim.cluster.worker import Worker
 from varsim.trace import Phase
 
 
+class Member(Protocol):
+    """Who takes part in a collective for a worker: that itself, or one beside it."""
+
+    rank: int
+    ready_at: int
+    waits_for: object
+
+    def catch_up(self) -> Activity[None]:
+        """Wait until the clock has reached its own time."""
+
+    def waits(self, phase: int, what: object) -> None:
+        """It waits from now on."""
+
+    def turns_to(self, phase: int) -> None:
+        """The wait turns into something else."""
+
+    def goes_on(self) -> None:
+        """The wait is over."""
+
+
+class Vector(NamedTuple):
+    """What is reduced: by which schedule, and how many bytes."""
+
+    schedule: Schedule
+    size: float
+
+
+class _Round(NamedTuple):
+    """What a round moves: its plan, the bytes on links rank by rank, its overhead (ns)."""
+
+    plan: Plan
+    loads: list[list[tuple[Link, float]]]
+    overhead: int
+
+
 class Collective:
     """A collective in which all workers meet, for vectors of one size; used again and again.
 
-    Where all links are equal, and each is one rank's, the times follow from the recurrence; else
-    all is sent message by message over the links. Both give the same times. `paths`: how messages
-    go from rank to rank, by default over the workers' own links.
+    Where each link is one rank's, and none is slow, the times follow from the recurrence; else all
+    is sent message by message over the links. Both give the same times. `paths`: how messages
+    go from rank to rank, by default over the workers' own links. `more`: vectors of which each is
+    for a round after that of the one before, until it is the turn of the first again. `members`:
+    who takes part, by default the workers. `number_bytes`: of one number of the vectors, by default
+    that of a parameter.
 
     With a dead member it stands still: who has the result keeps it, nobody else gets it. When the
     dead one has come back and taken its place again, everything is sent once more.
@@ -39,17 +80,26 @@ class Collective:
         *,
         paths: Paths | None = None,
         by_message: bool | None = None,
+        more: Sequence[Vector] = (),
+        members: Sequence[Member] | None = None,
+        number_bytes: int | None = None,
     ) -> None:
         assert schedule.meets
-        overheads = job.cluster.overheads
-        adding_rate = None if overheads is None else overheads.reduction
+        number_bytes = number_bytes or job.workload.bytes_per_parameter
         self._job, self._clock = job, job.clock
+        self._members: Sequence[Member] = job.workers if members is None else members
         self._ranks = schedule.ranks
-        self._plan = plan = Plan(schedule, size, paths or own_links(job), adding_rate)
+        paths = paths or own_links(job)
+        rounds = [
+            _round(job, vector, paths, by_message, number_bytes)
+            for vector in (Vector(schedule, size), *more)
+        ]
+        self._round, self._turns = rounds[0], cycle([*rounds[1:], rounds[0]])
+        plan = rounds[0].plan
+        self._several = len(rounds) > 1
         self._idle = plan.idle
-        self._by_message = not plan.uniform if by_message is None else by_message
+        self._by_message = _needs_messages(job, plan) if by_message is None else by_message
         self._recurrence = Recurrence(plan)
-        self._loads = [] if self._by_message else plan.loads
         self._entries: list[int] = [0] * self._ranks
         self._ends: list[Event] = [Event(job.clock) for _ in job.workers]
         self._come = 0
@@ -57,14 +107,10 @@ class Collective:
         self._under_way: Walk | None = None  # of the latest round that all have joined
         self._broken = False  # one of those who had come has died: nobody sends until all are there
         self._moving: list[Event] = []  # the ends of the latest round that all have joined
+        self._latest = self._round  # what that moves
         self._missing: set[int] = set()  # who died in it before its end
-        self._overhead = 0  # ns
-        if overheads is not None:
-            parameters = math.ceil(size / job.workload.bytes_per_parameter)
-            seconds = collective_overhead(overheads, *schedule.traffic(size, parameters))
-            self._overhead = round(seconds * 1e9)
 
-    def take_part(self, worker: Worker) -> Activity[None]:
+    def take_part(self, worker: Member) -> Activity[None]:
         """Take part with this worker; returns when it has the whole result."""
         clock = self._clock
         if worker.ready_at > clock.time:
@@ -72,38 +118,42 @@ class Collective:
         if self._idle:
             return
         if self._missing and worker.rank in self._missing:
-            end = self._return(worker)
+            this, end = self._latest, self._return(worker)
         else:
+            this = self._round
             end = self._ends[worker.rank]
             self._entries[worker.rank] = clock.time
             self._come += 1
             worker.waits(Phase.BARRIER, self)
             if self._by_message and not self._broken:
                 if self._walk is None:
-                    self._walk = Walk(clock, self._plan, self._ends, self._under_way)
+                    self._walk = Walk(clock, this.plan, self._ends, self._under_way)
                 self._walk.enter(worker.rank)
             if self._come == self._ranks:
                 self._start_over()
         try:
             yield end
-            if self._overhead:
-                yield Pause(clock, clock.time + self._overhead)
+            if this.overhead:
+                yield Pause(clock, clock.time + this.overhead)
         except Ended:
             self._break(worker, end)
             raise
         worker.goes_on()
         if not self._by_message:
-            for link, size in self._loads[worker.rank]:
+            for link, size in this.loads[worker.rank]:
                 link.moved += size
 
     def _start_over(self) -> None:
         """Everybody has come: fix the ends of this round and be ready for the next."""
-        job, ends = self._job, self._ends
-        for worker in job.workers:
-            worker.turns_to(Phase.WRITE)
+        ends = self._ends
+        for member in self._members:
+            member.turns_to(Phase.WRITE)
         self._come = 0
-        self._ends = [Event(self._clock) for _ in job.workers]
+        self._ends = [Event(self._clock) for _ in ends]
         self._moving = ends
+        if self._several:
+            self._latest, self._round = self._round, next(self._turns)
+            self._recurrence.turn_to(self._latest.plan)
         if self._by_message and not self._broken:
             self._under_way, self._walk = self._walk, None
         else:
@@ -115,7 +165,7 @@ class Collective:
     def _move(self, ends: Sequence[Event]) -> None:
         """Let everything be sent; each rank is done when its event happens."""
         if self._by_message:
-            self._under_way = Walk(self._clock, self._plan, ends, self._under_way)
+            self._under_way = Walk(self._clock, self._latest.plan, ends, self._under_way)
             for rank in range(self._ranks):
                 self._under_way.enter(rank)
             return
@@ -123,7 +173,7 @@ class Collective:
         for event, time in zip(ends, times, strict=True):
             self._clock.trigger_at(time, event)
 
-    def _break(self, worker: Worker, end: Event) -> None:
+    def _break(self, worker: Member, end: Event) -> None:
         """A member has died before its end: what was sent is of no use to those not done."""
         if end is self._ends[worker.rank]:
             self._come -= 1
@@ -139,23 +189,23 @@ class Collective:
             self._under_way.give_up()
             self._under_way = None
         self._recurrence.forget()
-        for other, event in zip(self._job.workers, self._moving, strict=True):
+        for other, event in zip(self._members, self._moving, strict=True):
             if event.callbacks is not None:
                 self._clock.withdraw(event)
                 if self._job.lives.running(other.rank) and other is not worker:
                     other.turns_to(Phase.BARRIER)
                     other.waits_for = self
 
-    def _return(self, worker: Worker) -> Event:
+    def _return(self, worker: Member) -> Event:
         """A member is back in the round it died in; its end."""
-        job, rank = self._job, worker.rank
+        rank = worker.rank
         self._missing.discard(rank)
         worker.waits(Phase.BARRIER, self)
         if self._moving[rank].callbacks is None:
             self._moving[rank] = Event(self._clock).succeed()
         elif not any(self._moving[other].callbacks is not None for other in self._missing):
             self._entries = [self._clock.time] * self._ranks
-            for other, event in zip(job.workers, self._moving, strict=True):
+            for other, event in zip(self._members, self._moving, strict=True):
                 if event.callbacks is not None:
                     other.turns_to(Phase.WRITE)
             self._move([_if_open(event) for event in self._moving])
@@ -163,14 +213,36 @@ class Collective:
 
     def __str__(self) -> str:
         if self._missing:
-            return f"{self._plan.schedule.what} that lost a member on the way"
-        return f"{self._plan.schedule.what} that {self._come} of {self._ranks} have joined"
+            return f"{self._latest.plan.schedule.what} that lost a member on the way"
+        return f"{self._round.plan.schedule.what} that {self._come} of {self._ranks} have joined"
+
+
+def _round(
+    job: Job, vector: Vector, paths: Paths, by_message: bool | None, number_bytes: int
+) -> _Round:
+    schedule, size = vector
+    overheads, overhead = job.cluster.overheads, 0
+    plan = Plan(schedule, size, paths, None if overheads is None else overheads.reduction)
+    by_message = _needs_messages(job, plan) if by_message is None else by_message
+    if overheads is not None:
+        parameters = math.ceil(size / number_bytes)
+        seconds = collective_overhead(overheads, *schedule.traffic(size, parameters))
+        overhead = round(seconds * 1e9)
+    return _Round(plan, [] if by_message else plan.loads, overhead)
+
+
+def _needs_messages(job: Job, plan: Plan) -> bool:
+    """Whether links are shared; or slow or relayed over, where the recurrence would do, too."""
+    if plan.relayed:
+        return True
+    return not (plan.uniform or (plan.exclusive and not job.cluster.network.slow_links))
 
 
 def own_links(job: Job) -> Paths:
-    """Messages go up one worker's link and down the other's."""
-    workers = job.workers
-    return lambda source, target: Path(job.network, (workers[source].up, workers[target].down))
+    """Messages go over the route from one worker's place to the other's."""
+    places = [worker.place for worker in job.workers]
+    network = job.network
+    return lambda source, target: Path(network, network.route(places[source], places[target]))
 
 
 class Broadcast:
@@ -179,13 +251,9 @@ class Broadcast:
     def __init__(self, job: Job, size: float) -> None:
         self._job = job
         first, *others = job.workers
-        self._parcel = (
-            job.network.parcel(
-                [Message(item, (first.up, other.down), size) for item, other in enumerate(others)]
-            )
-            if others
-            else None
-        )
+        routes = [job.network.route(first.place, other.place) for other in others]
+        messages = [Message(item, route, size) for item, route in enumerate(routes)]
+        self._parcel = job.network.parcel(messages) if others else None
         self._arrivals = [Event(job.clock) for _ in others]
         self._copy: _Copy | None = None  # that is being sent
         self._sent = 0  # broadcasts sent to the last

@@ -7,13 +7,18 @@ from pydantic import ConfigDict, Field, PositiveInt, model_validator
 
 from varsim import presets
 from varsim.cluster.overheads import Overheads
+from varsim.cluster.partitioner import AnyPartitioner
+from varsim.cluster.topology import AnyTopology, SlowLink
+from varsim.cluster.updating import ServerUpdate
 from varsim.schema import Model
-from varsim.units import BytesPerSecond, FlopsPerSecond, Seconds
+from varsim.units import FlopsPerSecond, Seconds
 from varsim.values.law import AnyLaw, Law
 from varsim.values.laws.simple import Constant
 from varsim.values.workload import Workload
 
 _MOST_HOSTS: Final = 100_000
+# A backward pass has two products where the forward pass has one.
+_BACKWARD_SHARE: Final = 2 / 3
 
 
 def _or_its_name(schema: dict[str, Any]) -> None:
@@ -24,12 +29,16 @@ def _or_its_name(schema: dict[str, Any]) -> None:
 
 
 class Device(Model):
-    """What computes: a preset by name, or a peak rate; `efficiency` is the share of it reached."""
+    """What computes: a preset by name, or a peak rate; `efficiency` is the share of it reached.
+
+    `measured`: the best matrix product somebody measured stands for the peak of the data sheet.
+    """
 
     model_config = ConfigDict(json_schema_extra=_or_its_name)
 
     preset: str | None = None
     precision: Literal["fp32", "tf32", "fp16", "bf16"] | None = None
+    measured: bool = False
     peak: FlopsPerSecond | None = None
     efficiency: float = Field(0.4, gt=0, le=1)
 
@@ -45,10 +54,12 @@ class Device(Model):
         if self.preset is None:
             if self.precision is not None:
                 raise ValueError("precision chooses a rate of a preset; with a peak it has no use")
+            if self.measured:
+                raise ValueError("measured chooses a rate of a preset; with a peak it has no use")
             if self.peak is not None and self.peak <= 0:
                 raise ValueError("peak must be above 0")
         else:
-            presets.device_peak(self.preset, self.precision or "fp32")
+            self._preset_rate(self.preset)
         return self
 
     @property
@@ -57,7 +68,12 @@ class Device(Model):
         if self.preset is None:
             assert self.peak is not None
             return self.peak * self.efficiency
-        return presets.device_peak(self.preset, self.precision or "fp32") * self.efficiency
+        return self._preset_rate(self.preset) * self.efficiency
+
+    def _preset_rate(self, name: str) -> float:
+        """FLOP/s of a preset; ValueError where there is none of its kind."""
+        known = presets.device_matrix_product if self.measured else presets.device_peak
+        return known(name, self.precision or "fp32")
 
 
 class SlowWorker(Model):
@@ -78,80 +94,20 @@ class SlowWorker(Model):
         return self
 
 
-class SlowLink(Model):
-    """A worker whose link, both ways, has 1/factor of the bandwidth of the others."""
-
-    rank: int = Field(ge=0)
-    factor: float = Field(gt=0)
-
-
-class Star(Model):
-    """Every host has its own up and down link to one switch.
-
-    `bandwidth` is each worker's, per direction; `server_bandwidth` each server's (default: the
-    same). `sharing: fair` splits a link evenly between the hosts using it (max-min over whole
-    routes); `first_come` serves one message after the other.
-    """
-
-    kind: Literal["star"] = "star"
-    preset: str | None = None
-    bandwidth: BytesPerSecond | None = None
-    latency: Seconds | None = Field(None, ge=0)
-    server_bandwidth: BytesPerSecond | None = None
-    sharing: Literal["fair", "first_come"] = "fair"
-    slow_links: tuple[SlowLink, ...] = ()
-
-    @model_validator(mode="after")
-    def _known_rates(self) -> Self:
-        if (self.preset is None) == (self.bandwidth is None):
-            raise ValueError("give either a preset or a bandwidth")
-        for value in (self.bandwidth, self.server_bandwidth):
-            if value is not None and value <= 0:
-                raise ValueError("a bandwidth must be above 0")
-        preset = None if self.preset is None else presets.link(self.preset)
-        if self.latency is None and (preset is None or preset.latency is None):
-            raise ValueError("latency is missing (for example latency: 20 us)")
-        return self
-
-    @property
-    def worker_rate(self) -> float:
-        """Bytes/s of a worker's link, per direction."""
-        if self.bandwidth is not None:
-            return self.bandwidth
-        assert self.preset is not None
-        return presets.link(self.preset).bandwidth
-
-    def rate_of(self, rank: int) -> float:
-        """Bytes/s of the link of one worker, per direction."""
-        rate = self.worker_rate
-        for slow in self.slow_links:
-            if slow.rank == rank:
-                rate /= slow.factor
-        return rate
-
-    @property
-    def server_rate(self) -> float:
-        """Bytes/s of a server's link, per direction."""
-        return self.server_bandwidth if self.server_bandwidth is not None else self.worker_rate
-
-    @property
-    def delay(self) -> float:
-        """Seconds from host to host for a message of no length."""
-        if self.latency is not None:
-            return self.latency
-        assert self.preset is not None
-        latency = presets.link(self.preset).latency
-        assert latency is not None
-        return latency
-
-
 class Cluster(Model):
     """Workers, their compute times, parameter servers and the network between them.
 
     Without `compute` a step takes FLOPs / device rate. `placement` says how variables lie on the
     parameter servers: `partitioned` (every tensor cut evenly over all), `round_robin` (whole
     tensors in turn) or `by_bytes` (whole tensors, largest first, to the emptiest server).
-    `overheads`: what a real runtime adds to all this; without them, nothing.
+    `partitioner` cuts tensors into parts, which the latter two place as tensors of their own.
+    `servers_on`: each server has a machine of its own (`dedicated`), or server i is on machine i of
+    the workers (`workers`; of nodes, on a node), and what stays on a machine costs no network.
+    `overheads`: what a real runtime adds to all this; without them, nothing. `server_update`: what
+    applying a gradient takes on a parameter server; without it, no time.
+    `backward_share`: how much of a compute time is the backward pass (default: 2/3, or what the law
+    says); gradients that are sent while it runs are ready within it. `optimizer_time`: how long a
+    worker takes to update its own copy of the model with a gradient.
     """
 
     workers: PositiveInt
@@ -160,8 +116,13 @@ class Cluster(Model):
     slow_workers: tuple[SlowWorker, ...] = ()
     parameter_servers: PositiveInt = 1
     placement: Literal["partitioned", "round_robin", "by_bytes"] = "partitioned"
-    network: Star
+    partitioner: AnyPartitioner | None = None
+    servers_on: Literal["dedicated", "workers"] = "dedicated"
+    network: AnyTopology
     overheads: Overheads | None = None
+    server_update: ServerUpdate | None = None
+    backward_share: float | None = Field(None, gt=0, le=1)
+    optimizer_time: Seconds | None = Field(None, gt=0)
 
     @model_validator(mode="after")
     def _ranks_exist(self) -> Self:
@@ -170,21 +131,65 @@ class Cluster(Model):
         if (self.device is None) == (self.compute is None):
             raise ValueError("give either compute (a law of compute times) or device")
         check_ranks(self.workers, (*self.slow_workers, *self.network.slow_links))
+        self._check_servers_on()
+        if self.partitioner is not None and self.placement == "partitioned":
+            raise ValueError(
+                "partitioner has no effect: placement partitioned cuts every tensor over all "
+                "servers; choose round_robin or by_bytes"
+            )
+        said = None if self.compute is None else self.compute.backward_share()
+        if self.backward_share is not None and said is not None:
+            raise ValueError(
+                "backward_share has no effect: compute says how long the backward pass takes"
+            )
         return self
+
+    @property
+    def share_of_backward(self) -> float:
+        """How much of a compute time is the backward pass."""
+        said = None if self.compute is None else self.compute.backward_share()
+        return said or self.backward_share or _BACKWARD_SHARE
+
+    def _check_servers_on(self) -> None:
+        """Raise ValueError where servers share the machines of workers and cannot."""
+        if self.servers_on == "dedicated":
+            return
+        machines = self.network.machines(self.workers)
+        if self.parameter_servers > machines:
+            raise ValueError(
+                f"parameter_servers {self.parameter_servers}: servers_on workers puts one on each "
+                f"machine of workers, and there are {machines}"
+            )
+        if self.network.says_of_servers:
+            raise ValueError(
+                "network.server_bandwidth has no effect: with servers_on workers, servers use the "
+                "links of the workers"
+            )
 
     def law(self, workload: Workload) -> Law:
         """The law of one worker's compute times, before slow workers."""
         if self.compute is not None:
-            return self.compute
+            return self.compute.for_batch(workload.batch_size)
         assert self.device is not None
         flops = workload.flops_per_example() * workload.batch_size
         return Constant(value=flops / self.device.rate)
 
     def without_servers(self) -> "Cluster":
         """The cluster with nothing said about servers."""
-        network = self.network.model_copy(update={"server_bandwidth": None})
-        changes = {"parameter_servers": 1, "placement": "partitioned", "network": network}
+        network = self.network.without_servers()
+        changes = {
+            "parameter_servers": 1,
+            "placement": "partitioned",
+            "partitioner": None,
+            "servers_on": "dedicated",
+            "network": network,
+            "server_update": None,
+        }
         return self.model_copy(update=changes)
+
+    def without_overlap(self) -> "Cluster":
+        """The cluster with nothing said that matters only within a compute time."""
+        return self.model_copy(update={"backward_share": None})
 
     def subject_to(self, names: frozenset[str]) -> "Cluster":
         """The cluster with only these of its overheads."""
@@ -206,7 +211,10 @@ class Cluster(Model):
         for key, idle in (
             ("parameter_servers", self.parameter_servers == 1),
             ("placement", self.placement == "partitioned"),
-            ("network.server_bandwidth", self.network.server_bandwidth is None),
+            ("partitioner", self.partitioner is None),
+            ("server_update", self.server_update is None),
+            ("servers_on", self.servers_on == "dedicated"),
+            ("network.server_bandwidth", not self.network.says_of_servers),
         ):
             if not idle:
                 raise ValueError(
@@ -228,19 +236,24 @@ class ClusterChange(Model):
 
     parameter_servers: PositiveInt | None = None
     placement: Literal["partitioned", "round_robin", "by_bytes"] | None = None
-    network: Star | None = None
+    partitioner: AnyPartitioner | None = None
+    servers_on: Literal["dedicated", "workers"] | None = None
+    network: AnyTopology | None = None
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
-        if self.parameter_servers is None and self.placement is None and self.network is None:
-            raise ValueError("say what is different: parameter_servers, placement or network")
+        if not self.model_fields_set:
+            raise ValueError(
+                "say what is different: parameter_servers, placement, partitioner, servers_on or "
+                "network"
+            )
         return self
 
     def check(self, *, uses_servers: bool) -> None:
         """Raise ValueError where something is said of servers that the strategy does not use."""
         about_servers = self.parameter_servers is not None or self.placement is not None
-        if self.network is not None and self.network.server_bandwidth is not None:
-            about_servers = True
+        about_servers |= self.servers_on is not None or self.partitioner is not None
+        about_servers |= self.network is not None and self.network.says_of_servers
         if about_servers and not uses_servers:
             raise ValueError("the strategy uses no parameter servers; on can change its network")
 

@@ -1,13 +1,16 @@
 """How servers handle requests where that takes time: one after the other, first come, first served.
 
-Nothing of this is there in a cluster without overheads.
+Then, where that takes time, too, they apply gradients (see `updating`). Nothing of this is there in
+a cluster without overheads and `server_update`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from varsim.cluster.clock import Activity, Clock, Pause
 from varsim.cluster.overheads import Overheads
+from varsim.cluster.updating import Alone, Updater
 from varsim.cluster.waiting import TokenQueue
 from varsim.cluster.worker import Worker
 from varsim.trace import Phase
@@ -35,28 +38,54 @@ class Request(NamedTuple):
     hold: int
 
 
+class Handling:
+    """What becomes of one gradient on the servers."""
+
+    def __init__(self) -> None:
+        self.end = 0  # when all that has come of it is handled (ns)
+        self.alone = Alone()
+
+
 class Desks:
     """The desks of all servers, and what each request takes of which.
 
-    `sizes`: for every desk the bytes of each variable on one of its servers; a server that holds
-    nothing of a variable is not asked for it. The first desk has the tokens and the global_step.
+    `read` and `pushed`: for every desk the bytes of each variable, and of its gradient, on one of
+    its servers; a server that holds nothing of a variable is not asked for it. The first desk has
+    the tokens and the global_step. `updaters`: of every desk, what then applies gradients; they are
+    called with the number of a variable.
     """
 
     def __init__(
-        self, clock: Clock, overheads: Overheads, sizes: Sequence[Sequence[float]]
+        self,
+        clock: Clock,
+        overheads: Overheads,
+        read: Sequence[Sequence[float]],
+        pushed: Sequence[Sequence[float]],
+        updaters: Sequence[Updater] = (),
     ) -> None:
         self._clock = clock
-        desks = [Desk(clock) for _ in sizes]
+        desks = [Desk(clock) for _ in read]
 
         def request(desk: Desk, base: float, size: float) -> Request:
             return Request(desk, round((base + overheads.copying(size)) * 1e9))
 
-        pairs = list(zip(desks, sizes, strict=True))
-        self._reads = [request(desk, overheads.pull, sum(column)) for desk, column in pairs]
-        self._pushes = [
-            [request(desk, overheads.push, column[item]) for desk, column in pairs if column[item]]
-            for item in range(len(sizes[0]))
+        self._reads = [
+            request(desk, overheads.pull, sum(column))
+            for desk, column in zip(desks, read, strict=True)
         ]
+        self._pushes = [
+            [
+                request(desk, overheads.push, column[item])
+                for desk, column in zip(desks, pushed, strict=True)
+                if column[item]
+            ]
+            for item in range(len(pushed[0]))
+        ]
+        self._updaters = [
+            [updater for updater, column in zip(updaters, pushed, strict=False) if column[item]]
+            for item in range(len(pushed[0]))
+        ]
+        self._updates = self._applies_at_once = bool(updaters)
         self._answers = [request(desks[0], overheads.wake, 0.0)]
         self._commit = round(overheads.commit * 1e9)
         self._sending = max(
@@ -69,18 +98,36 @@ class Desks:
         yield from worker.catch_up()
         yield from self._wait(worker, _READ, self._handled(self._reads), _longest(self._reads))
 
-    def take_in(self, variable: int, then: Callable[[], None]) -> int:
-        """A gradient of a variable is there: `then` is called once it is handled; when (ns)."""
-        end = self._handled(self._pushes[variable])
+    def take_in(self, variable: int, handling: Handling, then: Callable[[], None]) -> None:
+        """A gradient of a variable is there: `then` is called once it is handled."""
+        requests = self._pushes[variable]
+        if self._applies_at_once:
+            end = self._applied(
+                variable, handling.alone, [at.handle(hold) for at, hold in requests]
+            )
+        else:
+            end = self._handled(requests)
+        handling.end = max(handling.end, end)
         if end > self._clock.time:
             self._clock.call_at(end, then)
         else:
             then()
-        return end
 
-    def wait_for_push(self, worker: Worker, end: int) -> Activity[None]:
-        """Wait until a worker's gradients are handled, which is at `end` (ns)."""
-        yield from self._wait(worker, _WRITE, end, self._sending)
+    def wait_for_push(self, worker: Worker, handling: Handling) -> Activity[None]:
+        """Wait until a worker's gradients are handled."""
+        alone = self._sending + handling.alone.end
+        yield from self._wait(worker, _WRITE, handling.end, alone)
+
+    def keep(self) -> None:
+        """From now on gradients are kept as they come, and applied by `apply_kept` alone."""
+        self._applies_at_once = False
+
+    def apply_kept(self, variables: Sequence[int]) -> Activity[None]:
+        """Wait until the servers have applied a gradient of these variables, beginning now."""
+        end = now = self._clock.time
+        for variable in variables if self._updates else ():
+            end = max(end, self._applied(variable, Alone(), repeat(now)))
+        yield from self._clock.sleep_until(end)
 
     def answer(self, worker: Worker, phase: int = _WRITE) -> Activity[None]:
         """A worker that may go on waits until it is told so."""
@@ -90,6 +137,11 @@ class Desks:
     def commit(self) -> Activity[None]:
         """The update loop makes the new global_step known."""
         yield from self._clock.sleep_until(self._clock.time + self._commit)
+
+    def _applied(self, variable: int, alone: Alone, come: Iterable[int]) -> int:
+        """When the servers are done with a gradient, which comes to each at its time (ns)."""
+        updaters = zip(self._updaters[variable], come, strict=False)
+        return max([updater.handle(variable, at, alone) for updater, at in updaters])
 
     def _handled(self, requests: Sequence[Request]) -> int:
         return max([desk.handle(hold) for desk, hold in requests])

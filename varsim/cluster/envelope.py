@@ -12,7 +12,11 @@ import numpy as np
 from varsim.cluster.collectives.choice import Choice, Hop
 from varsim.cluster.description import Cluster
 from varsim.cluster.overheads import Overheads, collective_overhead
+from varsim.cluster.pace import shares_of_compute
 from varsim.cluster.placement import traffic_per_port
+from varsim.cluster.rough import RoughTimes
+from varsim.cluster.updating import ServerUpdate
+from varsim.units import format_seconds
 from varsim.values.stream import stream
 from varsim.values.workload import Workload
 
@@ -29,10 +33,11 @@ class Envelope:
 
     def __init__(self, cluster: Cluster, workload: Workload, seed: int) -> None:
         self.cluster = cluster
+        self.workload = workload
+        self.optimizer_time = cluster.optimizer_time or 0.0
         self.size = workload.size()
         self.overheads = cluster.overheads or Overheads()
         self._variables = len(workload.problem.variables())
-        self._parameters = math.ceil(self.size / workload.bytes_per_parameter)
         law = cluster.law(workload)
         self._means = [law.expectation()] * cluster.workers
         factors = [1.0] * cluster.workers
@@ -41,9 +46,23 @@ class Envelope:
                 factors[slow.rank] *= slow.factor
                 self._means[slow.rank] *= slow.factor
         shares = zip(workload.tensor_sizes(), workload.sent_shares(), strict=True)
-        self._sent = sum(sum(sizes) * share for sizes, share in shares)
+        sent = [sum(sizes) * share for sizes, share in shares]
         traffic = traffic_per_port(workload, cluster)
-        self._fullest = max(sum(column) for column in zip(*traffic, strict=True))
+        ratios = workload.gradient_ratios()
+        gradients = [
+            [size * ratio for size in column] for column, ratio in zip(traffic, ratios, strict=True)
+        ]
+        # Bytes of a read, and of a gradient: in all, and at the fullest server.
+        pushed = [size * ratio for size, ratio in zip(sent, ratios, strict=True)]
+        self._sent = sum(sent), sum(pushed)
+        self._fullest = _fullest(traffic), _fullest(gradients)
+        self._traffic = traffic, gradients
+        # A plain star has formulas.
+        star = cluster.network.kind == "star" and cluster.network.plain
+        formulas = star and cluster.servers_on == "dedicated"
+        self._rough = None if formulas else RoughTimes(cluster)
+        # At a server, all threads at it: at a gradient alone, and for each of many.
+        self.update_alone, self.update_each = _update_times(cluster.server_update, gradients)
         # One block of every worker's own draws: the k-th fastest of each step, averaged.
         rows = [
             next(law.blocks(rank, lambda block, rank=rank: stream(seed, 0, "compute", rank, block)))  # type: ignore[misc]
@@ -68,33 +87,91 @@ class Envelope:
         """Gradients per second of all workers, each spending `besides` (s) on every one."""
         return sum(1 / (mean + besides) for mean in self._means)
 
-    def all_reduce(self, choice: Choice) -> float:
-        """An all-reduce of the model that all enter at once, at the pace of the slowest link."""
+    def all_reduce(self, choice: Choice, size: float | None = None) -> float:
+        """An all-reduce that all enter at once, at the pace of the slowest link.
+
+        Of a gradient's `size` bytes; of the whole model if left out.
+        """
+        number_bytes = self.workload.gradient_bytes
+        if size is None:
+            size, number_bytes = self.size, self.workload.bytes_per_parameter
         ranks, network, overheads = self.cluster.workers, self.cluster.network, self.overheads
         slowest = max([1.0, *(link.factor for link in network.slow_links)])
         hop = Hop(network.delay, slowest / network.worker_rate, overheads.adding(1.0))
         overhead = 0.0
         if overheads.message or overheads.payload:
-            schedule = choice.schedule(ranks, self.size)
-            moved = schedule.traffic(self.size, self._parameters)
+            schedule = choice.schedule(ranks, size)
+            moved = schedule.traffic(size, math.ceil(size / number_bytes))
             overhead = collective_overhead(overheads, *moved)
-        return choice.duration(ranks, self.size, hop) + overhead
+        if self._rough is not None:
+            return self._rough.all_reduce(choice, size, overheads.adding(1.0)) + overhead
+        return choice.duration(ranks, size, hop) + overhead
 
     def ring(self) -> float:
         """A ring all-reduce of the model."""
         return self.all_reduce(Choice())
 
-    def to_server(self) -> float:
+    def to_server(self, gradient: bool = False) -> float:
         """One read, or gradient, on an idle route between a worker and the servers."""
         network = self.cluster.network
-        return network.delay + max(self._sent / network.worker_rate, self.port())
+        if self._rough is not None:
+            return self._rough.to_servers(self._traffic[gradient], reads=not gradient)[0]
+        return network.delay + max(self._sent[gradient] / network.worker_rate, self.port(gradient))
 
-    def port(self) -> float:
-        """How long one read, or gradient, keeps the port of the fullest server busy, one way."""
-        return float(self._fullest / self.cluster.network.server_rate)
+    def port(self, gradient: bool = False) -> float:
+        """How long one read, or gradient, keeps the busiest link of all busy, one way.
+
+        That is the port of the fullest server, or what servers and workers share.
+        """
+        if self._rough is not None:
+            return self._rough.to_servers(self._traffic[gradient], reads=not gradient)[1]
+        return float(self._fullest[gradient] / self.cluster.network.server_rate)
+
+    def exposed(self, moving: float, compute: float) -> float:
+        """What is left, once it is computed, of a gradient that is sent as it is computed.
+
+        `moving`: how long all of it takes to be sent, `compute`: how long to be computed.
+        """
+        sizes = [size for sizes in self.workload.tensor_sizes() for size in sizes]
+        ready = shares_of_compute(self.cluster, self.workload.ready_after(sizes))
+        end, total = 0.0, sum(sizes)
+        for share, size in reversed(list(zip(ready, sizes, strict=True))):
+            end = max(end, share * compute) + moving * size / total
+        return max(0.0, end - compute)
 
     def attention(self, workers: int = 1) -> float:
         """How long the busiest server is at one gradient and `workers` who go on at one moment."""
-        overheads, copying = self.overheads, self.overheads.copying(self._fullest)
-        each = overheads.wake + overheads.pull + copying
-        return workers * each + self._variables * overheads.push + copying
+        overheads = self.overheads
+        read, pushed = map(overheads.copying, self._fullest)
+        each = overheads.wake + overheads.pull + read
+        return workers * each + self._variables * overheads.push + pushed
+
+    def updates(self, needed: int, last: float) -> float:
+        """How much later than `last`, when the last comes, so many gradients are applied.
+
+        `last` is counted from the moment at which all workers began.
+        """
+        if not self.update_each:
+            return 0.0
+        return max(self.update_alone, self.kth(1) + needed * self.update_each - last)
+
+    def applied(self, seconds: float) -> str:
+        """What is said of the time that servers apply gradients; nothing of none."""
+        return f" + {format_seconds(seconds)} applied" if seconds else ""
+
+
+def _fullest(sizes: list[list[float]]) -> float:
+    """The bytes of all variables on the server that has most."""
+    return float(max(sum(column) for column in zip(*sizes, strict=True)))
+
+
+def _update_times(update: ServerUpdate | None, sizes: list[list[float]]) -> tuple[float, float]:
+    """What the busiest server needs for one gradient, alone and as one of very many (s)."""
+    if update is None:
+        return 0.0, 0.0
+    alone, each = [], []
+    for column in zip(*sizes, strict=True):
+        parts = [update.expectation(size) for size in column if size]
+        each.append(sum(parts) / update.threads)
+        alone.append(max(each[-1], *parts, 0.0))
+    return max(alone), max(each)

@@ -11,7 +11,7 @@ from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.link import Link
-from varsim.cluster.network import Network
+from varsim.cluster.transport import Network
 from varsim.cluster.waiting import Countdown
 from varsim.values.device import Device, Movement, Transfer
 from varsim.values.operation import (

@@ -25,6 +25,7 @@ from varsim.trace import (
     Trace,
 )
 from varsim.values.gradient import Gradient, Gradients, Parameters
+from varsim.values.law import Stream
 from varsim.values.stream import stream
 from varsim.values.workload import Workload
 
@@ -101,9 +102,20 @@ class Job:
         """
         self.lives.start(worker, lambda: function(*args), role, waits_for)
 
+    def streams(self, purpose: str, number: int) -> Stream:
+        """The random streams, block by block, that somebody (of this number) draws from."""
+        seed, replication = self._seed, self.replication
+        return lambda block: stream(seed, replication, purpose, number, block)
+
     def spawn(self, activity: Activity[None]) -> None:
         """Start a process that is on no worker, and never dies."""
         self.clock.process(activity)
+
+    def round_gradients(self) -> None:
+        """Gradients are sent, and so rounded, if the workload says so."""
+        precision = self.workload.gradient_precision
+        if precision is not None and self.workload.round_gradients:
+            self.gradients.round_to(precision)
 
     def allow_breaking_off(self) -> None:
         """Gradients may be given up before they are sent; to be said before servers are made."""
@@ -215,6 +227,7 @@ class Job:
             recorder.gradients += _pending(gradient)
         begun = sum(worker.iteration + 1 for worker in self.workers)
         rows = recorder.gradient_rows()
+        links = self.network.carried(end)
         assert begun == len(rows) + len(self.in_flight) - len(pending), "a gradient was lost"
         return Trace(
             strategy=label,
@@ -230,9 +243,8 @@ class Job:
             evaluations=recorder.evaluations,
             steps=np.array(recorder.steps, dtype=np.int64),
             copy_staleness=np.array(recorder.copy_staleness, dtype=np.int64),
-            links=[
-                LinkRow(link.name, link.bandwidth, link.moved) for link in self.network.carried(end)
-            ],
+            links=[LinkRow(link.name, link.bandwidth, link.moved) for link in links],
+            sent=self.network.sent(),
             heap_events=self.clock.heap_events,
             gradients_evaluated=self.gradients.evaluated,
             gradients_aggregated=self._aggregated,
@@ -278,12 +290,13 @@ class Job:
         worker = Worker(
             self.clock,
             rank,
-            self.network.host(f"worker {rank}", cluster.network.rate_of(rank)),
+            self.network.wiring.worker(rank),
             times,
             pace if len(pace) > 1 else [],
             batches,
             self.in_flight,
             self.recorder.worker_spans(rank),
+            round((cluster.optimizer_time or 0.0) * (factor if len(pace) == 1 else 1.0) * 1e9),
         )
         if cluster.overheads is not None and cluster.overheads.first_iteration:
             worker.sets_up(round(cluster.overheads.first_iteration * 1e9))
@@ -291,8 +304,7 @@ class Job:
 
     def _compute_times(self, rank: int, factor: float) -> Iterator[int]:
         law = self.cluster.law(self.workload)
-        seed, replication = self._seed, self.replication
-        blocks = law.blocks(rank, lambda block: stream(seed, replication, "compute", rank, block))
+        blocks = law.blocks(rank, self.streams("compute", rank))
         return chain.from_iterable(
             np.rint(block * (factor * 1e9)).astype(np.int64).tolist() for block in blocks
         )

@@ -156,13 +156,14 @@ class Lives:
         gradient = self._latest(worker)
         if gradient is None:
             return None
-        if gradient.open < 0:
+        if gradient.open < 0 or gradient.computed > now:
             if gradient.compute_start >= now:
                 worker.take_back(gradient)
                 return None
             if gradient.computed > now:
                 gradient.computed = -1
-            gradient.open = gradient.unsent = 1
+            if gradient.open < 0:
+                gradient.open = gradient.unsent = 1
         return gradient
 
     def _latest(self, worker: Worker) -> Gradient | None:
@@ -175,8 +176,9 @@ class Lives:
     def _doing(self, worker: Worker) -> str:
         """What a worker is at now, in words."""
         gradient = self._latest(worker)
-        if gradient is not None and gradient.open < 0:
-            return "computing" if gradient.compute_start < self._job.clock.time else "reading"
+        now = self._job.clock.time
+        if gradient is not None and (gradient.open < 0 or gradient.computed > now):
+            return "computing" if gradient.compute_start < now else "reading"
         if gradient is not None and gradient.unsent:
             return "sending its gradient"
         if worker.waits_for is not None and worker.waits_for is not self._job.network:

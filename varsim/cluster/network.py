@@ -1,92 +1,50 @@
-"""The network: hosts with an up and a down link to one switch, and messages over them.
+"""The network: links between places, and messages over routes of them.
 
 Two rules, one interface. **first_come**: what a host sends is handed to all links of its routes at
 that moment; every link serves hosts in that order and is held for their bytes / bandwidth; a
-message has arrived when the slower of its two links is done with it, plus the latency. So two
+message has arrived when the slowest of its links is done with it, plus the latency. So two
 workers that send 1 s worth of bytes to one server at 0 arrive at 1 s and 2 s. **fair**: hosts that
 use a link at the same time share it evenly (max-min over whole routes, see `fair`); both arrive at
 2 s. Under both, what one host sends to another goes over one connection, in order.
+
+On longer routes the same holds. A message starts on a link when it has started on the link before
+and the link is free; with fair links it has one rate on all of them. Say two racks, links of 1 MB/s
+and an uplink of 1 MB/s, too: workers 0 and 1 of the first rack send 1 MB each to workers 2 and 3 of
+the second. They meet in the uplink alone:
+
+    first_come   0 arrives at 1 s; 1 holds its own link from 0 to 1 s, starts on the uplink at 1 s
+                 and on the last link, too; it arrives at 2 s
+    fair         both have half of the uplink: both arrive at 2 s
+
+With `message_overhead` o, a message holds the first of its links o longer, and starts on the next
+one o later; with fair links, o is the time in which it passes nothing, and has a share of its first
+link all the same. Limited flows are a link of their own at the end of a route. What stays on a
+machine crosses no link and is there at once. For `store_and_forward`, see `forwarding`.
 """
 
-import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
-
-from simpy.events import Event
+from typing import TypeVar
 
 from varsim.cluster.clock import Activity, Clock, Pause
-from varsim.cluster.description import Star
 from varsim.cluster.fair import FairShare
-from varsim.cluster.link import Link
-from varsim.cluster.parcel import Message, Parcel, Route
+from varsim.cluster.forwarding import FairForwarding, FirstComeForwarding
+from varsim.cluster.link import Link, Route
+from varsim.cluster.parcel import Parcel
+from varsim.cluster.topology.base import Topology
+from varsim.cluster.transport import (
+    READ,
+    WRITE,
+    Arrived,
+    Content,
+    Network,
+    WaitingNetwork,
+    deliver_item,
+    note_passed,
+)
 from varsim.cluster.worker import Worker
-from varsim.trace import Phase
 
 T = TypeVar("T")
-FOREVER: Final = 2**63 - 1
-
-_READ, _WRITE = int(Phase.READ), int(Phase.WRITE)
-
-
-class Content(Protocol):
-    """What can be sent: it notes when its latest part arrived (ns)."""
-
-    arrived: int
-
-
-Arrived: TypeAlias = Callable[[int, Any], None]
-
-
-class Network(ABC):
-    """A star of links; what `send` and `fetch` cost depends on how links are shared."""
-
-    def __init__(self, clock: Clock, star: Star) -> None:
-        self.clock = clock
-        self.latency = round(star.delay * 1e9)
-        self._links: list[Link] = []
-        self._parcels: list[Parcel] = []
-
-    def host(self, name: str, bandwidth: float, count: int = 1) -> tuple[Link, Link]:
-        """A new host (or `count` equal ones): its link up to the switch and down from it."""
-        up = Link(f"{name} up", bandwidth * count, count)
-        down = Link(f"{name} down", bandwidth * count, count)
-        self._links += (up, down)
-        return up, down
-
-    def parcel(self, messages: Sequence[Message]) -> Parcel:
-        """Messages to be sent together, again and again."""
-        parcel = Parcel(messages, self.latency)
-        self._parcels.append(parcel)
-        return parcel
-
-    def carried(self, end: int) -> list[Link]:
-        """All links, each with the bytes of what had arrived by the end of the run (ns)."""
-        for parcel in self._parcels:
-            arrived = parcel.sent - (parcel.due > end)
-            for link, size in parcel.loads.items():
-                link.moved += size * arrived
-            parcel.sent = parcel.due = 0
-        sent, received = (sum(link.moved for link in self._links[way::2]) for way in (0, 1))
-        assert math.isclose(sent, received, rel_tol=1e-9), "bytes were lost on the way"
-        return self._links
-
-    @abstractmethod
-    def fetch(self, worker: Worker, parcel: Parcel, content: Callable[[], T]) -> Activity[T]:
-        """Bring a parcel to a worker, who waits for it; its content is that of the request."""
-
-    @abstractmethod
-    def send(
-        self, worker: Worker, parcel: Parcel, content: Content, arrived: Arrived
-    ) -> Activity[None]:
-        """Send a worker's parcel; `arrived(item, content)` as each item is there, to the last."""
-
-    @abstractmethod
-    def pass_on(
-        self, route: Route, size: float, passed: Callable[[], None], arrived: Callable[[], None]
-    ) -> None:
-        """Send one message: `passed` when its links are free again, `arrived` a latency later."""
 
 
 class FirstComeNetwork(Network):
@@ -98,12 +56,12 @@ class FirstComeNetwork(Network):
             yield from worker.catch_up()
         if parcel.only:
             first, second = self._book_one(parcel.only)
-            end = max(first + parcel.only[1], second + parcel.only[3]) + self.latency
+            end = max(first + parcel.only[1], second + parcel.only[3]) + parcel.latency
         else:
             end = max(self._book(parcel))
         parcel.due = end
         parcel.sent += 1
-        worker.transferred(_READ, end, parcel.alone)
+        worker.transferred(READ, end, parcel.alone)
         return content()
 
     def send(
@@ -117,20 +75,20 @@ class FirstComeNetwork(Network):
         if parcel.only:
             # One connection keeps the order of its items.
             first, second = self._book_one(parcel.only)
-            end = max(first + parcel.only[1], second + parcel.only[3]) + self.latency
+            end = max(first + parcel.only[1], second + parcel.only[3]) + parcel.latency
             for item, _, first_passed, _, second_passed in parcel.passed[:-1]:
-                time = max(first + first_passed, second + second_passed) + self.latency
-                clock.call_at(time, partial(_deliver, clock, item, content, arrived))
+                time = max(first + first_passed, second + second_passed) + parcel.latency
+                clock.call_at(time, partial(deliver_item, clock, item, content, arrived))
         else:
             times = self._book(parcel)
             order = sorted(range(len(times)), key=times.__getitem__)
             last = order.pop()
             for item in order:
-                clock.call_at(times[item], partial(_deliver, clock, item, content, arrived))
+                clock.call_at(times[item], partial(deliver_item, clock, item, content, arrived))
             end = times[last]
         parcel.due = end
         parcel.sent += 1
-        worker.transferred(_WRITE, end, parcel.alone)
+        worker.transferred(WRITE, end, parcel.alone)
         yield Pause(clock, end)
         content.arrived = clock.time
         arrived(last, content)
@@ -140,12 +98,19 @@ class FirstComeNetwork(Network):
     ) -> None:
         """See Network."""
         end = start = self.clock.time
+        latency = 0
+        overhead = route[0].overhead if route else 0
         for link in route:
             start = max(start, link.free_at)
             link.free_at = start + link.hold(size)
+            if overhead:
+                link.free_at += overhead
+                start += overhead
+                overhead = 0
             end = max(end, link.free_at)
-        self.clock.call_at(end, partial(_passed, route, size, passed))
-        self.clock.call_at(end + self.latency, arrived)
+            latency += link.latency
+        self.clock.call_at(end, partial(note_passed, route, size, passed))
+        self.clock.call_at(end + latency, arrived)
 
     def _book_one(self, only: tuple[Link, int, Link, int]) -> tuple[int, int]:
         """Hand over what goes over one connection; when each of its links starts on it (ns)."""
@@ -158,6 +123,8 @@ class FirstComeNetwork(Network):
 
     def _book(self, parcel: Parcel) -> list[int]:
         """Hand over a parcel; when each of its items will have arrived (ns)."""
+        if not parcel.plain:
+            return self._book_legs(parcel)
         starts: dict[Link, int] = {}
         for link in parcel.firsts:
             starts[link] = start = max(self.clock.time, link.free_at)
@@ -168,89 +135,50 @@ class FirstComeNetwork(Network):
         times = [0] * parcel.items
         for item, first, first_passed, second, second_passed in parcel.passed:
             end = max(starts[first] + first_passed, starts[second] + second_passed)
-            times[item] = max(times[item], end + self.latency)
+            times[item] = max(times[item], end + parcel.latency)
         return times
 
+    def _book_legs(self, parcel: Parcel) -> list[int]:
+        """The same over routes of any links."""
+        starts = parcel.starts(self.clock.time, lambda link: link.free_at)
+        for link, hold, _, _ in parcel.legs:
+            link.free_at = starts[link] + hold
+        return parcel.arrivals(starts, self.clock.time)
 
-class FairNetwork(Network):
+
+class FairNetwork(WaitingNetwork):
     """Links that all hosts using them share evenly."""
 
-    def __init__(self, clock: Clock, star: Star) -> None:
-        super().__init__(clock, star)
+    def __init__(self, clock: Clock, topology: Topology) -> None:
+        super().__init__(clock, topology)
         self._share = FairShare(clock)
 
-    def fetch(self, worker: Worker, parcel: Parcel, content: Callable[[], T]) -> Activity[T]:
-        """See Network."""
-        yield from worker.catch_up()
-        requested = content()
-        yield from self._transfer(worker, parcel, lambda item: None, _READ)
-        return requested
+    def _carry(self, route: Route, marks: Sequence[float], reached: Callable[[int], None]) -> None:
+        overhead = route[0].overhead
+        if overhead:
+            self._carry_one(route, marks, reached, 0)
+        else:
+            self._share.start(route, marks, reached)
 
-    def send(
-        self, worker: Worker, parcel: Parcel, content: Content, arrived: Arrived
-    ) -> Activity[None]:
-        """See Network."""
-        yield from worker.catch_up()
-        deliver = partial(_deliver, self.clock, content=content, arrived=arrived)
-        yield from self._transfer(worker, parcel, deliver, _WRITE)
-
-    def pass_on(
-        self, route: Route, size: float, passed: Callable[[], None], arrived: Callable[[], None]
+    def _carry_one(
+        self, route: Route, marks: Sequence[float], reached: Callable[[int], None], index: int
     ) -> None:
-        """See Network."""
+        """The overhead of a message on its first link, then the message, then the next one."""
+        size = marks[index] - marks[index - 1] if index else marks[0]
 
-        def reached(_: int) -> None:
-            _passed(route, size, passed)
-            self.clock.call_at(self.clock.time + self.latency, arrived)
+        def passed(_: int) -> None:
+            reached(index)
+            if index + 1 < len(marks):
+                self._carry_one(route, marks, reached, index + 1)
 
-        self._share.start(route, (size,), reached)
-
-    def _transfer(
-        self, worker: Worker, parcel: Parcel, deliver: Callable[[int], None], phase: int
-    ) -> Activity[None]:
-        clock, latency = self.clock, self.latency
-        parcel.sent += 1
-        parcel.due = FOREVER
-        parts = list(parcel.parts)
-        missing = parcel.items
-        done = Event(clock)
-
-        def here(item: int) -> None:
-            nonlocal missing
-            deliver(item)
-            missing -= 1
-            if missing == 0:
-                done.succeed()
-
-        def reached(items: list[int], mark: int) -> None:
-            item = items[mark]
-            parts[item] -= 1
-            if parts[item] == 0:
-                clock.call_at(clock.time + latency, partial(here, item))
-
-        for route, items, marks in parcel.marks:
-            self._share.start(route, marks, partial(reached, items))
-        worker.waits(phase, self)
-        yield done
-        parcel.due = clock.time
-        worker.waits_for = None
-        worker.transferred(phase, clock.time, parcel.alone)
-
-    def __str__(self) -> str:
-        return "a transfer"
+        first = route[0]
+        taken = first.overhead * first.bandwidth / 1e9
+        self._share.start((first,), (taken,), lambda _: self._share.start(route, (size,), passed))
 
 
-def _passed(route: Route, size: float, passed: Callable[[], None]) -> None:
-    for link in route:
-        link.moved += size
-    passed()
-
-
-def _deliver(clock: Clock, item: int, content: Content, arrived: Arrived) -> None:
-    content.arrived = clock.time
-    arrived(item, content)
-
-
-def network(clock: Clock, star: Star) -> Network:
-    """The network that a scenario describes, without hosts yet."""
-    return (FairNetwork if star.sharing == "fair" else FirstComeNetwork)(clock, star)
+def network(clock: Clock, topology: Topology) -> Network:
+    """The network that a scenario describes, without anybody on it yet."""
+    fair = topology.sharing == "fair"
+    if topology.forwarding == "store_and_forward":
+        return (FairForwarding if fair else FirstComeForwarding)(clock, topology)
+    return (FairNetwork if fair else FirstComeNetwork)(clock, topology)

@@ -1,9 +1,9 @@
-"""The pace of a worker: when its compute ends, where it is slow for some of the time."""
+"""The pace of a worker: how far its compute is when, and where it is slow for some of the time."""
 
 import math
 from collections.abc import Sequence
 
-from varsim.cluster.description import SlowWorker
+from varsim.cluster.description import Cluster, SlowWorker
 
 
 def windows(slow_workers: Sequence[SlowWorker], rank: int) -> list[tuple[int, float]]:
@@ -40,3 +40,9 @@ def end_of(windows: Sequence[tuple[int, float]], start: int, work: int) -> int:
         time = until
         index += 1
     return time + round(left * windows[index][1])
+
+
+def shares_of_compute(cluster: Cluster, ready: Sequence[float]) -> list[float]:
+    """Shares of the backward pass as shares of a whole compute time, of which it is the end."""
+    backward = cluster.share_of_backward
+    return [1.0 - backward * (1.0 - share) for share in ready]

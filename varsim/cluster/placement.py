@@ -1,7 +1,14 @@
-"""How variables lie on the parameter servers."""
+"""How variables lie on the parameter servers, and where those are."""
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Final
 
 from varsim.cluster.description import Cluster
+from varsim.cluster.topology import Place, Wiring
 from varsim.values.workload import Workload
+
+MOST_PARTS: Final = 100_000
 
 
 def traffic_per_port(workload: Workload, cluster: Cluster) -> list[list[float]]:
@@ -19,7 +26,9 @@ def bytes_per_port(tensors: list[list[int]], cluster: Cluster) -> list[list[floa
     if cluster.placement == "partitioned":
         return [[sum(sizes) / shards] * shards for sizes in tensors]
     placed = [[0.0] * shards for _ in tensors]
-    in_turn = [(size, item) for item, sizes in enumerate(tensors) for size in sizes]
+    in_turn = [
+        (size, item) for item, sizes in enumerate(_parts(tensors, cluster)) for size in sizes
+    ]
     loads = [0.0] * shards
     if cluster.placement == "by_bytes":
         in_turn.sort(key=lambda tensor: -tensor[0])
@@ -28,3 +37,61 @@ def bytes_per_port(tensors: list[list[int]], cluster: Cluster) -> list[list[floa
         placed[item][shard] += size
         loads[shard] += size
     return placed
+
+
+def check_parts(workload: Workload, cluster: Cluster) -> None:
+    """Raise ValueError where tensors are cut into more parts than can be placed."""
+    if cluster.partitioner is not None:
+        sizes = chain.from_iterable(workload.tensor_sizes())
+        number = sum(map(cluster.partitioner.parts, sizes))
+        if number > MOST_PARTS:
+            raise ValueError(
+                f"cluster.partitioner: {number:,} parts, but at most {MOST_PARTS:,} can be placed"
+            )
+
+
+def _parts(tensors: list[list[int]], cluster: Cluster) -> list[list[int]]:
+    """For every variable the bytes of what is placed: its tensors, or their parts."""
+    if cluster.partitioner is None:
+        return tensors
+    cut = cluster.partitioner.cut
+    return [list(chain.from_iterable(map(cut, sizes))) for sizes in tensors]
+
+
+def server_places(
+    wiring: Wiring, cluster: Cluster, sizes: list[list[float]]
+) -> list[tuple[Place, list[float]]]:
+    """Where the servers are, each with the bytes of every variable there.
+
+    Of a plain star, servers on machines of their own that hold the same bytes of every variable
+    carry equal traffic at the same time: they become one, with links of their common bandwidth.
+    Under fair sharing only if all of them do: among others, one link would get the share of one.
+    """
+    network = cluster.network
+    columns = {
+        shard: list(column) for shard, column in enumerate(zip(*sizes, strict=True)) if any(column)
+    }
+    if cluster.servers_on == "workers":
+        return [
+            (wiring.server_beside(f"ps {shard}", shard), column)
+            for shard, column in columns.items()
+        ]
+    different = {tuple(column) for column in columns.values()}
+    alike = len(different) == 1 or network.sharing == "first_come"
+    joined = alike and network.kind == "star" and network.plain
+    groups: dict[object, list[int]] = {}
+    for shard, column in columns.items():
+        groups.setdefault(tuple(column) if joined else shard, []).append(shard)
+    places = []
+    for shards in groups.values():
+        count = len(shards)
+        place = wiring.server(f"ps {_numbers(shards)}", count)
+        places.append((place, [size * count for size in columns[shards[0]]]))
+    return places
+
+
+def _numbers(shards: Sequence[int]) -> str:
+    """Which they are: `0`, `0..3` or `0, 1, 3`."""
+    if len(shards) > 1 and shards[-1] - shards[0] == len(shards) - 1:
+        return f"{shards[0]}..{shards[-1]}"
+    return ", ".join(map(str, shards))

@@ -10,14 +10,15 @@ import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
 from varsim.cluster.clock import Clock
-from varsim.cluster.description import SlowWorker, Star, check_ranks
+from varsim.cluster.description import SlowWorker, check_ranks
 from varsim.cluster.execution import Execution, Host, Sent
 from varsim.cluster.network import network
 from varsim.cluster.pace import end_of, windows
+from varsim.cluster.topology import Star
 from varsim.schema import Model
 from varsim.trace import LinkRow
 from varsim.values.device import HERE, Device
-from varsim.values.law import AnyLaw
+from varsim.values.law import AnyLaw, check_no_batch
 from varsim.values.program.act import OUTSIDE, Act, View
 from varsim.values.program.description import Program
 from varsim.values.program.given import VariableDescription
@@ -39,7 +40,14 @@ class ReplicaCluster(Model):
 
     @model_validator(mode="after")
     def _ranks_exist(self) -> Self:
+        if self.compute is not None:
+            check_no_batch(self.compute)
         check_ranks(self.workers, (*self.slow_workers, *self.network.slow_links))
+        if not self.network.plain:
+            raise ValueError(
+                "network: programs of variables go over a star without message_overhead, flows or "
+                "forwarding"
+            )
         return self
 
 

@@ -41,7 +41,7 @@ class Recovery:
             else:
                 life = source.restarts
                 worker.waits(Phase.READ, f"the model from worker {source.rank}")
-                route = (source.up, worker.down)
+                route = job.network.route(source.place, worker.place)
                 job.network.pass_on(route, job.workload.size(), _nothing, partial(_happen, arrived))
                 yield arrived
                 whole = job.lives.running(source.rank) and source.restarts == life

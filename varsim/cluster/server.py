@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.desk import AnsweredTokenQueue, Desks
+from varsim.cluster.desk import AnsweredTokenQueue, Desks, Handling
 from varsim.cluster.job import Job
-from varsim.cluster.link import Link
+from varsim.cluster.overheads import Overheads
 from varsim.cluster.parcel import Message, Parcel
-from varsim.cluster.placement import traffic_per_port
+from varsim.cluster.placement import server_places, traffic_per_port
+from varsim.cluster.updating import Updater
+from varsim.cluster.wait_free import WaitFreePush
 from varsim.cluster.waiting import Lock, TokenQueue
 from varsim.cluster.worker import Read, Worker
 from varsim.trace import Phase
@@ -20,6 +23,9 @@ from varsim.values.variable import Synchronization
 
 _WRITE = int(Phase.WRITE)
 
+# What computes a gradient at the parameters read.
+Computing: TypeAlias = Callable[[Read], Activity[Gradient]]
+
 
 class ParameterServer:
     """All shards together, each with its own port; what is asked of it takes place on the links.
@@ -28,10 +34,11 @@ class ParameterServer:
     variable's gradient as a message of its own. `drops`: gradients may be dropped; where they never
     are, those in flight can be worked out ahead. Where the cluster has overheads, requests are
     handled one after the other, and a worker goes on when it is told to: that its gradient was
-    handled, or, once there is a `token_queue`, that it has a token.
+    handled, or, once there is a `token_queue`, that it has a token. With `server_update` handling a
+    gradient includes applying it. `overlap`: gradients are sent while they are computed.
     """
 
-    def __init__(self, job: Job, *, drops: bool) -> None:
+    def __init__(self, job: Job, *, drops: bool, overlap: bool = False) -> None:
         self._job, self._clock, self._network = job, job.clock, job.network
         self._ahead = () if drops else job.in_flight
         strategy = ParameterServerStrategy(job.cluster.parameter_servers)
@@ -43,23 +50,30 @@ class ParameterServer:
         self._number = len(self.trained)
         self._parameters: Parameters | None = None
         sizes = traffic_per_port(job.workload, job.cluster)
-        ports = _ports(job, sizes)
+        ratios = job.workload.gradient_ratios()
+        network = job.network
+        self._wait_free = WaitFreePush(job) if overlap else None
+        if self._wait_free is None:
+            ports = server_places(network.wiring, job.cluster, sizes)
+        else:
+            ports = self._wait_free.ports
         self._desks: Desks | None = None
-        if job.cluster.overheads is not None:
-            shares = [[size / up.count for size in column] for (up, _), column in ports]
-            self._desks = Desks(job.clock, job.cluster.overheads, shares)
+        if job.cluster.overheads is not None or job.cluster.server_update is not None:
+            self._desks = _desks(job, sizes)
         self._confirms = True
         # The commonest push takes a shorter way.
         whole = self._number == len(self.variables)
-        self._plain = whole and self._desks is None and not job.may_break_off
+        self._plain = whole and self._desks is None and not job.may_break_off and not overlap
         self._reads: list[Parcel] = []
         self._pushes: list[Parcel] = []
         for worker in job.workers:
             reads, pushes = [], []
-            for (up, down), column in ports:
-                reads.append(Message(0, (up, worker.down), sum(column)))
+            for place, column in ports:
+                route = network.route(place, worker.place)
+                reads.append(Message(0, route, sum(column)))
+                route = network.route(worker.place, place)
                 pushes += [
-                    Message(item, (worker.up, down), column[variable])
+                    Message(item, route, column[variable] * ratios[variable])
                     for item, variable in enumerate(self.trained)
                     if column[variable]
                 ]
@@ -79,6 +93,12 @@ class ParameterServer:
         if self._desks is not None:
             return self._fetch_handled(worker, self._desks)
         return self._network.fetch(worker, self._reads[worker.rank], self._read_now)
+
+    def gradients_of(self, worker: Worker) -> Computing:
+        """What computes a worker's gradients; with `overlap` only begins, `push` does the rest."""
+        if self._wait_free is None:
+            return worker.compute_gradient
+        return partial(self._wait_free.begin, worker)
 
     def push(
         self, worker: Worker, gradient: Gradient, receive: Callable[[int, Gradient], None]
@@ -104,6 +124,8 @@ class ParameterServer:
     def lock(self) -> Lock:
         """A lock on all variables; from now on gradients are confirmed by `confirm` alone."""
         self._confirms = False
+        if self._desks is not None:
+            self._desks.keep()
         return Lock(self._clock)
 
     def confirm(self, worker: Worker) -> Activity[None]:
@@ -131,8 +153,10 @@ class ParameterServer:
                 self._job.ended(gradient)
 
     def apply_whole(self, worker: Worker, gradient: Gradient) -> Activity[None]:
-        """Update all variables with a gradient: takes a commit, seen at once at its end."""
+        """Update all variables with a gradient: takes its time and a commit, seen at the end."""
         worker.waits(_WRITE, "the update with its gradient")
+        if self._desks is not None:
+            yield from self._desks.apply_kept(self.trained)
         yield from self.commit()
         worker.goes_on()
         for variable in self.trained:
@@ -161,6 +185,8 @@ class ParameterServer:
         """Send a gradient over the links; `arrived(variable, gradient)` as each part is there."""
         if self._number < len(self.variables):
             arrived = partial(_arrived_of, self.trained, arrived)
+        if self._wait_free is not None:
+            return self._wait_free.send(worker, gradient, arrived)
         return self._network.send(worker, self._pushes[worker.rank], gradient, arrived)
 
     def _fetch_handled(self, worker: Worker, desks: Desks) -> Activity[Read]:
@@ -174,15 +200,13 @@ class ParameterServer:
         receive: Callable[[int, Gradient], None],
         desks: Desks,
     ) -> Activity[None]:
-        handled = 0
+        handling = Handling()
 
         def arrived(variable: int, gradient: Gradient) -> None:
-            nonlocal handled
-            end = desks.take_in(variable, partial(receive, variable, gradient))
-            handled = max(handled, end)
+            desks.take_in(variable, handling, partial(receive, variable, gradient))
 
         yield from self._send(worker, gradient, arrived)
-        yield from desks.wait_for_push(worker, handled)
+        yield from desks.wait_for_push(worker, handling)
         if self._confirms:
             yield from desks.answer(worker)
 
@@ -206,31 +230,23 @@ def _receive_if_wanted(
         receive(variable, gradient)
 
 
-def _ports(job: Job, sizes: list[list[float]]) -> list[tuple[tuple[Link, Link], list[float]]]:
-    """The servers' links, each with the bytes of every variable behind it.
+def _desks(job: Job, sizes: list[list[float]]) -> Desks:
+    """A desk for every server, with what then applies gradients, if that takes time.
 
-    Shards that hold the same bytes of every variable carry equal traffic at the same time: they
-    become one link of their common bandwidth. Under fair sharing only if all of them do: among
-    others, one link would get the share of one.
+    Servers that hold the same bytes of every variable, and never differ, are one.
     """
-    columns = {
-        shard: column for shard, column in enumerate(zip(*sizes, strict=True)) if any(column)
-    }
-    alike = len(set(columns.values())) == 1 or job.cluster.network.sharing == "first_come"
-    groups: dict[object, list[int]] = {}
-    for shard, column in columns.items():
-        groups.setdefault(column if alike else shard, []).append(shard)
-    rate = job.cluster.network.server_rate
-    ports = []
-    for shards in groups.values():
-        count = len(shards)
-        links = job.network.host(f"ps {_numbers(shards)}", rate, count)
-        ports.append((links, [size * count for size in columns[shards[0]]]))
-    return ports
-
-
-def _numbers(shards: Sequence[int]) -> str:
-    """Which they are: `0`, `0..3` or `0, 1, 3`."""
-    if len(shards) > 1 and shards[-1] - shards[0] == len(shards) - 1:
-        return f"{shards[0]}..{shards[-1]}"
-    return ", ".join(map(str, shards))
+    described = job.cluster.server_update
+    columns = [column for column in zip(*sizes, strict=True) if any(column)]
+    if described is None or not described.is_random:
+        columns = list(dict.fromkeys(columns))
+    ratios = job.workload.gradient_ratios()
+    pushed = [
+        [size * ratio for size, ratio in zip(column, ratios, strict=True)] for column in columns
+    ]
+    updaters = []
+    if described is not None:
+        updaters = [
+            Updater(described, number, column, job.streams("server update", number))
+            for number, column in enumerate(pushed)
+        ]
+    return Desks(job.clock, job.cluster.overheads or Overheads(), columns, pushed, updaters)

@@ -1,11 +1,11 @@
 """A worker: a device that computes gradients, and the record of what its time goes into."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from varsim.cluster.clock import Activity, Clock, Pause
-from varsim.cluster.link import Link
 from varsim.cluster.pace import end_of
+from varsim.cluster.topology.base import Place
 from varsim.trace import PHASE_BITS, Phase
 from varsim.values.gradient import Gradient, Parameters
 from varsim.values.task import Batches
@@ -42,13 +42,13 @@ class Worker:
         "_set_up",
         "_since",
         "_spans",
+        "_update",
         "_windows",
-        "down",
         "iteration",
+        "place",
         "rank",
         "ready_at",
         "restarts",
-        "up",
         "waits_for",
     )
 
@@ -56,15 +56,16 @@ class Worker:
         self,
         clock: Clock,
         rank: int,
-        links: tuple[Link, Link],
+        place: Place,
         compute_times: Iterator[int],
         windows: list[tuple[int, float]],
         batches: Iterator[Batches],
         in_flight: dict[Gradient, None],
         spans: list[int],
+        update: int = 0,
     ) -> None:
         self.rank = rank
-        self.up, self.down = links
+        self.place = place  # in the network
         self.iteration = -1  # of its latest gradient
         self.ready_at = 0
         self.restarts = 0
@@ -77,6 +78,7 @@ class Worker:
         self._spans = spans
         self._since = 0
         self._set_up = 0
+        self._update = update
         self._phase = _BARRIER
 
     def compute_gradient(self, read: Read) -> Activity[Gradient]:
@@ -92,6 +94,32 @@ class Worker:
         self._spans += (end, iteration << PHASE_BITS)  # Phase.COMPUTE is 0
         yield Pause(clock, end)
         return gradient
+
+    def begin_gradient(self, read: Read, shares: Sequence[float]) -> tuple[Gradient, list[int]]:
+        """Begin to compute a gradient; and when these shares of the computation will be done (ns).
+
+        The worker's own time moves to its end; `compute_gradient` waits for that besides.
+        """
+        start = max(self.ready_at, self._clock.time)
+        work, windows = next(self._compute_times), self._windows or [(0, 1.0)]
+        end = end_of(windows, start, work)
+        moments = [min(end, end_of(windows, start, round(work * share))) for share in shares]
+        self.iteration += 1
+        gradient = Gradient(self.rank, self.iteration, read, next(self._batches), start, end)
+        self._in_flight[gradient] = None
+        self._since = self.ready_at = end
+        self._spans += (end, self.iteration << PHASE_BITS)
+        return gradient, moments
+
+    def update_copy(self) -> Activity[None]:
+        """Spend what it takes to update the worker's own copy of the model; it is computing."""
+        if not self._update:
+            return
+        start = max(self.ready_at, self._clock.time)
+        end = end_of(self._windows or [(0, 1.0)], start, self._update)
+        self._since = self.ready_at = end
+        self._spans += (end, self.iteration << PHASE_BITS)
+        yield Pause(self._clock, end)
 
     def catch_up(self) -> Activity[None]:
         """Wait until the clock has reached the worker's own time."""
@@ -156,6 +184,7 @@ class Worker:
         assert isinstance(self._compute_times, _Draws)
         assert isinstance(self._batches, _Draws)
         del self._in_flight[gradient]
+        gradient.open = 0
         self.iteration -= 1
         self._compute_times.put_back()
         self._batches.put_back()

@@ -176,3 +176,10 @@ def _let_go_of_stdout() -> None:
     """What is still to be written goes nowhere: the interpreter must not stumble over it."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def bundled_quickstart() -> Path:
+    """The quickstart scenario: inside an installed package, beside it in a checkout."""
+    package = Path(__file__).parent.parent
+    installed = package / "data" / "quickstart.yaml"
+    return installed if installed.exists() else package.parent / "scenarios" / "quickstart.yaml"

@@ -23,3 +23,10 @@ class Settings(NamedTuple):
         """Have the written scenario begin with the question, as the given one does."""
         if self.question:
             resolved.write_bytes(f"# {self.question}\n".encode() + resolved.read_bytes())
+
+
+def question(file: Path) -> str:
+    """What a scenario is to answer: its first line, if that is a comment."""
+    with file.open(encoding="utf-8-sig") as lines:
+        first = lines.readline(1000).strip()
+    return first.lstrip("# ") if first.startswith("#") else ""

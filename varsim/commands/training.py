@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from varsim.commands.console import USAGE, complain, read_from, write
+from varsim.commands.console import OUT_OF_BOUNDS, USAGE, complain, read_from, write
 from varsim.commands.settings import Formats, Settings
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ MANY_GRADIENTS, TOO_MANY_GRADIENTS = 20e6, 1e9
 def run(scenario: "Scenario", settings: Settings) -> None:
     """Simulate a scenario, write its report, print its summary.
 
-    DeadlockError, after all that, if a strategy came to stand still.
+    DeadlockError, after all that, if a strategy came to stand still; OUT_OF_BOUNDS if one misses a
+    target.
     """
     from varsim import report
     from varsim.files.save import check_target, save
@@ -41,6 +42,8 @@ def run(scenario: "Scenario", settings: Settings) -> None:
     _show(result, settings.format, [*saved.notes, f"report: {saved.directory / 'report.html'}"])
     if result.deadlock is not None:
         raise result.deadlock
+    if any(not judgement.met for judgement in result.judgements):
+        raise typer.Exit(OUT_OF_BOUNDS)
 
 
 def check(scenario: "Scenario") -> None:

@@ -36,9 +36,8 @@ def explanation(
     if not isinstance(scenario, VariablesScenario):
         raise _refused(
             file,
-            "explain follows single variables, in a scenario of 'kind: variables'; this one "
-            f"compares training strategies: try varsim check {file}, or varsim run {file} and the "
-            "timeline in its report",
+            "what happens to single variables is told of a scenario of 'kind: variables'; this one "
+            "compares training strategies, see varsim.why.account.why",
         )
     for mode in modes:
         if mode not in scenario.labels:

@@ -271,4 +271,5 @@ def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
         heap_events=run["heap_events"],
         gradients_evaluated=run["gradients_evaluated"],
         gradients_aggregated=run["gradients_aggregated"],
+        sent=math.nan if run.get("sent_bytes") is None else run["sent_bytes"],
     )

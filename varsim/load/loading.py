@@ -9,20 +9,19 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
+from varsim.load.change import changed
 from varsim.load.document import (
     LARGEST_TEXT,
     NOTHING,
     Broken,
     MappingNode,
-    Node,
     ScalarNode,
     SequenceNode,
     plain,
     read_document,
     resolve,
 )
-from varsim.load.fault import Fault, Mark, ScenarioError, Source, nearest, quoted
-from varsim.load.shape import Shape, field_names, members
+from varsim.load.fault import Fault, ScenarioError, Source, nearest, quoted
 from varsim.load.wording import faults_of
 from varsim.scenario import Scenario
 from varsim.variables import VariablesScenario
@@ -42,7 +41,7 @@ def load_scenario(path: str | Path, sets: Sequence[str] = ()) -> Scenario | Vari
     if isinstance(sets, str):
         raise TypeError(f"sets is a list of changes: load_scenario(path, [{sets!r}])")
     path = Path(path)
-    return load_text(_read(path), str(path), path.parent, sets)
+    return load_text(read_text(path), str(path), path.parent, sets)
 
 
 def load_text(
@@ -57,9 +56,15 @@ def _model(text: str, name: str) -> type[Scenario] | type[VariablesScenario]:
 
     ScenarioError where its kind is none of these, or where it is left out of one of variables.
     """
-    root, _ = read_document(text, Source(name, _lines(text)))
+    root, _ = read_document(text, Source(name, lines_of(text)))
     if not isinstance(root, MappingNode):
         return Scenario
+    if "sweep" in root.keys:
+        message = f"many scenarios in one file: run it with 'varsim sweep {name}'"
+        raise ScenarioError([Fault.at(root.keys["sweep"], message)])
+    if "plan" in root.keys:
+        message = f"a question about many scenarios: ask it with 'varsim plan {name}'"
+        raise ScenarioError([Fault.at(root.keys["plan"], message)])
     kind = root.values.get("kind")
     if kind is None:
         own = [key for key in ("program", "variables") if key in root.keys]
@@ -78,22 +83,18 @@ def validated(
     model: type[AnyModel], text: str, name: str, folder: Path, sets: Sequence[str] = ()
 ) -> AnyModel:
     """A model of any class from YAML text; see `load_scenario`."""
-    source = Source(name, _lines(text))
+    source = Source(name, lines_of(text))
     root, faults = read_document(text, source)
     if root is None and not faults:
         faults = [Fault(source, 0, 0, NOTHING)]
     for order, change in enumerate(sets, 1):
-        faults += _changed(root, change, order, model)
+        faults += changed(root, change, order, model)
     left_out = 0
     if isinstance(root, MappingNode):
-        try:
-            result = model.model_validate(plain(root), context={"text": True, "folder": folder})
-        except ValidationError as error:
-            refused, left_out = faults_of(error, root, model)
-            faults += refused
-        else:
-            if not faults:
-                return result
+        result, refused, left_out = modelled(model, root, folder)
+        faults += refused
+        if result is not None and not faults:
+            return result
     elif isinstance(root, SequenceNode):
         faults.append(Fault.at(root.mark, f"{_LINES}; this is a list"))
     elif root is not None and not isinstance(root.value, Broken):
@@ -101,10 +102,21 @@ def validated(
     raise ScenarioError(faults, left_out)
 
 
+def modelled(
+    model: type[AnyModel], root: MappingNode, folder: Path
+) -> tuple[AnyModel | None, list[Fault], int]:
+    """A model from a tree; or None, what is wrong with it, and how much of that was left out."""
+    try:
+        content = plain(root)
+        return model.model_validate(content, context={"text": True, "folder": folder}), [], 0
+    except ValidationError as error:
+        return None, *faults_of(error, root, model)
+
+
 def dump_scenario(scenario: Scenario | VariablesScenario) -> str:
     """The whole scenario as YAML, defaults written out; loading it gives an equal Scenario."""
     content = scenario.model_dump(mode="json", exclude_none=True)
-    return "\n".join(_block(content)) + "\n"
+    return "\n".join(block(content)) + "\n"
 
 
 def scenario_schema() -> dict[str, Any]:
@@ -134,7 +146,7 @@ def _tidied(schema: object) -> object:
 # Reading a file
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
     """The text of a file; ScenarioError with one line where there is none to be had."""
     source = Source(str(path))
 
@@ -163,14 +175,15 @@ def _read(path: Path) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        lines = _lines(content[: error.start].decode("utf-8"))
-        source = Source(str(path), _lines(content.decode("utf-8", "replace")))
+        lines = lines_of(content[: error.start].decode("utf-8"))
+        source = Source(str(path), lines_of(content.decode("utf-8", "replace")))
         message = f"byte 0x{content[error.start]:02x} is not UTF-8: save the file as UTF-8"
         fault = Fault(source, len(lines), len(lines[-1]) + 1, message)
         raise ScenarioError([fault]) from None
 
 
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, whatever system wrote it."""
     return re.split("\r\n|\r|\n", text)
 
 
@@ -197,110 +210,22 @@ def _similar(path: Path) -> str:
 _SUFFIXES: Final = (".yaml", ".yml")
 
 
-# Changes from the command line
-
-
-class _ChangeError(ValueError):
-    """A change that cannot be made."""
-
-
-def _changed(root: Node | None, change: str, order: int, model: type[BaseModel]) -> list[Fault]:
-    """Make one `key.path=value` in the tree; what is wrong with it."""
-    path, equals, text = change.partition("=")
-    source = Source(f"--set {change}", order=order)
-    mark = Mark(source, 1, 1)
-    if not equals or not path.strip():
-        return [Fault.at(mark, "write --set key.path=value, for example --set cluster.workers=4")]
-    value, faults = read_document(text, source)
-    if faults:
-        return [Fault.at(mark, fault.message) for fault in faults]
-    if value is None:
-        return [Fault.at(mark, "there is no value behind '='")]
-    _remark(value, mark)
-    if not isinstance(root, MappingNode):
-        return []
-    try:
-        _put(root, _steps(path), value, model)
-    except _ChangeError as error:
-        return [Fault.at(mark, str(error))]
-    return []
-
-
-def _steps(path: str) -> list[str]:
-    """`strategies[0].on.network` -> its keys and indexes."""
-    steps = [step.strip() for step in re.sub(r"\[([^\]]*)\]", r".\1", path).split(".")]
-    if not all(steps) or len(steps) > 32:
-        raise _ChangeError(f"{quoted(path)} is not a path such as strategies.0.read_every")
-    return steps
-
-
-def _put(root: MappingNode, steps: Sequence[str], value: Node, model: type[BaseModel]) -> None:
-    node: Node = root
-    shapes = [Shape(model)]
-    for depth, step in enumerate(steps):
-        so_far, last = ".".join(steps[:depth]), depth == len(steps) - 1
-        if isinstance(node, SequenceNode):
-            index = _index(step, node, so_far)
-            if last:
-                node.items[index] = value
-            else:
-                node = node.items[index]
-        elif isinstance(node, MappingNode):
-            if last or step not in node.values or _is_null(node.values[step]):
-                node.keys[step] = value.mark
-                node.values[step] = value if last else MappingNode(value.mark)
-            node = node.values[step]
-        elif step in field_names(shapes):
-            raise _ChangeError(
-                f"{so_far} is {quoted(node.text)}: write --set '{so_far}={{{step}: ...}}'"
-            )
-        else:
-            raise _ChangeError(f"{so_far} is {quoted(node.text)}: there is no {quoted(step)} in it")
-        shapes = members(shapes, int(step) if step.isdecimal() else step)
-
-
-def _is_null(node: Node) -> bool:
-    return isinstance(node, ScalarNode) and node.value is None
-
-
-def _index(step: str, node: SequenceNode, so_far: str) -> int:
-    count = len(node.items)
-    if not re.fullmatch("[0-9]{1,6}", step):
-        raise _ChangeError(f"{so_far} is a list: write {so_far}.0.{step}")
-    if int(step) >= count:
-        have = f"0 to {count - 1}" if count > 1 else "0" if count else "none"
-        raise _ChangeError(f"{so_far} has no entry {int(step)}; entries: {have}")
-    return int(step)
-
-
-def _remark(node: Node, mark: Mark) -> None:
-    """A value from the command line has one place only: its `--set`."""
-    node.mark = mark
-    if isinstance(node, MappingNode):
-        node.keys = dict.fromkeys(node.keys, mark)
-        for value in node.values.values():
-            _remark(value, mark)
-    elif isinstance(node, SequenceNode):
-        for item in node.items:
-            _remark(item, mark)
-
-
 # Writing
 
 
-def _block(content: Mapping[str, object], indent: str = "") -> Iterator[str]:
+def block(content: Mapping[str, object], indent: str = "") -> Iterator[str]:
     """The lines of a mapping, its kind first; short lists stay on one line."""
     for key, value in sorted(content.items(), key=lambda item: item[0] != "kind"):
-        short = f"{indent}{key}: {_flow(value)}"
+        short = f"{indent}{key}: {flow(value)}"
         if not isinstance(value, dict | list) or not value:
             yield short
         elif isinstance(value, dict):
             yield f"{indent}{key}:"
-            yield from _block(value, indent + "  ")
+            yield from block(value, indent + "  ")
         elif all(isinstance(item, dict) for item in value):
             yield f"{indent}{key}:"
             for item in value:
-                lines = list(_block(item, indent + "    ")) or [f"{indent}    {{}}"]
+                lines = list(block(item, indent + "    ")) or [f"{indent}    {{}}"]
                 yield f"{indent}  - {lines[0].strip()}"
                 yield from lines[1:]
         elif len(short) <= _LINE:
@@ -308,14 +233,15 @@ def _block(content: Mapping[str, object], indent: str = "") -> Iterator[str]:
         else:
             yield f"{indent}{key}:"
             for item in value:
-                yield f"{indent}  - {_flow(item)}"
+                yield f"{indent}  - {flow(item)}"
 
 
-def _flow(value: object) -> str:
+def flow(value: object) -> str:
+    """A value on one line of YAML."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_flow, value)) + "]"
+        return "[" + ", ".join(map(flow, value)) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str) and not _needs_quotes(value):

@@ -19,7 +19,7 @@ LEAST_OTHERS: Final = 2  # rows that are not of servers
 SERVER: Final = "ps "
 ALIKE: Final = 2.0  # percent points, about the width of a mark
 
-_NUMBERED: Final = re.compile(r"(.*?) (\d+) (up|down)")
+_NUMBERED: Final = re.compile(r"(.*?) (\d+) (up|down|clockwise|back)")
 
 
 class LinkUse(NamedTuple):

@@ -56,6 +56,8 @@ def digits(value: float) -> str:
 
 
 def _row(result: "Result", strategy: str) -> dict[str, str]:
+    from varsim.result import cost
+
     of = {metric: result.estimate(strategy, metric) for metric in METRICS}
     cells = {
         **_standstill(result, strategy),
@@ -74,6 +76,7 @@ def _row(result: "Result", strategy: str) -> dict[str, str]:
     }
     if result.target_loss is not None:
         cells[f"time to loss {result.target_loss:g}"] = time(of["time_to_target"])
+    cells |= cost.cells(result, strategy)
     return cells | {"where the time went": _most_time(of)}
 
 

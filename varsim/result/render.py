@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from varsim.result.cost import COSTS, estimates
 from varsim.result.measure import ACTIVITIES, METRICS
 from varsim.result.tables import COLUMNS
 from varsim.trace import Trace
@@ -61,6 +62,8 @@ def document(result: "Result", notes: Sequence[str] = ()) -> dict[str, Any]:
         "notes": [*result.notes, *notes],
         "strategies": list(result.strategies),
         "target_loss": result.target_loss,
+        "targets": [judgement._asdict() for judgement in result.judgements],
+        "costs": _costs(result),
         "summary": summary,
         "metrics": {name: metric._asdict() for name, metric in METRICS.items()},
         "columns": COLUMNS,
@@ -74,6 +77,20 @@ def document(result: "Result", notes: Sequence[str] = ()) -> dict[str, Any]:
         "reference": [_facts(trace) for trace in result.reference],
         "scenario": result.scenario.model_dump(mode="json"),
     }
+
+
+def _costs(result: "Result") -> list[dict[str, Any]]:
+    """What each strategy costs, one row each; none without prices."""
+    return [
+        {"strategy": strategy, "cost": name, "unit": _unit(result, name), **found._asdict()}
+        for strategy in result.strategies
+        for name, found in estimates(result, strategy).items()
+    ]
+
+
+def _unit(result: "Result", cost: str) -> str:
+    prices = result.scenario.prices
+    return "" if prices is None else prices.currency + COSTS[cost].unit
 
 
 def to_json(value: object) -> str:
@@ -95,6 +112,7 @@ def _facts(trace: Trace) -> dict[str, Any]:
         "standstill": trace.standstill and trace.standstill._asdict(),
         "global_step": trace.global_step,
         "heap_events": trace.heap_events,
+        "sent_bytes": trace.sent,
         "gradients_evaluated": trace.gradients_evaluated,
         "gradients_aggregated": trace.gradients_aggregated,
         "copy_staleness": {"values": values.tolist(), "counts": counts.tolist()},

@@ -22,6 +22,8 @@ from varsim.trace import Trace
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from varsim.result.targets import Judgement
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result:
@@ -198,6 +200,13 @@ class Result:
                 x = point / NANOSECONDS if on_time else point
                 rows.append((strategy, x, mean, low, high, count))
         return DataFrame(rows, columns=["strategy", by, "mean", "low", "high", "replications"])
+
+    @cached_property
+    def judgements(self) -> "list[Judgement]":
+        """Which strategies meet which targets of the scenario."""
+        from varsim.result.targets import judgements
+
+        return judgements(self)
 
     def answer(self) -> str:
         """What the comparison says, in sentences, one per line."""

@@ -72,6 +72,21 @@ def student_t(degrees: int) -> float:
     return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
 
 
+def one_sided(values: Sequence[float], *, lower: bool) -> float:
+    """What the mean is above (`lower`) or below with CONFIDENCE, by Student t; else nan.
+
+    One value is taken as it is.
+    """
+    found = interval(values)
+    if not math.isfinite(found.mean) or found.replications == 1 or found.low == found.high:
+        return found.mean
+    from scipy.special import stdtrit
+
+    error = found.half_width / student_t(found.replications - 1)
+    reach = error * float(stdtrit(found.replications - 1, CONFIDENCE))
+    return found.mean - reach if lower else found.mean + reach
+
+
 def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate:
     """The paired ratio: geometric mean and t interval of the logarithms, one pair a replication.
 

@@ -1,10 +1,11 @@
 """Whether the strategies of a result reach the targets of their scenario, and how surely."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from varsim.result.formatting import time
-from varsim.result.statistics import one_sided
+from varsim.result.statistics import interval, one_sided
 from varsim.targets import BOUNDS
 from varsim.units import format_count
 
@@ -45,14 +46,27 @@ def judgements(result: "Result") -> list[Judgement]:
     ]
 
 
+def judged(name: str, bound: float, strategy: str, values: Sequence[float]) -> Judgement:
+    """One target and a strategy that never stood still; `values`: one per replication."""
+    at_least = BOUNDS[name].at_least
+    surely = one_sided(values, lower=at_least)
+    met = surely >= bound if at_least else surely <= bound
+    return Judgement(name, strategy, bound, interval(values).mean, surely, bool(met))
+
+
+def said(name: str, bound: float, loss: float | None) -> str:
+    """A target in words: `throughput at least 4,000 examples/s`."""
+    sign = "at least" if BOUNDS[name].at_least else "at most"
+    what = _WORDS[name].format(loss=loss)
+    return f"{what} {sign} {amount(name, bound)}"
+
+
 def sentences(result: "Result") -> list[str]:
     """One line per target and verdict."""
     lines = []
     judged = judgements(result)
     for name, bound in result.scenario.targets.bounds.items():
-        sign = "at least" if BOUNDS[name].at_least else "at most"
-        what = _WORDS[name].format(loss=result.target_loss)
-        head = f"Target {what} {sign} {_amount(name, bound)}"
+        head = f"Target {said(name, bound, result.target_loss)}"
         of_this = [one for one in judged if one.target == name]
         met = [_said(one, result) for one in of_this if one.met]
         missed = [_said(one, result) for one in of_this if not one.met]
@@ -62,13 +76,8 @@ def sentences(result: "Result") -> list[str]:
 
 
 def _judged(result: "Result", name: str, bound: float, strategy: str) -> Judgement:
-    metric, at_least = BOUNDS[name]
-    values = result.values(strategy, metric)
-    mean = result.estimate(strategy, metric).mean
-    surely = one_sided(values, lower=at_least)
-    met = surely >= bound if at_least else surely <= bound
-    stands = strategy in result.standstills
-    return Judgement(name, strategy, bound, mean, surely, bool(met and not stands))
+    found = judged(name, bound, strategy, result.values(strategy, BOUNDS[name].metric))
+    return found._replace(met=found.met and strategy not in result.standstills)
 
 
 def _said(one: Judgement, result: "Result") -> str:
@@ -78,19 +87,20 @@ def _said(one: Judgement, result: "Result") -> str:
     if math.isnan(one.mean):
         why = "not reached in every replication" if one.target == "time_to_loss" else "no number"
         return f"{one.strategy} ({why})"
-    said = f"{one.strategy} ({_amount(one.target, one.mean)}"
+    told = f"{one.strategy} ({amount(one.target, one.mean)}"
     at_least = BOUNDS[one.target].at_least
     reached = one.mean >= one.bound if at_least else one.mean <= one.bound
     if reached and not one.met:
         sign = "at least" if at_least else "at most"
-        said += (
+        told += (
             f" on average, but with 95 % certainty only {sign} "
-            f"{_amount(one.target, one.surely)}: more replications may decide"
+            f"{amount(one.target, one.surely)}: more replications may decide"
         )
-    return said + ")"
+    return told + ")"
 
 
-def _amount(target: str, value: float) -> str:
+def amount(target: str, value: float) -> str:
+    """What a target is about, with its unit."""
     if target == "throughput":
         return f"{format_count(value)} examples/s"
     if target == "staleness_p99":

@@ -3,6 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
+from varsim.result import targets
 from varsim.result.formatting import digits, largest, plus_minus, time
 from varsim.result.measure import METRICS, NANOSECONDS
 from varsim.result.statistics import CLOSE, SAME, Estimate, difference, ratio, verdict
@@ -17,10 +18,11 @@ def answer(result: "Result") -> str:
     One that came to stand still is not compared with the others.
     """
     stuck = [f"'{name}' {stands_still(result, name)}" for name in result.standstills]
+    wanted = targets.sentences(result)
     if not result.compared:
-        return "\n".join(f"{sentence}." for sentence in stuck)
+        return "\n".join([*(f"{sentence}." for sentence in stuck), *wanted])
     stuck = [f"{sentence}; it is left out of the comparison." for sentence in stuck]
-    return "\n".join([*stuck, _comparison(result)])
+    return "\n".join([*stuck, _comparison(result), *wanted])
 
 
 def stands_still(result: "Result", strategy: str) -> str:

@@ -14,9 +14,10 @@ from varsim.cluster.race import Race, StepOverError
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.standstill import named
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Strategy
+from varsim.strategies.base import Strategy, check_overlap
 from varsim.units import format_seconds
 from varsim.values.gradient import Gradient
+from varsim.values.workload import Workload
 
 
 class BackupWorkers(Strategy):
@@ -26,6 +27,8 @@ class BackupWorkers(Strategy):
     Replicas: (1) read the variables, (2) compute a gradient, (3) push it, (4) wait for the update.
     Servers: with the N-th whole gradient (5) update every variable with their mean, (6) count the
     step. Whoever is at (1) to (3) then gives up and begins anew with (1).
+    With `overlap` (2) and (3) run side by side: what a layer adds to a variable is sent when the
+    backward pass has made it (wait-free back-propagation).
     There are no tokens: nobody works on an old step, and nobody's work is made up for by others.
     Chen et al., 2016 (Revisiting Distributed Synchronous SGD), algorithms 3 and 4; TensorFlow's
     SyncReplicasOptimizer, which says to be this, is `sync_replicas`.
@@ -33,9 +36,21 @@ class BackupWorkers(Strategy):
 
     about: ClassVar[str] = "textbook: the first N gradients end the step, the rest is abandoned"
     uses_servers: ClassVar[bool] = True
+    sends_gradients: ClassVar[bool] = True
 
     kind: Literal["backup_workers"] = "backup_workers"
     replicas_to_aggregate: PositiveInt
+    overlap: bool = False
+
+    @property
+    def overlaps(self) -> bool:
+        """See Strategy."""
+        return self.overlap
+
+    def check_workload(self, workload: Workload) -> None:
+        """Something must be ready before the rest."""
+        if self.overlap:
+            check_overlap(workload)
 
     def check(self, cluster: Cluster) -> None:
         """Every worker gives one gradient to a step, so there must be N workers."""
@@ -48,19 +63,22 @@ class BackupWorkers(Strategy):
     def estimate(self, envelope: Envelope) -> Estimate:
         """Until the N-th gradient is there; all read at once, and N push."""
         needed = self.replicas_to_aggregate
-        kth, port = envelope.kth(needed), envelope.port()
-        moved = max(envelope.to_server(), envelope.cluster.workers * port)
-        moved += max(envelope.to_server(), needed * port)
+        kth = envelope.kth(needed)
+        moved = max(envelope.to_server(), envelope.cluster.workers * envelope.port())
+        pushed = max(envelope.to_server(gradient=True), needed * envelope.port(gradient=True))
+        moved += envelope.exposed(pushed, kth) if self.overlap else pushed
         moved += envelope.attention(envelope.cluster.workers)
+        applied = envelope.updates(needed, kth)
         return Estimate(
-            kth + moved,
-            f"{format_seconds(kth)} until {needed} gradients + {format_seconds(moved)} moved",
+            kth + moved + applied,
+            f"{format_seconds(kth)} until {needed} gradients + {format_seconds(moved)} moved"
+            + envelope.applied(applied),
         )
 
     def start(self, job: Job) -> None:
         """Start the servers and a replica on every worker."""
         race = Race(job)
-        server = ParameterServer(job, drops=True)
+        server = ParameterServer(job, drops=True, overlap=self.overlap)
         job.observe(lambda: server.parameters)
         gradients: list[Gradient] = []
         job.explain(partial(self._remedy, len(job.workers)))
@@ -91,11 +109,12 @@ class BackupWorkers(Strategy):
                 job.count_step()  # (6)
                 race.end_step()
 
+        compute = server.gradients_of(worker)
         race.begins(worker)
         while True:
             try:
                 read = yield from server.fetch(worker)  # (1)
-                gradient = yield from worker.compute_gradient(read)  # (2)
+                gradient = yield from compute(read)  # (2)
                 left[gradient] = len(server.trained)
                 yield from server.push(worker, gradient, receive)  # (3)
                 yield from race.wait(worker)  # (4)

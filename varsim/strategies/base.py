@@ -1,16 +1,27 @@
 """What every strategy is: a frozen description that starts its processes in a job."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import StringConstraints
 
 from varsim.cluster.description import Cluster, ClusterChange
 from varsim.cluster.envelope import Envelope, Estimate
+from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import OF_ALL, OF_AN_UPDATE_LOOP, OF_SERVERS
 from varsim.schema import Model
 from varsim.values.workload import Workload
+
+
+def check_overlap(workload: Workload) -> None:
+    """Raise ValueError where no gradient is ready before the others."""
+    if len(set(workload.ready_after(workload.tensors()))) == 1:
+        raise ValueError(
+            "overlap has no effect: all gradients are ready at once, at the end of the backward "
+            "pass (name a model, or give workload.layers)"
+        )
 
 
 class Strategy(Model, ABC):
@@ -24,6 +35,10 @@ class Strategy(Model, ABC):
     evaluated_between_reads: ClassVar[bool] = True
     # Whether worker 0's process has an update loop besides: the chief.
     has_chief: ClassVar[bool] = False
+    # Whether what is sent are gradients, and not parameters alone.
+    sends_gradients: ClassVar[bool] = False
+    # Whether replicas update copies of the model of their own.
+    updates_copies: ClassVar[bool] = False
     # Fields that only change values: without effect where the problem has none.
     about_values: ClassVar[tuple[str, ...]] = ()
 
@@ -35,6 +50,11 @@ class Strategy(Model, ABC):
     def label(self) -> str:
         """What it is called in tables and plots."""
         return self.kind if self.name is None else self.name
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether gradients are sent while the backward pass still runs."""
+        return False
 
     def subject_to(self) -> frozenset[str]:
         """The names of the cluster's overheads that occur in this strategy."""
@@ -54,6 +74,9 @@ class Strategy(Model, ABC):
 
     def check_workload(self, workload: Workload) -> None:
         """Raise ValueError where the strategy does not fit what is trained."""
+
+    def check_events(self, events: Sequence[ProcessEvent]) -> None:
+        """Raise ValueError where workers cannot be ended, or begin again, in this strategy."""
 
     @abstractmethod
     def estimate(self, envelope: Envelope) -> Estimate:

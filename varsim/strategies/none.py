@@ -9,9 +9,10 @@ from varsim.cluster.overheads import OF_AN_UPDATE_LOOP
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Lock
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Strategy
+from varsim.strategies.base import Strategy, check_overlap
 from varsim.units import format_seconds
 from varsim.values.gradient import Gradient
+from varsim.values.workload import Workload
 
 
 class NoSynchronization(Strategy):
@@ -25,15 +26,29 @@ class NoSynchronization(Strategy):
     is seen at once at its end, (L6) count the step and leave the lock to the next. Reads take no
     lock. TensorFlow's flag locks one variable at a time: that keeps a variable whole, which it is
     here without a lock, but not a read of several.
+    With `overlap` (2) and (3) run side by side: what a layer adds to a variable is sent when the
+    backward pass has made it (wait-free back-propagation), and (4) is when all of it is there.
     TensorFlow: VariableSynchronization.NONE, a parameter server without SyncReplicasOptimizer.
     Also known as Downpour SGD (Dean et al., 2012) or, without locks, Hogwild.
     """
 
     about: ClassVar[str] = "one copy on the parameter servers, updated asynchronously"
     uses_servers: ClassVar[bool] = True
+    sends_gradients: ClassVar[bool] = True
 
     kind: Literal["none"] = "none"
     use_locking: bool = False
+    overlap: bool = False
+
+    @property
+    def overlaps(self) -> bool:
+        """See Strategy."""
+        return self.overlap
+
+    def check_workload(self, workload: Workload) -> None:
+        """Something must be ready before the rest."""
+        if self.overlap:
+            check_overlap(workload)
 
     def subject_to(self) -> frozenset[str]:
         """See Strategy; a locked update is committed."""
@@ -43,9 +58,16 @@ class NoSynchronization(Strategy):
     def estimate(self, envelope: Envelope) -> Estimate:
         """All workers' iterations side by side, unless servers' ports or the lock hold them up."""
         handled, locked = envelope.attention(), 0.0
+        port = max(envelope.port(), envelope.port(gradient=True), handled)
+        applied = envelope.update_alone
         if self.use_locking:
-            locked = envelope.overheads.commit
-        moved, port = 2 * envelope.to_server() + handled + locked, max(envelope.port(), handled)
+            applied = locked = envelope.overheads.commit + applied
+        else:
+            port = max(port, envelope.update_each)
+        pushed = envelope.to_server(gradient=True)
+        if self.overlap:
+            pushed = envelope.exposed(pushed, envelope.compute())
+        moved = envelope.to_server() + pushed + handled + applied
         update = 1 / envelope.rate(moved)
         if locked > max(port, update):
             return Estimate(locked, f"{format_seconds(locked)} per update under the lock")
@@ -59,7 +81,7 @@ class NoSynchronization(Strategy):
 
     def start(self, job: Job) -> None:
         """Start the servers and a replica on every worker."""
-        server = ParameterServer(job, drops=False)
+        server = ParameterServer(job, drops=False, overlap=self.overlap)
         job.observe(lambda: server.parameters)
         if self.use_locking:
             lock = server.lock()
@@ -77,18 +99,20 @@ class NoSynchronization(Strategy):
             if gradient.open == 0:
                 job.count_step()  # (5)
 
+        compute = server.gradients_of(worker)
         while True:
             read = yield from server.fetch(worker)  # (1)
-            gradient = yield from worker.compute_gradient(read)  # (2)
+            gradient = yield from compute(read)  # (2)
             yield from server.push(worker, gradient, receive)  # (3)
 
     def locking_replica(
         self, job: Job, worker: Worker, server: ParameterServer, lock: Lock
     ) -> Activity[None]:
         """One replica's training loop with `use_locking`."""
+        compute = server.gradients_of(worker)
         while True:
             read = yield from server.fetch(worker)  # (1)
-            gradient = yield from worker.compute_gradient(read)  # (2)
+            gradient = yield from compute(read)  # (2)
             try:
                 yield from server.push(worker, gradient, _keep)  # (3)
                 yield from lock.acquire(worker)  # (L4)

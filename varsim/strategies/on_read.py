@@ -35,6 +35,7 @@ class OnRead(Strategy):
     about: ClassVar[str] = "a copy per replica, aggregated when read from outside"
 
     evaluated_between_reads: ClassVar[bool] = False
+    updates_copies: ClassVar[bool] = True
 
     kind: Literal["on_read"] = "on_read"
     read_every: PositiveInt = 10
@@ -54,6 +55,7 @@ class OnRead(Strategy):
         """
         slowest, unluckiest = envelope.slowest_worker(), envelope.kth(envelope.cluster.workers)
         slowest += max(0.0, unluckiest - slowest) / math.sqrt(self.read_every)
+        slowest += envelope.optimizer_time
         if self.aggregation != "only_first_replica":
             moved = envelope.ring()
         else:
@@ -92,6 +94,7 @@ class OnRead(Strategy):
                 yield from self.read_outside(job, worker, copies, meeting, moved)
         while True:
             gradient = yield from worker.compute_gradient(copies.read(worker))  # (1)
+            yield from worker.update_copy()
             copies.apply(worker, gradient)  # (2)
             if copies.steps[worker.rank] % self.read_every == 0:
                 yield from self.read_outside(job, worker, copies, meeting, moved)

@@ -1,5 +1,6 @@
 """Mirrored variables: every write is all-reduced, every replica applies it."""
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
@@ -9,12 +10,22 @@ from varsim.cluster.collective import Collective
 from varsim.cluster.collectives.choice import Algorithm, Choice
 from varsim.cluster.description import Cluster
 from varsim.cluster.envelope import Envelope, Estimate
+from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import OF_REDUCTIONS
+from varsim.cluster.overlap import BucketedReduction, OverlappedReduction, one_reduction
+from varsim.cluster.pace import shares_of_compute
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Strategy
-from varsim.units import Bytes, format_seconds
+from varsim.strategies.base import Strategy, check_overlap
+from varsim.units import Bytes, format_bytes, format_seconds
+from varsim.values.buckets import (
+    BUCKET_SIZE,
+    FIRST_BUCKET_SIZE,
+    Bucketing,
+    Rule,
+    ready_buckets,
+)
 from varsim.values.workload import Workload
 
 
@@ -28,21 +39,68 @@ class OnWrite(Strategy):
     `ranks_per_group` neighbouring ranks, the double binary tree by segments of `segment_size`
     (default: 512 KiB, or what makes 2,000 segments of either half). Whatever it is, the gradients
     are added in the order of the ranks.
+    With buckets, gradients are reduced bucket by bucket, one after the other, last layers first:
+    `bucketing: ddp` closes one once it holds `bucket_size` (default 25 MiB, the first one
+    `first_bucket_size`, 1 MiB) or more, `bytes_per_pack` once it holds more than `bucket_size`,
+    `layers` closes it after every tensor. With `overlap` each begins when its gradients are ready,
+    while the backward pass goes on: (1) and (2) run side by side (wait-free back-propagation).
+    Values are the same whatever the buckets.
     TensorFlow: VariableSynchronization.ON_WRITE under MirroredStrategy and
     MultiWorkerMirroredStrategy. Also known as synchronous data parallelism.
     """
 
     about: ClassVar[str] = "mirrored variables, all-reduced at every write"
+    sends_gradients: ClassVar[bool] = True
+    updates_copies: ClassVar[bool] = True
 
     kind: Literal["on_write"] = "on_write"
     collective: Algorithm = "ring"
     ranks_per_group: PositiveInt | None = None
     segment_size: Bytes | None = Field(None, gt=0)
+    overlap: bool = False
+    bucketing: Rule | None = None
+    bucket_size: Bytes | None = Field(None, ge=1)
+    first_bucket_size: Bytes | None = Field(None, ge=1)
 
     @model_validator(mode="after")
     def _settings_of_the_collective(self) -> Self:
         self._choice.check_settings()
         return self
+
+    @model_validator(mode="after")
+    def _settings_of_buckets(self) -> Self:
+        rule, size, first = self.bucketing, self.bucket_size, self.first_bucket_size
+        if rule == "layers" and size is not None:
+            raise ValueError("bucket_size has no effect: bucketing layers has one for each tensor")
+        if rule == "bytes_per_pack" and size is None:
+            raise ValueError("bucketing bytes_per_pack needs bucket_size (for example 32 MiB)")
+        if first is not None:
+            if rule in ("layers", "bytes_per_pack"):
+                raise ValueError(
+                    f"first_bucket_size has no effect: bucketing {rule} has no limit "
+                    "for the first bucket alone"
+                )
+            if first > (size or BUCKET_SIZE):
+                raise ValueError(
+                    f"first_bucket_size must be at most bucket_size, "
+                    f"{format_bytes(size or BUCKET_SIZE)}"
+                )
+        return self
+
+    @property
+    def overlaps(self) -> bool:
+        """See Strategy."""
+        return self.overlap
+
+    @property
+    def _bucketing(self) -> Bucketing | None:
+        """How gradients are cut; None: not at all."""
+        given = (self.bucketing, self.bucket_size, self.first_bucket_size)
+        if not self.overlap and not any(value is not None for value in given):
+            return None
+        size = self.bucket_size or BUCKET_SIZE
+        first = self.first_bucket_size or min(FIRST_BUCKET_SIZE, size)
+        return Bucketing(self.bucketing or "ddp", size, first)
 
     @property
     def _choice(self) -> Choice:
@@ -53,28 +111,63 @@ class OnWrite(Strategy):
         self._choice.check_ranks(cluster.workers)
 
     def check_workload(self, workload: Workload) -> None:
-        """There may be too many segments."""
-        self._choice.check_size(workload.size())
+        """There may be too many segments, or nothing that is ready before the rest."""
+        self._choice.check_size(workload.gradient_size())
+        if self.overlap:
+            check_overlap(workload)
 
     def subject_to(self) -> frozenset[str]:
         """Its all-reduce is a collective."""
         return super().subject_to() | OF_REDUCTIONS
 
+    def check_events(self, events: Sequence[ProcessEvent]) -> None:
+        """A gradient of which some is reduced and some not yet computed cannot be taken up again.
+
+        What others have added of it would have to be taken out.
+        """
+        if self.overlap and events:
+            raise ValueError(
+                f"overlap does not go with events ({events[0]}): what is already reduced of a "
+                "gradient whose worker dies in its backward pass could not be taken back"
+            )
+
     def estimate(self, envelope: Envelope) -> Estimate:
-        """The slowest replica, then the all-reduce."""
+        """The slowest replica, then the all-reduce; with `overlap`, what is left of it then."""
         slowest = envelope.kth(envelope.cluster.workers)
-        moving = envelope.all_reduce(self._choice)
-        return Estimate(
-            slowest + moving,
-            f"{format_seconds(slowest)} slowest replica + {format_seconds(moving)} all-reduce",
-        )
+        buckets = ready_buckets(envelope.workload, self._bucketing)
+        times = [envelope.all_reduce(self._choice, size) for size, _ in buckets]
+        moving, update = sum(times), envelope.optimizer_time
+        why = f"{format_seconds(slowest)} slowest replica + {format_seconds(moving)} all-reduce"
+        if len(buckets) > 1:
+            why += f" in {len(buckets)} buckets"
+        if self.overlap:
+            ready = shares_of_compute(envelope.cluster, [bucket.ready for bucket in buckets])
+            end = 0.0
+            for share, time in zip(ready, times, strict=True):
+                end = max(end, share * slowest) + time
+            hidden = moving - max(0.0, end - slowest)
+            why += f", of which {format_seconds(hidden)} behind the backward pass"
+            moving -= hidden
+        if update:
+            why += f" + {format_seconds(update)} optimizer"
+        return Estimate(slowest + moving + update, why)
 
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""
         weights = MirroredReplicas(job)
-        size = job.workload.size()
-        mean = Collective(job, self._choice.schedule(len(job.workers), size), size)
+        buckets = ready_buckets(job.workload, self._bucketing)
         job.observe(lambda: weights.parameters)
+        if self.overlap:
+            stream = OverlappedReduction(job, self._choice, buckets)
+            for worker in job.workers:
+                job.start_on(worker, self.overlapping_replica, worker, weights, stream)
+            return
+        if len(buckets) > 1 or job.cluster.optimizer_time:
+            parts = BucketedReduction(job, self._choice, buckets)
+            for worker in job.workers:
+                job.start_on(worker, self.bucketed_replica, worker, weights, parts)
+            return
+        mean = one_reduction(job, self._choice, buckets)
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, weights, mean)
 
@@ -91,4 +184,33 @@ class OnWrite(Strategy):
             gradient = yield from worker.compute_gradient(weights.read(worker))  # (1)
             weights.offer(worker, gradient)
             yield from mean.take_part(worker)  # (2)
+            weights.apply(worker)  # (3)
+
+    def bucketed_replica(
+        self, worker: Worker, weights: MirroredReplicas, mean: BucketedReduction
+    ) -> Activity[None]:
+        """One replica's training loop with buckets, or where an update takes time."""
+        if worker.restarts:
+            yield from weights.recover(worker)  # (0)
+            if weights.has_offered(worker):
+                yield from mean.take_part(worker)
+                yield from worker.update_copy()
+                weights.apply(worker)
+        while True:
+            gradient = yield from worker.compute_gradient(weights.read(worker))  # (1)
+            weights.offer(worker, gradient)
+            mean.renew(worker)
+            yield from mean.take_part(worker)  # (2)
+            yield from worker.update_copy()
+            weights.apply(worker)  # (3)
+
+    def overlapping_replica(
+        self, worker: Worker, weights: MirroredReplicas, mean: OverlappedReduction
+    ) -> Activity[None]:
+        """One replica's training loop with `overlap`."""
+        while True:
+            gradient = mean.begin_gradient(worker, weights.read(worker))  # (1)
+            weights.offer(worker, gradient)
+            yield from mean.take_part(worker)  # (1), (2)
+            yield from worker.update_copy()
             weights.apply(worker)  # (3)

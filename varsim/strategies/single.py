@@ -19,6 +19,8 @@ class Single(Strategy):
 
     about: ClassVar[str] = "one worker alone, no communication: the yardstick"
 
+    updates_copies: ClassVar[bool] = True
+
     kind: Literal["single"] = "single"
 
     def check(self, cluster: Cluster) -> None:
@@ -32,7 +34,8 @@ class Single(Strategy):
 
     def estimate(self, envelope: Envelope) -> Estimate:
         """Compute time alone."""
-        return Estimate(envelope.compute(0), "compute of worker 0")
+        time, update = envelope.compute(0), envelope.optimizer_time
+        return Estimate(time + update, "compute of worker 0" + (" + optimizer" if update else ""))
 
     def start(self, job: Job) -> None:
         """Start worker 0."""
@@ -46,5 +49,6 @@ class Single(Strategy):
             yield from weights.recover(worker)  # (0)
         while True:
             gradient = yield from worker.compute_gradient(weights.read(worker))  # (1)
+            yield from worker.update_copy()
             weights.offer(worker, gradient)
             weights.apply(worker)  # (2)

@@ -14,11 +14,12 @@ from varsim.cluster.server import ParameterServer
 from varsim.cluster.standstill import named
 from varsim.cluster.waiting import Countdown, QueueClosedError, TokenQueue
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Strategy
+from varsim.strategies.base import Strategy, check_overlap
 from varsim.units import format_seconds
 from varsim.values.accumulator import GradientAccumulator, Take
 from varsim.values.averages import MovingAverages, VariableAverages
 from varsim.values.gradient import Gradient, Parameters
+from varsim.values.workload import Workload
 
 
 class SyncReplicas(Strategy):
@@ -35,6 +36,8 @@ class SyncReplicas(Strategy):
     max(N, T) tokens with the new step at the end of the queue, (C5) update the averages of the
     variables, if there are any; an outsider who measures the model then finds these. In good order
     it ends with (C6): it closes the queue, and who finds that empty ends, too.
+    With `overlap` (R2) and (R3) run side by side: what a layer adds to a variable is sent when the
+    backward pass has made it (wait-free back-propagation).
     `initial_tokens`: -1, as nothing, stands for N; below N - T they are refused; 0 or less is none.
     A worker that begins again is labelled with the global step and needs no token. A chief that
     does, begins with (C0). Servers, accumulators and queue outlive them.
@@ -43,6 +46,7 @@ class SyncReplicas(Strategy):
 
     about: ClassVar[str] = "accumulators, token queue, stale gradients dropped, backup workers"
     uses_servers: ClassVar[bool] = True
+    sends_gradients: ClassVar[bool] = True
     has_chief: ClassVar[bool] = True
     about_values: ClassVar[tuple[str, ...]] = ("variable_averages",)
 
@@ -51,6 +55,17 @@ class SyncReplicas(Strategy):
     total_num_replicas: PositiveInt | None = None
     initial_tokens: int | None = None
     variable_averages: VariableAverages | None = None
+    overlap: bool = False
+
+    @property
+    def overlaps(self) -> bool:
+        """See Strategy."""
+        return self.overlap
+
+    def check_workload(self, workload: Workload) -> None:
+        """Something must be ready before the rest."""
+        if self.overlap:
+            check_overlap(workload)
 
     def check(self, cluster: Cluster) -> None:
         """Initial tokens must be at least N - T, as TensorFlow demands."""
@@ -68,12 +83,19 @@ class SyncReplicas(Strategy):
         rounds = -(-needed // cluster.workers)
         kth = envelope.kth(needed - (rounds - 1) * cluster.workers)
         kth += (rounds - 1) * envelope.compute()
-        moved = 2 * max(envelope.to_server(), cluster.workers * envelope.port())
+        moved, pushed = (
+            max(envelope.to_server(way), cluster.workers * envelope.port(way))
+            for way in (False, True)
+        )
+        moved += envelope.exposed(pushed, kth) if self.overlap else pushed
         moved += envelope.attention(cluster.workers) + envelope.overheads.commit
-        waiting, working = kth + rounds * moved, tokens / envelope.rate() + moved
+        applied = envelope.updates(needed, kth)
+        waiting = kth + rounds * moved + applied
+        working = tokens / envelope.rate(envelope.update_alone)
+        working = max(working, tokens * envelope.update_each) + moved
         if waiting >= working:
             why = f"{format_seconds(kth)} until {needed} gradients + {format_seconds(moved)} moved"
-            return Estimate(waiting, why)
+            return Estimate(waiting, why + envelope.applied(applied))
         return Estimate(
             working,
             f"{tokens} iterations at {envelope.rate():.4g}/s + {format_seconds(moved)} moved",
@@ -81,7 +103,7 @@ class SyncReplicas(Strategy):
 
     def start(self, job: Job) -> None:
         """Start the servers, the chief and a replica on every worker."""
-        server = ParameterServer(job, drops=True)
+        server = ParameterServer(job, drops=True, overlap=self.overlap)
         accumulators = [GradientAccumulator() for _ in server.variables]
         tokens = server.token_queue()
         averages = None
@@ -119,10 +141,10 @@ class SyncReplicas(Strategy):
             if not accumulators[variable].add(gradient, gradient.local_step):
                 server.drop(gradient)
 
-        local_step = job.global_step
+        local_step, compute = job.global_step, server.gradients_of(worker)
         while True:
             read = yield from server.fetch(worker)  # (R1)
-            gradient = yield from worker.compute_gradient(read)  # (R2)
+            gradient = yield from compute(read)  # (R2)
             gradient.local_step = local_step
             yield from server.push(worker, gradient, receive)  # (R3)
             try:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from varsim.values.distribute.refusal import DistributionError, RefusedValueError
 from varsim.values.gradient_form import DenseForm, SparseForm, sum_in_order
 from varsim.values.indexed_slices import IndexedSlices, mean_of_slices
+from varsim.values.precision import Precision, rounded
 from varsim.values.problem import Task
 from varsim.values.task import StackedGradients
 
@@ -81,7 +82,12 @@ class Gradients:
         self._dense = [DenseForm(value.dtype, value.shape) for value in initial]
         self._sparse = [SparseForm(value.dtype, value.shape) for value in initial]
         self._trusted = False  # checked once; sparse gradients are checked always
+        self._precision: Precision | None = None
         self.evaluated = 0
+
+    def round_to(self, precision: Precision) -> None:
+        """Round every gradient to a precision, as soon as it is worked out."""
+        self._precision = precision
 
     def value(self, gradient: Gradient, variable: int, ahead: Iterable[Gradient] = ()) -> Value:
         """The gradient with respect to one variable: an array of its shape, or some of its rows.
@@ -157,7 +163,20 @@ class Gradients:
         if not self._trusted:
             self._check(stack, len(gradients))
             self._trusted = not any(isinstance(part, list) for part in stack)
+        if self._precision is not None:
+            return self._rounded(stack, self._precision)
         return stack
+
+    def _rounded(self, stack: StackedGradients, precision: Precision) -> StackedGradients:
+        """The gradients of the trained variables in a precision; the others are not looked at."""
+        parts = list(stack)
+        for variable in self._trained:
+            part = parts[variable]
+            if isinstance(part, list):
+                parts[variable] = [slices.rounded(precision) for slices in part]
+            else:
+                parts[variable] = rounded(part, precision)
+        return tuple(parts)
 
     def _check(self, stack: StackedGradients, number: int) -> None:
         """Are these as many gradients of each variable?"""

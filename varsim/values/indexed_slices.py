@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from varsim.values.precision import Precision, rounded
+
 Rows: TypeAlias = NDArray[np.int64]
 Values: TypeAlias = NDArray[Any]
 
@@ -45,6 +47,10 @@ class IndexedSlices:
         rows = self.summed()
         whole[rows.indices] = rows.values
         return whole
+
+    def rounded(self, precision: Precision) -> "IndexedSlices":
+        """The same in fewer bits."""
+        return IndexedSlices(self.indices, rounded(self.values, precision), self.dense_shape)
 
     def __repr__(self) -> str:
         return f"IndexedSlices({self.indices!r}, {self.values!r}, {self.dense_shape!r})"

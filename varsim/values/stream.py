@@ -12,6 +12,7 @@ PURPOSES: Final = {
     "problem": 3,
     "initial": 4,
     "program": 5,
+    "server update": 6,
 }
 
 

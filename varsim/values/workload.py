@@ -1,13 +1,17 @@
 """What is trained: the problem that gives the values, the model profile that gives the sizes."""
 
-from itertools import accumulate
+from collections.abc import Sequence
+from itertools import accumulate, chain
 from typing import Final, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
 from varsim import presets
 from varsim.schema import Model
+from varsim.values import layers
+from varsim.values.layers import Layer, Layers
 from varsim.values.optimizer import AnyOptimizer, Optimizer, Sgd
+from varsim.values.precision import BYTES, Precision
 from varsim.values.problem import AnyProblem, VariableSpec
 from varsim.values.timing import Timing
 
@@ -17,9 +21,15 @@ _ROW_NUMBER: Final = 8  # bytes; TensorFlow's int64
 class Workload(Model):
     """A problem with real gradients, timed with the sizes and FLOPs of a model profile.
 
+    `gradient_precision`: in which gradients are sent (default: as parameters, `bytes_per_parameter`
+    each); with `round_gradients` each worker's values are rounded to it, too, before anything is
+    added up, which is done in float64, and not rounded again.
     Without `model` the problem's own sizes are used. `batch_size` is per worker and step.
     Loss and accuracy are measured each time another `evaluate_every` examples have been applied
     (default: ten batches of every worker), at no cost in time.
+    `layers` says when in a backward pass which gradient is ready: the name of a layer profile,
+    `by_flops`, `by_bytes`, or a list of layers, whose sizes then are those of the model. Default:
+    the model's own profile, else by its FLOPs; without a model by bytes.
     """
 
     problem: AnyProblem
@@ -28,24 +38,51 @@ class Workload(Model):
     optimizer: AnyOptimizer | None = None
     evaluate_every: PositiveInt | None = None
     bytes_per_parameter: PositiveInt = Field(4, le=8)
+    gradient_precision: Precision | None = None
+    round_gradients: bool = False
+    layers: Layers | None = None
 
     @model_validator(mode="after")
     def _model_exists(self) -> Self:
         if self.model is not None:
             presets.model(self.model)
+        if self.layers is not None:
+            layers.check(self.layers, self.model)
+        if self._listed is not None:
+            if self.bytes_per_parameter != 4:
+                raise ValueError("bytes_per_parameter has no effect: layers say all sizes")
+            if not all(map(sum, self.tensor_sizes())):
+                raise ValueError("layers: there are fewer bytes than variables of the problem")
         return self
 
     @model_validator(mode="after")
     def _values_need_an_optimizer(self) -> Self:
         if not self.has_values:
-            if (self.model is None) == (self._timed_size is None):
-                raise ValueError("problem timing needs a model or a size, which says what is sent")
+            sources = (self.model, self._timed_size, self._listed)
+            if sum(source is not None for source in sources) != 1:
+                raise ValueError(
+                    "problem timing needs a model, a size or a list of layers, one of them, which "
+                    "says what is sent"
+                )
             if self.model is None and self.bytes_per_parameter != 4:
                 raise ValueError("bytes_per_parameter has no effect: problem timing has a size")
             if self.optimizer is not None:
                 raise ValueError("optimizer has no effect: problem timing has no values")
         elif self.optimizer is None:
             raise ValueError("optimizer is missing (for example {kind: sgd, learning_rate: 0.1})")
+        return self
+
+    @model_validator(mode="after")
+    def _precision_has_numbers(self) -> Self:
+        if self.round_gradients:
+            if self.gradient_precision is None:
+                raise ValueError("round_gradients needs gradient_precision (for example bf16)")
+            if not self.has_values:
+                raise ValueError("round_gradients has no effect: problem timing has no values")
+        if self.gradient_precision is not None and self._sized:
+            raise ValueError(
+                "gradient_precision has no effect: bytes are given, and not numbers of parameters"
+            )
         return self
 
     @property
@@ -71,6 +108,52 @@ class Workload(Model):
         """Bytes of all parameters, which is what a gradient or a copy takes on a link."""
         return sum(sum(sizes) for sizes in self.tensor_sizes())
 
+    def tensors(self) -> list[int]:
+        """The bytes of all tensors in forward order, whatever variables they are dealt to."""
+        if self._listed is not None:
+            return [round(layer.size) for layer in self._listed]
+        if self.model is not None:
+            return [n * self.bytes_per_parameter for n in presets.model(self.model).tensors]
+        return list(chain.from_iterable(self.tensor_sizes()))
+
+    def gradient_size(self) -> int:
+        """Bytes of a whole gradient on a link."""
+        return sum(self.gradient_tensors())
+
+    def gradient_tensors(self) -> list[int]:
+        """The bytes of the gradients of all tensors in forward order."""
+        if self.gradient_precision is None:
+            return self.tensors()
+        return [size // self.bytes_per_parameter * self.gradient_bytes for size in self.tensors()]
+
+    @property
+    def gradient_bytes(self) -> int:
+        """Bytes of one number in a gradient."""
+        if self.gradient_precision is None:
+            return self.bytes_per_parameter
+        return BYTES[self.gradient_precision]
+
+    def gradient_ratios(self) -> list[float]:
+        """For every variable the bytes a worker sends as a gradient, per byte that it reads."""
+        if self.gradient_precision is None:
+            return [1.0 for _ in self.problem.variables()]
+        return [self._gradient_ratio(spec) for spec in self.problem.variables()]
+
+    def _gradient_ratio(self, spec: VariableSpec) -> float:
+        sent, read = self.gradient_bytes, self.bytes_per_parameter
+        if spec.rows_per_example is None:
+            return sent / read
+        columns = spec.size // spec.shape[0]
+        return (sent * columns + _ROW_NUMBER) / (read * columns + _ROW_NUMBER)
+
+    def ready_after(self, tensors: Sequence[int]) -> list[float]:
+        """For every tensor the share of a backward pass after which its gradient is there.
+
+        `tensors`: the bytes of all, or of their parts, in forward order.
+        """
+        parts = layers.parts(self.layers, self.model, self.tensors())
+        return layers.ready_after(parts, tensors)
+
     def sent_shares(self) -> list[float]:
         """For every variable the part of its bytes that a worker reads, or sends as a gradient.
 
@@ -86,6 +169,29 @@ class Workload(Model):
         return rows * (row + _ROW_NUMBER) / (self.bytes_per_parameter * spec.size)
 
     @property
+    def named_layers(self) -> str | None:
+        """The layers, where they only say when gradients are ready, and no sizes."""
+        return self.layers if isinstance(self.layers, str) else None
+
+    def without_overlap(self) -> "Workload":
+        """The workload with nothing said of layers, but sizes."""
+        return self if self.named_layers is None else self.model_copy(update={"layers": None})
+
+    def without_gradients_sent(self) -> "Workload":
+        """The workload with nothing said of how gradients are sent."""
+        return self.model_copy(update={"gradient_precision": None, "round_gradients": False})
+
+    @property
+    def _sized(self) -> bool:
+        """Whether sizes are given in bytes, and no numbers of parameters are known."""
+        return self._timed_size is not None or self._listed is not None
+
+    @property
+    def _listed(self) -> tuple[Layer, ...] | None:
+        """The layers, where they are a list."""
+        return None if isinstance(self.layers, str) else self.layers
+
+    @property
     def _timed_size(self) -> float | None:
         """Bytes of a problem without values that says so itself."""
         return self.problem.size if isinstance(self.problem, Timing) else None
@@ -99,10 +205,9 @@ class Workload(Model):
         variables = self.problem.variables()
         if self._timed_size is not None:
             return _dealt([round(self._timed_size)], variables)
-        if self.model is None:
+        if self.model is None and self._listed is None:
             return [[spec.size * self.bytes_per_parameter] for spec in variables]
-        tensors = [n * self.bytes_per_parameter for n in presets.model(self.model).tensors]
-        return _dealt(tensors, variables)
+        return _dealt(self.tensors(), variables)
 
 
 def _dealt(tensors: list[int], variables: tuple[VariableSpec, ...]) -> list[list[int]]:

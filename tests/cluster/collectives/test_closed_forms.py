@@ -1,4 +1,4 @@
-"""Collectives take what theory says: every point of tests/data/collective_closed_forms.json.
+"""Collectives take what theory says: every point of a collective that comes with varsim.
 
 In slow motion, a million times slower: then rounding each message to a whole ns is nothing.
 """
@@ -25,15 +25,17 @@ from varsim.cluster.collectives.plan import Path as Way
 from varsim.cluster.collectives.plan import Paths, Plan
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Schedule
-from varsim.cluster.description import Star
 from varsim.cluster.job import Job
 from varsim.cluster.network import network
+from varsim.cluster.topology import Star
 
-DATA = Path(__file__).parents[2] / "data" / "collective_closed_forms.json"
+DATA = Path(__file__).parents[3] / "varsim" / "data" / "references" / "closed_forms.json"
 SLOWER = 10**6
 
 Point = dict[str, Any]
-POINTS: list[Point] = json.loads(DATA.read_text())["points"]
+POINTS: list[Point] = [
+    point for point in json.loads(DATA.read_text()) if point["family"].startswith("coll-")
+]
 
 
 def of(*families: str) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from algorithms import broadcasts, schedules
-from building import MS, slow
+from building import MS, ports, slow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from walking import a_job, both_ways, walked
@@ -15,8 +15,8 @@ from varsim.cluster.collectives import doubling, exchange, ring, tree
 from varsim.cluster.collectives.plan import Path, Plan
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Schedule, Stage, Transfer, once
-from varsim.cluster.description import Star
 from varsim.cluster.network import network
+from varsim.cluster.topology import Star
 
 SHARING = pytest.mark.parametrize("sharing", ["first_come", "fair"])
 
@@ -99,7 +99,7 @@ class TestByHand:
         cards = [made.network.host(f"card {node}", 1e3) for node in range(2)]
 
         def path(source: int, target: int) -> Path:
-            up, down = made.workers[source].up, made.workers[target].down
+            up, down = ports(made, source)[0], ports(made, target)[1]
             if source // 2 == target // 2:
                 return Path(made.network, (up, down))
             return Path(made.network, (cards[source // 2][0], cards[target // 2][1]))
@@ -116,6 +116,7 @@ class TestByHand:
         # 60; what came at 20 is added after it, 5 ms each.
         made = self.job(sharing, 3)
         far = network(made.clock, Star(bandwidth=1e3, latency=0.05, sharing=sharing))
+        wire = far.host("far", 1e3)
         up = Schedule(
             "a reduce",
             3,
@@ -125,8 +126,9 @@ class TestByHand:
         )
 
         def path(source: int, target: int) -> Path:
-            over = far if source == 1 else made.network
-            return Path(over, (made.workers[source].up, made.workers[target].down))
+            if source == 1:
+                return Path(far, wire)
+            return Path(made.network, (ports(made, source)[0], ports(made, target)[1]))
 
         assert in_ms(made, up, 10.0, [0] * 3, rate=2e3, paths=path) == [70, 10, 20]
 
@@ -146,7 +148,7 @@ class TestByHand:
         made = self.job(sharing, 3)
 
         def path(source: int, target: int) -> Path:
-            return Path(made.network, (made.workers[source].up, made.workers[target].down), 7.0)
+            return Path(made.network, (ports(made, source)[0], ports(made, target)[1]), 7.0)
 
         done = in_ms(made, broadcasts(3)["chain, 3"], 15.0, [0] * 3, paths=path)
         assert done[-1] == (3 - 2 + 3) * (7 + 5)

@@ -8,9 +8,9 @@ from pricing import Hosts
 
 from conformance.variables.steps import Observed
 from varsim.cluster.clock import Clock
-from varsim.cluster.description import Star
 from varsim.cluster.execution import Execution
 from varsim.cluster.network import network
+from varsim.cluster.topology import Star
 from varsim.values.device import Device, Movement
 from varsim.values.operation import Computation, Operation, SideBySide, finish_together
 

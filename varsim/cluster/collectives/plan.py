@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.collectives.schedule import Round, Schedule, Transfer
-from varsim.cluster.link import Link
-from varsim.cluster.network import Network
-from varsim.cluster.parcel import Route
+from varsim.cluster.link import Link, Route, relays
+from varsim.cluster.transport import Network
 
 Times: TypeAlias = NDArray[np.int64]
 
@@ -30,7 +29,12 @@ class Path(NamedTuple):
 
     def hold(self, size: float) -> int:
         """For how long (ns) a message of `size` bytes keeps the links busy."""
-        return max(link.hold(size + self.header) for link in self.route)
+        return self.network.hold(self.route, size + self.header)
+
+    @property
+    def latency(self) -> int:
+        """How long (ns) after that it arrives."""
+        return self.network.latency(self.route)
 
 
 # The path from one rank to another.
@@ -91,22 +95,33 @@ class Plan:
         return not self._patterns
 
     @cached_property
-    def uniform(self) -> bool:
-        """Whether all paths are equal, and each link carries the messages of one rank only.
+    def exclusive(self) -> bool:
+        """Whether each link carries the messages of one rank only.
 
         One that sends them or one that they are for; either way, one after the other.
         """
-        rates, others = set(), set()
         sources, targets = dict[Link, set[int]](), dict[Link, set[int]]()
-        for source, target in {(one.source, one.target) for one in self._transfers()}:
-            network, route, header = self._paths(source, target)
-            others.add((network.latency, header))
-            for link in route:
-                rates.add(link.bandwidth)
+        for source, target in self._pairs():
+            for link in self._paths(source, target).route:
                 sources.setdefault(link, set()).add(source)
                 targets.setdefault(link, set()).add(target)
-        shared = any(len(sources[link]) > 1 and len(targets[link]) > 1 for link in sources)
-        return len(rates) <= 1 and len(others) <= 1 and not shared
+        return not any(len(sources[link]) > 1 and len(targets[link]) > 1 for link in sources)
+
+    @cached_property
+    def uniform(self) -> bool:
+        """Whether, besides, all paths are equal."""
+        rates, others = set[float](), set[tuple[float, ...]]()
+        for pair in self._pairs():
+            path = self._paths(*pair)
+            overhead = path.route[0].overhead if path.route else 0
+            others.add((path.latency, path.header, overhead, len(path.route)))
+            rates.update(link.bandwidth for link in path.route)
+        return len(rates) <= 1 and len(others) <= 1 and self.exclusive
+
+    @cached_property
+    def relayed(self) -> bool:
+        """Whether hosts on the way pass messages on."""
+        return any(relays(self._paths(*pair).route) for pair in self._pairs())
 
     @cached_property
     def adds(self) -> bool:
@@ -118,7 +133,7 @@ class Plan:
         """For how long (ns) the first message of all holds its links, and its latency (ns)."""
         first = next(self._transfers())
         path = self._path(first)
-        return path.hold(self._bytes(first)), path.network.latency
+        return path.hold(self._bytes(first)), path.latency
 
     @cached_property
     def lanes(self) -> list[Lane]:
@@ -184,6 +199,9 @@ class Plan:
                 busy.add(transfer.target)
         return {target for target, one in sources.items() if len(one) == 1} - busy
 
+    def _pairs(self) -> list[tuple[int, int]]:
+        return list(dict.fromkeys((one.source, one.target) for one in self._transfers()))
+
     def _transfers(self) -> Iterator[Transfer]:
         return (transfer for _, transfers in self._patterns for transfer in transfers)
 
@@ -208,7 +226,7 @@ class Plan:
             np.array([transfer.source for transfer in transfers], dtype=np.intp),
             np.array([transfer.target for transfer in transfers], dtype=np.intp),
             _times([path.hold(size) for path, size in zip(paths, sizes, strict=True)]),
-            _times([path.network.latency for path in paths]),
+            _times([path.latency for path in paths]),
             _times([self._adding(transfer) for transfer in transfers]),
             np.array(slacks, dtype=np.intp) if any(slacks) else None,
         )

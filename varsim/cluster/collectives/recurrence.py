@@ -32,6 +32,10 @@ class Recurrence:
         result: list[int] = ends.tolist()
         return result
 
+    def turn_to(self, plan: Plan) -> None:
+        """From now on for another plan of the same ranks."""
+        self._plan = plan
+
     def forget(self) -> None:
         """What was sent before is of no use any more, and nobody waits for it."""
         self._received[:] = 0

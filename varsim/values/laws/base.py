@@ -41,3 +41,16 @@ class Law(Model):
     def expectation(self) -> float:
         """The mean compute time in seconds (called so because a law may have a field `mean`)."""
         raise NotImplementedError
+
+    @property
+    def needs_batch(self) -> bool:
+        """Whether only `for_batch` makes it a law that can be drawn from."""
+        return False
+
+    def for_batch(self, examples: int) -> "Law":
+        """The law of steps over so many examples; most laws do not ask."""
+        return self
+
+    def backward_share(self) -> float | None:
+        """The share of the backward pass in a compute time, where the law says so."""
+        return None

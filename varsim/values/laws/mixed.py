@@ -29,6 +29,19 @@ class Mixture(Law):
     kind: Literal["mixture"] = "mixture"
     components: tuple[Component, ...] = Field(min_length=2)
 
+    @property
+    def needs_batch(self) -> bool:
+        """Whether one of them does."""
+        return any(component.law.needs_batch for component in self.components)
+
+    def for_batch(self, examples: int) -> Law:
+        """The mixture of theirs."""
+        components = tuple(
+            Component(weight=component.weight, law=component.law.for_batch(examples))
+            for component in self.components
+        )
+        return self.model_copy(update={"components": components})
+
     def blocks(self, worker: int, stream: Stream) -> Iterator[Floats]:
         """Every component runs along in a stream of its own; one is picked for each step."""
         bounds = list(accumulate(component.weight for component in self.components))
@@ -60,6 +73,16 @@ class Markov(Law):
     slow: "AnyLaw"
     to_slow: float = Field(gt=0, le=1, description="probability that a slow step follows a fast")
     to_fast: float = Field(gt=0, le=1, description="probability that a fast step follows a slow")
+
+    @property
+    def needs_batch(self) -> bool:
+        """Whether one of them does."""
+        return self.fast.needs_batch or self.slow.needs_batch
+
+    def for_batch(self, examples: int) -> Law:
+        """That of both."""
+        both = {"fast": self.fast.for_batch(examples), "slow": self.slow.for_batch(examples)}
+        return self.model_copy(update=both)
 
     def blocks(self, worker: int, stream: Stream) -> Iterator[Floats]:
         """Both laws run along in streams of their own; the state is carried over the blocks."""

@@ -196,3 +196,30 @@ class Pareto(Law):
     def expectation(self) -> float:
         """By theory: minimum * alpha / (alpha - 1)."""
         return self.minimum * self.alpha / (self.alpha - 1)
+
+
+class Gumbel(Law):
+    """Gumbel, the law of largest values: P(time <= t) = exp(-exp(-(t - location) / scale)).
+
+    Far from 0 only, which it would else reach: at 4 times the scale its chance is 2e-24.
+    """
+
+    about: ClassVar[str] = "Gumbel, the law of largest values; location at least 4 times scale"
+
+    kind: Literal["gumbel"] = "gumbel"
+    location: PositiveSeconds
+    scale: PositiveSeconds
+
+    @model_validator(mode="after")
+    def _stays_above_0(self) -> Self:
+        if self.location < 4 * self.scale:
+            raise ValueError("location must be at least 4 times scale, or times could be below 0")
+        return self
+
+    def draw(self, generator: np.random.Generator) -> Floats:
+        """As numpy has it."""
+        return generator.gumbel(self.location, self.scale, BLOCK)
+
+    def expectation(self) -> float:
+        """By theory: location + scale * Euler's constant."""
+        return self.location + self.scale * float(np.euler_gamma)

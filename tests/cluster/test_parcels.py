@@ -1,0 +1,128 @@
+"""Parcels over routes of any links: alone they never queue; by hand, what they take."""
+
+from typing import Any
+
+import pytest
+from building import MS, life, run
+from network_cases import NEEDED
+
+from varsim.cluster.link import Link
+from varsim.cluster.parcel import Message, Parcel
+from varsim.cluster.topology import TOPOLOGIES
+
+MORE: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "overhead": {"message_overhead": 1e-3},
+    "flows": {"flows": 2, "flow_bandwidth": 2e4},
+    "stored": {"forwarding": "store_and_forward", "message_overhead": 1e-3},
+}
+
+
+def link(name: str, bandwidth: float = 1e9, latency: int = 0, overhead: int = 0) -> Link:
+    """1 ns per byte, unless it is said otherwise."""
+    return Link(name, bandwidth, latency=latency, overhead=overhead)
+
+
+@pytest.mark.parametrize("sharing", ["first_come", "fair"])
+@pytest.mark.parametrize("more", MORE)
+@pytest.mark.parametrize("kind", TOPOLOGIES)
+def test_a_worker_that_is_alone_does_not_queue(kind: str, more: str, sharing: str) -> None:
+    if (kind, more) == ("full_mesh", "stored"):
+        return
+    settings = {"kind": kind, "bandwidth": 1e5, "latency": 1e-3, **NEEDED[kind], **MORE[more]}
+    for on, servers in (("dedicated", 1), ("workers", 1)):
+        trace = run(
+            {"kind": "none"},
+            network={**settings, "sharing": sharing},
+            cluster={"workers": 1, "parameter_servers": servers, "servers_on": on},
+            problem={"kind": "digits", "model": "mlp", "hidden": 4},
+        )
+        spans = life(trace, 0)
+        queued = sum(end - start for phase, start, end in spans if phase == "queue")
+        moved = sum(end - start for phase, start, end in spans if phase in ("read", "write"))
+        # A flow that is limited at its end, and the rounding of every message.
+        assert queued <= 1e-3
+        inside = on == "workers" and kind != "nodes"
+        assert (moved == 0) == inside
+
+
+class TestCutThrough:
+    def test_messages_over_links_of_different_rates(self) -> None:
+        # 100 and 50 bytes; the middle link is half as fast. It starts at once, and has passed the
+        # first at 200, the second at 300; 5 + 7 + 11 on the way.
+        route = (link("a", latency=5), link("b", 5e8, latency=7), link("c", latency=11))
+        parcel = Parcel([Message(0, route, 100.0), Message(1, route, 50.0)])
+        starts = parcel.starts(1_000, lambda _: 0)
+        assert parcel.arrivals(starts, 1_000) == [1_223, 1_323]
+        assert parcel.alone == 323
+
+    def test_a_busy_link_makes_those_behind_it_wait(self) -> None:
+        route = (link("a"), link("b"), link("c"))
+        parcel = Parcel([Message(0, route, 100.0)])
+        busy = {route[1]: 70, route[2]: 30}
+        starts = parcel.starts(0, lambda one: busy.get(one, 0))
+        assert list(starts.values()) == [0, 70, 70]
+        assert parcel.arrivals(starts, 0) == [170]
+
+    def test_the_overhead_of_every_message_is_on_its_first_link(self) -> None:
+        # 40 each: a has passed them at 140 and 230; b starts at 40, and is done at 140 and 190.
+        route = (link("a", overhead=40), link("b", overhead=40))
+        parcel = Parcel([Message(0, route, 100.0), Message(1, route, 50.0)])
+        assert parcel.arrivals(parcel.starts(0, lambda _: 0), 0) == [140, 230]
+
+    def test_routes_that_part(self) -> None:
+        # The first link carries both, one after the other; the others start at once.
+        first, near, far = link("a"), link("b", 5e8), link("c")
+        parcel = Parcel(
+            [Message(0, (first, near), 100.0), Message(1, (first, near, far), 50.0)], stored=False
+        )
+        assert not parcel.plain
+        assert parcel.arrivals(parcel.starts(0, lambda _: 0), 0) == [200, 300]
+
+    def test_what_crosses_no_link_is_there_at_once(self) -> None:
+        parcel = Parcel([Message(0, (), 100.0), Message(1, (link("a"), link("b")), 50.0)])
+        assert parcel.arrivals(parcel.starts(7, lambda _: 0), 7) == [7, 57]
+        assert parcel.alone == 50
+
+    def test_a_star_without_anything_else_takes_the_short_way(self) -> None:
+        route = (link("a", latency=5), link("b", latency=6))
+        parcel = Parcel([Message(0, route, 100.0)])
+        assert parcel.plain
+        assert parcel.only == (route[0], 100, route[1], 100)
+        assert (parcel.alone, parcel.latency) == (111, 11)
+
+
+def test_stored_one_link_after_the_other() -> None:
+    # a: until 100 and 150, 5 on the way; b: 105 to 205 and 205 to 255, 5 more.
+    route = (link("a", latency=5), link("b", latency=5))
+    messages = [Message(0, route, 100.0), Message(1, route, 50.0)]
+    assert Parcel(messages, stored=True).alone == 260
+    # With 40 of overhead on the first: until 140 and 230; b: 145 to 245, 245 to 295.
+    slower = (link("a", latency=5, overhead=40), link("b", latency=5, overhead=40))
+    messages = [Message(0, slower, 100.0), Message(1, slower, 50.0)]
+    assert Parcel(messages, stored=True).alone == 300
+
+
+@pytest.mark.parametrize(
+    ("oversubscription", "served"), [(1.0, 1.2 + 0.1 + 1.2), (2.0, 1.6 + 0.1 + 1.6)]
+)
+def test_what_an_oversubscribed_core_costs(oversubscription: float, served: float) -> None:
+    # 4 workers with a server each, 2 racks, 1,600 bytes of parameters, 1 kB/s. Every worker reads
+    # 400 from each other: 1.2 s on its link. An uplink has 2 x 2 such messages: 1.6 s at 1 kB/s,
+    # 0.8 s at 2 kB/s. A ring crosses it once: 6 rounds of 0.4 s, whatever it carries.
+    settings: dict[str, Any] = {
+        "network": {
+            "kind": "racks",
+            "hosts_per_rack": 2,
+            "oversubscription": oversubscription,
+            "bandwidth": 1e3,
+            "latency": 0.0,
+        },
+        "problem": {"kind": "timing", "size": 1_600.0},
+        "workload": {"optimizer": None},
+        "stop": {"global_steps": 1},
+    }
+    on_workers = {"workers": 4, "parameter_servers": 4, "servers_on": "workers"}
+    strategy = {"kind": "sync_replicas", "replicas_to_aggregate": 4}
+    assert run(strategy, cluster=on_workers, **settings).end == round(served * 1_000) * MS
+    assert run("on_write", cluster={"workers": 4}, **settings).end == 2_500 * MS

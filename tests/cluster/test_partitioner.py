@@ -1,0 +1,179 @@
+"""Tensors cut into parts: how many, how large, and where they come to lie."""
+
+from typing import Any
+
+import pytest
+from building import milliseconds, run, scenario
+from pydantic import TypeAdapter, ValidationError
+
+from varsim.cluster.partitioner import AnyPartitioner, TensorPartitioner
+from varsim.cluster.placement import bytes_per_port
+from varsim.estimate import describe, estimates
+from varsim.scenario import Scenario
+
+ADAPTER: TypeAdapter[TensorPartitioner] = TypeAdapter(AnyPartitioner)
+FIXED = {"kind": "fixed", "shards": 4}
+KIB = 1024.0
+
+
+def cut(total: int, **described: Any) -> list[int]:
+    return ADAPTER.validate_python(described).cut(total)
+
+
+class TestParts:
+    def test_a_fixed_number(self) -> None:
+        assert cut(10, **FIXED) == [3, 3, 2, 2]
+        assert cut(3, **FIXED) == [1, 1, 1]
+
+    def test_of_at_least_a_size_but_for_the_rounding(self) -> None:
+        # As in TensorFlow's documentation: ceil(bytes / size), up to max_shards.
+        rule = {"kind": "min_size", "size": 256 * KIB, "max_shards": 8}
+        assert cut(int(100 * KIB), **rule) == [100 * KIB]
+        assert cut(int(512 * KIB), **rule) == [256 * KIB] * 2
+        assert cut(int(600 * KIB), **rule) == [200 * KIB] * 3
+        assert cut(int(8192 * KIB), **rule) == [1024 * KIB] * 8
+        assert cut(int(512 * KIB), kind="min_size", max_shards=8) == [256 * KIB] * 2
+
+    def test_of_at_most_a_size(self) -> None:
+        rule = {"kind": "max_size", "size": 4e6}
+        assert cut(4_000_000, **rule) == [4_000_000]
+        assert cut(4_000_001, **rule) == [2_000_001, 2_000_000]
+        assert cut(102_760_448, **rule) == [3_952_325] * 24 + [3_952_324] * 2
+        assert cut(102_760_448, **rule, max_shards=2) == [51_380_224] * 2
+
+    @pytest.mark.parametrize("size", [1, 2, 99, 4096, 1_000_003])
+    @pytest.mark.parametrize(
+        "described",
+        [
+            FIXED,
+            {"kind": "min_size", "size": 10.0, "max_shards": 7},
+            {"kind": "max_size", "size": 10.0},
+        ],
+    )
+    def test_nothing_is_lost_and_parts_are_even(self, size: int, described: Any) -> None:
+        parts = cut(size, **described)
+
+        assert sum(parts) == size
+        assert len(parts) == ADAPTER.validate_python(described).parts(size)
+        assert max(parts) - min(parts) <= 1
+        assert min(parts) >= 1
+        assert parts == sorted(parts, reverse=True)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"kind": "fixed", "shards": 1},
+            {"kind": "min_size", "size": 10.0, "max_shards": 1},
+            {"kind": "min_size", "size": 10.0},
+            {"kind": "max_size", "size": 0.5},
+            {"kind": "max_size"},
+            {"kind": "halves"},
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, wrong: dict[str, Any]) -> None:
+        with pytest.raises(ValidationError):
+            ADAPTER.validate_python(wrong)
+
+
+class TestPlacement:
+    """Tensors of 10, 4 and 1 bytes, the first two of one variable, on 3 servers."""
+
+    TENSORS = [[10, 4], [1]]
+
+    def placed(self, placement: str, partitioner: dict[str, Any] | None) -> list[list[float]]:
+        cluster = {
+            "parameter_servers": 3,
+            "placement": placement,
+            "partitioner": partitioner,
+        }
+        return bytes_per_port(self.TENSORS, scenario({"kind": "none"}, cluster=cluster).cluster)
+
+    def test_in_turn(self) -> None:
+        # Whole: 10, 4 and 1. Cut at 4: 4, 3, 3 | 4 | 1.
+        assert self.placed("round_robin", None) == [[10, 4, 0], [0, 0, 1]]
+        rule = {"kind": "max_size", "size": 4.0}
+        assert self.placed("round_robin", rule) == [[8, 3, 3], [0, 1, 0]]
+
+    def test_to_the_emptiest(self) -> None:
+        # Parts 4, 4, 3, 3, 1: servers have 4, 4, 3, then 3 + 3, then 4 + 1.
+        assert self.placed("by_bytes", None) == [[10, 4, 0], [0, 0, 1]]
+        rule = {"kind": "max_size", "size": 4.0}
+        assert self.placed("by_bytes", rule) == [[4, 4, 6], [1, 0, 0]]
+
+
+class TestRuns:
+    @pytest.mark.parametrize(
+        ("partitioner", "step"),
+        [
+            # The server with the 40 bytes sends and gets them at 1 byte per ms.
+            (None, 40 + 100 + 40),
+            # Cut in two: 20 and 20, and the other variable's 2 and 2 bytes.
+            ({"kind": "fixed", "shards": 2}, 22 + 100 + 22),
+            # 4 bytes each: 11 parts on 2 servers.
+            ({"kind": "max_size", "size": 4.0}, 24 + 100 + 24),
+        ],
+    )
+    def test_parts_even_out_the_servers(self, partitioner: Any, step: float) -> None:
+        described = {
+            "workers": 1,
+            "parameter_servers": 2,
+            "placement": "round_robin",
+            "partitioner": partitioner,
+        }
+        settings = {
+            "cluster": described,
+            "network": {
+                "bandwidth": 1e6,
+                "server_bandwidth": 1e3,
+                "latency": 0.0,
+                "sharing": "first_come",
+            },
+            "problem": {"kind": "linear_regression"},
+            "stop": {"global_steps": 1},
+        }
+        trace = run("none", **settings)
+
+        assert milliseconds(trace.steps) == [step]
+        (found,) = estimates(scenario({"kind": "none"}, **settings))
+        assert found.step_time * 1000 == pytest.approx(step)
+
+    def test_vgg16_on_8_servers_is_as_good_as_cut_evenly(self) -> None:
+        # Its first dense layer holds three quarters of all.
+        def fullest(placement: str, partitioner: dict[str, Any] | None) -> float:
+            made = scenario(
+                {"kind": "none"},
+                cluster={
+                    "parameter_servers": 8,
+                    "placement": placement,
+                    "partitioner": partitioner,
+                },
+                workload={"model": "vgg16"},
+            )
+            columns = zip(*bytes_per_port(made.workload.tensor_sizes(), made.cluster), strict=True)
+            return max(map(sum, columns))
+
+        even = fullest("partitioned", None)
+        assert fullest("by_bytes", None) > 5 * even
+        assert fullest("by_bytes", {"kind": "max_size", "size": 4e6}) < 1.01 * even
+
+    def test_what_is_said_of_it(self) -> None:
+        described = {"placement": "by_bytes", "partitioner": {"kind": "max_size", "size": 4e6}}
+        lines = describe(scenario({"kind": "none"}, cluster=described))
+
+        (line,) = [line for line in lines if line.startswith("  servers")]
+        assert line.endswith("variables placed by bytes, cut by max_size (size 4 MB)")
+
+    def test_too_many_parts_are_refused(self) -> None:
+        described = {"placement": "by_bytes", "partitioner": {"kind": "max_size", "size": 16.0}}
+        with pytest.raises(ValidationError, match=r"6,389,258 parts, but at most 100,000"):
+            scenario({"kind": "none"}, cluster=described, workload={"model": "resnet50"})
+
+    def test_it_leaves_with_the_strategies_that_use_servers(self) -> None:
+        described = {"placement": "by_bytes", "partitioner": FIXED}
+        made = scenario({"kind": "none"}, cluster=described)
+        both = Scenario.model_validate(
+            {**dict(made), "strategies": ({"kind": "on_write"}, {"kind": "none"})}
+        )
+
+        assert both.with_only(both.strategies[:1]).cluster.partitioner is None
+        assert both.with_only(both.strategies[1:]).cluster == both.cluster

@@ -1,0 +1,404 @@
+"""The links and routes of every kind of network, and what messages take on them, by hand."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from building import MS, run, scenario, slow
+from network_cases import NEEDED
+
+from varsim.cluster.clock import Clock
+from varsim.cluster.network import network
+from varsim.cluster.topology import TOPOLOGIES, Topology, Wiring
+from varsim.validation.peers.links import Message, arrivals
+
+both = pytest.mark.parametrize("sharing", ["first_come", "fair"])
+# Of links on which 1 kB takes 1 s.
+KB = {"bandwidth": 1e3, "latency": 0.0}
+RACKS = {"kind": "racks", **KB, "hosts_per_rack": 2}
+NODES = {
+    "kind": "nodes",
+    **KB,
+    "latency": 0.1,
+    "workers_per_node": 2,
+    "inside": {"bandwidth": 4e3, "latency": 0.01},
+}
+
+
+def described(settings: dict[str, Any]) -> Topology:
+    return TOPOLOGIES[settings["kind"]].model_validate(settings)
+
+
+def routes(settings: dict[str, Any], pairs: Sequence[tuple[int, int]], hosts: int) -> list[str]:
+    """The names of the links of each route, joined."""
+    wiring = described(settings).wiring()
+    places = [wiring.worker(rank) for rank in range(hosts)]
+    found = [wiring.route(places[source], places[target]) for source, target in pairs]
+    return [" > ".join(link.name for link in route) for route in found]
+
+
+def seconds(settings: dict[str, Any], hosts: int, messages: Sequence[Message]) -> list[float]:
+    """When each message is there."""
+    return [time / 1e9 for time in arrivals(settings, hosts, messages)]
+
+
+class TestRoutes:
+    def test_of_a_star(self) -> None:
+        star = {"kind": "star", **KB}
+        assert routes(star, [(0, 2)], 3) == ["worker 0 up > worker 2 down"]
+
+    def test_of_a_ring_the_shortest_way_and_halfway_clockwise(self) -> None:
+        found = routes({"kind": "ring", **KB}, [(3, 0), (0, 3), (1, 3)], 4)
+        assert found == [
+            "worker 3 clockwise",
+            "worker 0 back",
+            "worker 1 clockwise > worker 2 clockwise",
+        ]
+
+    def test_two_hosts_of_a_ring_have_one_link_each_way(self) -> None:
+        wiring = described({"kind": "ring", **KB}).wiring()
+        one, other = wiring.worker(0), wiring.worker(1)
+        assert wiring.route(one, other) != wiring.route(other, one)
+        assert len(wiring.links) == 2
+
+    def test_of_a_full_mesh(self) -> None:
+        mesh = {"kind": "full_mesh", **KB}
+        assert routes(mesh, [(0, 2), (2, 0)], 3) == ["worker 0 to worker 2", "worker 2 to worker 0"]
+
+    def test_of_racks(self) -> None:
+        found = routes({**RACKS, "oversubscription": 2.0}, [(0, 1), (1, 2)], 4)
+        assert found == [
+            "worker 0 up > worker 1 down",
+            "worker 1 up > rack 0 up > rack 1 down > worker 2 down",
+        ]
+
+    def test_of_nodes(self) -> None:
+        pairs = [(0, 1), (1, 2), (0, 3)]
+        assert routes(NODES, pairs, 4) == [
+            "inside worker 0 up > inside worker 1 down",
+            "node 0 up > node 1 down",
+            "node 0 up > node 1 down",
+        ]
+        assert routes({**NODES, "nics": 2}, pairs[1:], 4) == [
+            "card 1 of node 0 up > card 0 of node 1 down",
+            "card 0 of node 0 up > card 1 of node 1 down",
+        ]
+        bus = {**NODES, "inside": {**NODES["inside"], "shared": True}}  # type: ignore[dict-item]
+        assert routes(bus, [(0, 1), (1, 0)], 2) == ["inside node 0"] * 2
+
+    @pytest.mark.parametrize("kind", TOPOLOGIES)
+    def test_nothing_between_a_place_and_itself(self, kind: str) -> None:
+        assert routes({"kind": kind, **KB, **NEEDED[kind]}, [(1, 1)], 3) == [""]
+
+    def test_the_same_route_is_the_same_object(self) -> None:
+        wiring = described({"kind": "star", **KB, "flows": 1, "flow_bandwidth": 10.0}).wiring()
+        one, other = wiring.worker(0), wiring.worker(1)
+        assert wiring.route(one, other) is wiring.route(one, other)
+        assert [link.bandwidth for link in wiring.route(one, other)] == [1e3, 1e3, 10.0]
+        assert len(wiring.links) == 4, "the limit of flows is no link of the network"
+
+
+class TestRates:
+    def uplinks(self, **more: Any) -> list[float]:
+        wiring = described({**RACKS, **more}).wiring()
+        places = [wiring.worker(rank) for rank in range(4)]
+        return [link.bandwidth for link in wiring.route(places[0], places[3])]
+
+    def test_of_uplinks(self) -> None:
+        assert self.uplinks(oversubscription=4.0) == [1e3, 500.0, 500.0, 1e3]
+        assert self.uplinks(uplink_bandwidth=3e3) == [1e3, 3e3, 3e3, 1e3]
+        assert self.uplinks(uplink_bandwidth=3e3, efficiency=0.5) == [500.0, 1500.0, 1500.0, 500.0]
+
+    def test_a_slow_link_of_every_kind(self) -> None:
+        for kind, needed in NEEDED.items():
+            slowed = {"kind": kind, **KB, **needed, "slow_links": (slow(2, 4.0),)}
+            wiring = described(slowed).wiring()
+            places = [wiring.worker(rank) for rank in range(5)]
+            fast, slower = (
+                min(link.bandwidth for link in wiring.route(places[one], places[other]))
+                for one, other in ((0, 1), (1, 2))
+            )
+            assert slower < fast, kind
+
+    def test_of_servers(self) -> None:
+        for kind in ("star", "racks", "nodes"):
+            made = {"kind": kind, **KB, **NEEDED[kind], "server_bandwidth": 2e3, "efficiency": 0.5}
+            wiring = described(made).wiring()
+            worker, server = wiring.worker(0), wiring.server("ps 0")
+            assert wiring.route(worker, server)[-1].bandwidth == 1e3
+
+    def test_the_words_of_every_kind(self) -> None:
+        for kind, needed in NEEDED.items():
+            made = described(
+                {
+                    "kind": kind,
+                    **KB,
+                    **needed,
+                    "efficiency": 0.9,
+                    "message_overhead": 1e-5,
+                    "flows": 2,
+                    "flow_bandwidth": 5e2,
+                    "slow_links": (slow(1, 2.0),),
+                }
+            )
+            first, *more = made.lines()
+            assert first.startswith(("7.2 kbit/s", "900 B/s"))
+            assert any("0.9 of the line rate" in line for line in more)
+            assert any("10 us besides" in line for line in more)
+            assert any(line.startswith("at most") for line in more)
+            assert more[-1] == "worker 1 has 1/2 of that bandwidth"
+
+
+class TestMessages:
+    """Sizes in bytes of 1 ms; see KB."""
+
+    @both
+    def test_two_that_meet_in_an_uplink(self, sharing: str) -> None:
+        # The example in the head of `network`, a thousand times smaller.
+        racks = {**RACKS, "uplink_bandwidth": 1e3, "sharing": sharing}
+        done = seconds(racks, 4, [Message(0, 2, 1e3), Message(1, 3, 1e3)])
+        assert done == ([1.0, 2.0] if sharing == "first_come" else [2.0, 2.0])
+
+    @both
+    def test_max_min_over_whole_routes(self, sharing: str) -> None:
+        # 0 -> 2 and 1 -> 3 share an uplink of 1 kB/s, 0 -> 1 has the rest of the link of 0.
+        # Fair: all have 0.5 kB/s until 2 s. First come: 0 -> 1 stands behind 0 -> 2 on the link
+        # of 0.
+        racks = {**RACKS, "uplink_bandwidth": 1e3, "sharing": sharing}
+        done = seconds(racks, 4, [Message(0, 2, 1e3), Message(1, 3, 1e3), Message(0, 1, 1e3)])
+        assert done == ([1.0, 2.0, 2.0] if sharing == "first_come" else [2.0, 2.0, 2.0])
+
+    @both
+    def test_latencies_of_racks(self, sharing: str) -> None:
+        racks = {**RACKS, "uplink_bandwidth": 1e3, "latency": 0.1, "sharing": sharing}
+        pairs = [Message(0, 1, 1e3), Message(2, 3, 0.0), Message(1, 2, 0.0)]
+        assert seconds(racks, 4, pairs) == [1.1, 0.1, 0.2]
+        longer = {**racks, "uplink_latency": 0.5}
+        assert seconds(longer, 4, [Message(1, 2, 0.0)]) == [0.6]
+
+    @both
+    def test_store_and_forward_on_a_star(self, sharing: str) -> None:
+        # 1 s and half of 0.1 s on either link.
+        star = {"kind": "star", **KB, "latency": 0.1, "sharing": sharing}
+        assert seconds(star, 2, [Message(0, 1, 1e3)]) == [1.1]
+        stored = {**star, "forwarding": "store_and_forward"}
+        assert seconds(stored, 2, [Message(0, 1, 1e3)]) == [2.1]
+
+    def test_stored_messages_stand_in_line_where_they_come(self) -> None:
+        # A ring of 4: 0 -> 2 is on the link 1 -> 2 from 1 s on. 1 -> 2 of 0.5 s, sent at 0.6, has
+        # it first, until 1.1; cut through, 0 -> 2 would have been there before it.
+        ring = {"kind": "ring", **KB, "sharing": "first_come"}
+        messages = [Message(0, 2, 1e3), Message(1, 2, 500.0, 0.6)]
+        assert seconds(ring, 4, messages) == [1.0, 1.5]
+        assert seconds({**ring, "forwarding": "store_and_forward"}, 4, messages) == [2.1, 1.1]
+
+    def test_stored_messages_share_what_they_are_on(self) -> None:
+        # As before, fair: from 1 s on both have half of the link; 0.1 s of the second is left,
+        # which takes 0.2 s. The first then has 0.9 s left.
+        ring = {"kind": "ring", **KB, "sharing": "fair", "forwarding": "store_and_forward"}
+        messages = [Message(0, 2, 1e3), Message(1, 2, 500.0, 0.6)]
+        assert seconds(ring, 4, messages) == [2.1, 1.2]
+
+    @both
+    def test_an_overhead_holds_the_link_of_the_sender(self, sharing: str) -> None:
+        # 0.5 s besides 1 s. Worker 0 sends two: its link is busy for 3 s. The link down to worker 2
+        # is not: 0 and 1 send 1 s each to it; first come, it starts at 0.5 and again at 1.5.
+        star = {"kind": "star", **KB, "message_overhead": 0.5, "sharing": sharing}
+        assert seconds(star, 2, [Message(0, 1, 1e3)]) == [1.5]
+        two = seconds(star, 3, [Message(0, 1, 1e3), Message(0, 2, 1e3)])
+        assert two == ([1.5, 3.0] if sharing == "first_come" else [3.0, 3.0])
+        meeting = seconds(star, 3, [Message(0, 2, 1e3), Message(1, 2, 1e3)])
+        assert meeting == ([1.5, 2.5] if sharing == "first_come" else [2.5, 2.5])
+
+    @both
+    def test_flows_limit_a_route_and_leave_the_rest_to_others(self, sharing: str) -> None:
+        # 2 flows of 0.2 kB/s: 1 kB takes 2.5 s. What worker 0 sends to 2 has its own 0.4 kB/s;
+        # first come, it waits for 1 s, which the first holds the link of worker 0.
+        star = {"kind": "star", **KB, "flows": 2, "flow_bandwidth": 200.0, "sharing": sharing}
+        assert seconds(star, 2, [Message(0, 1, 1e3)]) == [2.5]
+        two = seconds(star, 3, [Message(0, 1, 1e3), Message(0, 2, 1e3)])
+        assert two == ([2.5, 3.5] if sharing == "first_come" else [2.5, 2.5])
+
+    @both
+    def test_inside_and_outside_a_node(self, sharing: str) -> None:
+        # 0.25 s and 10 ms inside, 1 s and 100 ms outside, at the same time.
+        nodes = {**NODES, "sharing": sharing}
+        messages = [Message(0, 1, 1e3), Message(0, 2, 1e3)]
+        assert seconds(nodes, 4, messages) == [0.26, 1.1]
+        # Two workers and one card: they share it; with a card each they do not.
+        messages = [Message(0, 2, 1e3), Message(1, 3, 1e3)]
+        shared = [1.1, 2.1] if sharing == "first_come" else [2.1, 2.1]
+        assert seconds(nodes, 4, messages) == shared
+        assert seconds({**nodes, "nics": 2}, 4, messages) == [1.1, 1.1]
+
+    @both
+    def test_a_bus_carries_one_way_or_the_other(self, sharing: str) -> None:
+        inside = {"bandwidth": 4e3, "latency": 0.01, "shared": True}
+        nodes = {**NODES, "sharing": sharing, "inside": inside}
+        both_ways = seconds(nodes, 2, [Message(0, 1, 1e3), Message(1, 0, 1e3)])
+        assert both_ways == ([0.26, 0.51] if sharing == "first_come" else [0.51, 0.51])
+        assert seconds({**nodes, "inside": {**inside, "shared": False}}, 2, [
+            Message(0, 1, 1e3), Message(1, 0, 1e3)
+        ]) == [0.26, 0.26]  # fmt: skip
+
+    @pytest.mark.parametrize("kind", TOPOLOGIES)
+    @both
+    def test_nothing_is_lost_and_no_link_carries_more_than_it_can(
+        self, kind: str, sharing: str
+    ) -> None:
+        source = random.Random(kind)
+        settings = {"kind": kind, "bandwidth": 1e9, "latency": 1e-6, **NEEDED[kind]}
+        for forwarding in ("cut_through", "store_and_forward"):
+            if (kind, forwarding) == ("full_mesh", "store_and_forward"):
+                continue
+            clock = Clock()
+            made = network(
+                clock, described({**settings, "sharing": sharing, "forwarding": forwarding})
+            )
+            places = [made.wiring.worker(rank) for rank in range(6)]
+            hops = 0.0
+            for _ in range(60):
+                one, other = source.sample(places, 2)
+                size = source.randrange(1, 100_000)
+                route = made.route(one, other)
+                hops += size * len(route)
+                made.pass_on(route, size, lambda: None, lambda: None)
+            clock.run_until_stopped()
+            links = made.carried(clock.time)
+            assert sum(link.moved for link in links) == pytest.approx(hops)
+            assert all(link.moved <= link.bandwidth * clock.time / 1e9 * 1.0001 for link in links)
+
+    def test_a_switch_that_loses_bytes_is_noticed(self) -> None:
+        clock = Clock()
+        made = network(clock, described({**RACKS, "oversubscription": 2.0}))
+        places = [made.wiring.worker(rank) for rank in range(4)]
+        made.route(places[0], places[2])[1].moved += 1.0
+        with pytest.raises(AssertionError, match="lost on the way"):
+            made.carried(0)
+
+
+class TestServers:
+    def links(self, kind: str, on: str) -> dict[str, float]:
+        """The bytes that links carried: 44 bytes, half on each server, read twice, pushed once."""
+        trace = run(
+            {"kind": "none"},
+            network={"kind": kind, "bandwidth": 1e6, "latency": 0.0, **NEEDED[kind]},
+            cluster={"workers": 4, "parameter_servers": 2, "servers_on": on},
+            problem={"kind": "linear_regression"},
+            stop={"time": 0.15},
+        )
+        return {link.name: link.moved for link in trace.links if link.moved}
+
+    def test_what_stays_on_a_machine_costs_nothing(self) -> None:
+        # Up from worker 0: 2 replies to 3 others, its own push to server 1. Down: 3 pushes to
+        # server 0, its own 2 reads of server 1.
+        with_server = {"up": 6 * 22 + 22, "down": 3 * 22 + 2 * 22}
+        without = {"up": 44, "down": 88}
+        assert self.links("star", "workers") == {
+            f"worker {rank} {way}": size
+            for rank in range(4)
+            for way, size in (with_server if rank < 2 else without).items()
+        }
+
+    def test_on_a_node_it_goes_over_the_links_inside(self) -> None:
+        moved = self.links("nodes", "workers")
+        # Server 0 and the two workers of its node; then what goes to and comes from the other.
+        assert (moved["inside ps 0 up"], moved["inside ps 0 down"]) == (4 * 22, 2 * 22)
+        assert (moved["inside worker 1 up"], moved["inside worker 1 down"]) == (22, 44)
+        assert moved["node 0 up"] == moved["node 0 down"] == 4 * 22 + 2 * 22
+
+    def test_alone_on_its_machine_a_worker_needs_no_network(self) -> None:
+        trace = run(
+            {"kind": "none"},
+            network={"kind": "star", "bandwidth": 1.0, "latency": 1.0},
+            cluster={"workers": 1, "servers_on": "workers"},
+        )
+        assert trace.steps.tolist() == [100 * MS, 200 * MS, 300 * MS]
+
+    @pytest.mark.parametrize("kind", TOPOLOGIES)
+    def test_on_machines_of_their_own(self, kind: str) -> None:
+        # The links next to the servers carry 2 reads and 1 push of 4 workers, all others no more.
+        moved = self.links(kind, "dedicated")
+        sent = {name: size for name, size in moved.items() if name.startswith("ps")}
+        if kind == "full_mesh":
+            assert list(sent.values()) == [44.0] * 8
+        elif kind == "ring":
+            # Workers 0 to 3, then servers 0 and 1. Server 0 sends to 0 by way of server 1.
+            assert sent["ps 0 clockwise"] + sent["ps 0 back"] >= 4 * 44
+        else:
+            assert sum(sent.values()) == 2 * (4 * 44 + 4 * 22)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "no rate of flows": ({"kind": "star", "flows": 2}, "flow_bandwidth is missing"),
+    "no number of flows": ({"kind": "star", "flow_bandwidth": 1e3}, "flows is missing"),
+    "flows that are stored": (
+        {
+            "kind": "ring",
+            "flows": 2,
+            "flow_bandwidth": 1e3,
+            "forwarding": "store_and_forward",
+        },
+        "flows go from end to end",
+    ),
+    "nothing to forward": (
+        {"kind": "full_mesh", "forwarding": "store_and_forward"},
+        "forwarding has no effect: every route of a full mesh is one link",
+    ),
+    "no uplink": ({"kind": "racks", "hosts_per_rack": 2}, "give either oversubscription"),
+    "two uplinks": (
+        {"kind": "racks", "hosts_per_rack": 2, "oversubscription": 2.0, "uplink_bandwidth": 1e3},
+        "give either oversubscription",
+    ),
+    "idle cards": (
+        {"kind": "nodes", "workers_per_node": 2, "nics": 3, "inside": KB},
+        "nics 3: with 2 workers per node the others would have no effect",
+    ),
+    "a node without an inside": ({"kind": "nodes", "workers_per_node": 2}, "inside\n"),
+    "no latency inside": (
+        {"kind": "nodes", "workers_per_node": 2, "inside": {"bandwidth": 1e3}},
+        "latency is missing",
+    ),
+    "servers of a ring": ({"kind": "ring", "server_bandwidth": 1e3}, "server_bandwidth"),
+    "a kind that is not there": ({"kind": "torus"}, "'star', 'ring', 'full_mesh'"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_is_refused(case: str) -> None:
+    settings, message = REFUSED[case]
+    with pytest.raises(ValueError, match=message):
+        scenario({"kind": "none"}, network={**KB, **settings})
+
+
+def test_more_servers_than_machines_are_refused() -> None:
+    for cluster, kind, machines in (
+        ({"workers": 3, "parameter_servers": 4}, "star", 3),
+        ({"workers": 6, "parameter_servers": 4}, "nodes", 3),
+    ):
+        with pytest.raises(ValueError, match=f"one on each machine of workers, .* {machines}"):
+            scenario(
+                {"kind": "none"},
+                network={"kind": kind, **KB, **NEEDED[kind]},
+                cluster={**cluster, "servers_on": "workers"},
+            )
+
+
+def test_links_that_servers_do_not_have_are_refused() -> None:
+    with pytest.raises(ValueError, match="server_bandwidth has no effect: with servers_on workers"):
+        scenario(
+            {"kind": "none"},
+            network={**KB, "server_bandwidth": 1e4},
+            cluster={"servers_on": "workers"},
+        )
+    with pytest.raises(ValueError, match=r"cluster\.servers_on has no effect"):
+        scenario({"kind": "on_write"}, cluster={"servers_on": "workers"})
+
+
+def test_places_come_before_routes() -> None:
+    wiring: Wiring = described({"kind": "ring", **KB}).wiring()
+    one, other = wiring.worker(0), wiring.worker(1)
+    wiring.route(one, other)
+    with pytest.raises(AssertionError, match="before the first route"):
+        wiring.worker(2)

@@ -1,0 +1,132 @@
+"""Pairs of scenarios that differ in one setting of their network, for every kind of network."""
+
+from typing import Any
+
+from building import slow
+from knob_cases import MIRRORED, SERVED, Case, two
+
+WIRES = {"bandwidth": 1e4, "latency": 1e-3, "sharing": "fair"}
+INSIDE = {"bandwidth": 4e4, "latency": 1e-4}
+
+# What every kind needs besides.
+NEEDED: dict[str, Case] = {
+    "star": {},
+    "ring": {},
+    "full_mesh": {},
+    "racks": {"hosts_per_rack": 2, "oversubscription": 4.0},
+    "nodes": {"workers_per_node": 2, "inside": INSIDE},
+}
+NAMES = {
+    "star": "Star",
+    "ring": "Ring",
+    "full_mesh": "FullMesh",
+    "racks": "Racks",
+    "nodes": "Nodes",
+}
+# Settings that all kinds have.
+COMMON: dict[str, tuple[Any, Any]] = {
+    "bandwidth": (1e4, 2e4),
+    "latency": (1e-3, 2e-3),
+    "efficiency": (1.0, 0.5),
+    "message_overhead": (0.0, 1e-3),
+    "sharing": ("fair", "first_come"),
+    "slow_links": ((), (slow(1, 2.0),)),
+    "forwarding": ("cut_through", "store_and_forward"),
+}
+# Settings of one kind.
+OWN: dict[str, dict[str, tuple[Any, Any]]] = {
+    "star": {"server_bandwidth": (None, 1e3)},
+    "ring": {},
+    "full_mesh": {},
+    "racks": {
+        "server_bandwidth": (None, 1e3),
+        "hosts_per_rack": (2, 3),
+        "oversubscription": (1.0, 4.0),
+        "uplink_latency": (None, 5e-3),
+    },
+    "nodes": {
+        "server_bandwidth": (None, 1e3),
+        "workers_per_node": (2, 3),
+        "nics": (1, 2),
+        "inside": (INSIDE, {**INSIDE, "bandwidth": 2e4}),
+    },
+}
+
+
+def served(kind: str, **more: Any) -> Case:
+    """4 workers and 2 servers on such a network, two of these on nodes."""
+    on = {"servers_on": "workers"} if kind == "nodes" else {}
+    return {
+        **SERVED,
+        "cluster": {**SERVED["cluster"], **on},
+        "network": {"kind": kind, **WIRES, **NEEDED[kind], **more},
+    }
+
+
+def pair(kind: str, key: str, values: tuple[Any, Any]) -> tuple[Case, Case]:
+    base = served(kind)
+    if kind == "nodes" and key == "server_bandwidth":
+        base["cluster"] = SERVED["cluster"]
+    return two(base, **{f"network__{key}": values})
+
+
+def replaced(kind: str, *changes: Case, drop: str = "") -> tuple[Case, ...]:
+    """One case for each of these settings, without one of those that the kind needs."""
+    cases = []
+    for change in changes:
+        case = served(kind)
+        network = {key: value for key, value in case["network"].items() if key != drop}
+        cases.append({**case, "network": {**network, **change}})
+    return tuple(cases)
+
+
+def _of_flows(kind: str, key: str, values: tuple[Any, Any]) -> tuple[Case, Case]:
+    return two(served(kind, flows=1, flow_bandwidth=2e3), **{f"network__{key}": values})
+
+
+def _of_presets(kind: str) -> tuple[Case, Case]:
+    case = two(served(kind), workload__model=("resnet50", "resnet50"))[0]
+    network = {key: value for key, value in case["network"].items() if key != "bandwidth"}
+    one, other = (
+        {**case, "network": {**network, "preset": preset}} for preset in ("10gbe", "25gbe")
+    )
+    return one, other
+
+
+def _pairs() -> dict[str, tuple[Case, ...]]:
+    found: dict[str, tuple[Case, ...]] = {}
+    for kind, name in NAMES.items():
+        for key, values in {**COMMON, **OWN[kind]}.items():
+            found[f"{name}.{key}"] = pair(kind, key, values)
+        found[f"{name}.flows"] = _of_flows(kind, "flows", (1, 2))
+        found[f"{name}.flow_bandwidth"] = _of_flows(kind, "flow_bandwidth", (2e3, 3e3))
+        found[f"{name}.preset"] = _of_presets(kind)
+    del found["FullMesh.forwarding"]  # which is refused
+    found["Racks.uplink_bandwidth"] = replaced(
+        "racks", {"uplink_bandwidth": 1e4}, {"uplink_bandwidth": 2e4}, drop="oversubscription"
+    )
+    for key, values in (
+        ("bandwidth", (4e4, 2e4)),
+        ("latency", (1e-4, 1e-2)),
+        ("efficiency", (1.0, 0.5)),
+        ("shared", (False, True)),
+    ):
+        sides = [{"inside": {**INSIDE, key: value}} for value in values]
+        found[f"Inside.{key}"] = replaced("nodes", *sides)
+    presets = [{"inside": {"preset": preset, "latency": 1e-4}} for preset in ("10gbe", "25gbe")]
+    resnet = {"workload": {"model": "resnet50"}}
+    found["Inside.preset"] = tuple({**case, **resnet} for case in replaced("nodes", *presets))
+    found["SlowLink.rank"] = two(SERVED, network__slow_links=((slow(0, 9.0),), (slow(1, 9.0),)))
+    found["SlowLink.factor"] = two(MIRRORED, network__slow_links=((slow(0, 2.0),), (slow(0, 3.0),)))
+    found["Cluster.servers_on"] = two(SERVED, cluster__servers_on=("dedicated", "workers"))
+    found["ClusterChange.servers_on"] = two(
+        SERVED,
+        strategy=(
+            {"kind": "none", "on": {"servers_on": "dedicated"}},
+            {"kind": "none", "on": {"servers_on": "workers"}},
+        ),
+    )
+    return found
+
+
+NETWORK_KNOBS: dict[str, tuple[Case, ...]] = _pairs()

@@ -1,0 +1,99 @@
+"""Rough times on any network: what the busiest link of a route needs, nobody else being on it.
+
+For a plain star there are formulas; here the routes themselves are gone through. Of a collective,
+every round lasts as long as its slowest message, which shares its links with all others of that
+round: an upper bound where rounds overlap. Of parameter servers, what one worker reads or sends
+alone, and how long all workers together keep the busiest link.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from varsim.cluster.collectives.choice import Choice, Hop
+from varsim.cluster.collectives.schedule import Round
+from varsim.cluster.description import Cluster
+from varsim.cluster.link import Link, Route
+from varsim.cluster.parcel import Message, Parcel
+from varsim.cluster.placement import server_places
+from varsim.cluster.topology import Place
+
+_MOST_ROUNDS: Final = 64  # different ones that are looked at where rounds overlap
+_MOST_WORKERS: Final = 32  # of whom the slowest is looked for
+
+
+class RoughTimes:
+    """Seconds on the network of a cluster; one of workers alone, and one with its servers."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._stored = cluster.network.forwarding == "store_and_forward"
+
+    def all_reduce(self, choice: Choice, size: float, adding: float) -> float:
+        """All enter at once; `adding`: seconds per byte that is added."""
+        wiring = self._cluster.network.wiring()
+        places = [wiring.worker(rank) for rank in range(self._cluster.workers)]
+        schedule = choice.schedule(len(places), size)
+
+        def longest(transfers: Round) -> tuple[float, float, float]:
+            """Seconds of the round's slowest message, its latency, seconds per byte of it."""
+            routes = [wiring.route(places[one.source], places[one.target]) for one in transfers]
+            sizes = [size * len(one.blocks) / schedule.cut for one in transfers]
+            busy, found = _busy(routes, sizes), (0.0, 0.0, 0.0)
+            for one, route, own in zip(transfers, routes, sizes, strict=True):
+                latency = sum(link.latency for link in route) / 1e9
+                moving = [busy[link] for link in route] or [0.0]
+                passing = sum(moving) if self._stored else max(moving)
+                whole = latency + passing + (own * adding if one.adds else 0.0)
+                found = max(found, (whole, latency, passing / own))
+            return found
+
+        patterns = [(rounds, transfers) for rounds, transfers in schedule.patterns if transfers]
+        if choice.collective == "double_binary_tree":
+            looked_at = [longest(transfers) for _, transfers in patterns[:_MOST_ROUNDS]]
+            if not looked_at:
+                return 0.0
+            _, latencies, per_byte = zip(*looked_at, strict=True)
+            return choice.duration(len(places), size, Hop(max(latencies), max(per_byte), adding))
+        return sum(rounds * longest(transfers)[0] for rounds, transfers in patterns)
+
+    def to_servers(self, sizes: list[list[float]], *, reads: bool) -> tuple[float, float]:
+        """For one worker alone, and how long one keeps the link that all keep busiest.
+
+        sizes: for every variable the bytes on each server.
+        """
+        cluster = self._cluster
+        wiring = cluster.network.wiring()
+        workers = [wiring.worker(rank) for rank in range(cluster.workers)]
+        servers = server_places(wiring, cluster, sizes)
+
+        def messages(worker: Place) -> list[Message]:
+            if reads:
+                return [
+                    Message(0, wiring.route(place, worker), sum(column))
+                    for place, column in servers
+                ]
+            return [
+                Message(item, wiring.route(worker, place), column[item])
+                for item in range(len(sizes))
+                for place, column in servers
+                if column[item]
+            ]
+
+        sent = [messages(worker) for worker in workers]
+        step = -(-len(workers) // _MOST_WORKERS)
+        alone = max(Parcel(own, stored=self._stored).alone for own in sent[::step]) / 1e9
+        everything = [message for own in sent for message in own]
+        busy = _busy(
+            [message.route for message in everything], [message.size for message in everything]
+        )
+        return alone, max(busy.values(), default=0.0) / len(workers)
+
+
+def _busy(routes: Sequence[Route], sizes: Sequence[float]) -> dict[Link, float]:
+    """How long (s) messages keep each link busy."""
+    busy: dict[Link, float] = {}
+    for route, size in zip(routes, sizes, strict=True):
+        for hop, link in enumerate(route):
+            overhead = 0.0 if hop else link.overhead / 1e9
+            busy[link] = busy.get(link, 0.0) + size / link.bandwidth + overhead
+    return busy

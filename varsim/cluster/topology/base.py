@@ -1,0 +1,281 @@
+"""What every network of a scenario says of its links, and how routes are made of them."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import ConfigDict, Field, PositiveInt, model_validator
+
+from varsim import presets
+from varsim.cluster.link import Link, Route
+from varsim.schema import Model
+from varsim.units import BytesPerSecond, Seconds, format_rate, format_seconds
+
+
+def _kind_is_said(schema: dict[str, Any]) -> None:
+    """Without a kind a network is a star: all others must say theirs."""
+    schema["required"] = ["kind", *schema.get("required", [])]
+
+
+# Of every network but the star.
+KIND_IS_SAID = ConfigDict(json_schema_extra=_kind_is_said)
+
+
+class SlowLink(Model):
+    """A worker whose link, both ways, has 1/factor of the bandwidth of the others."""
+
+    rank: int = Field(ge=0)
+    factor: float = Field(gt=0)
+
+
+class Rate(Model):
+    """The bandwidth and the latency of a kind of link: given, or those of a preset.
+
+    `efficiency`: the share of the bandwidth that is left for what is sent.
+    """
+
+    preset: str | None = None
+    bandwidth: BytesPerSecond | None = None
+    latency: Seconds | None = Field(None, ge=0)
+    efficiency: float = Field(1.0, gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _known_rates(self) -> Self:
+        if (self.preset is None) == (self.bandwidth is None):
+            raise ValueError("give either a preset or a bandwidth")
+        if self.bandwidth is not None and self.bandwidth <= 0:
+            raise ValueError("a bandwidth must be above 0")
+        preset = None if self.preset is None else presets.link(self.preset)
+        if self.latency is None and (preset is None or preset.latency is None):
+            raise ValueError("latency is missing (for example latency: 20 us)")
+        return self
+
+    @property
+    def worker_rate(self) -> float:
+        """Bytes/s that one link carries of what is sent, per direction."""
+        if self.bandwidth is not None:
+            return self.bandwidth * self.efficiency
+        assert self.preset is not None
+        return presets.link(self.preset).bandwidth * self.efficiency
+
+    @property
+    def delay(self) -> float:
+        """Seconds for a message of no length: what `latency` means for this network."""
+        if self.latency is not None:
+            return self.latency
+        assert self.preset is not None
+        latency = presets.link(self.preset).latency
+        assert latency is not None
+        return latency
+
+
+class Topology(Rate, ABC):
+    """A network: its links, how they are shared, and what messages cost on them.
+
+    `efficiency`: the share of the bandwidth that an application gets. `message_overhead`: every
+    message holds the sender's link that much longer. `flows` connections from each host to each
+    other one, none of which gets more than `flow_bandwidth`. `forwarding`: with `cut_through` a
+    message is on all links of its route at once, with `store_and_forward` on one after the other.
+    `sharing: fair` splits a link evenly between the hosts using it (max-min over whole routes);
+    `first_come` serves one message after the other. `slow_links`: workers with slower links.
+    """
+
+    # Whose bandwidth it is that is given, in words.
+    each: ClassVar[str] = "per worker each way"
+
+    kind: str
+    message_overhead: Seconds = Field(0.0, ge=0)
+    flows: PositiveInt | None = None
+    flow_bandwidth: BytesPerSecond | None = Field(None, gt=0)
+    forwarding: Literal["cut_through", "store_and_forward"] = "cut_through"
+    sharing: Literal["fair", "first_come"] = "fair"
+    slow_links: tuple[SlowLink, ...] = ()
+
+    @model_validator(mode="after")
+    def _flows_have_a_rate(self) -> Self:
+        if self.flows is not None and self.flow_bandwidth is None:
+            raise ValueError(
+                "flow_bandwidth is missing: what one of the flows reaches at most "
+                "(for example flow_bandwidth: 10 Gbit/s)"
+            )
+        if self.flows is None and self.flow_bandwidth is not None:
+            raise ValueError("flows is missing: how many connections there are (for example 1)")
+        if self.flows is not None and self.forwarding == "store_and_forward":
+            raise ValueError(
+                "flows go from end to end: forwarding store_and_forward leaves nothing to limit"
+            )
+        return self
+
+    @abstractmethod
+    def wiring(self) -> "Wiring":
+        """The links, made as places come and routes are asked for."""
+
+    @property
+    def server_rate(self) -> float:
+        """Bytes/s of a server's link, per direction."""
+        given: float | None = getattr(self, "server_bandwidth", None)
+        return self.worker_rate if given is None else given * self.efficiency
+
+    @property
+    def says_of_servers(self) -> bool:
+        """Whether something is said here that only concerns servers."""
+        return getattr(self, "server_bandwidth", None) is not None
+
+    def without_servers(self) -> Self:
+        """The network with nothing said about servers."""
+        return self.model_copy(update={"server_bandwidth": None}) if self.says_of_servers else self
+
+    @property
+    def plain(self) -> bool:
+        """Whether a message is one piece on all its links, and costs nothing but its bytes."""
+        return (
+            self.forwarding == "cut_through" and self.flows is None and self.message_overhead == 0
+        )
+
+    @property
+    def flow_limit(self) -> float | None:
+        """Bytes/s that all flows of a route reach together at most."""
+        if self.flows is None or self.flow_bandwidth is None:
+            return None
+        return self.flows * self.flow_bandwidth
+
+    def rate_of(self, rank: int) -> float:
+        """Bytes/s of the link of one worker, per direction."""
+        rate = self.worker_rate
+        for slow in self.slow_links:
+            if slow.rank == rank:
+                rate /= slow.factor
+        return rate
+
+    def machines(self, workers: int) -> int:
+        """On how many machines the workers are."""
+        return workers
+
+    def lines(self) -> list[str]:
+        """What it is, in words: links, what messages cost, slow links."""
+        lines = [
+            f"{format_rate(self.worker_rate)} {self.each}, latency "
+            f"{format_seconds(self.delay)}, {self.sharing.replace('_', ' ')} links"
+        ]
+        lines += self.more_lines()
+        if self.efficiency < 1:
+            lines.append(f"these are {self.efficiency:.4g} of the line rate")
+        if self.message_overhead:
+            lines.append(f"a message takes {format_seconds(self.message_overhead)} besides")
+        if self.flow_limit is not None:
+            lines.append(f"at most {format_rate(self.flow_limit)} between two hosts")
+        if self.forwarding == "store_and_forward":
+            lines.append("every switch and host passes a message on once it has all of it")
+        lines += [
+            f"worker {link.rank} has 1/{link.factor:g} of that bandwidth"
+            for link in self.slow_links
+        ]
+        return lines
+
+    def more_lines(self) -> list[str]:
+        """What only this kind of network has, in words."""
+        return []
+
+
+class Place:
+    """Where routes begin and end: a worker, or a server, on a machine; identity is what counts."""
+
+    __slots__ = ("machine", "name")
+
+    def __init__(self, name: str, machine: int) -> None:
+        self.name = name
+        self.machine = machine  # numbered from 0 as they came
+
+    def __repr__(self) -> str:
+        return f"Place({self.name!r}, {self.machine})"
+
+
+class Wiring(ABC):
+    """The links of a network and the routes over them; no clock.
+
+    Workers come first, in order of their ranks; then servers. Routes are asked for when all are
+    there.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._links: list[Link] = []
+        self._places: list[Place] = []
+        self._machines = 0
+        self._routes: dict[tuple[Place, Place], Route] = {}
+        self._overhead = round(topology.message_overhead * 1e9)
+
+    @property
+    def links(self) -> list[Link]:
+        """All of them, in the order in which they were made."""
+        return self._links
+
+    def worker(self, rank: int) -> Place:
+        """The next worker's place; ranks come in order."""
+        return self._place(f"worker {rank}")
+
+    def server(self, name: str, count: int = 1) -> Place:
+        """A machine of its own for a server; `count` equal ones only in a plain star."""
+        assert count == 1, "only the servers of a plain star can be one place"
+        return self._place(name)
+
+    def server_beside(self, name: str, machine: int) -> Place:
+        """A server on a machine of workers."""
+        return self._places[machine]
+
+    def route(self, source: Place, target: Place) -> Route:
+        """The links from one place to another, the same tuple whenever it is asked for."""
+        key = (source, target)
+        if key not in self._routes:
+            route = self._crossed(source, target) if source is not target else ()
+            limit = self._topology.flow_limit
+            if limit is not None and route and self._limited(route):
+                route = (*route, Link(f"flows {source.name} to {target.name}", limit))
+            self._routes[key] = route
+        return self._routes[key]
+
+    @abstractmethod
+    def _crossed(self, source: Place, target: Place) -> Route:
+        """The links from one place to another one."""
+
+    def _limited(self, route: Route) -> bool:
+        """Whether the limit of flows holds for such a route."""
+        return True
+
+    def _place(self, name: str) -> Place:
+        assert not self._routes, "all places come before the first route"
+        place = Place(name, self._machines)
+        self._machines += 1
+        self._places.append(place)
+        return place
+
+    def _link(
+        self,
+        name: str,
+        bandwidth: float,
+        latency: int,
+        *,
+        count: int = 1,
+        sends: bool = False,
+        into: str = "",
+        out_of: str = "",
+    ) -> Link:
+        """A new link; `sends`: messages set off on it."""
+        overhead = self._overhead if sends else 0
+        link = Link(
+            name,
+            bandwidth,
+            count,
+            latency=latency,
+            overhead=overhead,
+            begins=sends,
+            into=into,
+            out_of=out_of,
+        )
+        self._links.append(link)
+        return link
+
+
+def halves(seconds: float) -> tuple[int, int]:
+    """A latency over two links (ns): half on each, together as long to the nanosecond."""
+    whole = round(seconds * 1e9)
+    return whole // 2, whole - whole // 2

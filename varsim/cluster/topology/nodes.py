@@ -1,0 +1,163 @@
+"""Nodes: machines of several workers, with fast links inside and network cards outside."""
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import PositiveInt, model_validator
+
+from varsim.cluster.link import Link, Route
+from varsim.cluster.topology.base import KIND_IS_SAID, Place, Rate, Wiring, halves
+from varsim.cluster.topology.star import Ported
+from varsim.units import format_rate, format_seconds
+
+
+class Inside(Rate):
+    """What joins the workers of a node: NVLink, PCIe.
+
+    `bandwidth` is that of each worker's link, per direction, to all others of its node; with
+    `shared`, that of one bus that carries all that is sent inside the node. `latency` is from
+    worker to worker.
+    """
+
+    shared: bool = False
+
+
+class Nodes(Ported):
+    """Two levels: workers in nodes, and a star between the network cards of the nodes.
+
+    Ranks fill the nodes in order. What goes to another node leaves by the network card of its
+    worker, the place in the node modulo `nics`, and comes in by that of the other one; inside it
+    crosses nothing. `bandwidth` is that of one card, per direction; a slow link is the card of that
+    worker. Efficiency, overhead, flows and `latency` (from card to card) are those outside.
+    A server on a machine of its own has one card; on a node it uses the first, and inside a link
+    like a worker's.
+    """
+
+    model_config = KIND_IS_SAID
+
+    about: ClassVar[str] = "machines of several workers: NVLink or PCIe inside, cards outside"
+    each: ClassVar[str] = "per network card each way"
+
+    kind: Literal["nodes"] = "nodes"
+    workers_per_node: PositiveInt
+    nics: PositiveInt = 1
+    inside: Inside
+
+    @model_validator(mode="after")
+    def _cards_are_used(self) -> Self:
+        if self.nics > self.workers_per_node:
+            raise ValueError(
+                f"nics {self.nics}: with {self.workers_per_node} workers per node the others would "
+                "have no effect, as each worker uses one"
+            )
+        return self
+
+    def machines(self, workers: int) -> int:
+        """See Topology."""
+        return -(-workers // self.workers_per_node)
+
+    def wiring(self) -> "NodeWiring":
+        """See Topology."""
+        return NodeWiring(self)
+
+    def more_lines(self) -> list[str]:
+        """See Topology."""
+        inside = self.inside
+        shared = "one bus" if inside.shared else "per worker each way"
+        cards = "1 network card" if self.nics == 1 else f"{self.nics} network cards"
+        return [
+            f"nodes of {self.workers_per_node} workers with {cards}",
+            f"inside a node {format_rate(inside.worker_rate)} {shared}, latency "
+            f"{format_seconds(inside.delay)}",
+        ]
+
+
+class NodeWiring(Wiring):
+    """Links are made when the first route crosses them."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        super().__init__(nodes)
+        self._nodes = nodes
+        self._workers = 0
+        self._position: dict[Place, int] = {}  # in its node
+        self._servers: set[Place] = set()  # on machines of their own
+        self._made: dict[tuple[str, str], tuple[Link, Link]] = {}
+
+    def worker(self, rank: int) -> Place:
+        """See Wiring."""
+        size = self._nodes.workers_per_node
+        self._workers += 1
+        return self._new(f"worker {rank}", rank // size, rank % size)
+
+    def server(self, name: str, count: int = 1) -> Place:
+        """See Wiring."""
+        assert count == 1, "only the servers of a plain star can be one place"
+        machine = max([place.machine for place in self._places], default=-1) + 1
+        place = self._new(name, machine, 0)
+        self._servers.add(place)
+        return place
+
+    def server_beside(self, name: str, machine: int) -> Place:
+        """See Wiring."""
+        return self._new(name, machine, 0)
+
+    def _new(self, name: str, machine: int, position: int) -> Place:
+        assert not self._routes, "all places come before the first route"
+        place = Place(name, machine)
+        self._position[place] = position
+        self._places.append(place)
+        return place
+
+    def _crossed(self, source: Place, target: Place) -> Route:
+        if source.machine != target.machine:
+            return self._card(source)[0], self._card(target)[1]
+        if self._nodes.inside.shared:
+            return self._bus(source.machine)
+        return self._own(source)[0], self._own(target)[1]
+
+    def _limited(self, route: Route) -> bool:
+        return not route[0].name.startswith("inside")
+
+    def _card(self, place: Place) -> tuple[Link, Link]:
+        """The links, up and down, of the network card that a place uses."""
+        nodes = self._nodes
+        if place in self._servers:
+            return self._pair(place.name, "outside", nodes.server_rate, nodes.delay, sends=True)
+        card = self._position[place] % nodes.nics
+        name = (
+            f"node {place.machine}" if nodes.nics == 1 else f"card {card} of node {place.machine}"
+        )
+        rate = nodes.worker_rate
+        for slow in nodes.slow_links:
+            at, position = divmod(slow.rank, nodes.workers_per_node)
+            if at == place.machine and position % nodes.nics == card:
+                rate /= slow.factor
+        return self._pair(name, "outside", rate, nodes.delay, sends=True)
+
+    def _own(self, place: Place) -> tuple[Link, Link]:
+        """The links, up and down, of a place inside its node."""
+        inside = self._nodes.inside
+        return self._pair(
+            f"inside {place.name}",
+            f"inside node {place.machine}",
+            inside.worker_rate,
+            inside.delay,
+        )
+
+    def _bus(self, machine: int) -> Route:
+        inside = self._nodes.inside
+        name = f"inside node {machine}"
+        if (name, "") not in self._made:
+            link = self._link(name, inside.worker_rate, round(inside.delay * 1e9))
+            self._made[name, ""] = (link, link)
+        return self._made[name, ""][:1]
+
+    def _pair(
+        self, name: str, switch: str, rate: float, delay: float, *, sends: bool = False
+    ) -> tuple[Link, Link]:
+        if (name, switch) not in self._made:
+            first, second = halves(delay)
+            self._made[name, switch] = (
+                self._link(f"{name} up", rate, first, sends=sends, into=switch),
+                self._link(f"{name} down", rate, second, out_of=switch),
+            )
+        return self._made[name, switch]

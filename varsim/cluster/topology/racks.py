@@ -1,0 +1,92 @@
+"""Racks: stars whose switches are joined by one link each way to a core."""
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from varsim.cluster.link import Link, Route
+from varsim.cluster.topology.base import KIND_IS_SAID, Place, halves
+from varsim.cluster.topology.star import Ported, StarWiring
+from varsim.units import BytesPerSecond, Seconds, format_rate, format_seconds
+
+
+class Racks(Ported):
+    """Two tiers: hosts in racks, a star each, and one link per rack and direction to the core.
+
+    Hosts fill the racks in order: workers by rank, then servers on machines of their own. A rack's
+    uplink carries `uplink_bandwidth`, or what its hosts could send together divided by
+    `oversubscription`. `latency` is from host to host in a rack, `uplink_latency` (default: the
+    same) is added between racks.
+    """
+
+    model_config = KIND_IS_SAID
+
+    about: ClassVar[str] = "two tiers: racks of hosts, joined by oversubscribed uplinks"
+
+    kind: Literal["racks"] = "racks"
+    hosts_per_rack: PositiveInt
+    oversubscription: float | None = Field(None, gt=0)
+    uplink_bandwidth: BytesPerSecond | None = Field(None, gt=0)
+    uplink_latency: Seconds | None = Field(None, ge=0)
+
+    @model_validator(mode="after")
+    def _one_uplink_rate(self) -> Self:
+        if (self.oversubscription is None) == (self.uplink_bandwidth is None):
+            raise ValueError("give either oversubscription (for example 4.0) or uplink_bandwidth")
+        return self
+
+    @property
+    def uplink_rate(self) -> float:
+        """Bytes/s between a rack and the core, per direction."""
+        if self.uplink_bandwidth is not None:
+            return self.uplink_bandwidth * self.efficiency
+        assert self.oversubscription is not None
+        return self.hosts_per_rack * self.worker_rate / self.oversubscription
+
+    @property
+    def uplink_delay(self) -> float:
+        """Seconds that a message between racks takes more than one in a rack."""
+        return self.delay if self.uplink_latency is None else self.uplink_latency
+
+    def wiring(self) -> "RackWiring":
+        """See Topology."""
+        return RackWiring(self)
+
+    def more_lines(self) -> list[str]:
+        """See Topology."""
+        return [
+            f"racks of {self.hosts_per_rack} hosts, {format_rate(self.uplink_rate)} each way "
+            f"between a rack and the core, {format_seconds(self.uplink_delay)} more between racks"
+        ]
+
+
+class RackWiring(StarWiring):
+    """A link up and a link down for every host, and for every rack."""
+
+    def __init__(self, racks: Racks) -> None:
+        super().__init__(racks)
+        self._racks = racks
+        self._uplinks: dict[int, tuple[Link, Link]] = {}
+
+    def _switch(self) -> str:
+        return f"rack {self._rack(self._machines - 1)}"
+
+    def _rack(self, machine: int) -> int:
+        return machine // self._racks.hosts_per_rack
+
+    def _crossed(self, source: Place, target: Place) -> Route:
+        up, down = super()._crossed(source, target)
+        here, there = self._rack(source.machine), self._rack(target.machine)
+        if here == there:
+            return up, down
+        return up, self._uplink(here)[0], self._uplink(there)[1], down
+
+    def _uplink(self, rack: int) -> tuple[Link, Link]:
+        if rack not in self._uplinks:
+            first, second = halves(self._racks.uplink_delay)
+            name, rate = f"rack {rack}", self._racks.uplink_rate
+            self._uplinks[rack] = (
+                self._link(f"{name} up", rate, first, out_of=name, into="core"),
+                self._link(f"{name} down", rate, second, out_of="core", into=name),
+            )
+        return self._uplinks[rack]

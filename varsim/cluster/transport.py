@@ -1,0 +1,209 @@
+"""What every network does: places, routes, parcels, and who waits for what is sent."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
+
+from simpy.events import Event
+
+from varsim.cluster.clock import Activity, Clock
+from varsim.cluster.link import Link, Route, relays
+from varsim.cluster.parcel import Message, Parcel
+from varsim.cluster.topology.base import Place, Topology
+from varsim.cluster.topology.star import StarWiring
+from varsim.cluster.worker import Worker
+from varsim.trace import Phase
+
+T = TypeVar("T")
+FOREVER: Final = 2**63 - 1
+
+READ, WRITE = int(Phase.READ), int(Phase.WRITE)
+
+
+class Content(Protocol):
+    """What can be sent: it notes when its latest part arrived (ns)."""
+
+    arrived: int
+
+
+Arrived: TypeAlias = Callable[[int, Any], None]
+
+
+class Network(ABC):
+    """Links and routes; what `send` and `fetch` cost depends on how links are shared."""
+
+    def __init__(self, clock: Clock, topology: Topology) -> None:
+        self.clock = clock
+        self.wiring = topology.wiring()
+        self._parcels: list[Parcel] = []
+
+    def host(self, name: str, bandwidth: float, count: int = 1) -> tuple[Link, Link]:
+        """A new host of a star (or `count` equal ones): its link up to the switch, and down."""
+        assert isinstance(self.wiring, StarWiring), "only a star has room for any host"
+        return self.wiring.host(name, bandwidth, count)
+
+    def route(self, source: Place, target: Place) -> Route:
+        """The links from one place to another; none if they are on one machine."""
+        return self.wiring.route(source, target)
+
+    def parcel(self, messages: Sequence[Message]) -> Parcel:
+        """Messages to be sent together, again and again."""
+        parcel = self._parcel(messages)
+        self._parcels.append(parcel)
+        return parcel
+
+    def latency(self, route: Route) -> int:
+        """How long (ns) after it has passed the links of a route a message arrives."""
+        return sum([link.latency for link in route])
+
+    def hold(self, route: Route, size: float) -> int:
+        """How long (ns) a message takes to pass the links of a route, if they are free."""
+        if not route:
+            return 0
+        return route[0].overhead + max([link.hold(size) for link in route])
+
+    def carried(self, end: int) -> list[Link]:
+        """All links, each with the bytes of what had arrived by the end of the run (ns)."""
+        for parcel in self._parcels:
+            arrived = parcel.sent - (parcel.due > end)
+            for link, size in parcel.loads.items():
+                link.moved += size * arrived
+            for link, size in parcel.relays.items():
+                link.relayed += size * arrived
+            parcel.sent = parcel.due = 0
+        came, went = dict[str, float](), dict[str, float]()
+        for link in self.wiring.links:
+            came[link.into] = came.get(link.into, 0.0) + link.moved
+            went[link.out_of] = went.get(link.out_of, 0.0) + link.moved
+        for switch in came.keys() | went.keys():
+            if switch:
+                sent, received = went.get(switch, 0.0), came.get(switch, 0.0)
+                assert math.isclose(sent, received, rel_tol=1e-9), "bytes were lost on the way"
+        return self.wiring.links
+
+    def sent(self) -> float:
+        """Bytes that went from machine to machine, each counted once; after `carried`."""
+        begun = (link.moved - link.relayed for link in self.wiring.links if link.begins)
+        return math.fsum(begun)
+
+    def _parcel(self, messages: Sequence[Message]) -> Parcel:
+        return Parcel(messages)
+
+    @abstractmethod
+    def fetch(self, worker: Worker, parcel: Parcel, content: Callable[[], T]) -> Activity[T]:
+        """Bring a parcel to a worker, who waits for it; its content is that of the request."""
+
+    @abstractmethod
+    def send(
+        self, worker: Worker, parcel: Parcel, content: Content, arrived: Arrived
+    ) -> Activity[None]:
+        """Send a worker's parcel; `arrived(item, content)` as each item is there, to the last."""
+
+    @abstractmethod
+    def pass_on(
+        self, route: Route, size: float, passed: Callable[[], None], arrived: Callable[[], None]
+    ) -> None:
+        """Send one message: `passed` when its links are free again, `arrived` a latency later."""
+
+
+class WaitingNetwork(Network):
+    """Links that nobody knows ahead when they will be done: whoever sends waits for an event."""
+
+    @abstractmethod
+    def _carry(self, route: Route, marks: Sequence[float], reached: Callable[[int], None]) -> None:
+        """Let marks[-1] bytes pass a route; `reached(i)` when marks[i] of them have passed."""
+
+    def fetch(self, worker: Worker, parcel: Parcel, content: Callable[[], T]) -> Activity[T]:
+        """See Network."""
+        yield from worker.catch_up()
+        requested = content()
+        yield from self._transfer(worker, parcel, lambda item: None, READ)
+        return requested
+
+    def send(
+        self, worker: Worker, parcel: Parcel, content: Content, arrived: Arrived
+    ) -> Activity[None]:
+        """See Network."""
+        yield from worker.catch_up()
+        deliver = partial(deliver_item, self.clock, content=content, arrived=arrived)
+        yield from self._transfer(worker, parcel, deliver, WRITE)
+
+    def pass_on(
+        self, route: Route, size: float, passed: Callable[[], None], arrived: Callable[[], None]
+    ) -> None:
+        """See Network."""
+
+        def reached(_: int) -> None:
+            note_passed(route, size, passed)
+            self.clock.call_at(self.clock.time + self.latency(route), arrived)
+
+        if route:
+            self._carry(route, (size,), reached)
+        else:
+            self.clock.call_at(self.clock.time, partial(reached, 0))
+
+    def _transfer(
+        self, worker: Worker, parcel: Parcel, deliver: Callable[[int], None], phase: int
+    ) -> Activity[None]:
+        clock = self.clock
+        parcel.sent += 1
+        parcel.due = FOREVER
+        parts = list(parcel.parts)
+        missing = parcel.items
+        done = Event(clock)
+
+        def here(item: int) -> None:
+            nonlocal missing
+            deliver(item)
+            missing -= 1
+            if missing == 0:
+                done.succeed()
+
+        # An item of several parts is there with the last of them, whatever their latencies.
+        def there(item: int) -> None:
+            parts[item] -= 1
+            if parts[item] == 0:
+                here(item)
+
+        def reached(items: list[int], latency: int, mark: int) -> None:
+            item = items[mark]
+            if parcel.plain:
+                parts[item] -= 1
+                if parts[item] == 0:
+                    clock.call_at(clock.time + latency, partial(here, item))
+            else:
+                clock.call_at(clock.time + latency, partial(there, item))
+
+        for route, items, marks in parcel.marks:
+            told = partial(reached, items, self.latency(route))
+            if route:
+                self._carry(route, marks, told)
+            else:
+                for mark in range(len(items)):
+                    clock.call_at(clock.time, partial(told, mark))
+        worker.waits(phase, self)
+        yield done
+        parcel.due = clock.time
+        worker.waits_for = None
+        worker.transferred(phase, clock.time, parcel.alone)
+
+    def __str__(self) -> str:
+        return "a transfer"
+
+
+def note_passed(route: Route, size: float, passed: Callable[[], None]) -> None:
+    """A message has passed the links of its route."""
+    for link in route:
+        link.moved += size
+    if len(route) > 1 and route[1].begins:
+        for link in relays(route):
+            link.relayed += size
+    passed()
+
+
+def deliver_item(clock: Clock, item: int, content: Content, arrived: Arrived) -> None:
+    """An item of what was sent is there."""
+    content.arrived = clock.time
+    arrived(item, content)

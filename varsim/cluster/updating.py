@@ -1,0 +1,103 @@
+"""What applying gradients takes at a parameter server: threads that serve one queue."""
+
+from collections.abc import Iterator, Sequence
+from heapq import heapreplace
+from itertools import chain
+from typing import Self
+
+import numpy as np
+from pydantic import Field, PositiveInt, model_validator
+
+from varsim.schema import Model
+from varsim.units import BytesPerSecond
+from varsim.values.law import AnyLaw, Stream, check_no_batch
+from varsim.values.laws.simple import Constant
+
+
+class ServerUpdate(Model):
+    """How long a server is at one gradient of one variable, that is, at what it holds of it.
+
+    `time`: a law, drawn anew for each, in the order in which they come to a server; `rate`: bytes
+    of gradient per second, in addition. `threads`: how many gradients a server is at side by side;
+    all others wait in one queue, first come, first served. A variable that lies on several servers
+    is done when the last of them is. Reads do not wait for it.
+    `none`: a gradient is applied at the end of that time, and its worker goes on then; with
+    `use_locking` the lock is held for it. `sync_replicas`, `backup_workers`: it is added to what
+    was gathered at the end of that time, whether it then counts or comes too late; the update with
+    the mean takes no more than `overheads.commit`.
+    """
+
+    time: AnyLaw | None = None
+    rate: BytesPerSecond | None = Field(None, gt=0)
+    threads: PositiveInt = Field(1, le=10_000)
+
+    @model_validator(mode="after")
+    def _takes_time(self) -> Self:
+        if self.time is None and self.rate is None:
+            raise ValueError("say how long an update takes: time, rate or both")
+        if self.time is not None:
+            check_no_batch(self.time)
+        return self
+
+    @property
+    def is_random(self) -> bool:
+        """Whether equal servers may need different times."""
+        return self.time is not None and not isinstance(self.time, Constant)
+
+    def expectation(self, size: float) -> float:
+        """Mean seconds for `size` bytes of a gradient."""
+        drawn = 0.0 if self.time is None else self.time.expectation()
+        return drawn + (0.0 if self.rate is None else size / self.rate)
+
+
+class UpdateQueue:
+    """Gradients that wait for one of so many threads, in the order in which they came."""
+
+    def __init__(self, threads: int) -> None:
+        self._free_at = [0] * threads  # a heap
+
+    def handle(self, come: int, hold: int) -> int:
+        """One that comes at `come` and takes `hold` ns: when it is done (ns)."""
+        end = max(come, self._free_at[0]) + hold
+        heapreplace(self._free_at, end)
+        return end
+
+
+class Updater:
+    """One server (or equal ones, with equal times) at work on gradients.
+
+    `number` and `stream` are for the law of its times, as a worker's; `sizes`: bytes of each
+    variable's gradient on it; none of a variable that it does not hold.
+    """
+
+    def __init__(
+        self, described: ServerUpdate, number: int, sizes: Sequence[float], stream: Stream
+    ) -> None:
+        self._queue = UpdateQueue(described.threads)
+        self._threads = described.threads
+        rate = described.rate
+        self._fixed = [0.0 if rate is None else size / rate for size in sizes]
+        self._times: Iterator[float] | None = None
+        if described.time is not None:
+            blocks = described.time.blocks(number, stream)
+            self._times = chain.from_iterable(map(np.ndarray.tolist, blocks))
+
+    def handle(self, variable: int, come: int, alone: "Alone") -> int:
+        """A gradient of a variable comes at `come`; when it is done (ns)."""
+        drawn = 0.0 if self._times is None else next(self._times)
+        hold = round((drawn + self._fixed[variable]) * 1e9)
+        alone.add(self, self._threads, hold)
+        return self._queue.handle(come, hold)
+
+
+class Alone:
+    """How long servers would be at the parts of one gradient if all came at once, and no other."""
+
+    def __init__(self) -> None:
+        self._queues: dict[Updater, UpdateQueue] = {}
+        self.end = 0  # ns
+
+    def add(self, updater: Updater, threads: int, hold: int) -> None:
+        """One part takes a server `hold` ns."""
+        queue = self._queues.setdefault(updater, UpdateQueue(threads))
+        self.end = max(self.end, queue.handle(0, hold))

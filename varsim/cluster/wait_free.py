@@ -1,0 +1,195 @@
+"""Gradients that are pushed to servers while they are computed: wait-free back-propagation."""
+
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from simpy.events import Event
+
+from varsim.cluster.clock import Activity, Pause
+from varsim.cluster.job import Job
+from varsim.cluster.link import Link, Route
+from varsim.cluster.pace import shares_of_compute
+from varsim.cluster.placement import bytes_per_port, server_places
+from varsim.cluster.topology.base import Place
+from varsim.cluster.transport import Arrived
+from varsim.cluster.worker import Read, Worker
+from varsim.trace import Phase
+from varsim.values.gradient import Gradient
+
+_WRITE = int(Phase.WRITE)
+
+
+class Piece(NamedTuple):
+    """What one moment of a backward pass makes of one variable's gradient, for one server."""
+
+    item: int  # the variable, among those that have a gradient
+    route: Route
+    size: float
+
+
+class WaitFreePush:
+    """Every worker's gradients, each sent piece by piece as the backward pass makes them.
+
+    A piece is a message of its own. On links that are shared fairly, what goes to one server is
+    handed over one piece after the other, as over one connection: each once the one before has
+    passed. Where links are first come, first served, a piece is handed over when it is ready, and
+    keeps its place in line. A variable's gradient is there when the last of its pieces is. Of a
+    worker's time, writing is what it waits once it has computed.
+    `ports`: where the servers are, each with the bytes of every variable there.
+    Zhang et al., 2017 (Poseidon: wait-free back-propagation).
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        layout = _Layout(job)
+        self.ports = layout.ports
+        in_order = sorted(layout.made.items())
+        self._shares = shares_of_compute(job.cluster, [share for share, _ in in_order])
+        groups = [group for _, group in in_order]
+        self._pieces = [layout.pieces(worker, groups) for worker in job.workers]
+        self._parts = [0] * len(job.trained)  # pieces of each variable
+        for group in groups:
+            for item, _ in group:
+                self._parts[item] += 1
+        self._moments: list[list[int]] = [[] for _ in job.workers]
+
+    def begin(self, worker: Worker, read: Read) -> Activity[Gradient]:
+        """A worker begins to compute a gradient, which is to be sent now; takes no time."""
+        yield from ()
+        gradient, self._moments[worker.rank] = worker.begin_gradient(read, self._shares)
+        return gradient
+
+    def send(self, worker: Worker, gradient: Gradient, arrived: Arrived) -> Activity[None]:
+        """Send what was begun; `arrived(item, gradient)` as each variable is there, to the last."""
+        clock, rank = self._job.clock, worker.rank
+        moments, pieces = self._moments[rank], self._pieces[rank]
+        sending = _Sending(self._job, gradient, self._parts, arrived)
+        for moment, group in zip(moments, pieces, strict=True):
+            clock.call_at(moment, partial(sending.hand_over, group))
+        try:
+            yield Pause(clock, gradient.computed)
+            if sending.missing:
+                worker.waits(_WRITE, self._job.network)
+                yield sending.done
+                worker.waits_for = None
+        finally:
+            sending.over = True
+        if clock.time > gradient.computed:
+            alone = self._undisturbed(moments, pieces) - gradient.computed
+            worker.transferred(_WRITE, clock.time, max(0, alone))
+
+    def _undisturbed(self, moments: Sequence[int], pieces: Sequence[Sequence[Piece]]) -> int:
+        """When the last piece would be there if nobody else used the links (ns)."""
+        network = self._job.network
+        stored = self._job.cluster.network.forwarding == "store_and_forward"
+        free: dict[Link, int] = {}
+        last = 0
+        for moment, group in zip(moments, pieces, strict=True):
+            for _, route, size in group:
+                start = end = moment
+                for hop, link in enumerate(route):
+                    start = max(start, free.get(link, 0))
+                    overhead = 0 if hop else link.overhead
+                    free[link] = start + overhead + link.hold(size)
+                    start = free[link] + link.latency if stored else start + overhead
+                    end = max(end, free[link])
+                last = max(last, end + network.latency(route))
+        return last
+
+
+class _Layout:
+    """Where the servers are, and what each moment of a backward pass makes for which of them.
+
+    `made`: by the share of the backward pass, the bytes by (variable, server); variables are
+    numbered among those that have a gradient.
+    """
+
+    def __init__(self, job: Job) -> None:
+        workload, self._network = job.workload, job.network
+        tensors = workload.tensor_sizes()
+        sizes = [size for own in tensors for size in own]
+        variables = [variable for variable, own in enumerate(tensors) for _ in own]
+        shares, ratios = workload.sent_shares(), workload.gradient_ratios()
+        placed = [
+            [size * shares[variable] for size in column]
+            for variable, column in zip(
+                variables, bytes_per_port([[size] for size in sizes], job.cluster), strict=True
+            )
+        ]
+        self._places = server_places(job.network.wiring, job.cluster, placed)
+        self.ports: list[tuple[Place, list[float]]] = []
+        self.made: dict[float, dict[tuple[int, int], float]] = {}
+        items = {variable: item for item, variable in enumerate(job.trained)}
+        ready = workload.ready_after(sizes)
+        for server, (place, column) in enumerate(self._places):
+            whole = [0.0] * len(tensors)
+            for share, variable, size in zip(ready, variables, column, strict=True):
+                whole[variable] += size
+                if size and variable in items:
+                    group, key = self.made.setdefault(share, {}), (items[variable], server)
+                    group[key] = group.get(key, 0.0) + size * ratios[variable]
+            self.ports.append((place, whole))
+
+    def pieces(
+        self, worker: Worker, groups: Sequence[dict[tuple[int, int], float]]
+    ) -> list[list[Piece]]:
+        """What a worker sends, moment by moment."""
+        routes = [self._network.route(worker.place, place) for place, _ in self._places]
+        return [
+            [Piece(item, routes[server], size) for (item, server), size in group.items()]
+            for group in groups
+        ]
+
+
+class _Sending:
+    """One gradient on its way; once it is `over`, nothing more of it is handed to the links."""
+
+    def __init__(
+        self, job: Job, gradient: Gradient, parts: Sequence[int], arrived: Arrived
+    ) -> None:
+        self.missing = len(parts)
+        self.done = Event(job.clock)
+        self.over = False
+        self._clock, self._network = job.clock, job.network
+        self._gradient = gradient
+        self._parts = list(parts)
+        self._arrived = arrived
+        self._in_line = job.cluster.network.sharing == "fair"
+        self._lines: dict[Route, deque[Piece]] = {}  # the first of each is on the links
+
+    def hand_over(self, group: Sequence[Piece]) -> None:
+        """These are ready."""
+        if self.over:
+            return
+        for piece in group:
+            if not self._in_line:
+                self._pass_on(piece)
+                continue
+            line = self._lines.setdefault(piece.route, deque())
+            line.append(piece)
+            if len(line) == 1:
+                self._pass_on(piece)
+
+    def _pass_on(self, piece: Piece) -> None:
+        item, route, size = piece
+        self._network.pass_on(route, size, partial(self._passed, route), partial(self._here, item))
+
+    def _passed(self, route: Route) -> None:
+        if not self._in_line:
+            return
+        line = self._lines[route]
+        line.popleft()
+        if line and not self.over:
+            self._pass_on(line[0])
+
+    def _here(self, item: int) -> None:
+        self._parts[item] -= 1
+        if self._parts[item]:
+            return
+        self._gradient.arrived = self._clock.time
+        self.missing -= 1
+        self._arrived(item, self._gradient)
+        if not self.missing and not self.over:
+            self.done.succeed()
