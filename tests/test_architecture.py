@@ -21,7 +21,7 @@ LAYERS = (
     "sweep",
     "plan",
     "plots",
-    "page report variables_report why_report validation_report",
+    "page report variables_report why_report validation_report sweep_report",
     "cli commands catalogue progress",
 )
 

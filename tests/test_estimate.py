@@ -53,6 +53,35 @@ class TestByHand:
         busy = {**whole, "network": {**WIRE, "server_bandwidth": 2e4}}
         assert step_time({"kind": "none"}, **busy) == pytest.approx(4000 / 2e4)
 
+    @pytest.mark.parametrize("kind", ["star", "full_mesh"])
+    def test_a_slow_link_counts_for_its_worker_alone(self, kind: str) -> None:
+        # Worker 0's link takes twice as long: in a star 1 + 8 ms each way, in a mesh, where it has
+        # one to each of the two servers, 1 + 4 ms; all others 5 and 3 ms.
+        network = {**WIRE, "kind": kind, "slow_links": ({"rank": 0, "factor": 2},)}
+        slow = {**CHANGES, "network": network}
+        usual, late = (0.010, 0.018) if kind == "star" else (0.006, 0.010)
+        updates = 2 / (0.1 + usual) + 1 / (0.1 + late) + 1 / (0.3 + usual)
+        assert step_time({"kind": "none"}, **slow) == pytest.approx(1 / updates)
+        together = {"kind": "backup_workers", "replicas_to_aggregate": 4}
+        assert step_time(together, **slow) == pytest.approx(0.3 + late)
+        # Of the other three, four reads of 2 ms and three pushes meet at a port of the star.
+        others = {**together, "replicas_to_aggregate": 3}
+        met = 0.008 + 0.006 if kind == "star" else usual
+        assert step_time(others, **slow) == pytest.approx(0.1 + met)
+
+    def test_messages_of_layers_cost_their_overhead(self) -> None:
+        # A read is one message of 10 + 4 ms, two layers are two of 10 + 2, with 1 ms of latency
+        # each way. Of 25 ms of sending half is for either layer: the first one is left at the end.
+        layers = ({"backward": 1.0, "size": 2e3}, {"backward": 1.0, "size": 2e3})
+        layered = {
+            "cluster": {"workers": 1, "backward_share": 1.0},
+            "network": {**WIRE, "message_overhead": 10e-3},
+            "problem": {"kind": "timing"},
+            "workload": {"optimizer": None, "layers": layers},
+        }
+        found = step_time({"kind": "none", "overlap": True}, **layered)
+        assert found == pytest.approx(0.015 + 0.1 + 0.0125)
+
     def test_none_at_a_busy_port(self) -> None:
         busy = {**CHANGES, "network": {**WIRE, "server_bandwidth": 2e4}}
         assert step_time({"kind": "none"}, **busy) == pytest.approx(4000 / 4e4)

@@ -203,6 +203,13 @@ IDLE: dict[str, Case] = {
         "strategy": {"kind": "none", "overlap": True},
     },
     "overlap where workers die": {**LAYERED, "events": ({"at": 0.1, "kill": {"worker": 1}},)},
+    "buckets of tensors that servers add up": buckets(collective="push_pull", bucket_size=1e3),
+    "groups of servers": buckets(collective="push_pull", ranks_per_group=3),
+    "requests of servers that only add up": {
+        **MIRRORED,
+        "strategy": {"kind": "on_write", "collective": "push_pull"},
+        "cluster": {"overheads": {"wake": 1e-3}},
+    },
     "size of buckets of layers": buckets(bucketing="layers", bucket_size=1e3),
     "packs without a size": buckets(bucketing="bytes_per_pack"),
     "first bucket of layers": buckets(bucketing="layers", first_bucket_size=1e3),

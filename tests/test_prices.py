@@ -78,6 +78,19 @@ class TestCosts:
         assert alone.prices is not None
         assert (alone.prices.server_hour, alone.prices.gigabyte) == (0.0, 0.0)
 
+    def test_the_cheapest_is_told(self) -> None:
+        both = scenario(
+            {"kind": "none"},
+            **served(prices={"device_hour": 3.0}, stop={"global_steps": 20}),
+            strategies=({"kind": "none"}, {"kind": "single"}),
+        )
+        told = simulate(both).answer().splitlines()[-1]
+        # Of one replication only the means are known; the one worker never waits for the network.
+        assert told.startswith("A million examples cost least with 'single', 20.8")
+        assert "; next is 'none' with 1." in told
+        alone = simulate(both.with_only((both.strategies[1],))).answer().splitlines()[-1]
+        assert alone.startswith("A million examples cost 20.8")
+
     def test_they_are_shown_and_survive_being_saved(self, tmp_path: Path) -> None:
         described = scenario({"kind": "none"}, **served(prices=PRICES, stop={"time": 2.0}))
         result = simulate(described)

@@ -13,6 +13,11 @@ from typer.testing import CliRunner
 
 from varsim import cli
 from varsim.load.loading import load_scenario
+from varsim.plan import question as plan_question
+from varsim.plan.loading import load_question, question_of_text
+from varsim.plan.optimizer import BATCH
+from varsim.plan.question import MOST_CELLS, TOLERANCE, TRIALS
+from varsim.plan.search import FRESH
 from varsim.simulation import simulate
 from varsim.strategies import STRATEGIES
 from varsim.sweep.loading import load_sweep
@@ -245,6 +250,48 @@ class TestSweeps:
         assert {path.name for path in out.iterdir()} == (files | plots) - {
             "wasted.png", "wasted.svg"
         }  # fmt: skip
+
+
+class TestPlans:
+    TEXT = section("Plans")
+
+    def test_the_block_plans_the_small_scenario(self) -> None:
+        (block,) = re.findall(r"^```yaml\n(.*?)^```$", self.TEXT, re.M | re.S)
+        asked = question_of_text(SMALL.read_text() + block)
+        assert asked.combinations == 4 * 3 * 2
+        assert asked.tolerance == 0.01
+        assert asked.at((0, 2)) is None, "where leaves it out"
+
+    def test_every_shown_plan_is_one(self) -> None:
+        shown = [command for command in COMMANDS if command[0] == "plan"]
+        assert len(shown) >= 2
+        for _, file, *rest in shown:
+            sets = [rest[i + 1] for i, word in enumerate(rest) if word == "--set"]
+            assert load_question(ROOT / file, sets).enumerated
+
+    def test_every_key_and_default(self) -> None:
+        schema = file_schema()["$defs"]["Scenario"]["properties"]["plan"]
+        prose = re.sub(r"^```.*?^```$", "", self.TEXT, flags=re.M | re.S)
+        words = re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", prose)))
+        assert set(schema["properties"]) <= set(words)
+        said = " ".join(prose.split())
+        assert f"Of more than {MOST_CELLS:,} cells `trials` are tried (default: {TRIALS})" in said
+        assert f"`most_replications` (default: {plan_question.MOST_REPLICATIONS})" in said
+        assert f"`tolerance` (default: {100 * TOLERANCE:g} %)" in said
+        assert f"at least {FRESH} times" in said
+        assert f"in batches of {BATCH}" in said
+
+    def test_the_files_are_those_listed(self, tmp_path: Path) -> None:
+        (block,) = re.findall(r"^```yaml\n(.*?)^```$", self.TEXT, re.M | re.S)
+        path = tmp_path / "planned.yaml"
+        path.write_text(SMALL.read_text() + block.replace("300 examples/s", "40 examples/s"))
+        out = tmp_path / "out"
+        done = CliRunner().invoke(cli.app, ["plan", str(path), "--out", str(out), "-q"])
+        assert done.exit_code == 0, done.output
+        listed = in_first_column(self.TEXT)
+        files = {name for name in listed if "." in name}
+        plots = {f"{name}.{kind}" for name in listed if "." not in name for kind in ("png", "svg")}
+        assert {path.name for path in out.iterdir()} == files | plots
 
 
 class TestWatchingVariables:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from varsim.load.shape import Shape
+    from varsim.plan.objective import Objective
 
 
 class Entry(NamedTuple):
@@ -122,6 +123,20 @@ def models() -> dict[str, Entry]:
     }
 
 
+def objectives() -> dict[str, Entry]:
+    """What a plan can minimize -> what that is."""
+    from varsim.plan.objective import OBJECTIVES
+
+    needs = {name: _needed(one) for name, one in OBJECTIVES.items()}
+    return {name: Entry(one.about + needs[name]) for name, one in OBJECTIVES.items()}
+
+
+def _needed(objective: "Objective") -> str:
+    """What a scenario must have for it."""
+    needed = ["prices"] * objective.needs_prices + ["a target loss"] * objective.needs_loss
+    return f" (needs {' and '.join(needed)})" if needed else ""
+
+
 TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
     "strategies": strategies,
     "laws": laws,
@@ -133,6 +148,7 @@ TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
     "devices": devices,
     "links": links,
     "models": models,
+    "objectives": objectives,
 }
 
 

@@ -215,6 +215,7 @@ def list_(
             "devices",
             "links",
             "models",
+            "objectives",
         ]
         | None,
         typer.Argument(metavar="TABLE", help="One table, with all keys; default: all of them."),
@@ -238,13 +239,19 @@ def list_(
 
 @app.command()
 def plot(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The report of a run.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The report of a run, or of a sweep.")
+    ],
 ) -> None:
-    """Draw the plots of a saved run again."""
+    """Draw the plots of a saved run or sweep again."""
     from varsim.files.keeping import kinds_of
+    from varsim.sweep.files import holds_sweep
 
-    redraw = variables.redraw if "variables" in kinds_of(directory) else training.redraw
-    redraw(directory, lambda: question(directory / "scenario.yaml"))
+    if holds_sweep(directory):
+        sweeping.redraw(directory)
+    else:
+        redraw = variables.redraw if "variables" in kinds_of(directory) else training.redraw
+        redraw(directory, lambda: question(directory / "scenario.yaml"))
     write(f"report: {directory / 'report.html'}")
 
 

@@ -7,6 +7,7 @@ from varsim.cluster.description import Cluster, SlowWorker
 from varsim.cluster.envelope import Envelope
 from varsim.cluster.topology import Topology
 from varsim.cluster.updating import ServerUpdate
+from varsim.prices import Prices
 from varsim.scenario import Scenario
 from varsim.schema import Model
 from varsim.strategies import Strategy
@@ -97,6 +98,8 @@ def describe(scenario: Scenario) -> list[str]:
         lines.append(f"  optimizer    {described(workload.optimizer)}")
     lines += [f"  strategy     {_strategy(strategy)}" for strategy in scenario.strategies]
     lines += [f"  event        {event}" for event in scenario.events]
+    if scenario.prices is not None:
+        lines.append(f"  prices       {_prices(scenario.prices)}")
     limits = scenario.stop.model_dump(mode="json", exclude_none=True)
     lines.append("  stop         " + " or ".join(f"{key} {value}" for key, value in limits.items()))
     return lines
@@ -125,6 +128,20 @@ def _compute(cluster: Cluster, workload: Workload) -> str:
         f"({what}{'measured' if device.measured else 'peak'} "
         f"{device.rate / device.efficiency / 1e12:.4g} TFLOP/s x efficiency {device.efficiency:g})"
     )
+
+
+def _prices(prices: Prices) -> str:
+    units = {
+        "device_hour": "a device-hour",
+        "server_hour": "a server-hour",
+        "gigabyte": "a GB sent",
+    }
+    listed = [
+        f"{getattr(prices, key):g} {prices.currency} {unit}"
+        for key, unit in units.items()
+        if getattr(prices, key)
+    ]
+    return ", ".join(listed)
 
 
 def _cut(cluster: Cluster) -> str:

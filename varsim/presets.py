@@ -160,7 +160,9 @@ def layer_profile(name: str) -> tuple[ProfiledLayer, ...]:
     """The profiled layers of that name in forward order; ValueError if there are none."""
     known = dict.fromkeys((*layer_profiles(), "by_flops", "by_bytes"))
     if name not in known or name in ("by_flops", "by_bytes"):
-        raise ValueError(f"unknown layers {name!r}; there are: {', '.join(known)}")
+        near = _nearest(name, known, 1)
+        hint = f"did you mean {near[0]!r}? (" if near else "("
+        raise ValueError(f"unknown layers {name!r}; {hint}one of: {', '.join(known)})")
     return tuple(
         ProfiledLayer(row["layer"], float(row["backward_ms"]), int(row["parameter_bytes"]))
         for row in _rows(f"layer_profiles/{name}.csv")

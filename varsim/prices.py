@@ -32,10 +32,10 @@ class Prices(Model):
         return self
 
     def machines(self, strategy: Strategy, cluster: Cluster) -> float:
-        """What the machines of a strategy on its cluster cost in an hour."""
+        """What the machines of a strategy on its cluster cost in an hour, to nine decimals."""
         own = strategy.uses_servers and cluster.servers_on == "dedicated"
         servers = cluster.parameter_servers if own else 0
-        return strategy.workers(cluster) * self.device_hour + servers * self.server_hour
+        return round(strategy.workers(cluster) * self.device_hour + servers * self.server_hour, 9)
 
     def costs(
         self, machines: float, sent_per_s: float, examples_per_s: float, time_to_target: float

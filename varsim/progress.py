@@ -115,8 +115,8 @@ def drawn(frame: "pandas.DataFrame", justify: "Literal['left', 'right']" = "righ
     if _measured(frame).maximum > width and len(frame.columns) > len(frame):
         frame = frame.T
     if not has_width:
-        # Nobody cuts the lines of a file: no word is ever broken there.
-        console = Console(width=max(width, _measured(frame).minimum))
+        # Nobody cuts the lines of a file: no line is broken there.
+        console = Console(width=max(width, _measured(frame).maximum))
     with console.capture() as capture:
         console.print(_table(frame, justify))
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
@@ -130,7 +130,7 @@ def _table(frame: "pandas.DataFrame", justify: "Literal['left', 'right']" = "rig
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("")
     for heading in frame.columns:
-        table.add_column(Text(str(heading)), justify=justify)
+        table.add_column(Text(str(heading)), justify=justify, overflow="fold")
     for name, row in frame.iterrows():
         table.add_row(Text(str(name)), *(Text(str(cell)) for cell in row))
     return table

@@ -1,5 +1,6 @@
 """One experiment, whole: seed, replications, cluster, workload, strategies, when to stop."""
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Self
 
@@ -40,12 +41,14 @@ class Scenario(Model):
                 raise ValueError(f"two strategies are called {label!r}; give them different names")
         for index, strategy in enumerate(self.strategies):
             try:
+                if strategy.on is not None:
+                    strategy.on.check(uses_servers=strategy.uses_servers)
                 strategy.check(self.cluster_of(strategy))
                 strategy.check_workload(self.workload)
                 strategy.check_events(self.events)
             except ValueError as error:
                 # A message that begins with one of its keys points at that.
-                own = str(error).split()[0] in type(strategy).model_fields
+                own = re.split(r"[.: ]", str(error))[0] in type(strategy).model_fields
                 raise ValueError(f"strategies.{index}{'.' if own else ': '}{error}") from None
         check_events(self.events, self.cluster.workers, self.stop.time)
         self._refuse_idle_knobs()
@@ -100,9 +103,6 @@ class Scenario(Model):
     def _refuse_idle_knobs(self) -> None:
         self._refuse_idle_events()
         served = [strategy for strategy in self.strategies if strategy.uses_servers]
-        for strategy in self.strategies:
-            if strategy.on is not None:
-                strategy.on.check(uses_servers=strategy in served)
         for strategy in served:
             check_parts(self.workload, self.cluster_of(strategy))
         if not served:

@@ -209,3 +209,7 @@ class Trace:
     standstill: Standstill | None = None  # of a run that was stopped by "deadlock"
     # Bytes from machine to machine, each counted once; nan where an old file does not say.
     sent: float = math.nan
+    # Where gradients are sent while others are computed, of all workers together (ns): the time in
+    # which some were on their way, and the part of it in which the worker computed. Else 0.
+    sending: int = 0
+    hidden: int = 0

@@ -94,6 +94,13 @@ class TestByHand:
             ]
         assert phase_time(trace, Phase.WRITE) == 2 * 3 * 5 * MS
 
+    def test_what_is_hidden_is_counted(self) -> None:
+        # 45 ms of each gradient's are moved, 40 before it is computed.
+        trace = self.trace(strategy={"overlap": True})
+        assert (trace.sending, trace.hidden) == (2 * 3 * 45 * MS, 2 * 3 * 40 * MS)
+        plain = self.trace()
+        assert (plain.sending, plain.hidden) == (0, 0)
+
     def test_without_overlap_buckets_follow_the_backward_pass(self) -> None:
         trace = self.trace()
         assert [time / MS for time in trace.steps.tolist()] == [145, 290, 435]

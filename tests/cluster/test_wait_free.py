@@ -60,6 +60,18 @@ class TestOneWorker:
             ("compute", 400, 850),
             ("write", 850, 1050),
         ]
+        # From 650 on it is sending, until 850 it computes.
+        assert (trace.sending, trace.hidden) == (400 * MS, 200 * MS)
+
+    def test_what_is_sent_with_a_pause_between(self) -> None:
+        # Layers of 2, 10 and 2 kB are ready at 100 + 50 + 100, ... = 390, 490, 590 and take 20,
+        # 100 and 20 ms: 390 - 410, 490 - 590, 590 - 610.
+        sizes = ({"backward": 1.0, "size": 2e3}, {"backward": 1.0, "size": 10e3})
+        trace = pushed(
+            workload={"optimizer": None, "layers": (*sizes, {"backward": 2.0, "size": 2e3})}
+        )
+        assert trace.steps.tolist() == [610 * MS]
+        assert (trace.sending, trace.hidden) == (140 * MS, 120 * MS)
 
     def test_without_overlap_all_is_sent_after_the_backward_pass(self) -> None:
         trace = run("none", **{**CHANGES, "cluster": ONE, "workload": SIZED})
@@ -137,8 +149,8 @@ class TestTwoWorkers:
         assert [time / MS for time in trace.steps.tolist()] == [1050, 1450]
 
     def test_a_layer_keeps_its_place_in_line(self) -> None:
-        # 400 ms forward: worker 0 has layers at 1000, 1100, 1200. Worker 1, who reads second, takes
-        # 0.55 of that time: at 1130, 1185, 1240. The port takes them in this order: 1000 - 1200 (0),
+        # 400 ms forward: worker 0 has layers at 1000, 1100, 1200. Worker 1, who reads second,
+        # needs 0.55 of that: 1130, 1185, 1240. The port takes them in turn: 1000 - 1200 (0),
         # - 1300 (0), - 1500 (1), - 1600 (1), - 1700 (0), - 1800 (1).
         even = {"kind": "phases", "forward": 0.4, "backward": 0.4}
         quicker = {**TWO, "compute": even, "slow_workers": (slow(1, 0.55),)}

@@ -88,12 +88,16 @@ def test_a_saved_result_says_the_same(result: Result, tmp_path: Path) -> None:
 
 
 def test_a_real_result_survives_saving(tmp_path: Path) -> None:
-    kinds = ({"kind": "on_read", "read_every": 2}, {"kind": "none"})
+    kinds = ({"kind": "on_read", "read_every": 2}, {"kind": "none", "overlap": True})
     late = ({"kind": "sync_replicas", "replicas_to_aggregate": 1},)
     compute = {"kind": "uniform", "low": 0.1, "high": 0.3}
     network = {"kind": "star", "bandwidth": 12345.678, "latency": 1e-5}
+    layers = ({"backward": 1.0, "size": 20.0}, {"backward": 1.0, "size": 20.0})
+    optimizer = {"kind": "sgd", "learning_rate": 0.1}
+    workload = {"problem": {"kind": "quadratic"}, "optimizer": optimizer, "layers": layers}
     scenario = a_scenario(
         strategies=kinds + late,
+        workload=workload,
         stop={"global_steps": 20},
         replications=2,
         cluster={"workers": 3, "compute": compute, "network": network},
@@ -103,6 +107,8 @@ def test_a_real_result_survives_saving(tmp_path: Path) -> None:
     for name in TABLES:
         assert_frame_equal(getattr(loaded, name), getattr(result, name), check_exact=True)
     assert loaded.provenance == result.provenance
+    assert loaded.notes == result.notes
+    assert any("hidden behind" in note for note in result.notes)
     assert load_scenario(tmp_path / "run" / "scenario.yaml") == scenario
 
 

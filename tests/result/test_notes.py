@@ -21,6 +21,19 @@ def said(result: Result, word: str) -> list[str]:
     return [note for note in result.notes if word in note]
 
 
+def test_how_much_of_sending_is_hidden_is_said_of_those_who_overlap() -> None:
+    some = [
+        a_trace("one", sending=8, hidden=5),
+        a_trace("other"),
+        a_trace("all", sending=2, hidden=2),
+    ]
+    assert said(result_of(some), "hidden") == [
+        "Of the time in which gradients were on their way, hidden behind the backward pass: "
+        "62.5 % in 'one', 100 % in 'all'."
+    ]
+    assert said(a_result(), "hidden") == []
+
+
 class TestTarget:
     def test_how_often_the_loss_was_measured_is_said(self) -> None:
         # Ten batches of 10 examples of each of two workers.

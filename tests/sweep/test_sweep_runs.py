@@ -250,6 +250,40 @@ def test_another_engine_is_refused() -> None:
         run_tasks([], engine=-1)
 
 
+class Noting(Here):
+    """Makes no runs, says that each took so long, and notes how many were handed out together."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.counts = seconds, list[int]()
+
+    def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":
+        self.counts.append(len(tasks))
+        future: Future[list[Finished]] = Future()
+        ends = [(one.key, one.replication, self.seconds) for one in tasks]
+        future.set_result([Finished(*end, {"examples_per_s": 1.0}) for end in ends])
+        return future
+
+
+class TestTogether:
+    """How many runs go to a process at once."""
+
+    @pytest.mark.parametrize(
+        ("seconds", "first", "most"), [(0.03, 1, 10), (1.0, 1, 1), (1e-6, 1, 64), (0.0, 1, 64)]
+    )
+    def test_as_many_as_take_a_third_of_a_second(
+        self, tmp_path: Path, seconds: float, first: int, most: int
+    ) -> None:
+        whole = sweep("seed: {from: 1, to: 400, step: 1}\nmost_replications: 2")
+        cases = list({case.key: case for _, _, case in cases_of(whole, ["on_write"])}.values())
+        maker = Noting(seconds)
+        with Store(tmp_path) as store:
+            books = Books.opened(whole, cases, [])
+            carry_out(books, store, maker, lambda status: None, books.begin())
+        assert sum(maker.counts) == 800
+        assert (maker.counts[0], max(maker.counts)) == (first, most)
+        assert maker.counts[-1] == 1, "few towards the end, so that all end together"
+
+
 class Stops(Here):
     """Is interrupted when so many batches have been made."""
 
@@ -301,6 +335,18 @@ class TestStore:
             assert other.execute("SELECT COUNT(*) FROM runs").fetchone() == (1,)
             assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
             other.close()
+
+    def test_what_cannot_be_opened_leaves_nothing_and_says_why(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("varsim.sweep.store._TABLES", ("CREATE TABLE full (",))
+        with pytest.raises(OSError, match="incomplete input"), Store(tmp_path / "new"):
+            pass
+        assert not (tmp_path / "new").exists()
+        (tmp_path / FILE).write_text("of somebody else")
+        with pytest.raises(OSError, match="not a database"), Store(tmp_path):
+            pass
+        assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
     def test_one_at_a_time(self, tmp_path: Path) -> None:
         with Store(tmp_path) as store:

@@ -7,6 +7,7 @@ from varsim.load.fault import ScenarioError
 from varsim.load.loading import load_text
 from varsim.sweep.constraint import ConstraintError, parse
 from varsim.sweep.loading import sweep_of_text
+from varsim.units import DIMENSIONS
 
 
 def texts(block: str, *sets: str) -> list[tuple[str, ...]]:
@@ -170,7 +171,8 @@ class TestRefusals:
             ("stop.time: {from: 1 sec, to: 4 s, step: 1 s}", "17:21: error: from: unknown unit"),
             ("cluster.workers: [x]", "17:21: error: workers must be a whole number above 0"),
             ("cluster.network.bandwidth: [10 Gb]", "17:31: error: bandwidth: "),
-            ("strategies.none.on: [1]", "17:3: error: strategies is a list: write strategies.0."),
+            ("strategies.none.on: [1]", "17:3: error: no strategy is named or of kind 'none'"),
+            ("strategies.on: [1]", "17:3: error: strategies is a list: write strategies.0."),
             ("strategies.7.on: [1]", "17:3: error: strategies has no entry 7; entries: 0 to 1"),
             ("name: [a, b]", "17:3: error: name is not varied: "),
             ("replications: [1, 2]", "17:3: error: replications is not varied: "),
@@ -180,12 +182,20 @@ class TestRefusals:
             ("seed: [1]\nprecision: 2", "18:14: error: precision: '2' is not a percentage"),
             ("seed: [1]\nprecision: 0 %", "18:14: error: precision: '0 %' is not a percentage"),
             ("seed: [1]\nmost_replications: 0", "18:22: error: most_replications must be"),
-            ("seed: [1]\nmost_replications: 1", "18:22: error: at most 1 replications"),
+            ("seed: [1]\nmost_replications: 1", "18:22: error: most_replications is 1, but"),
             ("seed: [1]\nwhere: seed < 1", "18:10: error: no point is left"),
             ("seed: [1]\nwhere: seed <", "18:16: error: a path or a number is missing here"),
             ("seed: [1]\nwhere: name < 1", "18:10: error: 'name' is no number"),
             ("seed: [1]\nwhere: sede < 1", "18:10: error: 'sede' is nothing that a scenario has"),
-            ("seed: [1]\nwhere: stop.time < 1", "18:10: error: 'stop.time' has no value"),
+            ("seed: [1]\nwhere: stop.time < 1 s", "18:10: error: 'stop.time' has no value"),
+            ("seed: [1]\nwhere: stop.time < 1", "18:22: error: a time (such as 20 ms) is compared "
+             "with a number without unit"),
+            ("seed: [1]\nwhere: cluster.network.latency + 2 MB < 3 s", "18:36: error: a time"),
+            ("stop.time: [1 s, 1000 ms]", "17:20: error: '1000 ms' is there twice"),
+            ("seed: [1, 1.0]", "17:13: error: '1.0' is there twice"),
+            ("cluster.network.latency: [1 us]\ncluster.network: [{latency: 1 us}]", "18:21: error: "
+             "cluster.network.latency and cluster.network are both swept, though one is part of"),
+            ("precision: 2 %", "16:1: error: nothing to sweep"),
             ("seed: [1, 2]\n'strategies[0].name': [a]\nstrategies.0.name: [b]", "19:23: error: "
              "strategies.0.name is swept twice"),
             ("seed: {from: 1, to: 20000, step: 1}", "17:36: error: 20,000 values; at most 10,000"),
@@ -225,6 +235,14 @@ class TestRefusals:
         zipped = "zip: {seed: [1, 2], stop.global_steps: [1, 2]}"
         assert "zipped with others" in faults(zipped, "seed=1")[0]
 
+    def test_no_change_is_lost_in_what_is_swept(self) -> None:
+        block = "cluster.network: [{kind: star, bandwidth: 1 Gbit/s, latency: 1 us}]"
+        (found,) = faults(block, "cluster.network.latency=1 ms")
+        assert found.startswith(
+            "--set cluster.network.latency=1 ms: error: cluster.network.latency"
+        )
+        assert found.endswith("is part of what is swept: its values say what it is")
+
     def test_nothing_to_sweep(self) -> None:
         with pytest.raises(ScenarioError, match="nothing to sweep"):
             sweep_of_text(BASE)
@@ -253,6 +271,32 @@ class TestConstraints:
     )
     def test_what_holds(self, text: str, holds: bool) -> None:
         assert parse(text).holds({"a.b": 3.0}.__getitem__) is holds
+
+    @pytest.mark.parametrize(
+        ("text", "fits"),
+        [
+            ("a.time <= 3 ms", True),
+            ("a.time <= 3", False),
+            ("a.time > 0", True),
+            ("a.size / a.rate <= a.time", True),
+            ("a.size * a.rate <= a.time", False),
+            ("2 * a.count - 1 < a.count / 3", True),
+            ("a.count / a.time < 5 examples/s", True),
+            ("a.time + a.size < 3 s", False),
+            ("a.flops * a.time > 1", False),
+        ],
+    )
+    def test_like_is_compared_with_like(self, text: str, fits: bool) -> None:
+        dimensions = {"a.time": "time", "a.size": "bytes", "a.rate": "rate", "a.flops": "flops"}
+        if fits:
+            parse(text).check(lambda path: dimensions.get(path, ""))
+            return
+        with pytest.raises(ConstraintError, match="is compared with"):
+            parse(text).check(lambda path: dimensions.get(path, ""))
+
+    def test_every_unit_can_be_compared(self) -> None:
+        for name, dimension in DIMENSIONS.items():
+            parse(f"a <= {dimension.example}").check(lambda path, name=name: name)  # type: ignore[misc]
 
     def test_the_paths_in_it(self) -> None:
         assert parse("a.b * 2 + c[0].d < e_f.1.g").paths == ["a.b", "c[0].d", "e_f.1.g"]

@@ -57,3 +57,14 @@ def test_nothing_is_tried_where_nothing_is_set() -> None:
     plain = scenario({"kind": "on_write"}, network=network, workload={"batch_size": 32})
     found = idle_fields(plain)
     assert (found.fields, found.tried, found.left) == ((), 0, 0)
+
+
+def test_fields_that_need_each_other_are_tried_together() -> None:
+    def found(flow_bandwidth: float) -> tuple[str, ...]:
+        flows = {"flows": 2, "flow_bandwidth": flow_bandwidth}
+        network = {"bandwidth": 1e6, "latency": 0.0, **flows}
+        return idle_fields(scenario({"kind": "on_write"}, network=network)).fields
+
+    both = ("cluster.network.flows", "cluster.network.flow_bandwidth")
+    assert set(both) <= set(found(5e6))
+    assert not set(both) & set(found(1e5))

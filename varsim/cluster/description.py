@@ -1,9 +1,10 @@
 """The cluster as a scenario describes it: workers, their compute times, servers and network."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final, Literal, Self
 
-from pydantic import ConfigDict, Field, PositiveInt, model_validator
+from pydantic import ConfigDict, Field, PositiveInt, ValidationError, model_validator
 
 from varsim import presets
 from varsim.cluster.overheads import Overheads
@@ -251,17 +252,29 @@ class ClusterChange(Model):
 
     def check(self, *, uses_servers: bool) -> None:
         """Raise ValueError where something is said of servers that the strategy does not use."""
-        about_servers = self.parameter_servers is not None or self.placement is not None
-        about_servers |= self.servers_on is not None or self.partitioner is not None
-        about_servers |= self.network is not None and self.network.says_of_servers
-        if about_servers and not uses_servers:
-            raise ValueError("the strategy uses no parameter servers; on can change its network")
+        if uses_servers:
+            return
+        about_servers = ("parameter_servers", "placement", "partitioner", "servers_on")
+        idle = [name for name in about_servers if getattr(self, name) is not None]
+        if self.network is not None and self.network.says_of_servers:
+            idle.append("network.server_bandwidth")
+        for name in idle:
+            raise ValueError(
+                f"on.{name} has no effect: the strategy uses no parameter servers; on can change "
+                "its network"
+            )
 
     def applied_to(self, cluster: Cluster) -> Cluster:
-        """The cluster with these changes."""
+        """The cluster with these changes; ValueError where it cannot have them."""
         changes = {
             name: value
             for name in type(self).model_fields
             if (value := getattr(self, name)) is not None
         }
-        return Cluster.model_validate({**dict(cluster), **changes})
+        try:
+            return Cluster.model_validate({**dict(cluster), **changes})
+        except ValidationError as error:
+            (refused,) = error.errors()
+            message = str(refused["ctx"]["error"])
+            at = "on." if re.split(r"\W", message)[0] in changes else "on: "
+            raise ValueError(at + message) from None

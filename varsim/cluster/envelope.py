@@ -5,6 +5,7 @@ statistics are left out; a run tells how much they matter.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from varsim.cluster.collectives.choice import Choice, Hop
 from varsim.cluster.description import Cluster
 from varsim.cluster.overheads import Overheads, collective_overhead
 from varsim.cluster.pace import shares_of_compute
-from varsim.cluster.placement import traffic_per_port
+from varsim.cluster.placement import pieces_per_port, traffic_per_port
 from varsim.cluster.rough import RoughTimes
 from varsim.cluster.updating import ServerUpdate
 from varsim.units import format_seconds
@@ -61,6 +62,7 @@ class Envelope:
         star = cluster.network.kind == "star" and cluster.network.plain
         formulas = star and cluster.servers_on == "dedicated"
         self._rough = None if formulas else RoughTimes(cluster)
+        self._known: dict[tuple[bool, bool], tuple[list[float], float]] = {}
         # At a server, all threads at it: at a gradient alone, and for each of many.
         self.update_alone, self.update_each = _update_times(cluster.server_update, gradients)
         # One block of every worker's own draws: the k-th fastest of each step, averaged.
@@ -83,9 +85,11 @@ class Envelope:
         """Mean time until `number` of the workers have computed a gradient."""
         return float(self._ordered[min(number, len(self._ordered)) - 1])
 
-    def rate(self, besides: float = 0.0) -> float:
-        """Gradients per second of all workers, each spending `besides` (s) on every one."""
-        return sum(1 / (mean + besides) for mean in self._means)
+    def rate(self, besides: float | Sequence[float] = 0.0) -> float:
+        """Gradients per second of all workers, who spend `besides` (s; each its own) on one."""
+        if isinstance(besides, float):
+            return sum(1 / (mean + besides) for mean in self._means)
+        return sum(1 / (mean + own) for mean, own in zip(self._means, besides, strict=True))
 
     def all_reduce(self, choice: Choice, size: float | None = None) -> float:
         """An all-reduce that all enter at once, at the pace of the slowest link.
@@ -111,21 +115,46 @@ class Envelope:
         """A ring all-reduce of the model."""
         return self.all_reduce(Choice())
 
-    def to_server(self, gradient: bool = False) -> float:
-        """One read, or gradient, on an idle route between a worker and the servers."""
-        network = self.cluster.network
-        if self._rough is not None:
-            return self._rough.to_servers(self._traffic[gradient], reads=not gradient)[0]
-        return network.delay + max(self._sent[gradient] / network.worker_rate, self.port(gradient))
+    def to_server(
+        self, gradient: bool = False, *, number: int | None = None, layers: bool = False
+    ) -> float:
+        """One read, or gradient, on idle routes between the servers and the slowest worker.
 
-    def port(self, gradient: bool = False) -> float:
+        `number`: the slowest of so many, those with the fastest routes. `layers`: see `to_each`.
+        """
+        number = min(number or self.cluster.workers, self.cluster.workers)
+        return sorted(self.to_each(gradient, layers=layers))[number - 1]
+
+    def to_each(self, gradient: bool = False, *, layers: bool = False) -> list[float]:
+        """The same for every worker; `layers`: a gradient is sent layer by layer."""
+        if self._rough is not None:
+            return self._rough_times(gradient, layers)[0]
+        network, port = self.cluster.network, self.port(gradient)
+        sent = self._sent[gradient]
+        return [
+            network.delay + max(sent / network.rate_of(rank), port)
+            for rank in range(self.cluster.workers)
+        ]
+
+    def port(self, gradient: bool = False, *, layers: bool = False) -> float:
         """How long one read, or gradient, keeps the busiest link of all busy, one way.
 
         That is the port of the fullest server, or what servers and workers share.
         """
         if self._rough is not None:
-            return self._rough.to_servers(self._traffic[gradient], reads=not gradient)[1]
+            return self._rough_times(gradient, layers)[1]
         return float(self._fullest[gradient] / self.cluster.network.server_rate)
+
+    def _rough_times(self, gradient: bool, layers: bool) -> tuple[list[float], float]:
+        """What `RoughTimes.to_servers` says, worked out once."""
+        layers = gradient and layers and self.cluster.network.message_overhead > 0
+        if (gradient, layers) not in self._known:
+            assert self._rough is not None
+            sizes = self._traffic[gradient]
+            if layers:
+                sizes = pieces_per_port(self.workload, self.cluster)
+            self._known[gradient, layers] = self._rough.to_servers(sizes, reads=not gradient)
+        return self._known[gradient, layers]
 
     def exposed(self, moving: float, compute: float) -> float:
         """What is left, once it is computed, of a gradient that is sent as it is computed.

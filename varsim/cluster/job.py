@@ -71,6 +71,7 @@ class Job:
         self.examples = 0.0  # in applied gradients
         self._parts = 0  # applied, of gradients; whole numbers, as thirds would not add up
         self._aggregated = 0
+        self._sending = self._hidden = 0  # ns; see Trace
         self.in_flight: dict[Gradient, None] = {}
         self.may_break_off = False  # whether gradients may be given up before they are sent
         self.stopped_by = ""
@@ -106,6 +107,12 @@ class Job:
         """The random streams, block by block, that somebody (of this number) draws from."""
         seed, replication = self._seed, self.replication
         return lambda block: stream(seed, replication, purpose, number, block)
+
+    def has_sent(self, begun: int, computed: int) -> None:
+        """What a worker sent from `begun` until now, while it computed until `computed` (ns)."""
+        now = self.clock.time
+        self._sending += now - begun
+        self._hidden += max(0, min(now, computed) - begun)
 
     def spawn(self, activity: Activity[None]) -> None:
         """Start a process that is on no worker, and never dies."""
@@ -245,6 +252,8 @@ class Job:
             copy_staleness=np.array(recorder.copy_staleness, dtype=np.int64),
             links=[LinkRow(link.name, link.bandwidth, link.moved) for link in links],
             sent=self.network.sent(),
+            sending=self._sending,
+            hidden=self._hidden,
             heap_events=self.clock.heap_events,
             gradients_evaluated=self.gradients.evaluated,
             gradients_aggregated=self._aggregated,

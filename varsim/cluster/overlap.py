@@ -50,14 +50,14 @@ class OverlappedReduction:
     def __init__(self, job: Job, choice: Choice, buckets: Sequence[ReadyBucket]) -> None:
         self._job = job
         self._shares = shares_of_compute(job.cluster, [bucket.ready for bucket in buckets])
-        self._streams = [_Stream(worker) for worker in job.workers]
+        self._streams = [_Stream(job, worker) for worker in job.workers]
         self._collective = one_reduction(job, choice, buckets, self._streams)
 
     def begin_gradient(self, worker: Worker, read: Read) -> Gradient:
         """A worker begins to compute a gradient, which is reduced as it goes."""
         gradient, moments = worker.begin_gradient(read, self._shares)
         stream = self._streams[worker.rank]
-        stream.begins(Event(self._job.clock))
+        stream.begins(Event(self._job.clock), gradient.computed)
         self._job.spawn(self._reduce(stream, moments))
         return gradient
 
@@ -82,17 +82,21 @@ class _Stream:
 
     ready_at = 0
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, job: Job, worker: Worker) -> None:
         self.rank = worker.rank
+        self._job = job
         self.waits_for: object = None
         self.done: Event
         self._worker = worker
         self._phase = 0
         self._seen = False
+        self._computed = 0  # ns
+        self._begun = 0  # to move a bucket, ns
 
-    def begins(self, done: Event) -> None:
-        """The worker begins to compute; `done` is to happen when all is reduced."""
+    def begins(self, done: Event, computed: int) -> None:
+        """The worker computes until `computed` (ns); `done` is to happen when all is reduced."""
         self.done = done
+        self._computed = computed
         self._seen = False
 
     def end(self) -> Activity[None]:
@@ -115,14 +119,16 @@ class _Stream:
             self._worker.waits(phase, what)
 
     def turns_to(self, phase: int) -> None:
-        """See Worker."""
+        """See Worker; all are there, and a bucket moves."""
         self._phase = phase
+        self._begun = self._job.clock.time
         if self._seen:
             self._worker.turns_to(phase)
 
     def goes_on(self) -> None:
-        """See Worker."""
+        """See Worker; a bucket has moved."""
         self.waits_for = None
+        self._job.has_sent(self._begun, self._computed)
         if self._seen:
             self._worker.goes_on()
 

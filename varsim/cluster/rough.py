@@ -6,6 +6,7 @@ round: an upper bound where rounds overlap. Of parameter servers, what one worke
 alone, and how long all workers together keep the busiest link.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,7 +19,7 @@ from varsim.cluster.placement import server_places
 from varsim.cluster.topology import Place
 
 _MOST_ROUNDS: Final = 64  # different ones that are looked at where rounds overlap
-_MOST_WORKERS: Final = 32  # of whom the slowest is looked for
+_MOST_WORKERS: Final = 32  # that are looked at besides those with slow links
 
 
 class RoughTimes:
@@ -56,10 +57,10 @@ class RoughTimes:
             return choice.duration(len(places), size, Hop(max(latencies), max(per_byte), adding))
         return sum(rounds * longest(transfers)[0] for rounds, transfers in patterns)
 
-    def to_servers(self, sizes: list[list[float]], *, reads: bool) -> tuple[float, float]:
-        """For one worker alone, and how long one keeps the link that all keep busiest.
+    def to_servers(self, sizes: list[list[float]], *, reads: bool) -> tuple[list[float], float]:
+        """For every worker alone, and how long one keeps the link that several keep busiest.
 
-        sizes: for every variable the bytes on each server.
+        sizes: for everything that is sent by itself the bytes on each server.
         """
         cluster = self._cluster
         wiring = cluster.network.wiring()
@@ -80,13 +81,30 @@ class RoughTimes:
             ]
 
         sent = [messages(worker) for worker in workers]
-        step = -(-len(workers) // _MOST_WORKERS)
-        alone = max(Parcel(own, stored=self._stored).alone for own in sent[::step]) / 1e9
         everything = [message for own in sent for message in own]
         busy = _busy(
             [message.route for message in everything], [message.size for message in everything]
         )
-        return alone, max(busy.values(), default=0.0) / len(workers)
+        users = Counter(
+            link for own in sent for link in {link for message in own for link in message.route}
+        )
+        shared = [time for link, time in busy.items() if users[link] > 1]
+        return self._alone(sent), max(shared, default=0.0) / len(workers)
+
+    def _alone(self, sent: Sequence[Sequence[Message]]) -> list[float]:
+        """For every worker's messages, nobody else being there; of many, some stand for others."""
+        step = -(-len(sent) // _MOST_WORKERS)
+        slow = {link.rank for link in self._cluster.network.slow_links}
+        found: list[float] = []
+        usual = 0.0
+        for rank, own in enumerate(sent):
+            if rank % step == 0 or rank in slow:
+                alone = Parcel(own, stored=self._stored).alone / 1e9
+                found.append(alone)
+                usual = usual if rank in slow and found[:-1] else alone
+            else:
+                found.append(usual)
+        return found
 
 
 def _busy(routes: Sequence[Route], sizes: Sequence[float]) -> dict[Link, float]:

@@ -24,7 +24,8 @@ class ServerUpdate(Model):
     `none`: a gradient is applied at the end of that time, and its worker goes on then; with
     `use_locking` the lock is held for it. `sync_replicas`, `backup_workers`: it is added to what
     was gathered at the end of that time, whether it then counts or comes too late; the update with
-    the mean takes no more than `overheads.commit`.
+    the mean takes no more than `overheads.commit`. `on_write` with `push_pull`: each part of a
+    tensor is added to its sum at the end of that time.
     """
 
     time: AnyLaw | None = None

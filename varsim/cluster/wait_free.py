@@ -152,17 +152,22 @@ class _Sending:
         self.missing = len(parts)
         self.done = Event(job.clock)
         self.over = False
-        self._clock, self._network = job.clock, job.network
+        self._job, self._clock, self._network = job, job.clock, job.network
         self._gradient = gradient
         self._parts = list(parts)
         self._arrived = arrived
         self._in_line = job.cluster.network.sharing == "fair"
         self._lines: dict[Route, deque[Piece]] = {}  # the first of each is on the links
+        self._under_way = 0  # pieces
+        self._begun = 0  # ns, when the first of these was handed over
 
     def hand_over(self, group: Sequence[Piece]) -> None:
         """These are ready."""
         if self.over:
             return
+        if not self._under_way:
+            self._begun = self._clock.time
+        self._under_way += len(group)
         for piece in group:
             if not self._in_line:
                 self._pass_on(piece)
@@ -185,6 +190,9 @@ class _Sending:
             self._pass_on(line[0])
 
     def _here(self, item: int) -> None:
+        self._under_way -= 1
+        if not self._under_way:
+            self._job.has_sent(self._begun, self._gradient.computed)
         self._parts[item] -= 1
         if self._parts[item]:
             return

@@ -9,6 +9,7 @@ import typer
 from varsim.commands import sweep as sweeping
 from varsim.commands.console import OUT_OF_BOUNDS, complain, write
 from varsim.commands.settings import question as first_line
+from varsim.commands.weighing import weigh_cases
 
 if TYPE_CHECKING:
     from varsim.plan.cell import Cell, Places
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from varsim.plan.report import Plan
     from varsim.plan.runs import Runs
     from varsim.plan.search import Found
+    from varsim.sweep.case import Case
     from varsim.sweep.execution import Backend
 
 Formats: TypeAlias = Literal["table", "csv", "json", "md"]
@@ -49,6 +51,7 @@ def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> No
 
     question = _chosen(load_question(settings.file, sets, minimize), settings.strategies)
     cells = all_cells(question) if question.enumerated else []
+    weigh_cases(_cases(question, cells), question.first_replications)
     directory = settings.directory(question.name)
     with Store(directory) as store:
         from varsim.plan.runs import Runs
@@ -93,13 +96,14 @@ def check(file: Path, sets: Sequence[str]) -> None:
         told = ", ".join(values) if len(values) <= 12 else f"{values[0]} to {values[-1]}"
         write(f"  space        {quantity.path}: {told}")
     write(f"  strategies   {', '.join(question.strategies)}")
+    cells = all_cells(question) if question.enumerated else []
+    weigh_cases(_cases(question, cells), question.first_replications)
     if not question.enumerated:
         write(
             f"\n{question.combinations:,} combinations: {question.trials:,} of them are tried, "
             "chosen by what the others showed (optuna)"
         )
         return
-    cells = all_cells(question)
     least, most = question.first_replications, question.most_replications
     write(
         f"\n{len(cells):,} cells, {len(distinct(cells)):,} of them different: {least} to {most} "
@@ -155,16 +159,20 @@ def _chosen(question: "Question", wanted: Sequence[str]) -> "Question":
 
 def _backend(question: "Question", cells: "Sequence[Cell]", settings: PlanSettings) -> "Backend":
     """Where the runs are made, as if every cell were looked at once."""
-    from varsim.plan.cell import cell_of
+    runs = _cases(question, cells) * question.first_replications
+    return sweeping.backend(runs, settings.jobs, settings.scheduler)
+
+
+def _cases(question: "Question", cells: "Sequence[Cell]") -> "list[Case]":
+    """What is to be run at most, once each; of too many cells as many as are tried."""
+    from varsim.plan.cell import cell_of, distinct
     from varsim.sweep.space import Point
 
-    cases = [cell.case for cell in cells]
-    if not cases:
-        point = Point((), question.base)
-        cases = [cell_of(0, point, label).case for label in question.strategies]
-        cases *= question.trials // len(cases) + 1
-    runs = cases * question.first_replications
-    return sweeping.backend(runs, settings.jobs, settings.scheduler)
+    if cells:
+        return [cell.case for cell in distinct(cells)]
+    point = Point((), question.base)
+    cases = [cell_of(0, point, label).case for label in question.strategies]
+    return cases * (question.trials // len(cases) + 1)
 
 
 def _teller(

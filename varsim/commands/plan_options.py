@@ -42,7 +42,8 @@ def plan(
         typer.Option(min=2, metavar="N", help="Of the first look; the same as --set replications."),
     ] = None,
     minimize: Annotated[
-        Objectives | None, typer.Option(help="Minimize this instead of what the file says.")
+        Objectives | None,
+        typer.Option(metavar="WHAT", help="Instead of what the file says; see list objectives."),
     ] = None,
     sets: PlanSets = [],  # noqa: B006
     strategy: Kinds = [],  # noqa: B006

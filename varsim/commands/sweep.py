@@ -9,6 +9,7 @@ import typer
 
 from varsim.commands.console import complain, write
 from varsim.commands.settings import question
+from varsim.commands.weighing import weigh_cases
 
 if TYPE_CHECKING:
     from varsim.sweep.campaign import Books
@@ -106,7 +107,8 @@ def carry_on(sweep: "Sweep", settings: SweepSettings) -> None:
 
     cases = _cases(sweep, settings.strategies)
     mine = _part(cases, settings.shard)
-    directory = settings.directory(sweep.name)
+    weigh_cases(mine, sweep.first_replications)
+    directory = _free(settings.directory(sweep.name))
     with Store(directory) as store:
         books = Books.opened(sweep, mine, store.runs())
         todo = books.begin()
@@ -146,7 +148,7 @@ def merge(
     for part in parts:
         if not (part / FILE).is_file():
             raise typer.BadParameter(f"{part} holds no runs of a sweep (no {FILE})")
-    directory = settings.directory(sweep.name)
+    directory = _free(settings.directory(sweep.name))
     keys = {case.key for _, _, case in cases}
     with Store(directory) as store:
         for part in parts:
@@ -163,6 +165,29 @@ def merge(
             )
             raise typer.Exit(FAILED)
         _conclude(sweep, cases, books, settings, directory)
+
+
+def redraw(directory: Path) -> None:
+    """Draw the plots of a sweep again, and its page, from the runs that are kept."""
+    from varsim import sweep_report
+    from varsim.sweep.campaign import Books
+    from varsim.sweep.files import SCENARIO, strategies_in
+    from varsim.sweep.loading import load_sweep
+    from varsim.sweep.store import Store
+    from varsim.sweep.table import table_of
+
+    file = directory / SCENARIO
+    sweep = load_sweep(file)
+    cases = _cases(sweep, strategies_in(directory))
+    with Store(directory) as store:
+        books = Books.opened(sweep, (case for _, _, case in cases), store.runs())
+        if missing := len(books.begin()):
+            complain(
+                f"varsim: {missing} runs are missing in {directory}; to make them: "
+                f"varsim sweep {file} --out {directory}"
+            )
+            raise typer.Exit(FAILED)
+        sweep_report.write(table_of(sweep, cases, books), directory, question(file))
 
 
 def check(file: Path, sets: Sequence[str]) -> None:
@@ -185,6 +210,7 @@ def check(file: Path, sets: Sequence[str]) -> None:
         f"{least:,} runs, up to {most:,} for an interval of ± {100 * sweep.precision:g} % of the "
         "throughput"
     )
+    weigh_cases(list({case.key: case for _, _, case in cases}.values()), sweep.first_replications)
 
 
 def _cases(sweep: "Sweep", strategies: Sequence[str]) -> "list[tuple[int, str, Case]]":
@@ -196,6 +222,15 @@ def _cases(sweep: "Sweep", strategies: Sequence[str]) -> "list[tuple[int, str, C
             there = ", ".join(dict.fromkeys(s.label for s in sweep.points[0].scenario.strategies))
             raise typer.BadParameter(f"no strategy {name!r} in this scenario; it has: {there}")
     return cases_of(sweep, strategies)
+
+
+def _free(directory: Path) -> Path:
+    """The directory, if the files of a sweep take the place of no others there."""
+    from varsim.files.keeping import NotARunError, kinds_of
+
+    if kinds_of(directory):
+        raise NotARunError(f"{directory} holds the report of a run: name another directory")
+    return directory
 
 
 def _part(cases: "Sequence[tuple[int, str, Case]]", shard: Shard | None) -> "list[Case]":
@@ -268,29 +303,30 @@ def _conclude(
     directory: Path,
 ) -> None:
     """Write and print what came of it."""
-    from varsim.plots.sweep.gallery import draw_all
+    from varsim import sweep_report
     from varsim.sweep.files import write_results
     from varsim.sweep.table import table_of
     from varsim.sweep.words import answer
 
     table = table_of(sweep, cases, books)
     written = write_results(table, answer(table), directory)
-    draw_all(table, directory)
-    _show(table, settings.format, [f"results: {', '.join(map(str, written))}"])
+    page = sweep_report.write(table, directory, question(settings.file))
+    closing = [f"results: {', '.join(map(str, written))}", f"report: {page}"]
+    _show(table, settings.format, closing)
     if table.failed:
         complain(f"varsim: {len(table.failed)} of {len(table.rows)} rows failed")
         raise typer.Exit(FAILED)
 
 
 def _show(table: "Table", format: Formats, closing: Sequence[str]) -> None:
-    from varsim.sweep.words import answer, notes, shown
+    from varsim.sweep.words import answer, left_out, notes, shown
 
     closing = [f"result sha256: {table.sha256}", *closing]
     if format == "table":
         from varsim.progress import drawn
 
         write(drawn(shown(table)), end="")
-        for line in (*notes(table), "", *answer(table), *closing):
+        for line in (*left_out(table), *notes(table), "", *answer(table), *closing):
             write(line)
         return
     write(table.csv() if format == "csv" else table.json(answer(table)), end="")

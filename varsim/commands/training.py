@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from varsim.commands.console import OUT_OF_BOUNDS, USAGE, complain, read_from, write
+from varsim.commands.console import OUT_OF_BOUNDS, complain, read_from, write
 from varsim.commands.settings import Formats, Settings
+from varsim.commands.weighing import weigh
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
     from varsim.scenario import Scenario
-
-# A run computes some hundred thousand gradients a second, and remembers each of them.
-MANY_GRADIENTS, TOO_MANY_GRADIENTS = 20e6, 1e9
 
 
 def run(scenario: "Scenario", settings: Settings) -> None:
@@ -28,7 +26,7 @@ def run(scenario: "Scenario", settings: Settings) -> None:
     from varsim.progress import Progress
     from varsim.simulation import simulate
 
-    _weigh(scenario)
+    weigh(scenario)
     directory = settings.directory(scenario.name)
     check_target(directory)
     with Progress(settings.quiet) as progress:
@@ -59,7 +57,7 @@ def check(scenario: "Scenario") -> None:
     time_width = max(len(time) for _, time, _ in rows)
     for label, time, why in rows:
         write(f"  {label:<{label_width}}  {time:>{time_width}}  {why}")
-    _weigh(scenario)
+    weigh(scenario)
 
 
 def redraw(directory: Path, question: Callable[[], str]) -> None:
@@ -82,25 +80,6 @@ def chosen(scenario: "Scenario", wanted: Sequence[str]) -> "Scenario":
             raise typer.BadParameter(f"no strategy {name!r} in this scenario; it has: {there}")
     kept = tuple(s for s in scenario.strategies if s.kind in wanted or s.label in wanted)
     return scenario.with_only(kept)
-
-
-def _weigh(scenario: "Scenario") -> None:
-    """Warn of a scenario that takes very long; refuse one of which no end is to be seen."""
-    from varsim.estimate import expected_gradients
-    from varsim.units import format_count
-
-    count = expected_gradients(scenario)
-    if count <= MANY_GRADIENTS:
-        return
-    limits = ("time", "global_steps", "examples")
-    knobs = [f"stop.{name}" for name in limits if getattr(scenario.stop, name) is not None]
-    advice = ", ".join([*knobs, *["replications"] * (scenario.replications > 1)])
-    advice = f"lower {advice} or cluster.workers"
-    said = f"varsim: about {format_count(count)} gradients to compute"
-    if count > TOO_MANY_GRADIENTS:
-        complain(f"{said}, {format_count(TOO_MANY_GRADIENTS)} at most: {advice}")
-        raise typer.Exit(USAGE)
-    complain(f"{said}, which takes long and much memory; to avoid it {advice}")
 
 
 def _show(result: "Result", format: Formats, closing: Iterable[str]) -> None:

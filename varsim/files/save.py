@@ -272,4 +272,6 @@ def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
         gradients_evaluated=run["gradients_evaluated"],
         gradients_aggregated=run["gradients_aggregated"],
         sent=math.nan if run.get("sent_bytes") is None else run["sent_bytes"],
+        sending=run.get("sending_ns", 0),
+        hidden=run.get("hidden_ns", 0),
     )

@@ -47,7 +47,10 @@ def steps(path: str, root: Node | None = None) -> list[str]:
         raise ChangeError(f"{quoted(path)} is not a path such as strategies.0.read_every")
     listed = root.values.get("strategies") if isinstance(root, MappingNode) else None
     if found[0] == "strategies" and len(found) > 1 and isinstance(listed, SequenceNode):
-        found[1] = _strategy(found[1], listed)
+        named = found[1]
+        found[1] = _strategy(named, listed)
+        if len(found) > 2 and not re.fullmatch("-?[0-9]+", found[1]):
+            raise ChangeError(f"no strategy is named or of kind {quoted(named)}")
     return found
 
 

@@ -144,7 +144,7 @@ def _described(shape: Shape) -> str:
 
 def _bounds(shape: Shape) -> str:
     said = [
-        f"{words} {bound:,}"
+        f"{words} {bound:,}".removesuffix(".0")
         for name, words in _BOUNDS.items()
         for constraint in shape.constraints
         if (bound := getattr(constraint, name, None)) is not None

@@ -37,6 +37,7 @@ PATTERNS: Final[Mapping[str, str]] = {
     r"^[A-Za-z][A-Za-z0-9_]{0,39}$": "may have letters, digits and '_' only, at most 40, and "
     "begins with a letter",
     r"^[^\x00-\x1f]{1,60}$": "must have 1 to 60 characters on one line",
+    r"^[A-Z]{3}$": "must be three capital letters, such as EUR",
 }
 
 

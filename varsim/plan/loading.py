@@ -1,6 +1,7 @@
 """A plan from a scenario file with a `plan` block, with changes from the command line."""
 
 from collections.abc import Sequence
+from itertools import islice, product
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,7 @@ from varsim.plan.question import (
 from varsim.scenario import Scenario
 from varsim.sweep.loading import BLOCK as SWEEP
 from varsim.sweep.loading import Block, percentage
-from varsim.sweep.points import Axis, point_at, points_of
+from varsim.sweep.points import point_at, points_of
 from varsim.sweep.space import Point
 from varsim.sweep.values import value_of
 
@@ -32,6 +33,8 @@ BLOCK: Final = "plan"
 KEYS: Final = ("minimize", "space", "where", "tolerance", "most_replications", "trials")
 _EXAMPLE: Final = "plan: {minimize: cost_per_hour, space: {cluster.workers: [4, 8, 16]}}"
 _MOST_NUMBER: Final = 100_000
+# Of a large space so many points are looked at to find one that the constraints let through.
+_MOST_LOOKED_AT: Final = 20_000
 
 
 def has_plan(path: Path) -> bool:
@@ -150,8 +153,13 @@ class _Asked:
             count *= len(axis.values)
         if count <= MOST_CELLS:
             return points_of(self._root, axes, constraints, self._folder)[0].scenario
-        first = [Axis(axis.quantities, axis.paths, axis.values[:1]) for axis in axes]
-        return points_of(self._root, first, (), self._folder)[0].scenario
+        places = product(*(range(len(axis.values)) for axis in axes))
+        for place in islice(places, _MOST_LOOKED_AT):
+            point = self._at(place)
+            if point is not None:
+                return point.scenario
+        message = f"where holds for none of the first {_MOST_LOOKED_AT:,} points"
+        raise ScenarioError([Fault.at(constraints[0][0], message)])
 
     def _check_keys(self) -> None:
         for key, mark in self._node.keys.items():

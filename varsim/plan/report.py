@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from varsim.plan.binding import Binding
-from varsim.plan.cell import Cell, Places
+from varsim.plan.cell import Places
 from varsim.plan.pareto import trade
 from varsim.plan.search import Found
 from varsim.plan.standing import Standing
@@ -207,11 +207,6 @@ def answer_scenario(name: str, best: Standing) -> Scenario:
     """The scenario of a cell, with as many replications as it was run, under a name of its own."""
     changes = {"name": f"{name[: _LONGEST_NAME - 5]}-plan", "replications": best.replications}
     return Scenario.model_validate({**dict(best.cell.scenario), **changes})
-
-
-def places(found: Found, cells: list[Cell]) -> Places:
-    """How the cells of a search are told of."""
-    return Places(found.question.quantities, cells)
 
 
 def _estimate(found: Estimate) -> dict[str, float | None]:

@@ -2,8 +2,8 @@
 
 1. Each strategy's cells come in the order of what is known of the objective before a run: the
    price of the machines, say. A batch of them is run a few times each.
-2. Cells that may be better than the best feasible one, and are not decided, are run more often,
-   twice as often each time. What is feasible but may be cheaper by more than the tolerance, too.
+2. Cells that may be better than the best feasible one by more than the tolerance, and are not
+   decided, are run more often, twice as often each time; feasible ones of such a kind, too.
 3. A strategy is done when what is left of it costs more than its best feasible cell for certain:
    that needs no simulation. Where nothing is known beforehand all cells are run.
 4. The best cell of all is run again with fresh seeds: it was chosen for its numbers, which may be
@@ -82,6 +82,7 @@ class Search:
         """Search until the answer stands, or there is none."""
         found = self._found
         while True:
+            self._decide()
             while batch := self._next():
                 self._screen(batch)
                 self._decide()
@@ -160,11 +161,12 @@ class Search:
         return [one for one in close if one.replications < question.most_replications]
 
     def _may_beat(self, one: Standing, best: Standing | None) -> bool:
+        tolerance = self._question.tolerance
         if best is None:
             return True
         if one.cell.known(self._question.objective):
-            return one.order < best.order
-        return one.objective.mean <= best.objective.mean or may_be_lower(one, best, 0.0)
+            return one.objective.mean < (1 - tolerance) * best.objective.mean
+        return may_be_lower(one, best, tolerance)
 
     def _enter(self, cells: Iterable[Cell]) -> None:
         for cell in cells:
@@ -178,7 +180,7 @@ class Search:
         """The same cell with fresh seeds."""
         question = self._question
         cell = fresh(best.cell)
-        count = min(question.most_replications, max(FRESH, best.replications))
+        count = max(FRESH, best.replications)
         self._runs.make([(cell, count)])
         return standing(question, cell, self._runs.of(cell, count))
 

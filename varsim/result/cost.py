@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Final
 
-from varsim.result.formatting import plus_minus
+from varsim.result.formatting import digits, plus_minus
 from varsim.result.measure import NANOSECONDS, Metric
-from varsim.result.statistics import Estimate, interval
+from varsim.result.statistics import CLOSE, Estimate, interval, ratio
 from varsim.trace import Trace
 
 if TYPE_CHECKING:
@@ -66,3 +66,33 @@ def headings(result: "Result") -> dict[str, str]:
     if result.target_loss is not None:
         shown[f"{prices.currency} to loss {result.target_loss:g}"] = "cost_to_target"
     return shown
+
+
+def sentence(result: "Result") -> str:
+    """Which strategy is the cheapest for what it does; empty without prices."""
+    prices = result.scenario.prices
+    found = {name: estimates(result, name) for name in result.compared}
+    means = {
+        name: own["cost_per_million_examples"] for name, own in found.items() if own
+    }  # of those that applied a gradient
+    known = {name: own for name, own in means.items() if own.mean == own.mean}
+    if prices is None or not known:
+        return ""
+    ranking = sorted(known, key=lambda name: known[name].mean)
+    told = {name: plus_minus(known[name], unit=prices.currency) for name in ranking}
+    first = ranking[0]
+    if len(ranking) == 1:
+        return f"A million examples cost {told[first]} with '{first}'."
+    second = ranking[1]
+    least = costs(result, first)["cost_per_million_examples"]
+    paired = ratio(costs(result, second)["cost_per_million_examples"], least)
+    if paired.low <= 1 <= paired.high and paired.low < paired.high:
+        return (
+            f"With which a million examples cost least is {CLOSE}: '{first}' {told[first]}, "
+            f"'{second}' {told[second]}."
+        )
+    more = "as much" if paired.mean == 1 else f"{digits(paired.mean)} times as much"
+    return (
+        f"A million examples cost least with '{first}', {told[first]}; next is '{second}' with "
+        f"{more}."
+    )

@@ -25,6 +25,7 @@ def notes(result: "Result") -> tuple[str, ...]:
     if result.scenario.workload.has_values:
         found += _diverged(result)
         found += _gradients_per_update(result)
+    found += _hidden(result)
     found += _ends(result)
     return tuple(found)
 
@@ -126,6 +127,22 @@ def _gradients_per_update(result: "Result") -> Iterator[str]:
             f"'{many}', at one learning rate: from the same examples '{few}' makes more full steps,"
             " and part of what the losses differ by is that. Compare each at its best rate "
             "(--strategy, --set workload.optimizer.learning_rate=...)."
+        )
+
+
+def _hidden(result: "Result") -> Iterator[str]:
+    """How much of communication did not hold up the workers of strategies that overlap it."""
+    said = []
+    for strategy in result.strategies:
+        runs = [run for run in result.traces if run.strategy == strategy]
+        sending = sum(run.sending for run in runs)
+        if sending:
+            share = 100 * sum(run.hidden for run in runs) / sending
+            said.append(f"{digits(share)} % in '{strategy}'")
+    if said:
+        yield (
+            "Of the time in which gradients were on their way, hidden behind the backward pass: "
+            f"{', '.join(said)}."
         )
 
 

@@ -113,6 +113,7 @@ def _facts(trace: Trace) -> dict[str, Any]:
         "global_step": trace.global_step,
         "heap_events": trace.heap_events,
         "sent_bytes": trace.sent,
+        **({"sending_ns": trace.sending, "hidden_ns": trace.hidden} if trace.sending else {}),
         "gradients_evaluated": trace.gradients_evaluated,
         "gradients_aggregated": trace.gradients_aggregated,
         "copy_staleness": {"values": values.tolist(), "counts": counts.tolist()},

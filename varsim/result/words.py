@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from varsim.result import targets
+from varsim.result import cost, targets
 from varsim.result.formatting import digits, largest, plus_minus, time
 from varsim.result.measure import METRICS, NANOSECONDS
 from varsim.result.statistics import CLOSE, SAME, Estimate, difference, ratio, verdict
@@ -68,6 +68,7 @@ def _comparison(result: "Result") -> str:
             sentences.append(_lowest(result, "loss_at_100", when))
     if result.target_loss is not None:
         sentences.append(_soonest(result, result.target_loss))
+    sentences.append(cost.sentence(result))
     return "\n".join(sentence for sentence in sentences if sentence)
 
 

@@ -35,12 +35,16 @@ class BackupWorkers(Strategy):
     """
 
     about: ClassVar[str] = "textbook: the first N gradients end the step, the rest is abandoned"
-    uses_servers: ClassVar[bool] = True
     sends_gradients: ClassVar[bool] = True
 
     kind: Literal["backup_workers"] = "backup_workers"
     replicas_to_aggregate: PositiveInt
     overlap: bool = False
+
+    @property
+    def uses_servers(self) -> bool:
+        """See Strategy."""
+        return True
 
     @property
     def overlaps(self) -> bool:
@@ -64,8 +68,11 @@ class BackupWorkers(Strategy):
         """Until the N-th gradient is there; all read at once, and N push."""
         needed = self.replicas_to_aggregate
         kth = envelope.kth(needed)
-        moved = max(envelope.to_server(), envelope.cluster.workers * envelope.port())
-        pushed = max(envelope.to_server(gradient=True), needed * envelope.port(gradient=True))
+        moved = max(envelope.to_server(number=needed), envelope.cluster.workers * envelope.port())
+        pushed = max(
+            envelope.to_server(gradient=True, number=needed, layers=self.overlap),
+            needed * envelope.port(gradient=True, layers=self.overlap),
+        )
         moved += envelope.exposed(pushed, kth) if self.overlap else pushed
         moved += envelope.attention(envelope.cluster.workers)
         applied = envelope.updates(needed, kth)

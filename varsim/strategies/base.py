@@ -30,7 +30,6 @@ class Strategy(Model, ABC):
     `name` tells two strategies of one kind apart; `on` changes the cluster for this one alone.
     """
 
-    uses_servers: ClassVar[bool] = False
     # False where the model is only measured when the strategy has it read.
     evaluated_between_reads: ClassVar[bool] = True
     # Whether worker 0's process has an update loop besides: the chief.
@@ -50,6 +49,11 @@ class Strategy(Model, ABC):
     def label(self) -> str:
         """What it is called in tables and plots."""
         return self.kind if self.name is None else self.name
+
+    @property
+    def uses_servers(self) -> bool:
+        """Whether anything is sent to parameter servers."""
+        return False
 
     @property
     def overlaps(self) -> bool:

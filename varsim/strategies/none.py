@@ -33,12 +33,16 @@ class NoSynchronization(Strategy):
     """
 
     about: ClassVar[str] = "one copy on the parameter servers, updated asynchronously"
-    uses_servers: ClassVar[bool] = True
     sends_gradients: ClassVar[bool] = True
 
     kind: Literal["none"] = "none"
     use_locking: bool = False
     overlap: bool = False
+
+    @property
+    def uses_servers(self) -> bool:
+        """See Strategy."""
+        return True
 
     @property
     def overlaps(self) -> bool:
@@ -58,24 +62,30 @@ class NoSynchronization(Strategy):
     def estimate(self, envelope: Envelope) -> Estimate:
         """All workers' iterations side by side, unless servers' ports or the lock hold them up."""
         handled, locked = envelope.attention(), 0.0
-        port = max(envelope.port(), envelope.port(gradient=True), handled)
+        port = max(envelope.port(), envelope.port(gradient=True, layers=self.overlap), handled)
         applied = envelope.update_alone
         if self.use_locking:
             applied = locked = envelope.overheads.commit + applied
         else:
             port = max(port, envelope.update_each)
-        pushed = envelope.to_server(gradient=True)
+        pushed = envelope.to_each(gradient=True, layers=self.overlap)
         if self.overlap:
-            pushed = envelope.exposed(pushed, envelope.compute())
-        moved = envelope.to_server() + pushed + handled + applied
+            exposed = {own: envelope.exposed(own, envelope.compute()) for own in set(pushed)}
+            pushed = [exposed[own] for own in pushed]
+        moved = [
+            read + own + handled + applied
+            for read, own in zip(envelope.to_each(), pushed, strict=True)
+        ]
         update = 1 / envelope.rate(moved)
         if locked > max(port, update):
             return Estimate(locked, f"{format_seconds(locked)} per update under the lock")
         if port > update:
             return Estimate(port, f"{format_seconds(port)} per gradient at a server")
+        least, most = format_seconds(min(moved)), format_seconds(max(moved))
         return Estimate(
             update,
-            f"{envelope.cluster.workers} workers side by side, each {format_seconds(moved)} for "
+            f"{envelope.cluster.workers} workers side by side, each "
+            f"{least if least == most else f'{least} to {most}'} for "
             "read and push besides its compute",
         )
 

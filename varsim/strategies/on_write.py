@@ -1,7 +1,7 @@
 """Mirrored variables: every write is all-reduced, every replica applies it."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Final, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -12,10 +12,12 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
-from varsim.cluster.overheads import OF_REDUCTIONS
+from varsim.cluster.overheads import OF_ALL, OF_REDUCTIONS
 from varsim.cluster.overlap import BucketedReduction, OverlappedReduction, one_reduction
 from varsim.cluster.pace import shares_of_compute
+from varsim.cluster.push_pull import PushPull
 from varsim.cluster.replicas import MirroredReplicas
+from varsim.cluster.rough_push_pull import rough_push_pull
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Strategy, check_overlap
 from varsim.units import Bytes, format_bytes, format_seconds
@@ -27,6 +29,14 @@ from varsim.values.buckets import (
     ready_buckets,
 )
 from varsim.values.workload import Workload
+
+_NOT_OF_PUSH_PULL: Final = (
+    "ranks_per_group",
+    "segment_size",
+    "bucketing",
+    "bucket_size",
+    "first_bucket_size",
+)
 
 
 class OnWrite(Strategy):
@@ -45,6 +55,9 @@ class OnWrite(Strategy):
     `layers` closes it after every tensor. With `overlap` each begins when its gradients are ready,
     while the backward pass goes on: (1) and (2) run side by side (wait-free back-propagation).
     Values are the same whatever the buckets.
+    With `collective: push_pull` the cluster's parameter servers add the gradients up (PushPull).
+    Each part of a tensor, as `placement` and `partitioner` make them, is a message of its own, and
+    its sum goes back to all replicas at once. Buckets, and `events`, do not go with it.
     TensorFlow: VariableSynchronization.ON_WRITE under MirroredStrategy and
     MultiWorkerMirroredStrategy. Also known as synchronous data parallelism.
     """
@@ -54,13 +67,23 @@ class OnWrite(Strategy):
     updates_copies: ClassVar[bool] = True
 
     kind: Literal["on_write"] = "on_write"
-    collective: Algorithm = "ring"
+    collective: Literal[Algorithm, "push_pull"] = "ring"
     ranks_per_group: PositiveInt | None = None
     segment_size: Bytes | None = Field(None, gt=0)
     overlap: bool = False
     bucketing: Rule | None = None
     bucket_size: Bytes | None = Field(None, ge=1)
     first_bucket_size: Bytes | None = Field(None, ge=1)
+
+    @model_validator(mode="after")
+    def _settings_of_push_pull(self) -> Self:
+        for key in _NOT_OF_PUSH_PULL if self.uses_servers else ():
+            if getattr(self, key) is not None:
+                raise ValueError(
+                    f"{key} has no effect: collective push_pull sends tensors, or the parts that "
+                    "cluster.placement and cluster.partitioner make of them"
+                )
+        return self
 
     @model_validator(mode="after")
     def _settings_of_the_collective(self) -> Self:
@@ -88,6 +111,11 @@ class OnWrite(Strategy):
         return self
 
     @property
+    def uses_servers(self) -> bool:
+        """See Strategy."""
+        return self.collective == "push_pull"
+
+    @property
     def overlaps(self) -> bool:
         """See Strategy."""
         return self.overlap
@@ -104,7 +132,9 @@ class OnWrite(Strategy):
 
     @property
     def _choice(self) -> Choice:
-        return Choice(self.collective, self.ranks_per_group, self.segment_size)
+        """The algorithm where replicas send to each other."""
+        name: Algorithm = "ring" if self.collective == "push_pull" else self.collective
+        return Choice(name, self.ranks_per_group, self.segment_size)
 
     def check(self, cluster: Cluster) -> None:
         """Groups of ranks must be equal."""
@@ -117,14 +147,19 @@ class OnWrite(Strategy):
             check_overlap(workload)
 
     def subject_to(self) -> frozenset[str]:
-        """Its all-reduce is a collective."""
-        return super().subject_to() | OF_REDUCTIONS
+        """Its all-reduce is a collective; what servers need for one says `server_update`."""
+        return OF_ALL if self.uses_servers else super().subject_to() | OF_REDUCTIONS
 
     def check_events(self, events: Sequence[ProcessEvent]) -> None:
         """A gradient of which some is reduced and some not yet computed cannot be taken up again.
 
         What others have added of it would have to be taken out.
         """
+        if self.uses_servers and events:
+            raise ValueError(
+                f"collective push_pull does not go with events ({events[0]}): what servers have "
+                "added up of a gradient whose worker dies could not be taken back"
+            )
         if self.overlap and events:
             raise ValueError(
                 f"overlap does not go with events ({events[0]}): what is already reduced of a "
@@ -133,6 +168,8 @@ class OnWrite(Strategy):
 
     def estimate(self, envelope: Envelope) -> Estimate:
         """The slowest replica, then the all-reduce; with `overlap`, what is left of it then."""
+        if self.uses_servers:
+            return self._estimate_of_push_pull(envelope)
         slowest = envelope.kth(envelope.cluster.workers)
         buckets = ready_buckets(envelope.workload, self._bucketing)
         times = [envelope.all_reduce(self._choice, size) for size, _ in buckets]
@@ -145,18 +182,36 @@ class OnWrite(Strategy):
             end = 0.0
             for share, time in zip(ready, times, strict=True):
                 end = max(end, share * slowest) + time
-            hidden = moving - max(0.0, end - slowest)
+            hidden = max(0.0, moving - max(0.0, end - slowest))
             why += f", of which {format_seconds(hidden)} behind the backward pass"
             moving -= hidden
         if update:
             why += f" + {format_seconds(update)} optimizer"
         return Estimate(slowest + moving + update, why)
 
+    def _estimate_of_push_pull(self, envelope: Envelope) -> Estimate:
+        """The slowest replica, then push and pull; with `overlap`, what is left of it then."""
+        slowest = envelope.kth(envelope.cluster.workers)
+        moving, last = rough_push_pull(envelope.cluster, envelope.workload)
+        why = f"{format_seconds(slowest)} slowest replica + {format_seconds(moving)} push and pull"
+        if self.overlap:
+            left = max(last, envelope.exposed(moving, slowest))
+            why += f", of which {format_seconds(moving - left)} behind the backward pass"
+            moving = left
+        if envelope.optimizer_time:
+            why += f" + {format_seconds(envelope.optimizer_time)} optimizer"
+        return Estimate(slowest + moving + envelope.optimizer_time, why)
+
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""
         weights = MirroredReplicas(job)
-        buckets = ready_buckets(job.workload, self._bucketing)
         job.observe(lambda: weights.parameters)
+        if self.uses_servers:
+            sums = PushPull(job, overlap=self.overlap)
+            for worker in job.workers:
+                job.start_on(worker, self.overlapping_replica, worker, weights, sums)
+            return
+        buckets = ready_buckets(job.workload, self._bucketing)
         if self.overlap:
             stream = OverlappedReduction(job, self._choice, buckets)
             for worker in job.workers:
@@ -205,9 +260,9 @@ class OnWrite(Strategy):
             weights.apply(worker)  # (3)
 
     def overlapping_replica(
-        self, worker: Worker, weights: MirroredReplicas, mean: OverlappedReduction
+        self, worker: Worker, weights: MirroredReplicas, mean: OverlappedReduction | PushPull
     ) -> Activity[None]:
-        """One replica's training loop with `overlap`."""
+        """One replica's training loop with `overlap`, or with servers."""
         while True:
             gradient = mean.begin_gradient(worker, weights.read(worker))  # (1)
             weights.offer(worker, gradient)

@@ -45,7 +45,6 @@ class SyncReplicas(Strategy):
     """
 
     about: ClassVar[str] = "accumulators, token queue, stale gradients dropped, backup workers"
-    uses_servers: ClassVar[bool] = True
     sends_gradients: ClassVar[bool] = True
     has_chief: ClassVar[bool] = True
     about_values: ClassVar[tuple[str, ...]] = ("variable_averages",)
@@ -56,6 +55,11 @@ class SyncReplicas(Strategy):
     initial_tokens: int | None = None
     variable_averages: VariableAverages | None = None
     overlap: bool = False
+
+    @property
+    def uses_servers(self) -> bool:
+        """See Strategy."""
+        return True
 
     @property
     def overlaps(self) -> bool:
@@ -84,7 +88,10 @@ class SyncReplicas(Strategy):
         kth = envelope.kth(needed - (rounds - 1) * cluster.workers)
         kth += (rounds - 1) * envelope.compute()
         moved, pushed = (
-            max(envelope.to_server(way), cluster.workers * envelope.port(way))
+            max(
+                envelope.to_server(way, number=needed, layers=self.overlap),
+                cluster.workers * envelope.port(way, layers=self.overlap),
+            )
             for way in (False, True)
         )
         moved += envelope.exposed(pushed, kth) if self.overlap else pushed

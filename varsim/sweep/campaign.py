@@ -15,9 +15,11 @@ from varsim.sweep.store import Store
 
 # By this the campaign is steered: its interval says how often a case is run.
 STEERING: Final = "examples_per_s"
-# Several short runs go to a process together, as many as take about so long.
-_TOGETHER: Final = 0.05  # seconds
-_MOST_TOGETHER: Final = 32
+# Several short runs go to a process together, as many as take about so long: handing them out one
+# by one costs as much as some of them, and a process that waits for the next does nothing.
+_TOGETHER: Final = 0.3  # seconds
+_MOST_TOGETHER: Final = 64
+_RECENT: Final = 0.2  # what the run that ended last counts for in how long runs are
 DIED: Final = "its process died, and died again when this run was tried alone (out of memory?)"
 
 
@@ -152,7 +154,7 @@ def carry_out(
         store.add(finished)
         for run in finished:
             queue.add(books.enter(run))
-            queue.took(run.seconds)
+            queue.took(run)
         watch(books.status)
 
     while queue or running:
@@ -204,7 +206,8 @@ class _Queue:
         self._books = books
         self._waiting = deque(todo)
         self._packed: dict[str, bytes] = {}
-        self._seconds, self._runs = 0.0, 0
+        self._seconds: dict[str, float] = {}  # of the last run of each case
+        self._recent: float | None = None  # seconds of a run, by those that ended last
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -213,17 +216,22 @@ class _Queue:
         """More runs, behind all others."""
         self._waiting.extend(runs)
 
-    def took(self, seconds: float) -> None:
+    def took(self, run: Finished) -> None:
         """How long one run was."""
-        self._seconds += seconds
-        self._runs += 1
+        self._seconds[run.key] = run.seconds
+        before = run.seconds if self._recent is None else self._recent
+        self._recent = before + _RECENT * (run.seconds - before)
 
     def take(self, jobs: int) -> list[Task]:
-        """The next runs, as many as are to be made together."""
-        mean = self._seconds / self._runs if self._runs else _TOGETHER
-        count = int(min(_MOST_TOGETHER, _TOGETHER / max(mean, 1e-6)))
-        count = max(1, min(count, len(self._waiting) // (2 * jobs)))
-        return [self._task(*self._waiting.popleft()) for _ in range(min(count, len(self._waiting)))]
+        """The next runs, as many as are to be made together; towards the end fewer and fewer."""
+        most = max(1, min(_MOST_TOGETHER, len(self._waiting) // (2 * jobs)))
+        taken: list[Task] = []
+        seconds = 0.0
+        while self._waiting and len(taken) < most and seconds < _TOGETHER:
+            key, replication = self._waiting.popleft()
+            taken.append(self._task(key, replication))
+            seconds += self._seconds.get(key, _TOGETHER if self._recent is None else self._recent)
+        return taken
 
     def _task(self, key: str, replication: int) -> Task:
         if key not in self._packed:

@@ -7,7 +7,8 @@ path of the scenario. There are no brackets.
 
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
@@ -56,9 +57,27 @@ class ConstraintError(ValueError):
         self.start = start
 
 
-# Either a number or a path, and what it is multiplied by or divided by, and so on.
-_Product: TypeAlias = tuple[tuple[str, float | str], ...]
+class Factor(NamedTuple):
+    """A number in SI or a path, whether it multiplies or divides, and where it begins."""
+
+    operation: str
+    value: float | str
+    dimension: str  # of a number: a key of units.DIMENSIONS, or empty
+    start: int
+
+
+_Product: TypeAlias = tuple[Factor, ...]
 _Sum: TypeAlias = tuple[tuple[str, _Product], ...]
+# What a number counts: exponents of seconds, bytes and so on; none for a plain number.
+_Powers: TypeAlias = Mapping[str, int]
+_POWERS: Final[Mapping[str, _Powers]] = {
+    "": {},
+    "time": {"s": 1},
+    "bytes": {"B": 1},
+    "rate": {"B": 1, "s": -1},
+    "flops": {"FLOP": 1, "s": -1},
+    "throughput": {"s": -1},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +96,24 @@ class Constraint:
     @property
     def paths(self) -> list[str]:
         """All paths that occur in it, in order."""
-        products = [product for side in (self.left, self.right) for _, product in side]
-        return [value for product in products for _, value in product if isinstance(value, str)]
+        factors = (factor for _, product in (*self.left, *self.right) for factor in product)
+        return [factor.value for factor in factors if isinstance(factor.value, str)]
+
+    def check(self, dimension_of: Callable[[str], str]) -> None:
+        """ConstraintError where unlike things are compared or added, such as a time and a rate.
+
+        `dimension_of` says what a path is: a key of units.DIMENSIONS, or empty.
+        """
+        first: _Powers | None = None
+        for _, product in (*self.left, *self.right):
+            if all(factor.value == 0 for factor in product):  # 0 needs no unit
+                continue
+            powers = _powers(product, dimension_of)
+            if first is None:
+                first = powers
+            elif powers != first:
+                one, other = _noun(first), _noun(powers)
+                raise ConstraintError(product[0].start, f"{one} is compared with {other}")
 
 
 def parse(text: str) -> Constraint:
@@ -117,12 +152,12 @@ def _tokens(text: str) -> Iterator[Token]:
 def _parsed_sum(tokens: list[Token]) -> _Sum:
     """The sum that a list of tokens says; its last token stands behind the sum."""
     products: list[tuple[str, _Product]] = []
-    factors: list[tuple[str, float | str]] = []
+    factors: list[Factor] = []
     sign, operation = "+", "*"
     expects_value = True
     for token in tokens[:-1]:
         if expects_value and token.kind in ("quantity", "path"):
-            factors.append((operation, _value(token)))
+            factors.append(Factor(operation, *_value(token), token.start))
         elif expects_value and token.text in "+-" and not products and not factors:
             sign = token.text
             continue
@@ -140,27 +175,47 @@ def _parsed_sum(tokens: list[Token]) -> _Sum:
     return (*products, (sign, tuple(factors)))
 
 
-def _value(token: Token) -> float | str:
-    """A number in SI, or a path."""
+def _value(token: Token) -> tuple[float | str, str]:
+    """A path, or a number in SI and its dimension."""
     if token.kind == "path":
-        return token.text
+        return token.text, ""
     number = re.match(r"[0-9.]+(?:[eE][+-]?[0-9]+)?", token.text)
     assert number is not None
     unit = token.text[number.end() :].strip()
     if not unit:
-        return float(token.text)
+        return float(token.text), ""
     (dimension,) = (name for name, known in units.DIMENSIONS.items() if unit in known.units)
-    return units.parse(token.text, dimension)
+    return units.parse(token.text, dimension), dimension
+
+
+def _powers(product: _Product, dimension_of: Callable[[str], str]) -> _Powers:
+    found: Counter[str] = Counter()
+    for factor in product:
+        path = factor.value
+        dimension = dimension_of(path) if isinstance(path, str) else factor.dimension
+        for unit, power in _POWERS[dimension].items():
+            found[unit] += power if factor.operation == "*" else -power
+    return {unit: power for unit, power in found.items() if power}
+
+
+def _noun(powers: _Powers) -> str:
+    """What such a number is called, and how it is written."""
+    if not powers:
+        return "a number without unit"
+    for name, known in _POWERS.items():
+        if powers == known:
+            return f"{units.DIMENSIONS[name].noun} (such as {units.DIMENSIONS[name].example})"
+    return "a number in " + " ".join(f"{unit}^{power}" for unit, power in powers.items())
 
 
 def _sum(terms: _Sum, lookup: Lookup) -> float:
     total = 0.0
     for sign, product in terms:
         value = 1.0
-        for operation, factor in product:
-            number = lookup(factor) if isinstance(factor, str) else factor
-            if operation == "/" and number == 0:
+        for factor in product:
+            number = lookup(factor.value) if isinstance(factor.value, str) else factor.value
+            if factor.operation == "/" and number == 0:
                 raise ValueError("division by 0")
-            value = value / number if operation == "/" else value * number
+            value = value / number if factor.operation == "/" else value * number
         total += -value if sign == "-" else value
     return total

@@ -1,13 +1,16 @@
 """The directory of a sweep: its runs, its table, and the sweep itself, to run or merge it again."""
 
 import importlib.util
+import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from varsim.result.render import MADE_BY
 from varsim.sweep.space import Sweep
+from varsim.sweep.store import FILE
 from varsim.sweep.table import Table
 
 SCENARIO: Final = "sweep.yaml"
@@ -34,6 +37,27 @@ def write_sweep(sweep: Sweep, question: str, directory: Path) -> Path:
     """Write the sweep as a scenario file, with all changes that were made on the command line."""
     text = (f"# {question}\n" if question else "") + sweep.yaml
     return put(directory / SCENARIO, lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def holds_sweep(directory: Path) -> bool:
+    """Whether a directory has the results of a sweep, and the runs behind them."""
+    there = all((directory / name).is_file() for name in (SCENARIO, JSON, FILE))
+    return there and bool(_told(directory))
+
+
+def strategies_in(directory: Path) -> list[str]:
+    """The labels of the strategies of which the results in a directory are."""
+    return list(dict.fromkeys(row["strategy"] for row in _told(directory)["rows"]))
+
+
+def _told(directory: Path) -> dict[str, Any]:
+    """What the results in a directory say; nothing where that are no results of ours."""
+    try:
+        told = json.loads((directory / JSON).read_text(encoding="utf-8"))
+    except ValueError:
+        return {}
+    ours = isinstance(told, dict) and told.get("made_by") == MADE_BY and told.get("kind") == "sweep"
+    return told if ours else {}
 
 
 def put(path: Path, write: Callable[[Path], object]) -> Path:

@@ -22,9 +22,10 @@ from varsim.load.loading import block, flow, lines_of, read_text
 from varsim.load.shape import Shape, field_names, members
 from varsim.scenario import Scenario
 from varsim.sweep.constraint import Constraint, ConstraintError, parse
-from varsim.sweep.points import Axis, copied, points_of
+from varsim.sweep.points import Axis, copied, dimension_at, points_of
 from varsim.sweep.space import MOST_REPLICATIONS, PRECISION, Quantity, Sweep
-from varsim.sweep.values import SpaceError, dimension_of, text_of, values_of
+from varsim.sweep.values import SpaceError, dimension_of, text_of, value_of, values_of
+from varsim.values.laws.trace import read_step_times
 
 BLOCK: Final = "sweep"
 # The keys of the block that are no paths of the scenario.
@@ -87,14 +88,14 @@ def sweep_of_text(
         message = f"this file asks for a plan: 'varsim plan {name}'; a sweep has a file of its own"
         raise ScenarioError([Fault.at(root.keys["plan"], message)])
     given = Block(root)
-    if BLOCK in root.keys:
-        mark, node = root.keys.pop(BLOCK), root.values.pop(BLOCK)
-        given.read(mark, node)
+    mark = root.keys.pop(BLOCK, Mark(source, 0, 0))
+    if BLOCK in root.values:
+        given.read(mark, root.values.pop(BLOCK))
     for order, change in enumerate(sets, 1):
         given.change(change, order)
     if not given.axes and not given.faults:
         message = "nothing to sweep: add a block 'sweep:', or --set cluster.workers=4,8,16"
-        given.faults.append(Fault(source, 0, 0, message))
+        given.faults.append(Fault.at(mark, message))
     if given.faults:
         raise ScenarioError(given.faults)
     given.precision = precision or given.precision or PRECISION
@@ -103,7 +104,7 @@ def sweep_of_text(
     most = most_replications or given.most_replications or max(MOST_REPLICATIONS, first)
     if most < first:
         where = Fault.at(given.most_mark, "") if given.most_mark else Fault(source, 0, 0, "")
-        message = f"at most {most} replications, but replications is {first}: that is the least"
+        message = f"most_replications is {most}, but replications, the least, is {first}"
         raise ScenarioError([Fault(where.source, where.line, where.column, message)])
     given.most_replications = most
     quantities = [
@@ -118,7 +119,7 @@ def sweep_of_text(
         first,
         most,
         given.precision,
-        given.yaml(),
+        given.yaml(folder),
     )
 
 
@@ -170,6 +171,10 @@ class Block:
             self.faults.append(Fault.at(mark, str(error)))
             return
         place = self._drop(found, mark)
+        if any(_within(found, path) for axis in self.axes for path in axis.paths):
+            message = f"{path.strip()} is part of what is swept: its values say what it is"
+            self.faults.append(Fault.at(mark, message))
+            return
         if values is None or quantity is None:
             self.faults += changed(self.root, change, order, Scenario)
             return
@@ -179,9 +184,9 @@ class Block:
         except SpaceError as error:
             self.faults.append(Fault.at(mark, str(error)))
 
-    def yaml(self) -> str:
-        """A scenario file with this block."""
-        scenario = _listed(plain(self.root))
+    def yaml(self, folder: Path) -> str:
+        """A scenario file with this block; what is read from files in `folder` is written out."""
+        scenario = _listed(plain(self.root), folder)
         assert isinstance(scenario, dict)
         assert self.precision is not None
         lines = [*block(scenario), f"{BLOCK}:"]
@@ -190,7 +195,7 @@ class Block:
             if len(axis.paths) > 1 and "  zip:" not in lines:
                 lines.append("  zip:")
             for index, quantity in enumerate(axis.quantities):
-                values = [_listed(plain(chosen[index])) for chosen in axis.values]
+                values = [_listed(plain(chosen[index]), folder) for chosen in axis.values]
                 if len(axis.paths) > 1:
                     indent = "    - " if index == 0 else "      "
                 lines.append(f"{indent}{flow(quantity.path)}: {flow(values)}")
@@ -239,15 +244,23 @@ class Block:
     def _add(
         self, made: list[tuple[Quantity, tuple[str, ...], list[Node]]], place: int | None = None
     ) -> None:
-        taken = {path for axis in self.axes for path in axis.paths}
+        taken = [path for axis in self.axes for path in axis.paths]
         for quantity, path, values in made:
-            if path in taken:
-                raise SpaceError(values[0].mark, f"{quantity.path} is swept twice")
-            taken.add(path)
+            for other in taken:
+                if path == other:
+                    raise SpaceError(values[0].mark, f"{quantity.path} is swept twice")
+                if _within(path, other) or _within(other, path):
+                    both = f"{'.'.join(other)} and {quantity.path}"
+                    message = f"{both} are both swept, though one is part of the other"
+                    raise SpaceError(values[0].mark, message)
+            taken.append(path)
         chosen = list(zip(*(values for _, _, values in made), strict=True))
-        seen: set[str] = set()
+        seen: set[tuple[object, ...]] = set()
         for together in chosen:
-            said = repr([plain(value) for value in together])
+            said = tuple(
+                _told_apart(value, quantity.dimension)
+                for value, (quantity, _, _) in zip(together, made, strict=True)
+            )
             if said in seen:
                 twice = ", ".join(map(text_of, together))
                 raise SpaceError(together[0].mark, f"{quoted(twice)} is there twice")
@@ -276,13 +289,17 @@ class Block:
         if not isinstance(node, ScalarNode):
             raise SpaceError(node.mark, "where takes comparisons, one to a line")
         try:
-            return node.mark, parse(node.text)
+            constraint = parse(node.text)
+            constraint.check(lambda path: dimension_at(path, self.root))
         except ConstraintError as error:
             line = node.mark.source.lines[node.mark.line - 1 : node.mark.line]
             there = bool(line) and line[0][node.mark.column - 1 :].startswith(node.text)
             column = node.mark.column + (error.start if there else 0)
             place = Mark(node.mark.source, node.mark.line, column)
             raise SpaceError(place, str(error)) from None
+        except ValueError as error:
+            raise SpaceError(node.mark, str(error)) from None
+        return node.mark, constraint
 
     def _quantity(self, path: str, mark: Mark) -> Quantity:
         """What a path says, if there is such a thing in a scenario."""
@@ -306,6 +323,17 @@ class Block:
         for step in path:
             shapes = members(shapes, int(step) if step.isdecimal() else step)
         return shapes
+
+
+def _within(path: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether a path leads into what another leads to."""
+    return len(path) > len(other) and tuple(path[: len(other)]) == tuple(other)
+
+
+def _told_apart(value: Node, dimension: str) -> object:
+    """Something that is equal for equal values: 1000 Mbit/s is 1 Gbit/s, and true is not 1."""
+    number = value_of(value, dimension).number
+    return number if type(number) in (int, float) else repr(plain(value))
 
 
 def _no_such(step: str, above: Sequence[str], shapes: Sequence[Shape]) -> str:
@@ -337,11 +365,15 @@ def _several(text: str, mark: Mark) -> Node | None:
     return None
 
 
-def _listed(content: object) -> object:
-    """Plain content with lists where there are tuples."""
-    if isinstance(content, dict):
-        return {key: _listed(value) for key, value in content.items()}
-    return list(map(_listed, content)) if isinstance(content, tuple) else content
+def _listed(content: object, folder: Path) -> object:
+    """Plain content with lists where there are tuples, and times where there is a file of them."""
+    if not isinstance(content, dict):
+        return [_listed(one, folder) for one in content] if isinstance(content, tuple) else content
+    found = {key: _listed(value, folder) for key, value in content.items()}
+    if found.get("kind") == "trace" and "file" in found and "seconds" not in found:
+        times = read_step_times(folder / str(found["file"]))
+        found["seconds"] = [list(row) for row in times]
+    return found
 
 
 def _count(node: Node) -> int:

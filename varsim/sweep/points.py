@@ -170,15 +170,26 @@ def let_through(tree: MappingNode, constraints: Sequence[tuple[Mark, Constraint]
     return True
 
 
-def _number(path: str, tree: MappingNode) -> float:
-    """What a path is in a tree, or by default, in SI; ValueError where that is no number."""
-    found = steps(path, tree)
-    shapes = [Shape(Scenario)]
+def dimension_at(path: str, tree: MappingNode) -> str:
+    """What unit a path has, as `dimension_of`; ValueError where a scenario has no such path."""
+    return dimension_of(_shapes(path, steps(path, tree))[1])
+
+
+def _shapes(path: str, found: Sequence[str]) -> tuple[list[Shape], list[Shape]]:
+    """What may stand around a path, and at it; ValueError where a scenario has no such path."""
     owner: list[Shape] = []
+    shapes = [Shape(Scenario)]
     for step in found:
         owner, shapes = shapes, members(shapes, int(step) if step.isdecimal() else step)
         if not shapes:
             raise ValueError(f"{quoted(path)} is nothing that a scenario has")
+    return owner, shapes
+
+
+def _number(path: str, tree: MappingNode) -> float:
+    """What a path is in a tree, or by default, in SI; ValueError where that is no number."""
+    found = steps(path, tree)
+    owner, shapes = _shapes(path, found)
     node = found_at(tree, found)
     if node is None:
         by_default = _default(owner, found[-1])

@@ -32,10 +32,13 @@ class Yardstick(NamedTuple):
 
     @classmethod
     def of(cls, sweep: Sweep) -> "Yardstick | None":
-        """None where the number of workers is not swept."""
+        """None where the number of workers is not swept, or nothing to compare with."""
         for index, quantity in enumerate(sweep.quantities):
             if quantity.path == _WORKERS:
-                return cls(index, quantity.group)
+                numbers = {point.values[index].number for point in sweep.points}
+                kinds = {one.kind for one in sweep.points[0].scenario.strategies}
+                if len(numbers) > 1 or "single" in kinds:
+                    return cls(index, quantity.group)
         return None
 
 

@@ -32,6 +32,7 @@ class Store:
         self._directory = directory
         self._made: list[Path] = []
         self._lock = -1
+        self._fresh = False  # whether the file is not yet one that runs may be in
         self._base: sqlite3.Connection | None = None
 
     def __enter__(self) -> Self:
@@ -48,9 +49,9 @@ class Store:
         return self
 
     def __exit__(self, *_: object) -> None:
-        empty = True
+        empty = self._fresh  # unless runs are in it: what cannot be counted is never removed
         if self._base is not None:
-            with suppress(sqlite3.Error):
+            with suppress(OSError):
                 empty = not self.count()
             with suppress(sqlite3.Error):
                 self._base.close()
@@ -110,6 +111,7 @@ class Store:
             return
 
     def _open(self) -> None:
+        self._fresh = not self.path.exists()
         with _as_os_error(self.path):
             base = self._base = sqlite3.connect(self.path)
             base.execute("PRAGMA journal_mode = WAL")
@@ -121,6 +123,7 @@ class Store:
                 base.execute("INSERT INTO about VALUES (?)", (_FORMAT,))
             base.commit()
             (said,) = base.execute("SELECT format FROM about").fetchone()
+        self._fresh = False
         if said != _FORMAT:
             raise OSError(f"{self.path} was written by another version of varsim ({said})")
 

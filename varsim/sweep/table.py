@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from varsim.result.cost import COSTS
@@ -81,22 +82,41 @@ class Table:
 
     def mattering(self, strategy: str) -> list[int]:
         """The indexes of the quantities that make a difference to the runs of a strategy."""
-        rows = [row for row in self.rows if row.strategy == strategy]
-        if len({row.case for row in rows}) < 2:
-            return []
+        return self._mattering[strategy]
+
+    @cached_property
+    def _mattering(self) -> dict[str, list[int]]:
+        rows: dict[str, list[Row]] = {}
+        for row in self.rows:
+            rows.setdefault(row.strategy, []).append(row)
         scenario = self.sweep.points[0].scenario
-        return [
-            index
-            for index, quantity in enumerate(self.sweep.quantities)
-            if quantity.concerns(strategy, scenario) and self._matters(index, rows)
-        ]
+        return {
+            strategy: [
+                index
+                for index, quantity in enumerate(self.sweep.quantities)
+                if len({row.case for row in own}) > 1
+                and quantity.concerns(strategy, scenario)
+                and self._matters(index, own)
+            ]
+            for strategy, own in rows.items()
+        }
+
+    def place(self, row: Row) -> dict[str, str]:
+        """Where a row lies: what matters to its strategy, by the shortest names, and its values.
+
+        Empty where nothing matters to it.
+        """
+        return self._named(row, self.mattering(row.strategy))
 
     def told(self, row: Row) -> str:
-        """Where a row lies, in words, as far as it matters: `workers = 8, batch_size = 32`."""
-        names = short_names([quantity.path for quantity in self.sweep.quantities])
+        """`place` in words: `workers = 8, batch_size = 32`; the whole point where it is empty."""
+        place = self.place(row) or self._named(row, range(len(self.sweep.quantities)))
+        return ", ".join(f"{name} = {value}" for name, value in place.items())
+
+    def _named(self, row: Row, chosen: Sequence[int]) -> dict[str, str]:
+        names = short_names([self.sweep.quantities[index].path for index in chosen])
         values = self.sweep.points[row.point].values
-        chosen = self.mattering(row.strategy) or range(len(values))
-        return ", ".join(f"{names[index]} = {values[index].text}" for index in chosen)
+        return {name: values[index].text for name, index in zip(names, chosen, strict=True)}
 
     def _matters(self, index: int, rows: Sequence[Row]) -> bool:
         seen: dict[tuple[str, ...], str] = {}

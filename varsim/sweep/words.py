@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from varsim.result.formatting import digits, plus_minus, time
 from varsim.result.statistics import CLOSE, Estimate, ratio
 from varsim.sweep.campaign import STEERING
-from varsim.sweep.table import Row, Table, short_names
+from varsim.sweep.table import Row, Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -21,10 +21,10 @@ def answer(table: Table) -> list[str]:
     bests = [row for label in table.strategies if (row := best(table, label)) is not None]
     if not bests:
         return ["No strategy applied a gradient at any point."]
-    if len(bests) == 1:
+    if len(table.strategies) == 1:
         lines = [_at_its_best(table, row, "Throughput is highest at") for row in bests]
     else:
-        lines = [_of_all(table, bests)]
+        lines = [_of_all(table, bests)] if len(bests) > 1 else []
         lines += [_at_its_best(table, row, f"'{row.strategy}' is fastest at") for row in bests]
     return [*lines, *_soonest(table), *_cheapest(table)]
 
@@ -45,6 +45,13 @@ def notes(table: Table) -> list[str]:
     if len(table.failed) > 3:
         found.append(f"{len(table.failed) - 3} more rows failed; see the column 'failure'.")
     return found
+
+
+def left_out(table: Table) -> list[str]:
+    """What a reader of `shown` must know: that it has not all rows."""
+    if len(table.rows) <= LONGEST_TABLE:
+        return []
+    return [f"Each strategy at its best point; all {len(table.rows):,} rows are in results.csv."]
 
 
 def best(table: Table, strategy: str) -> Row | None:
@@ -71,40 +78,45 @@ def shown(table: Table) -> "DataFrame":
     rows = list(table.rows)
     if len(rows) > LONGEST_TABLE:
         rows = [row for label in table.strategies if (row := best(table, label)) is not None]
-    quantities = table.sweep.quantities
-    matters = {label: table.mattering(label) for label in table.strategies}
-    shortened = short_names([quantity.path for quantity in quantities])
-    cells = []
-    for row in rows:
-        values = table.sweep.points[row.point].values
-        swept = {
-            name: value.text if index in matters[row.strategy] else ""
-            for index, (name, value) in enumerate(zip(shortened, values, strict=True))
-        }
-        cells.append({**swept, **_numbers(table, row)})
-    return DataFrame(cells, index=[row.strategy for row in rows]).fillna("").rename_axis("strategy")
+    index = [row.strategy for row in rows]
+    return DataFrame(cells(table, rows), index=index).rename_axis("strategy")
 
 
-def _numbers(table: Table, row: Row) -> dict[str, str]:
+def cells(table: Table, rows: Sequence[Row]) -> list[dict[str, str]]:
+    """Rows as text, by column: where each lies, as far as that matters to it, and its numbers.
+
+    What has the same short name in several strategies, as `replicas_to_aggregate`, is one column.
+    """
+    wants_target = any(row.mean("time_to_target") > 0 for row in table.rows)
+    places = [table.place(row) for row in rows]
+    numbers = [_numbers(table, row, wants_target) for row in rows]
+    heads = dict.fromkeys(name for found in places for name in found)
+    heads |= dict.fromkeys(name for found in numbers for name in found)
+    return [
+        dict.fromkeys(heads, "") | place | own for place, own in zip(places, numbers, strict=True)
+    ]
+
+
+def _numbers(table: Table, row: Row, wants_target: bool) -> dict[str, str]:
     of = row.estimates
     if not of:
         return {"examples/s": "failed"}
-    cells = {
+    found = {
         "examples/s": plus_minus(of[STEERING]),
         "staleness mean": plus_minus(of["staleness_mean"]),
         "p99": plus_minus(of["staleness_p99"]),
         "wasted": _percent(of["wasted_compute"]),
     }
-    if any(one.mean("time_to_target") > 0 for one in table.rows):
-        cells["to target"] = time(of["time_to_target"])
+    if wants_target:
+        found["to target"] = time(of["time_to_target"])
     if table.currency:
-        cells[f"{table.currency}/h"] = plus_minus(of["cost_per_hour"])
+        found[f"{table.currency}/h"] = plus_minus(of["cost_per_hour"])
         million = f"{table.currency} per million examples"
-        cells[million] = plus_minus(of["cost_per_million_examples"])
+        found[million] = plus_minus(of["cost_per_million_examples"])
     if row.scaling:
-        cells["efficiency"] = f"{100 * row.scaling['efficiency_fraction']:.0f} %"
-    cells["replications"] = str(row.replications)
-    return cells
+        found["efficiency"] = f"{100 * row.scaling['efficiency_fraction']:.0f} %"
+    found["replications"] = str(row.replications)
+    return found
 
 
 def _of_all(table: Table, bests: Sequence[Row]) -> str:
@@ -124,15 +136,26 @@ def _of_all(table: Table, bests: Sequence[Row]) -> str:
 
 
 def _at_its_best(table: Table, row: Row, opening: str) -> str:
+    if len(table.sweep.points) == 1:
+        return f"'{row.strategy}' does {_rate(row)} at {table.told(row)}."
     if not table.mattering(row.strategy):
         return f"'{row.strategy}' does {_rate(row)}, whatever is swept here."
     sentence = f"{opening} {table.told(row)}: {_rate(row)}"
     equal = ties(table, row)
-    if not equal:
+    same = [one for one in equal if one.speeds == row.speeds]
+    close = [one for one in equal if one.speeds != row.speeds]
+    if same:
+        sentence += f", the same at {_several(table, same)}"
+    if not close:
         return f"{sentence}; every other point is slower."
-    told = [table.told(one) for one in equal[:_MOST_TIES]]
-    more = f" and {len(equal) - _MOST_TIES} more" if len(equal) > _MOST_TIES else ""
-    return f"{sentence}; {CLOSE} between that and {'; '.join(told)}{more}."
+    return f"{sentence}; {CLOSE} between that and {_several(table, close)}."
+
+
+def _several(table: Table, rows: Sequence[Row]) -> str:
+    """Where some rows lie, in words; of many the first few."""
+    told = [table.told(one) for one in rows[:_MOST_TIES]]
+    more = f" and {len(rows) - _MOST_TIES} more" if len(rows) > _MOST_TIES else ""
+    return "; ".join(told) + more
 
 
 def _soonest(table: Table) -> list[str]:

@@ -39,8 +39,8 @@ class Account:
 
     @property
     def servers(self) -> bool:
-        """Whether it uses parameter servers."""
-        return self.scenario.strategies[0].uses_servers
+        """Whether its variables are on parameter servers."""
+        return _on_servers(self.scenario)
 
     @property
     def stuck(self) -> bool:
@@ -151,7 +151,7 @@ def account(scenario: Scenario, index: int) -> Account:
     reruns = Reruns(own)
     if reruns.stuck:
         return Account(own, reruns, [], [])
-    servers = own.strategies[0].uses_servers
+    servers = _on_servers(own)
     paths = [
         path
         for trace in reruns.traces
@@ -160,6 +160,12 @@ def account(scenario: Scenario, index: int) -> Account:
         )
     ]
     return Account(own, reruns, paths, uses(own, reruns.traces))
+
+
+def _on_servers(scenario: Scenario) -> bool:
+    """Servers may also add up the gradients of workers that have copies of their own."""
+    strategy = scenario.strategies[0]
+    return strategy.uses_servers and not strategy.updates_copies
 
 
 def why(scenario: Scenario, progress: Callable[[int, int], None] | None = None) -> Why:

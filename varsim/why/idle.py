@@ -21,6 +21,8 @@ MOST_GRADIENTS: Final = 20_000
 _NOT_PART_OF_A_RUN: Final = {"name", "seed", "replications", "targets"}
 
 Place = tuple[str | int, ...]
+# A field that is set: where, its value, its default.
+_Set = tuple[Place, object, object]
 
 
 class Idle(NamedTuple):
@@ -39,8 +41,9 @@ class Idle(NamedTuple):
 def idle_fields(scenario: Scenario) -> Idle:
     """Every optional field that is set, and without which the first replication is the same.
 
-    It is reset to its default, or to 0 where something has to be given. Runs are compared bit for
-    bit: of every strategy, or of the one whose field it is.
+    It is reset to its default, or to 0 where something has to be given, or together with another
+    one that needs it. Runs are compared bit for bit: of every strategy, or of the one whose field
+    it is.
     """
     places = list(_places(scenario, ()))
     whole = _expected(scenario) <= MOST_GRADIENTS
@@ -49,6 +52,8 @@ def idle_fields(scenario: Scenario) -> Idle:
     found, tried = [], 0
     for place, value, default in places[:MOST_FIELDS]:
         reset = _without(scenario, place, value, default)
+        if reset is None:
+            reset = _without_both(scenario, (place, value, default), places)
         stops = place[0] == "stop"  # which few rounds cannot tell of
         if reset is None or (stops and not whole):
             continue
@@ -116,6 +121,19 @@ def _without(scenario: Scenario, place: Place, value: object, default: object) -
     return None
 
 
+def _without_both(scenario: Scenario, one: _Set, places: Sequence[_Set]) -> Scenario | None:
+    """The scenario without a field and another one beside it, where each needs the other."""
+    place, _, default = one
+    *parent, name = place
+    for (*beside, other), _, its_default in places:
+        if beside == parent and other != name:
+            try:
+                return _reset(scenario, parent, {name: default, other: its_default})  # type: ignore[no-any-return]
+            except ValueError:
+                continue
+    return None
+
+
 def _places(value: object, at: Place) -> Iterator[tuple[Place, object, object]]:
     """Every optional field below that differs from its default: where, its value, the default.
 
@@ -148,7 +166,12 @@ _GONE: Final = _Gone()
 
 
 def _reset(value: Any, place: Sequence[str | int], default: object) -> Any:
-    """The same with the default in this place, checked again on the way up."""
+    """The same with the default in this place, checked again on the way up.
+
+    `default`: or several, by name, of fields in this place.
+    """
+    if not place and isinstance(default, dict):
+        return type(value).model_validate({**dict(value), **default})
     if not place:
         return default
     first, *rest = place

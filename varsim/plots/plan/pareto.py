@@ -81,7 +81,9 @@ def legend(plan: "Plan") -> list[Artist]:
         if label in there:
             handles.append(_mark(label, marker, color, color))
     handles.append(_mark("misses a target", "o", FAINT, PAPER))
-    handles.append(Line2D([], [], color=FAINT, linewidth=1.1, label="most for its cost, other targets met"))
+    handles.append(
+        Line2D([], [], color=FAINT, linewidth=1.1, label="most for its cost, other targets met")
+    )
     if plan.found.answer is not None:
         ring = _mark("the answer", "o", INK, "none")
         ring.set_markersize(11)

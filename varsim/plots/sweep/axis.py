@@ -1,5 +1,6 @@
 """The axis of a swept quantity: its values in a unit that reads well, and the panels beside it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -17,6 +18,8 @@ T = TypeVar("T")
 MOST_PANELS: Final = 6
 _MOST_TICKS: Final = 12
 _WIDE: Final = 16  # times the smallest value is the largest where the axis is logarithmic
+_ROOM: Final = 100  # characters along the axis
+_KIND: Final = re.compile(r"\{kind: (\w+)[,}]")
 _SIZES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 _RATES: Final = ((1.25e11, "Tbit/s"), (1.25e8, "Gbit/s"), (1.25e5, "Mbit/s"), (125.0, "kbit/s"))
 _FLOPS: Final = ((1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1.0, "FLOP/s"))
@@ -36,14 +39,25 @@ class SweptAxis:
         """Where a row stands."""
         return self.positions[table.sweep.points[row.point].values[self.index].text]
 
+    def texts(self, longest: int) -> list[str]:
+        """What is written at the values: all of it, or the kind where that tells them apart."""
+        kinds = [_KIND.match(text) for text in self.positions]
+        names = [found[1] for found in kinds if found]
+        if len(set(names)) == len(kinds) and max(map(len, self.positions)) > longest:
+            return [drawable(short(name, longest)) for name in names]
+        return [drawable(short(text, longest)) for text in self.positions]
+
     def dress(self, axes: Axes, *, labelled: bool = True) -> None:
         """Give the x axis its scale, ticks and label."""
         if self.logarithmic:
             axes.set_xscale("log")
             axes.xaxis.set_minor_locator(NullLocator())
         places = list(self.positions.values())
+        # All values that were swept, also those at which there is nothing to draw.
+        axes.update_datalim([(place, 0.0) for place in places], updatey=False)
+        axes.autoscale_view(scaley=False)
         if not self.numeric:
-            axes.set_xticks(places, [drawable(short(text, 18)) for text in self.positions])
+            axes.set_xticks(places, self.texts(max(6, min(24, _ROOM // len(places)))))
         else:
             every = -(-len(places) // _MOST_TICKS)
             axes.xaxis.set_major_locator(FixedLocator(sorted(places)[::every]))

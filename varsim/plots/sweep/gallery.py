@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from varsim.sweep.table import Table
 
 _CAPTION: Final = (
-    "Marks: the mean over the replications; whiskers: its 95 % confidence interval. A dashed line: "
-    "what is swept makes no difference to the strategy."
+    "Marks: the mean over the replications; whiskers: its 95 % confidence interval, where that is "
+    "longer than the mark. A dashed line: what is swept makes no difference to the strategy."
+)
+_OF_THOSE_THAT_REACH_IT: Final = (
+    "No mark: the target loss was not reached before the run ended, in one replication at least."
 )
 
 
@@ -37,7 +40,7 @@ def plots(table: "Table") -> "list[Plot[Table]]":
         Plot["Table"](
             name,
             heading,
-            _CAPTION,
+            f"{_CAPTION} {_OF_THOSE_THAT_REACH_IT}" if name == "time_to_target" else _CAPTION,
             partial(_title, f"{heading} against {against}"),
             lines.heights,
             partial(_drawn, one),
@@ -62,7 +65,9 @@ def plots(table: "Table") -> "list[Plot[Table]]":
             Plot["Table"](
                 "scaling",
                 "Speed-up and efficiency",
-                "Throughput as a multiple of one worker's, and that divided by the workers.",
+                "Throughput as a multiple of one worker's, and that divided by the workers. One "
+                "worker is the strategy 'single' where there is that; else the fewest workers "
+                "of a strategy count as so many.",
                 scaling.title,
                 scaling.heights,
                 scaling.draw,

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
-from varsim.plots.figure import INK, PAPER, drawable, panel_title, short
+from varsim.plots.figure import INK, PAPER, drawable, panel_title, plain_numbers
 from varsim.plots.sweep.axis import SweptAxis, main_axis, swept_axis
 
 if TYPE_CHECKING:
@@ -55,12 +55,18 @@ def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
     scale = Normalize(0, highest)
     for axes, (strategy, values) in zip(panels, maps.items(), strict=True):
         image = axes.imshow(values, _COLORS, scale, aspect="auto", origin="lower")
-        axes.set_xticks(range(values.shape[1]), _texts(across))
-        axes.set_yticks(range(values.shape[0]), _texts(up))
+        axes.set_xticks(range(values.shape[1]), _texts(across, 12))
+        axes.set_yticks(range(values.shape[0]), _texts(up, 24))
         axes.set_ylabel(drawable(_last_word(table, up)))
         axes.grid(visible=False)
         axes.figure.colorbar(
-            image, ax=axes, label="examples/s", fraction=0.04, pad=0.02, use_gridspec=False
+            image,
+            ax=axes,
+            label="examples/s",
+            fraction=0.04,
+            pad=0.02,
+            use_gridspec=False,
+            format=plain_numbers(),
         )
         panel_title(axes, strategy, "", 4)
         if values.shape[1] <= _MOST_WRITTEN:
@@ -96,12 +102,9 @@ def _last_word(table: "Table", axis: SweptAxis) -> str:
     return table.sweep.quantities[axis.index].path.rpartition(".")[2]
 
 
-def _texts(axis: SweptAxis) -> list[str]:
+def _texts(axis: SweptAxis, longest: int) -> list[str]:
     every = -(-len(axis.positions) // 16)
-    return [
-        drawable(short(text, 12)) if place % every == 0 else ""
-        for place, text in enumerate(axis.positions)
-    ]
+    return [text if place % every == 0 else "" for place, text in enumerate(axis.texts(longest))]
 
 
 def _write(axes: Axes, values: NDArray[np.float64], highest: float) -> None:

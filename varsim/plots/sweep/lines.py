@@ -35,6 +35,11 @@ class Line(NamedTuple):
     half_width: list[float]
     flat: bool  # nothing along this axis makes a difference to the strategy
 
+    @property
+    def has_best(self) -> bool:
+        """Whether there is a highest point to speak of."""
+        return not self.flat and len(self.x) > 1
+
 
 THROUGHPUT: Final = Measured("examples_per_s", "examples/s", best=True)
 STALENESS: Final = Measured("staleness_mean", "staleness (updates)")
@@ -87,7 +92,7 @@ def draw(table: "Table", panels: list[Axes], measured: Measured) -> list[Axes]:
                 line.x, line.mean, yerr=half, color=color, capsize=2.5, markersize=5, **style
             )
             highest = max(highest, *np.add(line.mean, half))
-            if measured.best and not line.flat and len(line.x) > 1:
+            if measured.best and line.has_best:
                 top = int(np.argmax(line.mean))
                 axes.plot(line.x[top], line.mean[top], "o", markersize=10, mfc="none", color=INK)
         axis.dress(axes, labelled=axes is panels[-1])
@@ -108,7 +113,8 @@ def legend(table: "Table", *, rings: bool = False) -> list[Artist]:
     """What stands for each strategy; and the ring, where there is one."""
     look = looks(table.strategies)
     handles: list[Artist] = [strategy_line(name, look[name]) for name in table.strategies]
-    if rings:
+    drawn = (line for _, rows in _beside(table) for line in lines(table, rows, THROUGHPUT))
+    if rings and any(line.has_best for line in drawn):
         ring = Line2D([], [], marker="o", linestyle="none", markersize=10, mfc="none", color=INK)
         ring.set_label("its best")
         handles.append(ring)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
 
 from varsim.plots.figure import FAINT, looks, panel_title, plain_numbers, strategy_line
 from varsim.plots.sweep.axis import SweptAxis, chosen, panels_beside, swept_axis
@@ -18,7 +19,7 @@ _MOST_PAIRS: Final = 3  # of panels: one for each value of what else is swept
 
 
 def is_drawn(table: "Table") -> bool:
-    """Whether the number of workers is swept."""
+    """Whether the number of workers is swept, with something to compare."""
     return Yardstick.of(table.sweep) is not None
 
 
@@ -43,6 +44,10 @@ def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
         axis.dress(lower)
         if axis.logarithmic:
             upper.set_yscale("log")
+            upper.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            upper.yaxis.set_minor_locator(NullLocator())
+        else:
+            upper.set_ylim(bottom=0)
         upper.set_ylabel("speed-up")
         lower.set_ylabel("efficiency (%)")
         upper.yaxis.set_major_formatter(plain_numbers())
@@ -78,8 +83,13 @@ def title(table: "Table") -> str:
     if not known:
         return "Speed-up and efficiency against the number of workers"
     best = max(known, key=lambda row: row.scaling["speedup"])
+    fewest = 1.0
+    if _scaled(table) == table.strategies:  # none is one worker alone
+        fewest = min(axis.x(table, row) for row in table.rows if row.strategy == best.strategy)
+    of_what = "one does" if fewest == 1 else f"{fewest:,.0f} do"
     return (
-        f"{most:,.0f} workers do at most {best.scaling['speedup']:,.3g} times what one does: "
+        f"{most:,.0f} workers do at most {best.scaling['speedup'] / fewest:,.3g} times what "
+        f"{of_what}: "
         f"'{best.strategy}', an efficiency of {100 * best.scaling['efficiency_fraction']:.0f} %"
     )
 

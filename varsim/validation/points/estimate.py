@@ -125,7 +125,7 @@ def until_sure(
             # A pilot is not sure of it: most of them first, then look again. And where it takes
             # far too many, a few are as good as many.
             if wanted > 1.5 * most:
-                most = most // 3
+                most = most // 6
             wanted = max(round(0.7 * wanted), len(rows) + 1)
         rows += map(replication, range(len(rows), min(wanted, most)))
 

@@ -1,0 +1,74 @@
+"""The picture of a plan shows every cell where it belongs, and which meet the targets."""
+
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+from planning import question, searched
+
+from varsim.plan.cell import Places
+from varsim.plan.pareto import trade
+from varsim.plan.report import Plan
+from varsim.plots.figure import PAPER, looks
+from varsim.plots.plan.pareto import PLOT, draw, legend
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    return planned(tmp_path_factory.mktemp("runs"))
+
+
+def planned(folder: Path, *sets: str) -> Plan:
+    asked = question(sets=sets)
+    found, runs, cells = searched(asked, folder)
+    return Plan(found, Places(asked.quantities, cells), [], runs.status.done, None)
+
+
+def test_marks_stand_at_cost_and_throughput(plan: Plan) -> None:
+    axes = draw(plan, Figure().subplots())
+    look = looks(["on_write", "none"])
+    marks = [line for line in axes.lines if len(line.get_xdata()) == 1][:-1]
+    assert len(marks) == len(plan.found.looked_at)
+    for line, one in zip(marks, trade(plan.found).every, strict=True):
+        assert line.get_xdata()[0] == one.hourly
+        assert line.get_ydata()[0] == one.speed.mean
+        assert line.get_marker() == look[one.cell.label].mark
+        assert (line.get_markerfacecolor() != PAPER) == one.feasible
+    assert {one.feasible for one in plan.found.looked_at.values()} == {True, False}
+
+
+def test_the_answer_has_a_ring_and_the_target_a_line(plan: Plan) -> None:
+    axes = draw(plan, Figure().subplots())
+    best = plan.found.answer
+    assert best is not None
+    rings = [line for line in axes.lines if line.get_markersize() == 14]
+    assert [(ring.get_xdata()[0], ring.get_ydata()[0]) for ring in rings] == [
+        (best.hourly, best.speed.mean)
+    ]
+    assert [150.0, 150.0] in [list(line.get_ydata()) for line in axes.lines]
+    assert axes.get_xlabel() == "cost (USD per hour)"
+    assert PLOT.title(plan) == "The answer: 'on_write' with workers = 6: 12.00 USD/h"
+    assert [str(one.get_label()) for one in legend(plan)] == [
+        "on_write",
+        "none",
+        "misses a target",
+        "most for its cost, other targets met",
+        "the answer",
+        "target throughput",
+    ]
+
+
+def test_the_front_only_rises(plan: Plan) -> None:
+    axes = draw(plan, Figure().subplots())
+    (front,) = (line for line in axes.lines if line.get_drawstyle() == "steps-post")
+    for values in (front.get_xdata(), front.get_ydata()):
+        assert list(values) == sorted(set(values))
+
+
+def test_without_an_answer_there_is_no_ring(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "targets.throughput=9000 examples/s")
+    axes = draw(plan, Figure().subplots())
+    assert not [line for line in axes.lines if line.get_markersize() == 14]
+    assert PLOT.title(plan) == "No cell of the space meets every target"
+    assert plan.scenario is None
+    assert plan.sentences[0].startswith("Answer: none.")

@@ -1,0 +1,114 @@
+"""scenarios/plan_resnet50.yaml, tried as a planner would: the answer holds, nothing is cheaper."""
+
+import csv
+import io
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from planning import searched
+
+from varsim.load.loading import load_text
+from varsim.plan.cell import Places
+from varsim.plan.loading import load_question
+from varsim.plan.report import Plan, answer_scenario
+from varsim.result.statistics import one_sided
+from varsim.simulation import simulate
+
+FILE = Path(__file__).parent.parent.parent / "scenarios" / "plan_resnet50.yaml"
+GOLDEN = Path(__file__).parent.parent / "golden" / "plan_resnet50.csv"
+
+
+def part_of_it() -> list[list[str]]:
+    """The cells of two of its strategies with four servers."""
+    asked = load_question(FILE, ["cluster.parameter_servers=4"])
+    asked = replace(asked, strategies=("on_write", "two backups"), most_replications=6)
+    with TemporaryDirectory() as folder:
+        found, runs, cells = searched(asked, Path(folder))
+    plan = Plan(found, Places(asked.quantities, cells), [], runs.status.done, None)
+    return list(csv.reader(io.StringIO(plan.csv())))
+
+
+def test_it_begins_with_its_question() -> None:
+    assert "?" in FILE.read_text().splitlines()[0]
+    assert load_question(FILE).name == FILE.stem
+    assert "The prices are examples" in FILE.read_text()
+
+
+def test_a_part_of_it_gives_the_golden_cells() -> None:
+    """To change the file on purpose: python tests/plan/test_plan_resnet50.py, in its own commit."""
+    with GOLDEN.open(newline="") as file:
+        expected = list(csv.reader(file))
+    found = part_of_it()
+    assert len(found) == len(expected) > 20
+    for row, other in zip(found, expected, strict=True):
+        assert all(map(agree, row, other)), f"{row} is not the golden {other}"
+    assert sum("the answer" in row for row in found) == 1
+
+
+def agree(a: str, b: str) -> bool:
+    """Equal as text, or as numbers but for the last digits."""
+    try:
+        return a == b or math.isclose(float(a), float(b), rel_tol=1e-6, abs_tol=1e-9)
+    except ValueError:
+        return False
+
+
+@pytest.mark.slow
+def test_the_answer_holds_and_nothing_is_cheaper(tmp_path: Path) -> None:
+    asked = load_question(FILE)
+    found, runs, cells = searched(asked, tmp_path / "runs")
+    best = found.answer
+    assert best is not None
+    # Run again with seeds that the search never saw: 20 runs, each with its own.
+    text = Plan(found, Places(asked.quantities, cells), [], 0, None)
+    assert text.scenario is not None
+    speeds, staleness = [], []
+    for seed in range(1000, 1020):
+        fresh = answer_scenario("fresh", best).model_copy(update={"seed": seed, "replications": 1})
+        result = simulate(fresh)
+        (label,) = result.strategies
+        speeds += result.values(label, "examples_per_s")
+        staleness += result.values(label, "staleness_p99")
+    assert asked.targets.throughput is not None
+    assert asked.targets.staleness_p99 is not None
+    assert one_sided(speeds, lower=True) >= asked.targets.throughput
+    assert one_sided(staleness, lower=False) <= asked.targets.staleness_p99
+    # Every cell of the space, each that is cheaper with as many runs as a plan ever makes.
+    thorough = replace(asked, first_replications=8)
+    everything, all_runs, _ = searched(thorough, tmp_path / "runs", exhaustive=True)
+    assert len(everything.looked_at) == found.distinct == 273
+    assert runs.status.done < all_runs.status.done
+    cheaper = [
+        one
+        for one in everything.looked_at.values()
+        if one.feasible and one.objective.mean < (1 - asked.tolerance) * best.objective.mean
+    ]
+    assert cheaper == []
+    print(f"\nanswer {best.cell.label} at {best.objective.mean:.2f}: {runs.status.done} runs, "
+          f"exhaustive {all_runs.status.done}")  # fmt: skip
+
+
+def test_the_answer_is_a_scenario() -> None:
+    """As the file says it: it loads, and names one strategy."""
+    from varsim.load.loading import dump_scenario
+
+    asked = load_question(FILE, ["cluster.parameter_servers=4"])
+    asked = replace(asked, strategies=("on_write",), most_replications=4)
+    with TemporaryDirectory() as folder:
+        found, _, _ = searched(asked, Path(folder))
+    assert found.answer is not None
+    scenario = answer_scenario(asked.name, found.answer)
+    assert load_text(dump_scenario(scenario)) == scenario
+    assert [one.label for one in scenario.strategies] == ["on_write"]
+    assert scenario.prices is not None
+    assert scenario.prices.server_hour == 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+    with GOLDEN.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(part_of_it())

@@ -1,0 +1,161 @@
+"""The page of a sweep, how it is drawn again, and how much work a sweep may be."""
+
+from pathlib import Path
+
+import pytest
+from sweeping import BASE, SWEPT, carried_out, sweep
+from typer.testing import CliRunner, Result
+
+from varsim import cli, sweep_report
+from varsim.sweep.files import holds_sweep, strategies_in
+from varsim.sweep.words import answer, cells, left_out, shown
+
+
+def varsim(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.app, list(map(str, arguments)))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.yaml"
+    path.write_text(SWEPT)
+    return path
+
+
+def test_the_page_says_it_all(tmp_path: Path) -> None:
+    table, _, _ = carried_out(sweep(), tmp_path)
+    (tmp_path / "results.csv").write_text(table.csv())
+    page = sweep_report.write(table, tmp_path, "How many?").read_text()
+    assert page.count("<figure>") == page.count("<svg ") == len(list(tmp_path.glob("*.svg")))
+    assert page.count('<tr><th scope="row">') == len(table.rows)
+    for said in ("How many?", "4 points", 'href="results.csv"', table.sha256, "sweep sweep.yaml"):
+        assert said in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+    assert 'href="results.json"' not in page, "only files that are there"
+
+
+def test_a_page_has_the_same_bytes_every_time(tmp_path: Path) -> None:
+    table, _, _ = carried_out(sweep(), tmp_path)
+    first = sweep_report.write(table, tmp_path).read_bytes()
+    assert sweep_report.write(table, tmp_path).read_bytes() == first
+
+
+def test_a_sweep_is_drawn_again(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run = varsim("sweep", file, "--out", out, "--quiet", "--strategy", "on_write")
+    assert f"report: {out / 'report.html'}" in run.stdout
+    assert holds_sweep(out)
+    assert strategies_in(out) == ["on_write"]
+    before = {path.name: path.read_bytes() for path in out.glob("*.[shp]*g*")}
+    page = (out / "report.html").read_bytes()
+    for name in (*before, "report.html"):
+        (out / name).unlink()
+    again = varsim("plot", out)
+    assert again.exit_code == 0, again.output
+    assert again.stdout == f"report: {out / 'report.html'}\n"
+    assert (out / "report.html").read_bytes() == page
+    assert {path.name: path.read_bytes() for path in out.glob("*.[shp]*g*")} == before
+
+
+def test_what_is_no_whole_sweep_is_not_drawn(file: Path, tmp_path: Path) -> None:
+    part, out = tmp_path / "part", tmp_path / "out"
+    varsim("sweep", file, "--out", part, "--shard", "1/2", "--quiet")
+    assert not holds_sweep(part)
+    assert varsim("plot", part).exit_code == 2
+    varsim("sweep", file, "--out", out, "--quiet")
+    changed = (out / "sweep.yaml").read_text().replace("seed: 3", "seed: 4")
+    (out / "sweep.yaml").write_text(changed)
+    refused = varsim("plot", out)
+    assert refused.exit_code == 4
+    assert "runs are missing in" in refused.stderr
+    assert "varsim sweep" in refused.stderr
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_report_of_a_run_is_left_alone(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    plain = tmp_path / "plain.yaml"
+    plain.write_text(BASE)
+    assert varsim("run", plain, "--out", out, "--quiet").exit_code == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    refused = varsim("sweep", file, "--out", out, "--quiet")
+    assert refused.exit_code == 1
+    assert refused.stderr == f"varsim: {out} holds the report of a run: name another directory\n"
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_times_from_a_file_are_written_out(tmp_path: Path) -> None:
+    (tmp_path / "steps.csv").write_text("worker,seconds\n0,0.1\n0,0.12\n1,0.11\n")
+    text = BASE.replace(
+        "{kind: uniform, low: 80 ms, high: 120 ms}", "{kind: trace, file: steps.csv}"
+    )
+    path = tmp_path / "trace.yaml"
+    path.write_text(text + "sweep:\n  cluster.network.latency: [0 s, 1 ms]\n")
+    out = tmp_path / "elsewhere" / "out"
+    first = varsim("sweep", path, "--out", out, "--quiet")
+    assert "seconds: [[0.1, 0.12], [0.11]]" in (out / "sweep.yaml").read_text()
+    again = varsim("sweep", out / "sweep.yaml", "--out", tmp_path / "again", "--quiet")
+    assert again.stdout.splitlines()[-3] == first.stdout.splitlines()[-3] != ""
+    assert again.stdout.splitlines()[-3].startswith("result sha256: ")
+
+
+class TestWords:
+    def test_the_shortest_names_that_tell_apart(self, tmp_path: Path) -> None:
+        two = BASE.replace("stop:", "  - {kind: sync_replicas, replicas_to_aggregate: 2}\nstop:")
+        block = (
+            "zip:\n  strategies.backup_workers.replicas_to_aggregate: [1, 2]\n"
+            "  strategies.sync_replicas.replicas_to_aggregate: [2, 3]"
+        )
+        table, _, _ = carried_out(sweep(block, base=two), tmp_path)
+        assert list(shown(table).columns)[:2] == ["replicas_to_aggregate", "examples/s"]
+        assert list(shown(table)["replicas_to_aggregate"]) == ["", "1", "2", "", "2", "3"]
+        assert any("'sync_replicas' is fastest at replicas_to_" in line for line in answer(table))
+
+    def test_one_point(self, tmp_path: Path) -> None:
+        table, _, _ = carried_out(sweep("cluster.workers: [4]"), tmp_path)
+        assert "efficiency" not in shown(table).columns
+        assert answer(table)[1].startswith("'on_write' does ")
+        assert answer(table)[1].endswith(" examples/s at workers = 4.")
+
+    def test_equal_points_are_called_the_same(self, tmp_path: Path) -> None:
+        base = BASE.replace("{kind: timing, size: 1 MB}", "{kind: quadratic}")
+        base = base.replace("batch_size: 4", "optimizer: {kind: sgd, learning_rate: 1}")
+        block = "workload.optimizer.learning_rate: [0.1, 0.2]"
+        table, _, _ = carried_out(sweep(block, base=base), tmp_path)
+        assert answer(table)[1].endswith(", the same at learning_rate = 0.2; every other point is "
+                                         "slower.")  # fmt: skip
+
+    def test_rows_that_are_not_printed(self, tmp_path: Path) -> None:
+        block = "seed: {from: 1, to: 21, step: 1}\nmost_replications: 2"
+        table, _, _ = carried_out(sweep(block), tmp_path)
+        assert len(shown(table)) == 2
+        assert left_out(table) == [
+            "Each strategy at its best point; all 42 rows are in results.csv."
+        ]
+        assert len(cells(table, table.rows)) == 42
+
+
+class TestWeight:
+    """As `varsim run` does: much is told of, too much refused; nothing has begun by then."""
+
+    @pytest.mark.parametrize("command", ["sweep", "check"])
+    def test_a_run_without_end_is_refused(self, file: Path, command: str) -> None:
+        refused = varsim(command, file, "--set", "stop={time: 1e9 s}")
+        assert refused.exit_code == 2
+        line = refused.stderr.splitlines()[-1]
+        assert line.startswith("varsim: about ")
+        assert "gradients to compute in one run of '" in line
+        assert line.endswith("1 billion at most: lower stop.time or cluster.workers")
+        assert not (file.parent / "reports").exists()
+
+    def test_much_is_told_of(self, file: Path) -> None:
+        checked = varsim("check", file, "--set", "stop={time: 2e6 s}")
+        assert checked.exit_code == 0
+        assert "which takes long and much memory" in checked.stderr
+
+    def test_many_small_runs_are_much(self, file: Path) -> None:
+        seeds = "seed={from: 1, to: 1000, step: 1}"
+        checked = varsim("check", file, "--set", "stop={time: 5000 s}", "--set", seeds)
+        assert checked.exit_code == 0
+        (line,) = checked.stderr.splitlines()
+        assert "gradients to compute in all runs, which takes hours" in line

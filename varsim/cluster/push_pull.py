@@ -1,0 +1,171 @@
+"""All-reduces carried out by parameter servers: pushed, summed and pulled, part by part."""
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from itertools import count, groupby
+
+from simpy.events import Event
+
+from varsim.cluster.clock import Activity
+from varsim.cluster.job import Job
+from varsim.cluster.link import Route
+from varsim.cluster.pace import shares_of_compute
+from varsim.cluster.pieces import Layout, Piece, laid_out
+from varsim.cluster.transport import Network
+from varsim.cluster.updating import Alone, Updater
+from varsim.cluster.worker import Read, Worker
+from varsim.trace import Phase
+from varsim.values.gradient import Gradient
+
+
+class PushPull:
+    """Sums of all workers' gradients, one for every part of a tensor that lies on a server.
+
+    A worker pushes each part when it is ready: as the backward pass makes it with `overlap`, else
+    all of them after it, last layers first. Once a server has a part of all workers, it sends the
+    sum to each of them at once, in order of rank; so what is pulled of early parts goes one way
+    while later ones go the other. A worker is done when it has all sums. What a server needs to
+    add a worker's part to the sum says the cluster's `server_update`.
+    What one host sends to another goes over one connection: each message is handed to the links
+    once the one before has passed them.
+    Of a worker's time, what it waits for others that compute is the barrier, then it is writing.
+    Jiang et al., OSDI 2020 (BytePS); Peng et al., SOSP 2019 (ByteScheduler).
+    """
+
+    def __init__(self, job: Job, *, overlap: bool) -> None:
+        layout = laid_out(job.network.wiring, job.cluster, job.workload)
+        self._job, self._clock = job, job.clock
+        self._pieces = layout.pieces
+        numbered = list(enumerate(layout.pieces))
+        moments = [
+            (share, [number for number, _ in group])
+            for share, group in groupby(numbered, lambda one: one[1].ready if overlap else 1.0)
+        ]
+        self._shares = shares_of_compute(job.cluster, [share for share, _ in moments])
+        self._groups = [group for _, group in moments]
+        self._up = [
+            [_Connection(job, job.network.route(worker.place, place)) for place in layout.places]
+            for worker in job.workers
+        ]
+        self._down = [
+            [_Connection(job, job.network.route(place, worker.place)) for worker in job.workers]
+            for place in layout.places
+        ]
+        self._summing = None if job.cluster.server_update is None else _Summing(job, layout)
+        self._summed = [0] * len(layout.pieces)  # of how many workers, for the sum to come
+        self._missing = [0] * len(job.workers)  # sums of this step, by rank
+        self._done = [Event(job.clock) for _ in job.workers]
+        self._waiting: list[Worker] = []  # who has computed, until all have
+
+    def begin_gradient(self, worker: Worker, read: Read) -> Gradient:
+        """A worker begins to compute a gradient, whose parts are pushed when they are ready."""
+        gradient, moments = worker.begin_gradient(read, self._shares)
+        rank = worker.rank
+        self._missing[rank] = len(self._pieces)
+        self._done[rank] = Event(self._clock)
+        for moment, group in zip(moments, self._groups, strict=True):
+            self._clock.call_at(moment, partial(self._push, rank, group))
+        return gradient
+
+    def take_part(self, worker: Worker) -> Activity[None]:
+        """Compute to the end, then wait until this worker has all sums."""
+        yield from worker.catch_up()
+        worker.waits(Phase.BARRIER, self)
+        self._waiting.append(worker)
+        if len(self._waiting) == len(self._up):
+            for other in self._waiting:
+                other.turns_to(Phase.WRITE)
+            self._waiting = []
+        yield self._done[worker.rank]
+        worker.goes_on()
+
+    def _push(self, rank: int, group: list[int]) -> None:
+        """These parts of a worker's gradient are ready."""
+        for number in group:
+            server, size, _ = self._pieces[number]
+            self._up[rank][server].send(size, partial(self._come, number))
+
+    def _come(self, number: int) -> None:
+        """A part of some worker is at its server."""
+        if self._summing is None:
+            self._add(number)
+        else:
+            self._clock.call_at(self._summing.end(number), partial(self._add, number))
+
+    def _add(self, number: int) -> None:
+        """It is in the sum; that of all workers goes to each of them.
+
+        Nobody pushes a part again before it has the sum, so there is one sum of it at a time.
+        """
+        self._summed[number] += 1
+        if self._summed[number] < len(self._up):
+            return
+        self._summed[number] = 0
+        server, size, _ = self._pieces[number]
+        for rank, connection in enumerate(self._down[server]):
+            connection.send(size, partial(self._receive, rank))
+
+    def _receive(self, rank: int) -> None:
+        """A worker has one more of the sums."""
+        self._missing[rank] -= 1
+        if not self._missing[rank]:
+            self._done[rank].succeed()
+
+    def __str__(self) -> str:
+        return f"sums of gradients that {len(self._waiting)} of {len(self._up)} have computed"
+
+
+class _Connection:
+    """Messages from one host to another, each once the one before has passed."""
+
+    def __init__(self, job: Job, route: Route) -> None:
+        self._network: Network = job.network
+        self._route = route
+        self._line: deque[tuple[float, Callable[[], None]]] = deque()  # the first is on the links
+
+    def send(self, size: float, arrived: Callable[[], None]) -> None:
+        """So many bytes are there to be sent; `arrived()` when they are at the other host."""
+        self._line.append((size, arrived))
+        if len(self._line) == 1:
+            self._begin()
+
+    def _begin(self) -> None:
+        size, arrived = self._line[0]
+        self._network.pass_on(self._route, size, self._passed, arrived)
+
+    def _passed(self) -> None:
+        self._line.popleft()
+        if self._line:
+            self._begin()
+
+
+class _Summing:
+    """What adding a part to a sum takes at every server; equal servers with equal times are one."""
+
+    def __init__(self, job: Job, layout: Layout) -> None:
+        described = job.cluster.server_update
+        assert described is not None
+        self._clock, self._pieces = job.clock, layout.pieces
+        numbers = count()
+        self._updaters = []
+        for server, equal in enumerate(layout.counts):
+            sizes = [_size_on(server, equal, piece) for piece in layout.pieces]
+            own = [next(numbers) for _ in range(equal)][: equal if described.is_random else 1]
+            self._updaters.append(
+                [
+                    Updater(described, number, sizes, job.streams("server update", number))
+                    for number in own
+                ]
+            )
+
+    def end(self, number: int) -> int:
+        """When a part that is at its server now will be in the sum (ns)."""
+        now, alone = self._clock.time, Alone()
+        own = self._updaters[self._pieces[number].server]
+        return max([updater.handle(number, now, alone) for updater in own])
+
+
+def _size_on(server: int, equal: int, piece: Piece) -> float:
+    """What one of so many equal servers has of a piece."""
+    return piece.size / equal if piece.server == server else 0.0
