@@ -1,5 +1,7 @@
 """The page of a sweep: the answer, its plots, its table; one HTML file that needs nothing else."""
 
+import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,11 +25,13 @@ _FILES: Final = {
 
 
 def write(table: Table, directory: Path, question: str = "") -> Path:
-    """Draw all plots into an existing directory and write the page; returns the page."""
-    from varsim.plots.sweep.gallery import draw_all
+    """Draw all plots into an existing directory and write the page; returns the page.
+
+    Each file is there whole or as it was before; OSError if it cannot be written.
+    """
     from varsim.sweep.files import put
 
-    drawn = draw_all(table, directory)
+    drawn = _draw(table, directory)
     files = {name: about for name, about in _FILES.items() if (directory / name).exists()}
     text = page(table, drawn, files, question)
     return put(directory / PAGE, lambda path: path.write_text(text, encoding="utf-8", newline="\n"))
@@ -59,6 +63,29 @@ def page(table: Table, drawn: "dict[str, Drawn]", files: dict[str, str], questio
         "files": files,
     }
     return rendered("sweep.html.j2", shared | content)
+
+
+def _draw(table: Table, directory: Path) -> "dict[str, Drawn]":
+    """Draw aside, then put all plots in place; those of another sweep go."""
+    from varsim.plots.sweep import gallery
+
+    partial = directory / f".plots.partial-{os.getpid()}"
+    try:
+        partial.mkdir()
+        drawn = gallery.draw_all(table, partial)
+        for name in gallery.NAMES:
+            for path in (partial / f"{name}.png", partial / f"{name}.svg"):
+                if path.exists():
+                    path.replace(directory / path.name)
+                else:
+                    (directory / path.name).unlink(missing_ok=True)
+    except OSError as error:
+        if error.strerror is not None:  # said of what the caller knows
+            error.filename, error.filename2 = str(directory), None
+        raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return drawn
 
 
 def _setting(table: Table) -> str:

@@ -118,7 +118,7 @@ class TestRefused:
             (
                 "minimize: workers\nspace: {cluster.workers: [0, 2]}",
                 21,
-                "(at cluster.workers = 0; a line in 'where' leaves such points out)",
+                "(at cluster.workers = 0)",
             ),
         ],
     )

@@ -1,5 +1,6 @@
 """The page of a sweep, how it is drawn again, and how much work a sweep may be."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from sweeping import BASE, SWEPT, carried_out, sweep
 from typer.testing import CliRunner, Result
 
 from varsim import cli, sweep_report
+from varsim.plots.sweep import gallery
 from varsim.sweep.files import holds_sweep, strategies_in
 from varsim.sweep.words import answer, cells, left_out, shown
 
@@ -38,6 +40,36 @@ def test_a_page_has_the_same_bytes_every_time(tmp_path: Path) -> None:
     table, _, _ = carried_out(sweep(), tmp_path)
     first = sweep_report.write(table, tmp_path).read_bytes()
     assert sweep_report.write(table, tmp_path).read_bytes() == first
+
+
+def test_a_plot_that_cannot_be_written_leaves_no_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, _, _ = carried_out(sweep(), tmp_path)
+    sweep_report.write(table, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def full(table: object, directory: Path) -> None:
+        (directory / "throughput.png").write_bytes(b"half of")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(gallery, "draw_all", full)
+    with pytest.raises(OSError, match="No space left") as refused:
+        sweep_report.write(table, tmp_path)
+    assert refused.value.filename == str(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_plots_of_another_sweep_go(tmp_path: Path) -> None:
+    two, _, _ = carried_out(sweep(), tmp_path)
+    sweep_report.write(two, tmp_path)
+    assert (tmp_path / "heat.svg").exists()
+    assert {plot.name for plot in gallery.plots(two)} <= set(gallery.NAMES)
+    (tmp_path / "mine.png").write_bytes(b"of somebody else")
+    one, _, _ = carried_out(sweep("seed: [1, 2]"), tmp_path)
+    sweep_report.write(one, tmp_path)
+    there = {path.stem for path in tmp_path.glob("*.png")}
+    assert there == {"mine", *(plot.name for plot in gallery.plots(one))}
 
 
 def test_a_sweep_is_drawn_again(file: Path, tmp_path: Path) -> None:

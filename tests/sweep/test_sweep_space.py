@@ -219,6 +219,10 @@ class TestRefusals:
         )
         assert "a line in 'where' leaves such points out" in found
 
+    def test_a_value_that_is_none_is_no_matter_of_where(self) -> None:
+        (found,) = faults("cluster.workers: [a, 2]")
+        assert found.endswith("not 'a' (at cluster.workers = a)")
+
     def test_what_is_wrong_at_all_points_is_told_plainly(self) -> None:
         (found,) = faults("seed: [1, 2]", "cluster.workers=0")
         assert found.startswith("--set cluster.workers=0: error: workers must be")

@@ -20,14 +20,9 @@ from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.rough_push_pull import rough_push_pull
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Strategy, check_overlap
-from varsim.units import Bytes, format_bytes, format_seconds
-from varsim.values.buckets import (
-    BUCKET_SIZE,
-    FIRST_BUCKET_SIZE,
-    Bucketing,
-    Rule,
-    ready_buckets,
-)
+from varsim.units import Bytes, format_seconds
+from varsim.values import buckets
+from varsim.values.buckets import Bucketing, Rule, ready_buckets
 from varsim.values.workload import Workload
 
 _NOT_OF_PUSH_PULL: Final = (
@@ -92,22 +87,7 @@ class OnWrite(Strategy):
 
     @model_validator(mode="after")
     def _settings_of_buckets(self) -> Self:
-        rule, size, first = self.bucketing, self.bucket_size, self.first_bucket_size
-        if rule == "layers" and size is not None:
-            raise ValueError("bucket_size has no effect: bucketing layers has one for each tensor")
-        if rule == "bytes_per_pack" and size is None:
-            raise ValueError("bucketing bytes_per_pack needs bucket_size (for example 32 MiB)")
-        if first is not None:
-            if rule in ("layers", "bytes_per_pack"):
-                raise ValueError(
-                    f"first_bucket_size has no effect: bucketing {rule} has no limit "
-                    "for the first bucket alone"
-                )
-            if first > (size or BUCKET_SIZE):
-                raise ValueError(
-                    f"first_bucket_size must be at most bucket_size, "
-                    f"{format_bytes(size or BUCKET_SIZE)}"
-                )
+        buckets.check_settings(self.bucketing, self.bucket_size, self.first_bucket_size)
         return self
 
     @property
@@ -126,9 +106,7 @@ class OnWrite(Strategy):
         given = (self.bucketing, self.bucket_size, self.first_bucket_size)
         if not self.overlap and not any(value is not None for value in given):
             return None
-        size = self.bucket_size or BUCKET_SIZE
-        first = self.first_bucket_size or min(FIRST_BUCKET_SIZE, size)
-        return Bucketing(self.bucketing or "ddp", size, first)
+        return buckets.with_defaults(*given)
 
     @property
     def _choice(self) -> Choice:
@@ -171,14 +149,14 @@ class OnWrite(Strategy):
         if self.uses_servers:
             return self._estimate_of_push_pull(envelope)
         slowest = envelope.kth(envelope.cluster.workers)
-        buckets = ready_buckets(envelope.workload, self._bucketing)
-        times = [envelope.all_reduce(self._choice, size) for size, _ in buckets]
+        cut = ready_buckets(envelope.workload, self._bucketing)
+        times = [envelope.all_reduce(self._choice, size) for size, _ in cut]
         moving, update = sum(times), envelope.optimizer_time
         why = f"{format_seconds(slowest)} slowest replica + {format_seconds(moving)} all-reduce"
-        if len(buckets) > 1:
-            why += f" in {len(buckets)} buckets"
+        if len(cut) > 1:
+            why += f" in {len(cut)} buckets"
         if self.overlap:
-            ready = shares_of_compute(envelope.cluster, [bucket.ready for bucket in buckets])
+            ready = shares_of_compute(envelope.cluster, [bucket.ready for bucket in cut])
             end = 0.0
             for share, time in zip(ready, times, strict=True):
                 end = max(end, share * slowest) + time
@@ -211,18 +189,18 @@ class OnWrite(Strategy):
             for worker in job.workers:
                 job.start_on(worker, self.overlapping_replica, worker, weights, sums)
             return
-        buckets = ready_buckets(job.workload, self._bucketing)
+        cut = ready_buckets(job.workload, self._bucketing)
         if self.overlap:
-            stream = OverlappedReduction(job, self._choice, buckets)
+            stream = OverlappedReduction(job, self._choice, cut)
             for worker in job.workers:
                 job.start_on(worker, self.overlapping_replica, worker, weights, stream)
             return
-        if len(buckets) > 1 or job.cluster.optimizer_time:
-            parts = BucketedReduction(job, self._choice, buckets)
+        if len(cut) > 1 or job.cluster.optimizer_time:
+            parts = BucketedReduction(job, self._choice, cut)
             for worker in job.workers:
                 job.start_on(worker, self.bucketed_replica, worker, weights, parts)
             return
-        mean = one_reduction(job, self._choice, buckets)
+        mean = one_reduction(job, self._choice, cut)
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, weights, mean)
 

@@ -180,7 +180,7 @@ class Block:
             return
         shapes = self._shapes(found)
         try:
-            self._add([(quantity, found, values_of(values, shapes))], place)
+            self._add([(quantity, values_of(values, shapes))], place)
         except SpaceError as error:
             self.faults.append(Fault.at(mark, str(error)))
 
@@ -224,8 +224,7 @@ class Block:
             self.most_mark = value.mark
         else:
             quantity = self._quantity(key, mark)
-            found = tuple(steps(key, self.root))
-            self._add([(quantity, found, values_of(value, self._shapes(found)))])
+            self._add([(quantity, values_of(value, self._shapes(quantity.place)))])
 
     def _zip(self, mark: Mark, group: Node) -> None:
         """Quantities that change together."""
@@ -234,18 +233,16 @@ class Block:
         made = []
         for key, value in group.values.items():
             quantity = self._quantity(key, group.keys[key])
-            found = tuple(steps(key, self.root))
-            made.append((quantity, found, values_of(value, self._shapes(found))))
-        if len({len(values) for _, _, values in made}) > 1:
-            counts = ", ".join(f"{len(values)} of {one.path}" for one, _, values in made)
+            made.append((quantity, values_of(value, self._shapes(quantity.place))))
+        if len({len(values) for _, values in made}) > 1:
+            counts = ", ".join(f"{len(values)} of {one.path}" for one, values in made)
             raise SpaceError(mark, f"what is zipped must have as many values each: {counts}")
         self._add(made)
 
-    def _add(
-        self, made: list[tuple[Quantity, tuple[str, ...], list[Node]]], place: int | None = None
-    ) -> None:
+    def _add(self, made: list[tuple[Quantity, list[Node]]], place: int | None = None) -> None:
         taken = [path for axis in self.axes for path in axis.paths]
-        for quantity, path, values in made:
+        for quantity, values in made:
+            path = quantity.place
             for other in taken:
                 if path == other:
                     raise SpaceError(values[0].mark, f"{quantity.path} is swept twice")
@@ -254,22 +251,18 @@ class Block:
                     message = f"{both} are both swept, though one is part of the other"
                     raise SpaceError(values[0].mark, message)
             taken.append(path)
-        chosen = list(zip(*(values for _, _, values in made), strict=True))
+        chosen = list(zip(*(values for _, values in made), strict=True))
         seen: set[tuple[object, ...]] = set()
         for together in chosen:
             said = tuple(
                 _told_apart(value, quantity.dimension)
-                for value, (quantity, _, _) in zip(together, made, strict=True)
+                for value, (quantity, _) in zip(together, made, strict=True)
             )
             if said in seen:
                 twice = ", ".join(map(text_of, together))
                 raise SpaceError(together[0].mark, f"{quoted(twice)} is there twice")
             seen.add(said)
-        axis = Axis(
-            tuple(quantity for quantity, _, _ in made),
-            tuple(path for _, path, _ in made),
-            tuple(chosen),
-        )
+        axis = Axis(tuple(quantity for quantity, _ in made), tuple(chosen))
         self.axes.insert(len(self.axes) if place is None else place, axis)
 
     def _drop(self, path: tuple[str, ...], mark: Mark) -> int | None:

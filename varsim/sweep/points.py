@@ -25,11 +25,15 @@ Placed: TypeAlias = tuple[Quantity, Sequence[str], Node]
 
 
 class Axis(NamedTuple):
-    """Quantities that change together, where each is in the tree, and their values in turn."""
+    """Quantities that change together, and their values in turn."""
 
     quantities: tuple[Quantity, ...]
-    paths: tuple[tuple[str, ...], ...]
     values: tuple[tuple[Node, ...], ...]
+
+    @property
+    def paths(self) -> list[tuple[str, ...]]:
+        """Where each quantity is in the tree."""
+        return [quantity.place for quantity in self.quantities]
 
 
 def points_of(
@@ -125,6 +129,8 @@ class _Refusals:
     def __init__(self) -> None:
         self.points = 0
         self._found: dict[tuple[int, int, int, str], tuple[Fault, str, int]] = {}
+        # What is wrong with the one value that a point has: nothing that 'where' is for.
+        self._values: set[tuple[int, int, int, str]] = set()
 
     def add(
         self,
@@ -141,13 +147,17 @@ class _Refusals:
             key = (fault.source.order, fault.line, fault.column, fault.message)
             first, where, count = self._found.get(key, (fault, there, 0))
             self._found[key] = (first, where, count + 1)
+            if len(pairs) == 1 and pairs[0][2].mark == Mark(fault.source, fault.line, fault.column):
+                self._values.add(key)
 
     def told(self, among: bool) -> list[Fault]:
         """`among`: whether there are points with which nothing is wrong."""
         faults = []
-        for fault, where, count in self._found.values():
+        for key, (fault, where, count) in self._found.items():
             message = fault.message
-            if among or count < self.points:
+            if key in self._values:
+                message += f" (at {where})"
+            elif among or count < self.points:
                 more = f" and {count - 1} more" if count > 1 else ""
                 message += f" (at {where}{more}; a line in 'where' leaves such points out)"
             faults.append(Fault(fault.source, fault.line, fault.column, message))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from varsim.units import format_bytes
 from varsim.values.distribute.packing import group_by_size
 from varsim.values.workload import Workload
 
@@ -47,6 +48,31 @@ class Bucketing(NamedTuple):
             Bucket(tuple([last - index for index in group]), sum(backwards[i] for i in group))
             for group in groups
         ]
+
+
+def check_settings(rule: Rule | None, size: float | None, first: float | None) -> None:
+    """Raise ValueError for `bucketing`, `bucket_size` and `first_bucket_size` that do not fit."""
+    if rule == "layers" and size is not None:
+        raise ValueError("bucket_size has no effect: bucketing layers has one for each tensor")
+    if rule == "bytes_per_pack" and size is None:
+        raise ValueError("bucketing bytes_per_pack needs bucket_size (for example 32 MiB)")
+    if first is None:
+        return
+    if rule in ("layers", "bytes_per_pack"):
+        raise ValueError(
+            f"first_bucket_size has no effect: bucketing {rule} has no limit for the first "
+            "bucket alone"
+        )
+    if first > (size or BUCKET_SIZE):
+        raise ValueError(
+            f"first_bucket_size must be at most bucket_size, {format_bytes(size or BUCKET_SIZE)}"
+        )
+
+
+def with_defaults(rule: Rule | None, size: float | None, first: float | None) -> Bucketing:
+    """Buckets by what is said of them, and PyTorch's sizes where nothing is."""
+    limit = size or BUCKET_SIZE
+    return Bucketing(rule or "ddp", limit, first or min(FIRST_BUCKET_SIZE, limit))
 
 
 def ddp_groups(sizes: Sequence[int], limit: float, first: float) -> list[list[int]]:

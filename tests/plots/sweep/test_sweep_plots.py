@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from varsim.plots.figure import panels
 from varsim.plots.sweep import heat, lines, pareto, scaling
 from varsim.plots.sweep.axis import MOST_PANELS, chosen, main_axis, panels_beside, swept_axis
 from varsim.plots.sweep.gallery import draw_all, plots
@@ -12,6 +13,7 @@ from varsim.sweep.campaign import Books, carry_out
 from varsim.sweep.case import cases_of
 from varsim.sweep.execution import Here
 from varsim.sweep.loading import sweep_of_text
+from varsim.sweep.scaling import Yardstick
 from varsim.sweep.store import Store
 from varsim.sweep.table import Table, short_names, table_of
 from varsim.sweep.words import answer, notes, shown
@@ -164,3 +166,56 @@ def test_what_is_told_where_there_is_nothing(tmp_path: Path) -> None:
     assert notes(failed)[-1] == "3 more rows failed; see the column 'failure'."
     assert set(shown(failed)["examples/s"]) == {"failed"}
     assert all(math.isnan(row.mean("examples_per_s")) for row in failed.rows)
+
+
+def test_all_that_is_swept_is_on_the_axis(tmp_path: Path) -> None:
+    """Also values at which there is nothing to draw, as where a target was not reached."""
+    found = table(tmp_path, "cluster.workers=1,2,3")
+    only = tuple(row for row in found.rows if row.point == 1)
+    figure, (axes,) = panels([2.0], True)
+    lines.draw(Table(found.sweep, only), [axes], lines.THROUGHPUT)
+    low, high = axes.get_xlim()
+    assert low < 1 < 3 < high
+    assert axes.get_ylim()[0] == 0
+    figure.clear()
+
+
+def test_a_ring_is_explained_where_there_is_one(tmp_path: Path) -> None:
+    def explained(*sets: str) -> list[object]:
+        handles = lines.legend(table(tmp_path, *sets), rings=True)
+        return [handle.get_label() for handle in handles]
+
+    assert explained("cluster.workers=1,2")[-1] == "its best"
+    assert "its best" not in explained("cluster.workers={from: 2, to: 2, step: 1}")
+
+
+def test_one_number_of_workers_has_no_speed_up() -> None:
+    base = BASE.replace("  - {kind: single}\n", "")
+    four, some = ["cluster.workers={from: 4, to: 4, step: 1}"], ["cluster.workers=2,4"]
+    assert Yardstick.of(sweep_of_text(base, sets=some)) is not None
+    assert Yardstick.of(sweep_of_text(base, sets=four)) is None
+    assert Yardstick.of(sweep_of_text(BASE, sets=four)) is not None, "one worker beside four"
+
+
+def test_the_title_does_not_speak_of_one_worker_that_nobody_ran(tmp_path: Path) -> None:
+    with_one = table(tmp_path, "cluster.workers=2,4")
+    assert "times what one does" in scaling.title(with_one)
+    base = BASE.replace("  - {kind: single}\n", "")
+    # With four servers of 1 GB/s each nobody waits for anybody.
+    sweep = sweep_of_text(base, sets=["cluster.workers=2,4", "cluster.parameter_servers=4"])
+    cases = cases_of(sweep, ["none"])
+    with Store(tmp_path) as store, Here() as backend:
+        books = Books.opened(sweep, (case for _, _, case in cases), store.runs())
+        carry_out(books, store, backend, lambda status: None, books.begin())
+    said = scaling.title(table_of(sweep, cases, books))
+    assert said == "4 workers do at most 2 times what 2 do: 'none', an efficiency of 100 %"
+
+
+def test_what_is_written_at_words(tmp_path: Path) -> None:
+    laws = "{kind: constant, value: 1 s},{kind: uniform, low: 1 s, high: 2 s}"
+    kinds = swept_axis(table(tmp_path, f"cluster.compute={laws}"), 0)
+    assert kinds.texts(12) == ["constant", "uniform"]
+    assert kinds.texts(60)[0] == "{kind: constant, value: 1 s}"
+    same = "{kind: constant, value: 1 s},{kind: constant, value: 2 s}"
+    told = swept_axis(table(tmp_path, f"cluster.compute={same}"), 0).texts(20)
+    assert told[0] != told[1]

@@ -18,8 +18,20 @@ _CAPTION: Final = (
     "Marks: the mean over the replications; whiskers: its 95 % confidence interval, where that is "
     "longer than the mark. A dashed line: what is swept makes no difference to the strategy."
 )
-_OF_THOSE_THAT_REACH_IT: Final = (
+_WITHOUT_MARK: Final = (
     "No mark: the target loss was not reached before the run ended, in one replication at least."
+)
+
+
+# All that a sweep may have.
+NAMES: Final = (
+    "throughput",
+    "staleness",
+    "wasted",
+    "time_to_target",
+    "heat",
+    "scaling",
+    "pareto",
 )
 
 
@@ -40,7 +52,7 @@ def plots(table: "Table") -> "list[Plot[Table]]":
         Plot["Table"](
             name,
             heading,
-            f"{_CAPTION} {_OF_THOSE_THAT_REACH_IT}" if name == "time_to_target" else _CAPTION,
+            f"{_CAPTION} {_WITHOUT_MARK}" if name == "time_to_target" else _CAPTION,
             partial(_title, f"{heading} against {against}"),
             lines.heights,
             partial(_drawn, one),
