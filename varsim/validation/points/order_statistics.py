@@ -129,7 +129,7 @@ def variance(n: int, k: int, mu: float) -> Measured:
     """
     steps = max(4 * _WORK // n, 200)
     described = scenario(barrier(n, k), n, laws.exponential(1 / mu), {"global_steps": steps})
-    most = _MOST // (n * steps)
+    most = 6 * _MOST // (5 * n * steps)
 
     def replication(number: int) -> list[float]:
         trace = ran(described, number)
