@@ -105,11 +105,11 @@ def title(table: "Table") -> str:
     """What the cheapest and the fastest point cost."""
     rows = priced(table)
     best = front([(row.mean("cost_per_hour"), row.mean("examples_per_s")) for row in rows])
-    return f"{len(best)} of {len(rows)} rows are beaten by none in both cost and throughput"
+    return f"For {len(best)} of {len(rows)} rows no other one does more and costs less"
 
 
 def legend(table: "Table") -> list[Artist]:
     """What stands for each strategy, and for the front."""
     look = looks(table.strategies)
-    line = Line2D([], [], color=INK, linewidth=1, label="beaten by none")
+    line = Line2D([], [], color=INK, linewidth=1, label="most for its cost")
     return [*(strategy_line(name, look[name], "none") for name in table.strategies), line]
