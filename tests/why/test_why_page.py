@@ -178,9 +178,9 @@ class TestOptions:
 
 
 def training(file: Path) -> bool:
-    """Whether a file is one scenario of training: no sweep, no variables."""
+    """Whether a file is one scenario of training: no sweep, no plan, no variables."""
     text = file.read_text(encoding="utf-8")
-    return not re.search(r"^(sweep|kind):", text, re.M)
+    return not re.search(r"^(sweep|plan|kind):", text, re.M)
 
 
 @pytest.mark.slow
