@@ -16,6 +16,7 @@ from varsim.validation.index.words import (
     half_of,
     number,
     sentence,
+    sources,
     verdict_counts,
 )
 
@@ -110,7 +111,7 @@ def _section(section: Section) -> dict[str, Any]:
         "lines": [
             {
                 "group": name,
-                "source": "; ".join(dict.fromkeys(one.source for one in own if one.source)),
+                "source": sources(own),
                 "lines": [_line(one) for one in own],
             }
             for name, own in by_group.items()

@@ -195,15 +195,14 @@ class TestEverything:
         assert all(one.got is not None and one.got <= 0.04 for one in rings)
 
     @pytest.mark.parametrize("gpus", ["on 32 GPUs", "on as many GPUs"])
-    def test_methods_come_out_in_order_but_where_others_than_the_line_bound_servers(
+    def test_methods_come_out_in_the_measured_order(
         self, found: list[Finding], gpus: str
     ) -> None:
         orders = [one for one in found if gpus in one.name]
         assert len(orders) == 5
-        missed = [one.group for one in orders if one.verdict is Verdict.MISS]
-        # On 100gbib overlap gains BytePS 2 % where one machine gains 8 %, which no line explains;
-        # on 100gbe the rows are of two networks.
-        assert missed == ["hkbu2020-bert_large-100gbib", "hkbu2020-bert_large-100gbe"]
+        assert [one.group for one in orders if one.verdict is not Verdict.PASS] == []
+        if gpus == "on 32 GPUs":
+            assert all(one.got == 1.0 for one in orders)
 
     def test_no_experiment_and_no_miss_is_without_a_word(self, found: list[Finding]) -> None:
         groups = {finding.group for finding in found}

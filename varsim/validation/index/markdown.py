@@ -11,6 +11,7 @@ from varsim.validation.index.words import (
     half_of,
     number,
     sentence,
+    sources,
     verdict_counts,
 )
 
@@ -57,11 +58,10 @@ def lines(section: Section, command: str) -> str:
     for one in section.findings:
         by_group.setdefault(one.group, []).append(one)
     for name, own in by_group.items():
-        sources = dict.fromkeys(one.source for one in own if one.source)
         parts.append(f"## {name}")
         parts.append(_table(_HEAD, map(_row, own), 2))
-        if sources:
-            parts.append("Source: " + "; ".join(map(_plain, sources)))
+        if source := sources(own):
+            parts.append(f"Source: {_plain(source)}")
     return "\n\n".join(parts) + "\n"
 
 

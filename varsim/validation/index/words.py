@@ -1,5 +1,6 @@
 """Numbers and sentences of the report."""
 
+import re
 from collections.abc import Sequence
 from statistics import median
 from typing import Final
@@ -66,3 +67,30 @@ def sizes(findings: Sequence[Finding]) -> list[float]:
         and one.unit  # else it sums up others
         and one.verdict in (Verdict.PASS, Verdict.MISS)
     ]
+
+
+def sources(findings: Sequence[Finding]) -> str:
+    """Where the numbers of these lines come from, each once; lines of one file together."""
+    lines: dict[str, list[int]] = {}
+    for source in dict.fromkeys(one.source for one in findings if one.source):
+        match = _LINE.search(source)
+        own = lines.setdefault(_LINE.sub("", source), [])
+        own += [int(match[1])] if match else []
+    return "; ".join(
+        f"{source}, line{'s' * (len(own) > 1)} {_ranges(own)})" if own else source
+        for source, own in lines.items()
+    )
+
+
+_LINE: Final = re.compile(r", line (\d+)\)$")
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """So: 2 to 5, 9."""
+    runs: list[list[int]] = []
+    for one in sorted(numbers):
+        if runs and one == runs[-1][-1] + 1:
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
