@@ -22,7 +22,7 @@ from varsim.commands.console import (
     flush,
     write,
 )
-from varsim.commands.options import File, Kinds, Quiet, Seed
+from varsim.commands.options import File, Kinds, Quiet, Seed, with_shorthands
 from varsim.commands.settings import Formats, Settings, question
 from varsim.commands.validation import Halves, percent
 
@@ -91,9 +91,8 @@ def run(
     format: Format = "table",
 ) -> None:
     """Simulate a scenario and write its report."""
-    shorthands = {"seed": seed, "replications": replications}
-    given = [f"{key}={value}" for key, value in shorthands.items() if value is not None]
-    scenario = _loaded(file, [*sets, *given])
+    given = with_shorthands(sets, seed=seed, replications=replications)
+    scenario = _loaded(file, given, strategy)
     settings = Settings(question(file), out, jobs, quiet, format)
     from varsim.variables import VariablesScenario
 
@@ -101,7 +100,7 @@ def run(
         variables.refuse_strategies(scenario, strategy)
         variables.run(scenario, settings)
     else:
-        training.run(training.chosen(scenario, strategy), settings)
+        training.run(scenario, settings)
 
 
 @app.command()
@@ -180,15 +179,14 @@ def explain(
     from varsim.commands import explain as explaining
     from varsim.variables import VariablesScenario
 
-    scenario = _loaded(file, sets)
+    scenario = _loaded(file, sets, strategy)
     if isinstance(scenario, VariablesScenario):
         explaining.refuse_training(scenario, strategy, format, out)
         shown: Literal["table", "md"] = "md" if format == "md" else "table"
         explaining.explain(scenario, file, question(file), mode, steps, shown)
     else:
         explaining.refuse_variables(file, mode, steps)
-        chosen = training.chosen(scenario, strategy)
-        explaining.why(chosen, question(file), format, out, quiet)
+        explaining.why(scenario, question(file), format, out, quiet)
 
 
 @app.command()
@@ -410,7 +408,9 @@ def main() -> None:
         app()
 
 
-def _loaded(file: Path, sets: Iterable[str]) -> "Scenario | VariablesScenario":
+def _loaded(
+    file: Path, sets: Iterable[str], strategies: Iterable[str] = ()
+) -> "Scenario | VariablesScenario":
     from varsim.load.loading import load_scenario
 
-    return load_scenario(file, tuple(sets))
+    return load_scenario(file, tuple(sets), tuple(strategies))

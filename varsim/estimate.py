@@ -1,10 +1,11 @@
 """A scenario in plain words, and a rough step time per strategy, before any run."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from varsim.cluster.description import Cluster, SlowWorker
-from varsim.cluster.envelope import Envelope
+from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.topology import Topology
 from varsim.cluster.updating import ServerUpdate
 from varsim.prices import Prices
@@ -25,16 +26,16 @@ class LabelledEstimate(NamedTuple):
 
 
 def estimates(scenario: Scenario) -> list[LabelledEstimate]:
-    """For every strategy, in order."""
+    """For every strategy, in order; inf where a step takes longer than a number can say."""
     return [
-        LabelledEstimate(
-            strategy.label,
-            *strategy.estimate(
-                Envelope(scenario.cluster_of(strategy), scenario.workload, scenario.seed)
-            ),
-        )
+        LabelledEstimate(strategy.label, *_estimate(scenario, strategy))
         for strategy in scenario.strategies
     ]
+
+
+def longest_step(scenario: Scenario) -> LabelledEstimate:
+    """That of the strategy whose steps take longest."""
+    return max(estimates(scenario), key=lambda one: one.step_time)
 
 
 def expected_gradients(scenario: Scenario) -> float:
@@ -113,6 +114,14 @@ def described(model: Model, hidden: frozenset[str] | set[str] = frozenset()) -> 
     if not settings:
         return kind
     return f"{kind} ({settings if len(settings) <= 160 else settings[:157] + '...'})"
+
+
+def _estimate(scenario: Scenario, strategy: Strategy) -> Estimate:
+    cluster = scenario.cluster_of(strategy)
+    try:
+        return strategy.estimate(Envelope(cluster, scenario.workload, scenario.seed))
+    except (OverflowError, ZeroDivisionError):
+        return Estimate(math.inf, "longer than a number can say")
 
 
 def _compute(cluster: Cluster, workload: Workload) -> str:

@@ -1,10 +1,11 @@
 """One experiment, whole: seed, replications, cluster, workload, strategies, when to stop."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Annotated, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, ValidationInfo, model_validator
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent, check_events
@@ -34,12 +35,15 @@ class Scenario(Model):
     prices: Prices | None = None
 
     @model_validator(mode="after")
-    def _strategies_fit(self) -> Self:
+    def _strategies_fit(self, info: ValidationInfo) -> Self:
+        """Those of the context need to fit alone, if it names some: the others will not run."""
+        wanted: Sequence[str] = (info.context or {}).get("strategies", ())
+        running = [strategy.among(wanted) for strategy in self.strategies]
         labels = [strategy.label for strategy in self.strategies]
         for label in labels:
             if labels.count(label) > 1:
                 raise ValueError(f"two strategies are called {label!r}; give them different names")
-        for index, strategy in enumerate(self.strategies):
+        for index, strategy in compress(enumerate(self.strategies), running):
             try:
                 if strategy.on is not None:
                     strategy.on.check(uses_servers=strategy.uses_servers)
@@ -51,13 +55,21 @@ class Scenario(Model):
                 own = re.split(r"[.: ]", str(error))[0] in type(strategy).model_fields
                 raise ValueError(f"strategies.{index}{'.' if own else ': '}{error}") from None
         check_events(self.events, self.cluster.workers, self.stop.time)
-        self._refuse_idle_knobs()
+        self._refuse_idle_knobs(list(compress(self.strategies, running)))
         self.targets.check(self.stop.loss)
         return self
 
     def cluster_of(self, strategy: Strategy) -> Cluster:
         """The cluster this strategy runs on: the scenario's, with the strategy's own changes."""
         return self.cluster if strategy.on is None else strategy.on.applied_to(self.cluster)
+
+    def chosen(self, names: Sequence[str]) -> tuple[Strategy, ...]:
+        """The strategies of these kinds or labels; ValueError where there is none of one."""
+        for name in names:
+            if not any(strategy.among([name]) for strategy in self.strategies):
+                there = ", ".join(strategy.label for strategy in self.strategies)
+                raise ValueError(f"no strategy {name!r} in this scenario; it has: {there}")
+        return tuple(strategy for strategy in self.strategies if strategy.among(names))
 
     def with_only(self, strategies: tuple[Strategy, ...]) -> "Scenario":
         """The scenario with these of its strategies; what only the others used is left out."""
@@ -85,14 +97,14 @@ class Scenario(Model):
         }
         return Scenario.model_validate({**dict(self), **changes})
 
-    def _refuse_idle_events(self) -> None:
+    def _refuse_idle_events(self, running: Sequence[Strategy]) -> None:
         most = max(strategy.workers(self.cluster) for strategy in self.strategies)
         for index, event in enumerate(self.events):
             if event.rank >= most:
                 raise ValueError(
                     f"events.{index}: {event}, which takes part in none of the strategies"
                 )
-            without = [s.label for s in self.strategies if not s.has_chief]
+            without = [strategy.label for strategy in running if not strategy.has_chief]
             if event.process == "chief" and without:
                 instead = "" if event.stop else "name a worker ({worker: 0}), or "
                 raise ValueError(
@@ -100,12 +112,12 @@ class Scenario(Model):
                     "leave that strategy out"
                 )
 
-    def _refuse_idle_knobs(self) -> None:
-        self._refuse_idle_events()
-        served = [strategy for strategy in self.strategies if strategy.uses_servers]
-        for strategy in served:
-            check_parts(self.workload, self.cluster_of(strategy))
-        if not served:
+    def _refuse_idle_knobs(self, running: Sequence[Strategy]) -> None:
+        self._refuse_idle_events(running)
+        for strategy in running:
+            if strategy.uses_servers:
+                check_parts(self.workload, self.cluster_of(strategy))
+        if not any(strategy.uses_servers for strategy in self.strategies):
             self.cluster.check_no_servers()
         if self.workload.gradient_precision is not None and not any(
             strategy.sends_gradients for strategy in self.strategies

@@ -2,7 +2,6 @@
 
 import re
 import time
-from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 from scenario_text import JARGON, VALID
 
-from varsim.load.loading import ScenarioError, load_scenario, load_text, validated
+from varsim.load.loading import Context, ScenarioError, load_scenario, load_text, validated
 from varsim.schema import Model
 from varsim.units import Seconds
 
@@ -68,7 +67,7 @@ class Everything(Model):
     ],
 )
 def test_an_unquoted_value_means_what_yaml_1_2_says(text: str, key: str, value: object) -> None:
-    found = getattr(validated(Everything, text, "x", Path()), key)
+    found = getattr(validated(Everything, text, "x", Context()), key)
     assert found == value
     assert type(found) is type(value)
 
@@ -107,7 +106,7 @@ def test_an_unquoted_value_means_what_yaml_1_2_says(text: str, key: str, value: 
 )
 def test_a_value_of_the_wrong_type_is_explained(text: str, message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
-        validated(Everything, text, "x", Path())
+        validated(Everything, text, "x", Context())
     assert len(caught.value.problems) == 1
     assert caught.value.problems[0].message.startswith(message)
     assert not JARGON.search(str(caught.value))

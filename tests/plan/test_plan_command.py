@@ -10,12 +10,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from planning import BLOCK, text
+from planning import BLOCK, question, text
 from typer.testing import CliRunner
 
 from varsim import cli
 from varsim.commands.console import OUT_OF_BOUNDS, USAGE
 from varsim.commands.plan_options import Objectives
+from varsim.plan.cell import all_cells, some_cells
 from varsim.plan.objective import OBJECTIVES
 from varsim.sweep.store import FILE, Store
 
@@ -205,6 +206,59 @@ class TestTooManyToLookAtAll:
         done = CliRunner().invoke(cli.app, options)
         assert done.exit_code == USAGE
         assert "too many" in done.stderr
+
+
+class TestWeight:
+    """As with a sweep: much is told of, too much refused, before anything is run."""
+
+    def complaints(self, *arguments: object, code: int = 0) -> list[str]:
+        done = CliRunner().invoke(cli.app, list(map(str, arguments)))
+        assert done.exit_code == code, done.output
+        return done.stderr.splitlines()
+
+    @pytest.mark.parametrize("command", ["plan", "check"])
+    def test_a_run_without_end_is_refused(
+        self, file: Path, monkeypatch: pytest.MonkeyPatch, command: str
+    ) -> None:
+        monkeypatch.chdir(file.parent)
+        (line,) = self.complaints(command, file, "--set", "stop={time: 1e9 s}", code=USAGE)
+        assert " gradients to compute in one run of '" in line
+        assert line.endswith("1 billion at most: lower stop.time or cluster.workers")
+        assert not (file.parent / "reports").exists()
+
+    def test_much_is_told_of(self, file: Path) -> None:
+        one, of_all = self.complaints("check", file, "--set", "stop={time: 1e6 s}")
+        assert "which takes long and much memory" in one
+        assert "in the first runs of all cells, which takes hours; to avoid it" in of_all
+        assert of_all.endswith("lower replications, or give the space fewer values")
+        assert self.complaints("check", file) == []
+
+    def test_cells_that_are_not_the_first_count(self, tmp_path: Path) -> None:
+        """Too many to look at: the first point takes no time, the last one for ever."""
+        path = tmp_path / "large.yaml"
+        path.write_text(text(LARGE.replace("[1 us, 2 us]", "[1 us]\n  stop.time: [2 s, 1e6 s]")))
+        lines = self.complaints("check", path)
+        assert "which takes long and much memory" in lines[0]
+        assert lines[-1].endswith("to avoid it lower replications, or plan fewer trials")
+        path.write_text(text(LARGE.replace("[1 us, 2 us]", "[1 us]\n  stop.time: [2 s, 1e8 s]")))
+        (line,) = self.complaints("plan", path, "--out", tmp_path / "out", code=USAGE)
+        assert "1 billion at most" in line
+        assert not (tmp_path / "out").exists()
+
+    def test_some_cells_are_from_all_over_the_space(self) -> None:
+        asked = question(LARGE)
+        some = some_cells(asked, 5)
+        assert [cell.number for cell in some] == [0, 1559, 3119, 4679, 6239]
+        ends = [[value.text for value in cell.point.values] for cell in (some[0], some[-1])]
+        assert ends == [["2", "1", "1 us"], ["40", "40", "2 us"]]
+        small = question()
+        assert [cell.label for cell in some_cells(small, 2)] == ["on_write", "none"]
+        assert some_cells(small, 24) == all_cells(small)
+
+    def test_where_all_are_left_out_the_first_point_stands_for_them(self) -> None:
+        asked = question(LARGE + "where: cluster.workers == 3\n")
+        (only,) = some_cells(asked, 2)
+        assert (only.number, only.scenario.cluster.workers) == (0, 3)
 
 
 @pytest.mark.skipif(os.name != "posix" or find_spec("loky") is None, reason="signals of POSIX")

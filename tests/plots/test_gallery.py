@@ -180,6 +180,7 @@ class TestThroughput:
             ({"a": (1, 1), "b": (2, 2)}, "'a' is the fastest: 2.500 examples/s, 2.00 times 'b'"),
             ({"a": (2, 2), "b": (1, 1)}, "'b' is the fastest: 2.500 examples/s, 2.00 times 'a'"),
             ({"a": (1, 1), "b": (1, 1)}, "'a' and 'b' are equally fast: 2.500 examples/s"),
+            ({"a": (1,), "b": (1,)}, "'a' and 'b' are equally fast: 2.500 examples/s"),
             (
                 {"a": (1, 2), "b": (2, 1)},
                 "The fastest is 'a' or 'b', too close to call: 1.9 ± 7.9 examples/s",

@@ -317,6 +317,16 @@ def test_the_answer_may_be_that_they_are_the_same() -> None:
     assert answer.startswith("'a' and 'b' are equally fast: ")
 
 
+def test_in_one_replication_they_may_be_the_same_too() -> None:
+    result = a_result({"a": (1,), "b": (1,), "c": (2,)}, targets={"loss": 1.0})
+    first, _, _, lowest, _, target = result.answer().splitlines()
+    assert first.startswith("'a' and 'b' are equally fast, in one replication: 2.500 examples/s, ")
+    assert "fastest" not in first
+    assert lowest == "The lowest loss at the end of its run, 0.5000, is that of 'a', 'b' and 'c'."
+    assert target == "Loss 1 was reached after 5 s by 'a' and after 5 s by 'b': the same."
+    assert result.estimate("b", "throughput_ratio").note == "the same"
+
+
 def test_the_answer_of_one_strategy() -> None:
     answer = a_result(targets={"loss": 1.0}).answer()
     assert answer.startswith("'none' does 2.500 examples/s, 0.500 times what one worker does alone")

@@ -91,6 +91,8 @@ def test_a_pair_with_a_missing_number_has_no_ratio(bad: float) -> None:
         ([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], SAME),
         ([0.1 + 0.2, 0.3], [0.3, 0.3], SAME),  # but for rounding
         ([2.0], [1.0], "one replication: no interval"),
+        ([0.3], [0.3], SAME),
+        ([0.1 + 0.2], [0.3], SAME),  # but for rounding
         ([2.0, math.nan], [1.0, 1.0], "in 1 of 2 replications"),
     ],
 )

@@ -111,8 +111,11 @@ def test_the_report_of_a_run_is_left_alone(file: Path, tmp_path: Path) -> None:
     assert varsim("run", plain, "--out", out, "--quiet").exit_code == 0
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     refused = varsim("sweep", file, "--out", out, "--quiet")
-    assert refused.exit_code == 1
-    assert refused.stderr == f"varsim: {out} holds the report of a run: name another directory\n"
+    assert refused.exit_code == 2
+    assert refused.stderr == (
+        f"varsim: {out} holds the report of a run: name another directory, say --out "
+        f"{Path('reports', 'tiny-sweep')}\n"
+    )
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
@@ -156,6 +159,25 @@ class TestWords:
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
         assert answer(table)[1].endswith(", the same at learning_rate = 0.2; every other point is "
                                          "slower.")  # fmt: skip
+
+    @pytest.mark.parametrize("replications", [1, 2])
+    def test_equal_strategies_are_called_equally_fast(
+        self, tmp_path: Path, replications: int
+    ) -> None:
+        base = BASE.replace("kind: uniform, low: 80 ms, high: 120 ms", "kind: constant, value: 1 s")
+        base = base.replace("{kind: backup_workers, replicas_to_aggregate: 2}",
+                            "{kind: on_write, name: b}\n  - {kind: on_write, name: c}")  # fmt: skip
+        base = base.replace("replications: 2", f"replications: {replications}")
+        block = f"cluster.workers: [2, 4]\nmost_replications: {replications}"
+        table, _, _ = carried_out(sweep(block, base=base), tmp_path)
+        first, own, *_ = answer(table)
+        assert first.startswith(
+            "'on_write', 'b' and 'c', each at its best point, are equally fast: "
+        )
+        assert own.endswith("; every other point is slower.")
+        block = block.replace("cluster.workers: [2, 4]", "seed: [1, 2]")
+        table, _, _ = carried_out(sweep(block, base=base), tmp_path)
+        assert answer(table)[1].endswith(", the same at seed = 2; every other point is slower.")
 
     def test_rows_that_are_not_printed(self, tmp_path: Path) -> None:
         block = "seed: {from: 1, to: 21, step: 1}\nmost_replications: 2"

@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Callable, Generator
 from heapq import heapify, heappop, heappush
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import simpy
 from simpy.events import NORMAL, PENDING, Event, EventPriority, Process
@@ -15,6 +15,9 @@ Activity: TypeAlias = Generator[Event, Any, T]
 
 # Events of one instant are served in the order (priority, sequence number); this one comes last.
 LAST = EventPriority(2)
+
+# As far as a run may go, in ns (146 years): rows keep times in 64 bits, a sign and some room left.
+END_OF_TIME: Final = 1 << 62
 
 
 class Ended(BaseException):

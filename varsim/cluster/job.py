@@ -3,11 +3,11 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, count
-from typing import TypeVarTuple
+from typing import Final, TypeVarTuple
 
 import numpy as np
 
-from varsim.cluster.clock import Activity, Clock
+from varsim.cluster.clock import END_OF_TIME, Activity, Clock
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.lives import Lives
@@ -31,9 +31,15 @@ from varsim.values.workload import Workload
 
 Ts = TypeVarTuple("Ts")
 
+_TOO_LONG: Final = "the end of time"
+
 
 class DeadlockError(Exception):
     """A strategy came to stand still: since when, who waits for what, why, and what frees it."""
+
+
+class TooLongError(Exception):
+    """A run goes on for longer than the clock counts."""
 
 
 class Job:
@@ -216,10 +222,20 @@ class Job:
         """Run until the stop rule holds, or the run stands still.
 
         A run that stands still ends then, or lasts until the time at which it would be stopped.
+        Raises TooLongError if the clock cannot count as far as that.
         """
+        limit = self._stop.time
+        if limit is None or limit * 1e9 > END_OF_TIME:
+            self.clock.call_last(END_OF_TIME, self._clock_ends)
         # Training may diverge; then the loss says so, and numpy need not.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             self.clock.run_until_stopped()
+        if self.stopped_by == _TOO_LONG:
+            raise TooLongError(
+                f"{label}: after 146 years (2^62 ns), as far as the clock counts, the run has made "
+                f"{self.global_step:,} updates and is not over: 'varsim check' says what a step "
+                "takes; make steps shorter or lower what stops the run"
+            )
         standstill = None
         if not self.stopped_by:
             standstill = self._stands_still(label)
@@ -282,6 +298,11 @@ class Job:
         """At the end of its time, too, a run of which nothing is left has stood still."""
         if not self.clock.idle:
             self._end("time")
+
+    def _clock_ends(self) -> None:
+        """No further; where nothing is left to happen and no time to pass, the run stands still."""
+        if not self.clock.idle or self._stop.time is not None:
+            self._end(_TOO_LONG)
 
     def _end(self, reason: str) -> None:
         if not self.stopped_by:

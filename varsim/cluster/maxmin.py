@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from varsim.cluster.link import Link
 
-NEVER: Final = 1 << 62  # ns
+# Later (ns) than any time that a float of seconds can be; a run ends long before (END_OF_TIME).
+NEVER: Final = 1 << 1100
 
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]

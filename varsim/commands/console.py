@@ -149,11 +149,14 @@ def _explained(error: BaseException) -> int:
     if isinstance(error, ScenarioError):
         complain(str(error))
         return USAGE
-    from varsim.cluster.job import DeadlockError
+    from varsim.cluster.job import DeadlockError, TooLongError
 
     if isinstance(error, DeadlockError):
         complain(f"varsim: deadlock: {error}")
         return INTERNAL_ERROR
+    if isinstance(error, TooLongError):
+        complain(f"varsim: {error}")
+        return USAGE
     if isinstance(error, OSError):
         complain(f"varsim: {named(error, 'write')}")
         return INTERNAL_ERROR

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import typer
 
 from varsim.commands.console import USAGE, complain, write
+from varsim.commands.weighing import weigh_step
 
 if TYPE_CHECKING:
     from varsim.explain.page import Form
@@ -48,6 +49,7 @@ def why(
     from varsim.why.account import why
     from varsim.why.page import page
 
+    weigh_step(scenario)
     with Progress(quiet) as progress:
         found = why(scenario, progress)
     for line in page(found, question, form, width=_width()):

@@ -1,9 +1,20 @@
 """What several commands take."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
+
+
+def jobs(text: str) -> int:
+    """`auto` as 0, or a number of processes."""
+    if text.strip() == "auto":
+        return 0
+    if not text.strip().isdecimal() or not 1 <= int(text) <= 4096:
+        raise typer.BadParameter(f"{text!r} is neither auto nor a number of processes")
+    return int(text)
+
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario, in YAML.")]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="The same as --set seed=N.")]
@@ -14,3 +25,23 @@ Kinds = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Jobs = Annotated[
+    int,
+    typer.Option(parser=jobs, metavar="N", help="Processes to run in; auto: one per core."),
+]
+Backend = Annotated[
+    Literal["local", "dask"], typer.Option(help="This machine, or a cluster of dask.")
+]
+Scheduler = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Of the scheduler of dask.")]
+
+
+def check_backend(backend: Literal["local", "dask"], scheduler: str | None) -> None:
+    """Raise typer.BadParameter where one of the two is given without the other."""
+    if (backend == "dask") != (scheduler is not None):
+        raise typer.BadParameter("--backend dask and --scheduler ADDRESS go together")
+
+
+def with_shorthands(sets: Sequence[str], **shorthands: int | None) -> list[str]:
+    """What `--set` says, and behind it what shorter options of these names say."""
+    given = [f"{key}={value}" for key, value in shorthands.items() if value is not None]
+    return [*sets, *given]

@@ -8,8 +8,9 @@ import typer
 
 from varsim.commands import sweep as sweeping
 from varsim.commands.console import OUT_OF_BOUNDS, complain, write
+from varsim.commands.places import free
 from varsim.commands.settings import question as first_line
-from varsim.commands.weighing import weigh_cases
+from varsim.commands.weighing import MOST_WEIGHED, weigh_cases
 
 if TYPE_CHECKING:
     from varsim.plan.cell import Cell, Places
@@ -36,8 +37,9 @@ class PlanSettings(NamedTuple):
     format: Formats
 
     def directory(self, name: str) -> Path:
-        """Where the plan of a scenario of this name goes."""
-        return self.out if self.out is not None else Path("reports") / f"{name}-plan"
+        """Where the plan of a scenario of this name goes; the command ends if others lie there."""
+        default = Path("reports") / f"{name}-plan"
+        return free(self.out or default, "plan", self.file, default)
 
 
 def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> None:
@@ -49,9 +51,9 @@ def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> No
     from varsim.plan.loading import load_question
     from varsim.sweep.store import Store
 
-    question = _chosen(load_question(settings.file, sets, minimize), settings.strategies)
+    question = load_question(settings.file, sets, minimize, settings.strategies)
     cells = all_cells(question) if question.enumerated else []
-    weigh_cases(_cases(question, cells), question.first_replications)
+    _weigh(question, cells)
     directory = settings.directory(question.name)
     with Store(directory) as store:
         from varsim.plan.runs import Runs
@@ -97,7 +99,7 @@ def check(file: Path, sets: Sequence[str]) -> None:
         write(f"  space        {quantity.path}: {told}")
     write(f"  strategies   {', '.join(question.strategies)}")
     cells = all_cells(question) if question.enumerated else []
-    weigh_cases(_cases(question, cells), question.first_replications)
+    _weigh(question, cells)
     if not question.enumerated:
         write(
             f"\n{question.combinations:,} combinations: {question.trials:,} of them are tried, "
@@ -141,38 +143,31 @@ def _search(
     return Search(question, cells, runs, exhaustive=everything).run(), cells
 
 
-def _chosen(question: "Question", wanted: Sequence[str]) -> "Question":
-    """The question with only the strategies of these kinds or labels."""
-    from dataclasses import replace
-
-    if not wanted:
-        return question
-    strategies = question.base.strategies
-    known = {name for one in strategies for name in (one.kind, one.label)}
-    for name in wanted:
-        if name not in known:
-            there = ", ".join(one.label for one in strategies)
-            raise typer.BadParameter(f"no strategy {name!r} in this scenario; it has: {there}")
-    kept = tuple(one.label for one in strategies if one.kind in wanted or one.label in wanted)
-    return replace(question, strategies=kept)
-
-
 def _backend(question: "Question", cells: "Sequence[Cell]", settings: PlanSettings) -> "Backend":
     """Where the runs are made, as if every cell were looked at once."""
     runs = _cases(question, cells) * question.first_replications
     return sweeping.backend(runs, settings.jobs, settings.scheduler)
 
 
+def _weigh(question: "Question", cells: "Sequence[Cell]") -> None:
+    """Tell of a search that takes very long, as if every cell were looked at once."""
+    fewer = "give the space fewer values" if question.enumerated else "plan fewer trials"
+    runs = "the first runs of all cells" if question.enumerated else "the first runs of all trials"
+    weigh_cases(_cases(question, cells), question.first_replications, runs, fewer)
+
+
 def _cases(question: "Question", cells: "Sequence[Cell]") -> "list[Case]":
-    """What is to be run at most, once each; of too many cells as many as are tried."""
-    from varsim.plan.cell import cell_of, distinct
-    from varsim.sweep.space import Point
+    """What is to be run at most, once each; of too many cells as many as are tried.
+
+    For those that are tried stand some from all over the space, one after the other.
+    """
+    from varsim.plan.cell import distinct, some_cells
 
     if cells:
         return [cell.case for cell in distinct(cells)]
-    point = Point((), question.base)
-    cases = [cell_of(0, point, label).case for label in question.strategies]
-    return cases * (question.trials // len(cases) + 1)
+    some = some_cells(question, min(MOST_WEIGHED, question.trials))
+    each = -(-question.trials // len(some))
+    return [cell.case for cell in some for _ in range(each)]
 
 
 def _teller(

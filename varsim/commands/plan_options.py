@@ -6,8 +6,17 @@ from typing import Annotated, Literal
 import typer
 
 from varsim.commands import plan as planning
-from varsim.commands import sweep as sweeping
-from varsim.commands.options import File, Kinds, Quiet, Seed
+from varsim.commands.options import (
+    Backend,
+    File,
+    Jobs,
+    Kinds,
+    Quiet,
+    Scheduler,
+    Seed,
+    check_backend,
+    with_shorthands,
+)
 
 PlanSets = Annotated[
     list[str],
@@ -50,18 +59,9 @@ def plan(
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Run every cell, whatever its price.")
     ] = False,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            parser=sweeping.jobs, metavar="N", help="Processes to run in; auto: one per core."
-        ),
-    ] = "auto",  # type: ignore[assignment]
-    backend: Annotated[
-        Literal["local", "dask"], typer.Option(help="This machine, or a cluster of dask.")
-    ] = "local",
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Of the scheduler of dask.")
-    ] = None,
+    jobs: Jobs = "auto",  # type: ignore[assignment]
+    backend: Backend = "local",
+    scheduler: Scheduler = None,
     quiet: Quiet = False,
     format: Annotated[
         planning.Formats, typer.Option("--format", help="How the plan is printed.")
@@ -72,11 +72,9 @@ def plan(
     The plan block of the file says what to minimize over which space; strategies compete. Ends
     with 3 where nothing reaches the targets. Runs are kept: the same command goes on.
     """
-    if (backend == "dask") != (scheduler is not None):
-        raise typer.BadParameter("--backend dask and --scheduler ADDRESS go together")
-    shorthands = {"seed": seed, "replications": replications}
-    given = [f"{key}={value}" for key, value in shorthands.items() if value is not None]
+    check_backend(backend, scheduler)
+    given = with_shorthands(sets, seed=seed, replications=replications)
     settings = planning.PlanSettings(
         file, out, tuple(strategy), jobs or None, scheduler, exhaustive, quiet, format
     )
-    planning.run(settings, [*sets, *given], minimize)
+    planning.run(settings, given, minimize)

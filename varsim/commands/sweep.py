@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 import typer
 
 from varsim.commands.console import complain, write
+from varsim.commands.places import free
 from varsim.commands.settings import question
 from varsim.commands.weighing import weigh_cases
 
@@ -47,18 +48,10 @@ class SweepSettings(NamedTuple):
     format: Formats
 
     def directory(self, name: str) -> Path:
-        """Where the results of a sweep of this name go."""
+        """Where the results of a sweep of this name go; the command ends if others lie there."""
         part = "" if self.shard is None else f"-{self.shard.number}-of-{self.shard.of}"
-        return self.out if self.out is not None else Path("reports") / f"{name}-sweep{part}"
-
-
-def jobs(text: str) -> int:
-    """`auto` as 0, or a number of processes."""
-    if text.strip() == "auto":
-        return 0
-    if not text.strip().isdecimal() or not 1 <= int(text) <= 4096:
-        raise typer.BadParameter(f"{text!r} is neither auto nor a number of processes")
-    return int(text)
+        default = Path("reports") / f"{name}-sweep{part}"
+        return free(self.out or default, "sweep", self.file, default)
 
 
 def shard(text: str) -> Shard:
@@ -95,7 +88,7 @@ def run(
     """
     from varsim.sweep.loading import load_sweep
 
-    carry_on(load_sweep(settings.file, sets, precision, most), settings)
+    carry_on(load_sweep(settings.file, sets, precision, most, settings.strategies), settings)
 
 
 def carry_on(sweep: "Sweep", settings: SweepSettings) -> None:
@@ -108,7 +101,7 @@ def carry_on(sweep: "Sweep", settings: SweepSettings) -> None:
     cases = _cases(sweep, settings.strategies)
     mine = _part(cases, settings.shard)
     weigh_cases(mine, sweep.first_replications)
-    directory = _free(settings.directory(sweep.name))
+    directory = settings.directory(sweep.name)
     with Store(directory) as store:
         books = Books.opened(sweep, mine, store.runs())
         todo = books.begin()
@@ -143,12 +136,12 @@ def merge(
     from varsim.sweep.loading import load_sweep
     from varsim.sweep.store import FILE, Store
 
-    sweep = load_sweep(settings.file, sets, precision, most)
+    sweep = load_sweep(settings.file, sets, precision, most, settings.strategies)
     cases = _cases(sweep, settings.strategies)
     for part in parts:
         if not (part / FILE).is_file():
             raise typer.BadParameter(f"{part} holds no runs of a sweep (no {FILE})")
-    directory = _free(settings.directory(sweep.name))
+    directory = settings.directory(sweep.name)
     keys = {case.key for _, _, case in cases}
     with Store(directory) as store:
         for part in parts:
@@ -177,8 +170,9 @@ def redraw(directory: Path) -> None:
     from varsim.sweep.table import table_of
 
     file = directory / SCENARIO
-    sweep = load_sweep(file)
-    cases = _cases(sweep, strategies_in(directory))
+    strategies = strategies_in(directory)
+    sweep = load_sweep(file, strategies=strategies)
+    cases = _cases(sweep, strategies)
     with Store(directory) as store:
         books = Books.opened(sweep, (case for _, _, case in cases), store.runs())
         if missing := len(books.begin()):
@@ -216,21 +210,12 @@ def check(file: Path, sets: Sequence[str]) -> None:
 def _cases(sweep: "Sweep", strategies: Sequence[str]) -> "list[tuple[int, str, Case]]":
     from varsim.sweep.case import cases_of
 
+    there = {s.label: s for point in sweep.points for s in point.scenario.strategies}
     for name in strategies:
-        known = {n for p in sweep.points for s in p.scenario.strategies for n in (s.kind, s.label)}
-        if name not in known:
-            there = ", ".join(dict.fromkeys(s.label for s in sweep.points[0].scenario.strategies))
-            raise typer.BadParameter(f"no strategy {name!r} in this scenario; it has: {there}")
+        if not any(strategy.among([name]) for strategy in there.values()):
+            known = ", ".join(there)
+            raise typer.BadParameter(f"no strategy {name!r} in this scenario; it has: {known}")
     return cases_of(sweep, strategies)
-
-
-def _free(directory: Path) -> Path:
-    """The directory, if the files of a sweep take the place of no others there."""
-    from varsim.files.keeping import NotARunError, kinds_of
-
-    if kinds_of(directory):
-        raise NotARunError(f"{directory} holds the report of a run: name another directory")
-    return directory
 
 
 def _part(cases: "Sequence[tuple[int, str, Case]]", shard: Shard | None) -> "list[Case]":

@@ -1,12 +1,22 @@
 """The options of the commands that sweep and merge."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from varsim.commands import sweep as sweeping
-from varsim.commands.options import File, Kinds, Quiet, Seed
+from varsim.commands.options import (
+    Backend,
+    File,
+    Jobs,
+    Kinds,
+    Quiet,
+    Scheduler,
+    Seed,
+    check_backend,
+    with_shorthands,
+)
 
 SweepSets = Annotated[
     list[str],
@@ -43,22 +53,13 @@ def sweep(
     precision: Precision = None,
     sets: SweepSets = [],  # noqa: B006
     strategy: Kinds = [],  # noqa: B006
-    jobs: Annotated[
-        int,
-        typer.Option(
-            parser=sweeping.jobs, metavar="N", help="Processes to run in; auto: one per core."
-        ),
-    ] = "auto",  # type: ignore[assignment]
+    jobs: Jobs = "auto",  # type: ignore[assignment]
     shard: Annotated[
         sweeping.Shard | None,
         typer.Option(parser=sweeping.shard, metavar="I/N", help="Only this part of the runs."),
     ] = None,
-    backend: Annotated[
-        Literal["local", "dask"], typer.Option(help="This machine, or a cluster of dask.")
-    ] = "local",
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Of the scheduler of dask.")
-    ] = None,
+    backend: Backend = "local",
+    scheduler: Scheduler = None,
     quiet: Quiet = False,
     format: Annotated[
         sweeping.Formats, typer.Option("--format", help="How the table is printed.")
@@ -69,18 +70,16 @@ def sweep(
     Each strategy is run at each point until its throughput is known to the precision. Runs are
     kept as they end: the same command goes on where it stopped.
     """
-    if (backend == "dask") != (scheduler is not None):
-        raise typer.BadParameter("--backend dask and --scheduler ADDRESS go together")
+    check_backend(backend, scheduler)
     if scheduler is not None and jobs:
         raise typer.BadParameter("--jobs is for this machine: dask has as many as it has workers")
     if scheduler is not None and shard is not None:
         raise typer.BadParameter("--shard is for machines that know nothing of each other")
-    shorthands = {"seed": seed, "replications": replications}
-    given = [f"{key}={value}" for key, value in shorthands.items() if value is not None]
+    given = with_shorthands(sets, seed=seed, replications=replications)
     settings = sweeping.SweepSettings(
         file, out, tuple(strategy), jobs or None, scheduler, shard, quiet, format
     )
-    sweeping.run(settings, [*sets, *given], precision, most_replications)
+    sweeping.run(settings, given, precision, most_replications)
 
 
 def merge(

@@ -1,6 +1,6 @@
 """What the commands do with a scenario of training."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,19 +67,6 @@ def redraw(directory: Path, question: Callable[[], str]) -> None:
 
     result, asked = read_from(lambda path: (load_result(path), question()), directory)
     report.write(result, directory, asked)
-
-
-def chosen(scenario: "Scenario", wanted: Sequence[str]) -> "Scenario":
-    """The scenario with only the strategies of these kinds or labels."""
-    if not wanted:
-        return scenario
-    known = {name for s in scenario.strategies for name in (s.kind, s.label)}
-    for name in wanted:
-        if name not in known:
-            there = ", ".join(s.label for s in scenario.strategies)
-            raise typer.BadParameter(f"no strategy {name!r} in this scenario; it has: {there}")
-    kept = tuple(s for s in scenario.strategies if s.kind in wanted or s.label in wanted)
-    return scenario.with_only(kept)
 
 
 def _show(result: "Result", format: Formats, closing: Iterable[str]) -> None:

@@ -15,25 +15,54 @@ if TYPE_CHECKING:
 MANY_GRADIENTS, TOO_MANY_GRADIENTS = 20e6, 1e9
 # A sweep forgets a run's gradients when that has ended: of so many in all it takes hours.
 _MANY_IN_ALL: Final = 1e9
-_MOST_WEIGHED: Final = 60  # cases of a sweep
+MOST_WEIGHED: Final = 60  # cases of a sweep
+_FEW_STEPS: Final = 4  # in all the time that the clock counts
 
 
 def weigh(scenario: "Scenario") -> None:
     """Warn of a scenario that takes very long; refuse one of which no end is to be seen."""
     from varsim.estimate import expected_gradients
 
+    weigh_step(scenario)
     _weigh_one(expected_gradients(scenario), scenario, "", scenario.replications)
 
 
-def weigh_cases(cases: "Sequence[Case]", replications: int) -> None:
-    """`weigh`, of the cases of a sweep, each run so often at least."""
+def weigh_step(scenario: "Scenario") -> None:
+    """Refuse a scenario of which one step is longer than the clock can make many of."""
+    from varsim.cluster.clock import END_OF_TIME
+    from varsim.estimate import longest_step
+    from varsim.units import format_seconds
+
+    longest, mean = longest_step(scenario), scenario.cluster.law(scenario.workload).expectation()
+    if longest.step_time <= END_OF_TIME / 1e9 / _FEW_STEPS:
+        return
+    what = "cluster.compute" if mean > longest.step_time / 2 else "cluster.network.bandwidth"
+    complain(
+        f"varsim: one step of '{longest.label}' takes about {format_seconds(longest.step_time)} "
+        f"({longest.why}), but the clock counts 1,281,000 h: is the unit of {what} right?"
+    )
+    raise typer.Exit(USAGE)
+
+
+def weigh_cases(
+    cases: "Sequence[Case]",
+    replications: int,
+    runs: str = "all runs",
+    fewer: str = "sweep fewer points",
+) -> None:
+    """`weigh`, of the cases of a sweep, each run so often at least.
+
+    `runs` and `fewer`: what runs these are, and how to have fewer, in words.
+    """
     from varsim.estimate import expected_gradients
     from varsim.units import format_count
 
     if not cases:
         return
-    every = -(-len(cases) // _MOST_WEIGHED)
+    every = -(-len(cases) // MOST_WEIGHED)
     some = [*cases[::every], cases[-1]]
+    for case in some:
+        weigh_step(case.scenario)
     counts = [expected_gradients(case.scenario) for case in some]
     most = max(counts)
     scenario = some[counts.index(most)].scenario
@@ -41,8 +70,8 @@ def weigh_cases(cases: "Sequence[Case]", replications: int) -> None:
     total = sum(counts) * replications * len(cases) / len(counts)
     if total > _MANY_IN_ALL:
         complain(
-            f"varsim: about {format_count(total)} gradients to compute in all runs, which takes "
-            "hours; to avoid it lower replications, or sweep fewer points"
+            f"varsim: about {format_count(total)} gradients to compute in {runs}, which takes "
+            f"hours; to avoid it lower replications, or {fewer}"
         )
 
 

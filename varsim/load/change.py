@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from varsim.load.document import MappingNode, Node, ScalarNode, SequenceNode, read_document
 from varsim.load.fault import Fault, Mark, Source, quoted
-from varsim.load.shape import Shape, field_names, members
+from varsim.load.shape import Shape, field_names, members, read_from
 
 
 class ChangeError(ValueError):
@@ -57,6 +57,7 @@ def steps(path: str, root: Node | None = None) -> list[str]:
 def put(root: MappingNode, path: Sequence[str], value: Node, model: type[BaseModel]) -> None:
     """Put a value at a path, its keys and indexes; mappings are made where there are none.
 
+    What was read from a file goes where another file is put.
     Raises ChangeError where the path does not lead anywhere.
     """
     node: Node = root
@@ -70,6 +71,8 @@ def put(root: MappingNode, path: Sequence[str], value: Node, model: type[BaseMod
             else:
                 node = node.items[index]
         elif isinstance(node, MappingNode):
+            if last and (outdated := read_from(shapes, step)) in node.values:
+                del node.keys[outdated], node.values[outdated]
             if last or step not in node.values or _is_null(node.values[step]):
                 node.keys[step] = value.mark
                 node.values[step] = value if last else MappingNode(value.mark)

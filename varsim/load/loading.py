@@ -4,7 +4,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
@@ -33,22 +33,48 @@ _LINES: Final = "a scenario is made of lines 'key: value'"
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
-def load_scenario(path: str | Path, sets: Sequence[str] = ()) -> Scenario | VariablesScenario:
+class Context(NamedTuple):
+    """What a scenario is read with besides its text.
+
+    `folder`: where its files are. `strategies`: the kinds or labels of those that will run, all if
+    empty; the others need not fit, but what they alone use is no mistake.
+    """
+
+    folder: Path = Path()
+    strategies: tuple[str, ...] = ()
+
+
+def load_scenario(
+    path: str | Path, sets: Sequence[str] = (), strategies: Sequence[str] = ()
+) -> Scenario | VariablesScenario:
     """The scenario of a file. Each of `sets` is `key.path=value`, as after `--set`.
 
+    `strategies`: only those of these kinds or labels, with what they use; by default all.
     Raises ScenarioError with everything that is wrong with the file and the changes.
     """
     if isinstance(sets, str):
         raise TypeError(f"sets is a list of changes: load_scenario(path, [{sets!r}])")
     path = Path(path)
-    return load_text(read_text(path), str(path), path.parent, sets)
+    return load_text(read_text(path), str(path), path.parent, sets, strategies)
 
 
 def load_text(
-    text: str, name: str = "scenario", folder: Path = Path(), sets: Sequence[str] = ()
+    text: str,
+    name: str = "scenario",
+    folder: Path = Path(),
+    sets: Sequence[str] = (),
+    strategies: Sequence[str] = (),
 ) -> Scenario | VariablesScenario:
     """The scenario of a YAML text; `name` is what errors call it, files are found in `folder`."""
-    return validated(_model(text, name), text, name, folder, sets)
+    context = Context(folder, tuple(strategies))
+    scenario = validated(_model(text, name), text, name, context, sets)
+    if not strategies or isinstance(scenario, VariablesScenario):
+        return scenario
+    try:
+        chosen = scenario.chosen(strategies)
+    except ValueError as error:
+        raise ScenarioError([Fault(Source(name), 0, 0, str(error))]) from None
+    return scenario.with_only(chosen)
 
 
 def _model(text: str, name: str) -> type[Scenario] | type[VariablesScenario]:
@@ -80,7 +106,7 @@ def _model(text: str, name: str) -> type[Scenario] | type[VariablesScenario]:
 
 
 def validated(
-    model: type[AnyModel], text: str, name: str, folder: Path, sets: Sequence[str] = ()
+    model: type[AnyModel], text: str, name: str, context: Context, sets: Sequence[str] = ()
 ) -> AnyModel:
     """A model of any class from YAML text; see `load_scenario`."""
     source = Source(name, lines_of(text))
@@ -91,7 +117,7 @@ def validated(
         faults += changed(root, change, order, model)
     left_out = 0
     if isinstance(root, MappingNode):
-        result, refused, left_out = modelled(model, root, folder)
+        result, refused, left_out = modelled(model, root, context)
         faults += refused
         if result is not None and not faults:
             return result
@@ -103,12 +129,12 @@ def validated(
 
 
 def modelled(
-    model: type[AnyModel], root: MappingNode, folder: Path
+    model: type[AnyModel], root: MappingNode, context: Context
 ) -> tuple[AnyModel | None, list[Fault], int]:
     """A model from a tree; or None, what is wrong with it, and how much of that was left out."""
     try:
         content = plain(root)
-        return model.model_validate(content, context={"text": True, "folder": folder}), [], 0
+        return model.model_validate(content, context={"text": True, **context._asdict()}), [], 0
     except ValidationError as error:
         return None, *faults_of(error, root, model)
 

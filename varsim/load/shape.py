@@ -67,6 +67,14 @@ def members(shapes: Sequence[Shape], key: str | int) -> list[Shape]:
     return found
 
 
+def read_from(shapes: Sequence[Shape], key: str) -> str | None:
+    """The key whose value is read from the file that `key` names, if it names one."""
+    for shape in shapes:
+        if found := getattr(shape.model, "read_from", {}).get(key):
+            return str(found)
+    return None
+
+
 def kinds(shapes: Sequence[Shape]) -> dict[str, Shape]:
     """The models that are told apart by `kind`; empty where there is nothing to tell apart."""
     found: dict[str, Shape] = {}

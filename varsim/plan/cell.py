@@ -77,6 +77,28 @@ def all_cells(question: Question) -> list[Cell]:
     return found
 
 
+def some_cells(question: Question, count: int) -> list[Cell]:
+    """At most so many cells, two or more, from all over a space: its first and last among them.
+
+    Those that the constraints leave out are missing; where they leave out all, the base is there.
+    """
+    last = question.combinations - 1
+    found = (_cell_at(question, last * index // (count - 1)) for index in range(count))
+    there = [cell for cell in found if cell is not None]
+    return there or [cell_of(0, Point((), question.base), question.strategies[0])]
+
+
+def _cell_at(question: Question, number: int) -> Cell | None:
+    """The cell of this number; None where the constraints leave it out."""
+    rest, turn = divmod(number, len(question.strategies))
+    place: list[int] = []
+    for size in reversed(question.sizes):
+        rest, index = divmod(rest, size)
+        place.insert(0, index)
+    point = question.at(place)
+    return None if point is None else cell_of(number, point, question.strategies[turn])
+
+
 def distinct(cells: Iterable[Cell]) -> list[Cell]:
     """The first of each that differ."""
     found: dict[Identity, Cell] = {}

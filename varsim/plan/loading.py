@@ -5,15 +5,9 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Final
 
-from varsim.load.document import (
-    NOTHING,
-    MappingNode,
-    Node,
-    ScalarNode,
-    read_document,
-)
+from varsim.load.document import MappingNode, Node, ScalarNode
 from varsim.load.fault import Fault, Mark, ScenarioError, Source, nearest, quoted
-from varsim.load.loading import lines_of, read_text
+from varsim.load.loading import Context, lines_of, read_text
 from varsim.plan.objective import OBJECTIVES
 from varsim.plan.question import (
     MOST_CELLS,
@@ -24,7 +18,7 @@ from varsim.plan.question import (
 )
 from varsim.scenario import Scenario
 from varsim.sweep.loading import BLOCK as SWEEP
-from varsim.sweep.loading import Block, percentage
+from varsim.sweep.loading import Block, has_block, percentage, tree_of
 from varsim.sweep.points import point_at, points_of
 from varsim.sweep.space import Point
 from varsim.sweep.values import value_of
@@ -39,22 +33,22 @@ _MOST_LOOKED_AT: Final = 20_000
 
 def has_plan(path: Path) -> bool:
     """Whether a file is a scenario with a plan block, right or wrong otherwise."""
-    try:
-        root, _ = read_document(read_text(path), Source(str(path)))
-    except ScenarioError:
-        return False
-    return isinstance(root, MappingNode) and BLOCK in root.keys
+    return has_block(path, BLOCK)
 
 
 def load_question(
-    path: str | Path, sets: Sequence[str] = (), minimize: str | None = None
+    path: str | Path,
+    sets: Sequence[str] = (),
+    minimize: str | None = None,
+    strategies: Sequence[str] = (),
 ) -> Question:
     """What the plan block of a file asks. Each of `sets` is `path=value`, or `path=1,2,4`.
 
+    `strategies`: only those of these kinds or labels compete; by default all.
     Raises ScenarioError with everything that is wrong with the file and the changes.
     """
     path = Path(path)
-    return question_of_text(read_text(path), str(path), path.parent, sets, minimize)
+    return question_of_text(read_text(path), str(path), path.parent, sets, minimize, strategies)
 
 
 def question_of_text(
@@ -63,16 +57,11 @@ def question_of_text(
     folder: Path = Path(),
     sets: Sequence[str] = (),
     minimize: str | None = None,
+    strategies: Sequence[str] = (),
 ) -> Question:
     """What the plan block of a YAML text asks; see `load_question`."""
     source = Source(name, lines_of(text))
-    root, faults = read_document(text, source)
-    if not isinstance(root, MappingNode) or faults:
-        raise ScenarioError(faults or [Fault(source, 0, 0, NOTHING)])
-    kind = root.values.get("kind")
-    if isinstance(kind, ScalarNode) and kind.text == "variables":
-        message = "a scenario of kind variables is not planned: it has no cluster to choose"
-        raise ScenarioError([Fault.at(root.keys["kind"], message)])
+    root = tree_of(text, source, "not planned: it has no cluster to choose")
     if BLOCK not in root.keys:
         raise ScenarioError([Fault(source, 0, 0, f"nothing is asked: add, say, {_EXAMPLE}")])
     if SWEEP in root.keys:
@@ -81,14 +70,15 @@ def question_of_text(
     mark, node = root.keys.pop(BLOCK), root.values.pop(BLOCK)
     if not isinstance(node, MappingNode):
         raise ScenarioError([Fault.at(mark, f"write what is asked: {_EXAMPLE}")])
-    return _Asked(root, node, mark, folder).question(sets, minimize)
+    context = Context(folder, tuple(strategies))
+    return _Asked(root, node, mark, context).question(sets, minimize)
 
 
 class _Asked:
     """A plan block as it is read; `root` is the tree of the scenario without it."""
 
-    def __init__(self, root: MappingNode, node: MappingNode, mark: Mark, folder: Path) -> None:
-        self._root, self._node, self._mark, self._folder = root, node, mark, folder
+    def __init__(self, root: MappingNode, node: MappingNode, mark: Mark, context: Context) -> None:
+        self._root, self._node, self._mark, self._context = root, node, mark, context
         self._space = Block(root)
         self._faults: list[Fault] = []
 
@@ -128,7 +118,7 @@ class _Asked:
             tuple(tuple(value.number for value in column) for column in columns),
             sizes,
             self._at,
-            tuple(strategy.label for strategy in base.strategies),
+            self._competing(base),
             base.replications,
             max(most, base.replications),
             tolerance,
@@ -140,7 +130,7 @@ class _Asked:
     def _at(self, place: Sequence[int]) -> Point | None:
         axes = self._space.axes
         chosen = [axis.values[index] for axis, index in zip(axes, place, strict=True)]
-        return point_at(self._root, axes, chosen, self._space.constraints, self._folder)
+        return point_at(self._root, axes, chosen, self._space.constraints, self._context)
 
     def _base(self) -> Scenario:
         """The scenario at the first point that there is; the points are all tried if they are few.
@@ -152,7 +142,7 @@ class _Asked:
         for axis in axes:
             count *= len(axis.values)
         if count <= MOST_CELLS:
-            return points_of(self._root, axes, constraints, self._folder)[0].scenario
+            return points_of(self._root, axes, constraints, self._context)[0].scenario
         places = product(*(range(len(axis.values)) for axis in axes))
         for place in islice(places, _MOST_LOOKED_AT):
             point = self._at(place)
@@ -160,6 +150,12 @@ class _Asked:
                 return point.scenario
         message = f"where holds for none of the first {_MOST_LOOKED_AT:,} points"
         raise ScenarioError([Fault.at(constraints[0][0], message)])
+
+    def _competing(self, base: Scenario) -> tuple[str, ...]:
+        try:
+            return tuple(strategy.label for strategy in base.chosen(self._context.strategies))
+        except ValueError as error:
+            raise ScenarioError([Fault(self._mark.source, 0, 0, str(error))]) from None
 
     def _check_keys(self) -> None:
         for key, mark in self._node.keys.items():

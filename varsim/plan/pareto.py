@@ -4,6 +4,7 @@ from typing import Final, NamedTuple
 
 from varsim.plan.search import Found
 from varsim.plan.standing import Standing
+from varsim.sweep.front import front
 
 MOST_ROWS: Final = 12
 
@@ -22,12 +23,13 @@ def trade(found: Found) -> Trade:
     """All cells that were run, cheapest first, and the front of them."""
     every = [one for one in found.looked_at.values() if one.hourly == one.hourly]
     every.sort(key=lambda one: (one.hourly, -one.speed.mean, one.cell.number))
-    front: list[Standing] = []
-    for one in every:
-        fine = one.speed.mean > 0 and all(miss.target == "throughput" for miss in one.missed)
-        if fine and (not front or one.speed.mean > front[-1].speed.mean):
-            front.append(one)
-    return Trade(every, front)
+    fine = [
+        one
+        for one in every
+        if one.speed.mean > 0 and all(miss.target == "throughput" for miss in one.missed)
+    ]
+    best = front([(one.hourly, one.speed.mean) for one in fine])
+    return Trade(every, [fine[index] for index in best])
 
 
 def shown(front: list[Standing], answer: Standing | None) -> list[Standing]:

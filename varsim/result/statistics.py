@@ -108,7 +108,8 @@ def verdict(paired: Estimate, above: str, below: str) -> str:
     if math.isnan(paired.mean):
         return paired.note
     if math.isnan(paired.low):
-        return "one replication: no interval"
+        same = abs(paired.mean - 1) <= _ROUNDING
+        return SAME if same else "one replication: no interval"
     if max(abs(paired.low - 1), abs(paired.high - 1)) <= _ROUNDING:
         return SAME
     if paired.low <= 1 + _ROUNDING and paired.high >= 1 - _ROUNDING:

@@ -96,16 +96,16 @@ def _fastest(result: "Result", ranking: list[str]) -> str:
     runner = ranking[1]
     lead = _paired(result, best, runner)
     said = verdict(lead, "faster", "slower")
+    sure = ", in one replication" if math.isnan(lead.low) else ""
     if said == SAME:
-        equal = [name for name in ranking if _paired(result, best, name).mean == lead.mean]
-        text = f"{_and(equal)} are equally fast: {_rate(result, best)}{worth}."
+        equal = [name for name in ranking if _as_fast(result, best, name)]
+        text = f"{_and(equal)} are equally fast{sure}: {_rate(result, best)}{worth}."
     elif said == CLOSE:
         text = (
             f"Which is the fastest is {CLOSE}: '{best}' does {_rate(result, best)}, '{runner}' "
             f"{_rate(result, runner)}; that is {_times(lead)} as much."
         )
     else:
-        sure = ", in one replication" if math.isnan(lead.low) else ""
         text = (
             f"The fastest is '{best}'{sure}: {_rate(result, best)}{worth}; that is {_times(lead)} "
             f"what '{runner}' does, the next fastest."
@@ -124,6 +124,10 @@ def _rate(result: "Result", strategy: str) -> str:
 
 def _paired(result: "Result", best: str, other: str) -> Estimate:
     return ratio(result.values(best, "examples_per_s"), result.values(other, "examples_per_s"))
+
+
+def _as_fast(result: "Result", best: str, other: str) -> bool:
+    return verdict(_paired(result, best, other), "faster", "slower") == SAME
 
 
 def _times(found: Estimate) -> str:
@@ -182,7 +186,7 @@ def _lowest(result: "Result", metric: str, when: str) -> str:
     best, runner = ranking[:2]
     gap = difference(result.values(best, metric), result.values(runner, metric))
     low, next_low = (plus_minus(result.estimate(name, metric)) for name in (best, runner))
-    if gap.low == gap.high == 0:
+    if gap.mean == 0 and not gap.low < gap.high:  # nor where one replication has no interval
         least = result.values(best, metric)
         equal = [name for name in ranking if result.values(name, metric) == least]
         return f"The lowest loss {when}, {low}, is that of {_and(equal)}."

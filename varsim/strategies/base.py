@@ -50,6 +50,10 @@ class Strategy(Model, ABC):
         """What it is called in tables and plots."""
         return self.kind if self.name is None else self.name
 
+    def among(self, names: Sequence[str]) -> bool:
+        """Whether it is of one of these kinds or labels; of no names every strategy is."""
+        return not names or self.kind in names or self.label in names
+
     @property
     def uses_servers(self) -> bool:
         """Whether anything is sent to parameter servers."""

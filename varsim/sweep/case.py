@@ -55,7 +55,7 @@ def cases_of(sweep: Sweep, strategies: Sequence[str] = ()) -> list[tuple[int, st
         (index, strategy.label, case_of(point.scenario, strategy))
         for index, point in enumerate(sweep.points)
         for strategy in point.scenario.strategies
-        if not strategies or strategy.kind in strategies or strategy.label in strategies
+        if strategy.among(strategies)
     ]
 
 

@@ -45,19 +45,28 @@ def holds_sweep(directory: Path) -> bool:
     return there and bool(_told(directory))
 
 
+def begins_sweep(directory: Path) -> bool:
+    """Whether a directory has the results of a sweep, or a sweep with the runs made so far."""
+    return bool(_told(directory)) or all((directory / name).is_file() for name in (SCENARIO, FILE))
+
+
 def strategies_in(directory: Path) -> list[str]:
     """The labels of the strategies of which the results in a directory are."""
     return list(dict.fromkeys(row["strategy"] for row in _told(directory)["rows"]))
 
 
-def _told(directory: Path) -> dict[str, Any]:
-    """What the results in a directory say; nothing where that are no results of ours."""
+def results_in(file: Path, kind: str) -> dict[str, Any]:
+    """What a file of results says, of this kind; nothing where that are no results of ours."""
     try:
-        told = json.loads((directory / JSON).read_text(encoding="utf-8"))
-    except ValueError:
+        told = json.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
-    ours = isinstance(told, dict) and told.get("made_by") == MADE_BY and told.get("kind") == "sweep"
+    ours = isinstance(told, dict) and told.get("made_by") == MADE_BY and told.get("kind") == kind
     return told if ours else {}
+
+
+def _told(directory: Path) -> dict[str, Any]:
+    return results_in(directory / JSON, "sweep")
 
 
 def put(path: Path, write: Callable[[Path], object]) -> Path:

@@ -18,8 +18,8 @@ from varsim.load.document import (
     read_document,
 )
 from varsim.load.fault import Fault, Mark, ScenarioError, Source, nearest, quoted
-from varsim.load.loading import block, flow, lines_of, read_text
-from varsim.load.shape import Shape, field_names, members
+from varsim.load.loading import Context, block, flow, lines_of, read_text
+from varsim.load.shape import Shape, field_names, members, read_from
 from varsim.scenario import Scenario
 from varsim.sweep.constraint import Constraint, ConstraintError, parse
 from varsim.sweep.points import Axis, copied, dimension_at, points_of
@@ -37,17 +37,41 @@ _FIXED: Final = {
     "sweep": "one sweep to a file",
     "kind": "it says what kind of scenario this is",
 }
+_KEPT: Final = (
+    "is not varied: its times are kept with the sweep; vary the whole law, "
+    "[{kind: trace, file: a.csv}, {kind: trace, file: b.csv}]"
+)
 _PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) ?%")
 _LIST: Final = "write a list of values after the path, for example cluster.workers: [4, 8, 16]"
 
 
 def has_sweep(path: Path) -> bool:
     """Whether a file is a scenario with a sweep block, right or wrong otherwise."""
+    return has_block(path, BLOCK)
+
+
+def has_block(path: Path, block: str) -> bool:
+    """Whether a file is a scenario with such a block, right or wrong otherwise."""
     try:
         root, _ = read_document(read_text(path), Source(str(path)))
     except ScenarioError:
         return False
-    return isinstance(root, MappingNode) and BLOCK in root.keys
+    return isinstance(root, MappingNode) and block in root.keys
+
+
+def tree_of(text: str, source: Source, instead: str) -> MappingNode:
+    """The tree of a scenario of training; of one of variables it says what it is not, `instead`.
+
+    Raises ScenarioError.
+    """
+    root, faults = read_document(text, source)
+    if not isinstance(root, MappingNode) or faults:
+        raise ScenarioError(faults or [Fault(source, 0, 0, NOTHING)])
+    kind = root.values.get("kind")
+    if isinstance(kind, ScalarNode) and kind.text == "variables":
+        message = f"a scenario of kind variables is {instead}"
+        raise ScenarioError([Fault.at(root.keys["kind"], message)])
+    return root
 
 
 def load_sweep(
@@ -55,15 +79,17 @@ def load_sweep(
     sets: Sequence[str] = (),
     precision: float | None = None,
     most_replications: int | None = None,
+    strategies: Sequence[str] = (),
 ) -> Sweep:
     """The sweep of a file. Each of `sets` is `path=value`, or `path=1,2,4` for another axis.
 
+    `strategies`: the kinds or labels of those that will be run; the others need not fit.
     `precision` (a share) and `most_replications` are used instead of what the file says.
     Raises ScenarioError with everything that is wrong with the file and the changes.
     """
     path = Path(path)
     return sweep_of_text(
-        read_text(path), str(path), path.parent, sets, precision, most_replications
+        read_text(path), str(path), path.parent, sets, precision, most_replications, strategies
     )
 
 
@@ -74,16 +100,11 @@ def sweep_of_text(
     sets: Sequence[str] = (),
     precision: float | None = None,
     most_replications: int | None = None,
+    strategies: Sequence[str] = (),
 ) -> Sweep:
     """The sweep of a YAML text; see `load_sweep`."""
     source = Source(name, lines_of(text))
-    root, faults = read_document(text, source)
-    if not isinstance(root, MappingNode) or faults:
-        raise ScenarioError(faults or [Fault(source, 0, 0, NOTHING)])
-    kind = root.values.get("kind")
-    if isinstance(kind, ScalarNode) and kind.text == "variables":
-        message = "a scenario of kind variables is not swept: see its own key 'vary'"
-        raise ScenarioError([Fault.at(root.keys["kind"], message)])
+    root = tree_of(text, source, "not swept: see its own key 'vary'")
     if "plan" in root.keys:
         message = f"this file asks for a plan: 'varsim plan {name}'; a sweep has a file of its own"
         raise ScenarioError([Fault.at(root.keys["plan"], message)])
@@ -99,7 +120,8 @@ def sweep_of_text(
     if given.faults:
         raise ScenarioError(given.faults)
     given.precision = precision or given.precision or PRECISION
-    points = points_of(root, given.axes, given.constraints, folder)
+    context = Context(folder, tuple(strategies))
+    points = points_of(root, given.axes, given.constraints, context)
     first = points[0].scenario.replications
     most = most_replications or given.most_replications or max(MOST_REPLICATIONS, first)
     if most < first:
@@ -308,6 +330,8 @@ class Block:
             inner = members(shapes, int(step) if step.isdecimal() else step)
             if not inner:
                 raise SpaceError(mark, _no_such(step, found[:depth], shapes))
+            if read_from(shapes, step):
+                raise SpaceError(mark, f"{path.strip()} {_KEPT}")
             shapes = inner
         return Quantity(path.strip(), tuple(found), dimension_of(shapes), 0)
 

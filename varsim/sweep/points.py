@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from math import prod
-from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from varsim.load.change import ChangeError, found_at, put, steps
 from varsim.load.document import MappingNode, Node, ScalarNode, SequenceNode
 from varsim.load.fault import Fault, Mark, ScenarioError, quoted
-from varsim.load.loading import modelled
+from varsim.load.loading import Context, modelled
 from varsim.load.shape import Shape, members
 from varsim.scenario import Scenario
 from varsim.sweep.constraint import Constraint
@@ -40,9 +39,9 @@ def points_of(
     root: MappingNode,
     axes: Sequence[Axis],
     constraints: Sequence[tuple[Mark, Constraint]],
-    folder: Path,
+    context: Context,
 ) -> tuple[Point, ...]:
-    """Every point, the last axis changing fastest; `folder` is where files are found.
+    """Every point, the last axis changing fastest.
 
     Raises ScenarioError where a point is no valid scenario, or where there are none or too many.
     """
@@ -60,7 +59,7 @@ def points_of(
         if len(points) + refusals.points == MOST_POINTS:
             raise ScenarioError([Fault.at(place, f"more than {MOST_POINTS:,} points")])
         values = tuple(value_of(node, quantity.dimension) for quantity, _, node in pairs)
-        scenario, faults, _ = modelled(Scenario, tree, folder)
+        scenario, faults, _ = modelled(Scenario, tree, context)
         if scenario is not None:
             points.append(Point(values, scenario))
             continue
@@ -80,7 +79,7 @@ def point_at(
     axes: Sequence[Axis],
     chosen: Sequence[Sequence[Node]],
     constraints: Sequence[tuple[Mark, Constraint]],
-    folder: Path,
+    context: Context,
 ) -> Point | None:
     """One point, by the values of every axis; None where the constraints leave it out.
 
@@ -90,7 +89,7 @@ def point_at(
     if not let_through(tree, constraints):
         return None
     values = tuple(value_of(node, quantity.dimension) for quantity, _, node in pairs)
-    scenario, faults, _ = modelled(Scenario, tree, folder)
+    scenario, faults, _ = modelled(Scenario, tree, context)
     if scenario is None:
         refusals = _Refusals()
         refusals.add(faults, pairs, values)

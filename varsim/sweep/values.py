@@ -10,6 +10,7 @@ from varsim.load.document import MappingNode, Node, ScalarNode, SequenceNode
 from varsim.load.fault import Mark, nearest, quoted
 from varsim.load.shape import Shape
 from varsim.sweep.space import Number, Value
+from varsim.values.laws.trace import MeasuredTimes
 
 MOST_VALUES: Final = 10_000
 _RANGE_KEYS: Final = ("from", "to", "step", "points", "spacing")
@@ -64,9 +65,12 @@ def value_of(node: Node, dimension: str) -> Value:
 
 
 def text_of(node: Node) -> str:
-    """A value on one line, as it may be written in a file."""
+    """A value on one line, as it may be written in a file; without the times that a file has."""
     if isinstance(node, MappingNode):
-        inside = ", ".join(f"{key}: {text_of(value)}" for key, value in node.values.items())
+        shown = {key: text_of(value) for key, value in node.values.items()}
+        if "file" in shown:
+            shown.pop(MeasuredTimes.read_from["file"], None)
+        inside = ", ".join(f"{key}: {text}" for key, text in shown.items())
         return f"{{{inside}}}"
     if isinstance(node, SequenceNode):
         return f"[{', '.join(map(text_of, node.items))}]"

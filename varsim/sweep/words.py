@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.result.formatting import digits, plus_minus, time
-from varsim.result.statistics import CLOSE, Estimate, ratio
+from varsim.result.statistics import CLOSE, SAME, Estimate, ratio, verdict
 from varsim.sweep.campaign import STEERING
 from varsim.sweep.table import Row, Table
 
@@ -63,12 +63,14 @@ def best(table: Table, strategy: str) -> Row | None:
 def ties(table: Table, first: Row) -> list[Row]:
     """The other rows of its strategy that may be as fast: the interval of the ratio contains 1.
 
+    In one replication, that has no interval, those that are as fast.
+
     Replications are paired: at all points they meet the same draws. Of rows that are of the same
     runs there is one.
     """
     others = {row.case: row for row in table.rows if row.strategy == first.strategy}
     del others[first.case]
-    return [row for row in others.values() if row.speeds and _may_equal(first, row)]
+    return [row for row in others.values() if row.speeds and _verdict(first, row) in (CLOSE, SAME)]
 
 
 def shown(table: Table) -> "DataFrame":
@@ -123,8 +125,12 @@ def _of_all(table: Table, bests: Sequence[Row]) -> str:
     ranking = sorted(bests, key=lambda row: row.mean(STEERING), reverse=True)
     first, second = ranking[:2]
     where = table.told(first)
-    lead = _paired(first, second)
-    if not math.isnan(lead.low) and lead.low <= 1 <= lead.high:
+    lead, said = _paired(first, second), _verdict(first, second)
+    if said == SAME:
+        *names, last = (f"'{row.strategy}'" for row in ranking if _verdict(first, row) == SAME)
+        equal = f"{', '.join(names)} and {last}"
+        return f"{equal}, each at its best point, are equally fast: {_rate(first)}."
+    if said == CLOSE:
         return (
             f"Which strategy is the fastest, each at its best point, is {CLOSE}: "
             f"'{first.strategy}' does {_rate(first)}, '{second.strategy}' {_rate(second)}."
@@ -142,8 +148,8 @@ def _at_its_best(table: Table, row: Row, opening: str) -> str:
         return f"'{row.strategy}' does {_rate(row)}, whatever is swept here."
     sentence = f"{opening} {table.told(row)}: {_rate(row)}"
     equal = ties(table, row)
-    same = [one for one in equal if one.speeds == row.speeds]
-    close = [one for one in equal if one.speeds != row.speeds]
+    same = [one for one in equal if _verdict(row, one) == SAME]
+    close = [one for one in equal if _verdict(row, one) == CLOSE]
     if same:
         sentence += f", the same at {_several(table, same)}"
     if not close:
@@ -187,9 +193,8 @@ def _paired(one: Row, other: Row) -> Estimate:
     return ratio(one.speeds[:count], other.speeds[:count])
 
 
-def _may_equal(first: Row, other: Row) -> bool:
-    found = _paired(first, other)
-    return not math.isnan(found.low) and found.low <= 1 <= found.high
+def _verdict(first: Row, other: Row) -> str:
+    return verdict(_paired(first, other), "faster", "slower")
 
 
 def _rate(row: Row) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from varsim.plots.figure import panels
-from varsim.plots.sweep import heat, lines, pareto, scaling
+from varsim.plots.sweep import heat, lines, scaling
 from varsim.plots.sweep.axis import MOST_PANELS, chosen, main_axis, panels_beside, swept_axis
 from varsim.plots.sweep.gallery import draw_all, plots
 from varsim.sweep.campaign import Books, carry_out
@@ -128,11 +128,6 @@ def test_a_plot_has_the_same_bytes_every_time(tmp_path: Path) -> None:
     found = table(tmp_path / "runs", "cluster.network.sharing=fair,first_come")
     one, other = (draw_all(found, tmp_path)["throughput"].svg for _ in range(2))
     assert one == other
-
-
-def test_the_front_is_beaten_by_none() -> None:
-    assert pareto.front([(1, 1), (2, 3), (2, 2), (3, 3), (4, 5), (0.5, 0.2)]) == [5, 0, 1, 4]
-    assert pareto.front([]) == []
 
 
 def test_costs_by_hand(tmp_path: Path) -> None:

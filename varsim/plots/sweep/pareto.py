@@ -1,7 +1,6 @@
 """Throughput against cost: the points that no other beats in both, and all others."""
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from matplotlib.artist import Artist
@@ -18,6 +17,7 @@ from varsim.plots.figure import (
     strategy_line,
 )
 from varsim.plots.sweep.axis import chosen
+from varsim.sweep.front import front
 from varsim.sweep.table import short_names
 
 if TYPE_CHECKING:
@@ -38,19 +38,6 @@ def priced(table: "Table") -> "list[Row]":
         for row in table.rows
         if math.isfinite(row.mean("cost_per_hour")) and math.isfinite(row.mean("examples_per_s"))
     ]
-
-
-def front(pairs: Sequence[tuple[float, float]]) -> list[int]:
-    """The indexes of those (cost, throughput) that none beats in both, the cheapest first.
-
-    Of equal pairs the first counts.
-    """
-    order = sorted(range(len(pairs)), key=lambda index: (pairs[index][0], -pairs[index][1]))
-    found: list[int] = []
-    for index in order:
-        if not found or pairs[index][1] > pairs[found[-1]][1]:
-            found.append(index)
-    return found
 
 
 def draw(table: "Table", panels: list[Axes]) -> list[Axes]:

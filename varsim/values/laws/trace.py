@@ -36,6 +36,8 @@ class MeasuredTimes(Law):
     """
 
     about: ClassVar[str] = "measured step times from a CSV, cycled or resampled"
+    # A key -> what is read from it, and out of date where another is put in its place.
+    read_from: ClassVar[Mapping[str, str]] = {"file": "seconds"}
 
     kind: Literal["trace"] = "trace"
     file: str | None = None
