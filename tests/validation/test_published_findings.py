@@ -195,9 +195,7 @@ class TestEverything:
         assert all(one.got is not None and one.got <= 0.04 for one in rings)
 
     @pytest.mark.parametrize("gpus", ["on 32 GPUs", "on as many GPUs"])
-    def test_methods_come_out_in_the_measured_order(
-        self, found: list[Finding], gpus: str
-    ) -> None:
+    def test_methods_come_out_in_the_measured_order(self, found: list[Finding], gpus: str) -> None:
         orders = [one for one in found if gpus in one.name]
         assert len(orders) == 5
         assert [one.group for one in orders if one.verdict is not Verdict.PASS] == []

@@ -5,11 +5,14 @@ of the outer scenario is a machine, and what it computes takes as long as a step
 """
 
 from collections.abc import Mapping
+from functools import cache
+from itertools import groupby
 from statistics import NormalDist
 from typing import Any, Final
 
 from varsim.scenario import Scenario
 from varsim.validation.published.experiment import timed
+from varsim.values.workload import Workload
 
 _AT_ONCE: Final = 1e15  # bytes/s
 
@@ -89,6 +92,56 @@ def many_hosts(
     `batch`: examples of one machine; `compute`: seconds of a step of one machine by itself.
     The servers are on the workers' machines, of which one takes `slowest` times as long.
     """
+    cluster = _with_servers(compute, servers, network, slowest, "round_robin")
+    workload = {"model": model, "batch_size": batch}
+    return timed(name, hosts, cluster, workload, overlapped_server(hosts))
+
+
+def many_exchanging_hosts(
+    name: str,
+    model: str,
+    batch: int,
+    hosts: int,
+    compute: float,
+    servers: int,
+    network: Mapping[str, Any],
+    slowest: float = 1.0,
+    placement: str = "round_robin",
+) -> Scenario:
+    """The same, where a layer is pulled while others are computed and pushed.
+
+    What the machines pull of a layer goes as soon as all of them have pushed their gradients of it.
+    `placement`: how whole layers are dealt to the servers.
+    """
+    cluster = _with_servers(compute, servers, network, slowest, placement)
+    workload = {"layers": layers_of(model), "batch_size": batch}
+    strategy = {"kind": "on_write", "collective": "push_pull", "overlap": True}
+    return timed(name, hosts, cluster, workload, strategy)
+
+
+@cache
+def layers_of(model: str) -> tuple[Mapping[str, float], ...]:
+    """A model layer by layer, as a scenario lists them: tensors that are ready together are one."""
+    whole = Workload.model_validate({"model": model, "problem": {"kind": "timing"}})
+    tensors = whole.tensors()
+    sizes: list[int] = []
+    moments: list[float] = []
+    for moment, group in groupby(
+        zip(whole.ready_after(tensors), tensors, strict=True), key=lambda tensor: tensor[0]
+    ):
+        moments.append(moment)
+        sizes.append(sum(size for _, size in group))
+    ends = [*moments[1:], 0.0]
+    return tuple(
+        {"backward": moment - end, "size": size}
+        for moment, end, size in zip(moments, ends, sizes, strict=True)
+    )
+
+
+def _with_servers(
+    compute: float, servers: int, network: Mapping[str, Any], slowest: float, placement: str
+) -> dict[str, Any]:
+    """The cluster of machines that have the servers on them."""
     cluster: dict[str, Any] = {
         "compute": {"kind": "constant", "value": compute},
         "parameter_servers": servers,
@@ -96,8 +149,7 @@ def many_hosts(
         "network": network,
     }
     if servers > 1:
-        cluster["placement"] = "round_robin"
+        cluster["placement"] = placement
     if slowest != 1:
         cluster["slow_workers"] = ({"rank": 0, "factor": slowest},)
-    workload = {"model": model, "batch_size": batch}
-    return timed(name, hosts, cluster, workload, overlapped_server(hosts))
+    return cluster
