@@ -7,7 +7,7 @@ from varsim.scenario import Scenario
 from varsim.validation.published.experiment import Family, Fitted, Parameter, fit, timed
 from varsim.validation.published.hosts import (
     alone,
-    many_hosts,
+    many_exchanging_hosts,
     one_host,
     overlapped_server,
     unfilled,
@@ -110,9 +110,9 @@ class ManyMachines(Family):
         Parameter("efficiency", "share", 0.5, 0.02, 1.0, "of the 10 Gbit/s that servers get"),
     )
     why: ClassVar[str] = (
-        "TensorFlow reads a variable when the forward pass needs it; here all of them are read "
-        "before it begins, which costs most where few servers hold many bytes (inception_v3 and "
-        "resnet152 on 64 GPUs have 6 and 4 of them)."
+        "Whole variables lie on servers in turn: where few of them hold many bytes (resnet152 on "
+        "64 GPUs has 4 servers), the one with most sets the pace, and what it gets of the line is "
+        "told by resnet50 with 8."
     )
 
     def refuses(self, row: Row) -> str:
@@ -145,7 +145,7 @@ class ManyMachines(Family):
             "efficiency": fitted["efficiency"],
             "latency": 50e-6,
         }
-        return many_hosts(
+        return many_exchanging_hosts(
             name,
             row.model,
             row.batch * _PER_HOST,
