@@ -240,7 +240,7 @@ class TestCompute:
         assert isinstance(found, Scenario)
         assert isinstance(found.cluster.compute, MeasuredTimes)
         assert len(found.cluster.compute.seconds[0]) == 10_000
-        assert "of every 3 steps one is kept" in fragment
+        assert "in order of size, in 10000 groups; of each stands its mean" in fragment
 
     def test_out_does_not_overwrite_what_was_measured(self) -> None:
         Path("steps.csv").write_text("seconds\n1\n2\n")
@@ -276,6 +276,21 @@ class TestTraces:
         assert isinstance(cluster.compute, MeasuredTimes)
         assert cluster.compute.seconds == ((0.087,) * 4, (0.0885,) * 4)
         assert "NCCL's 23.5 ms, of which 18 ms beside others, 5.5 ms alone" in text
+
+    def test_compute_is_printed_where_no_bandwidth_can_be_seen(self) -> None:
+        names = []
+        for trace in TRACES:
+            names.append(f"smaller_{trace.name}")
+            Path(names[-1]).write_text(trace.read_text().replace(": 1000000,", ": 100000,"))
+        text = printed(*names)
+
+        assert "# network: left out: the times do not grow with the size: no bandwidth" in text
+        assert "  compute:" in text
+        assert "  network:" not in text
+        assert refusal(*names, "--size", "1 MB") == [
+            "varsim: the times do not grow with the size: no bandwidth can be seen; measure larger "
+            "sizes"
+        ]
 
     def test_packed_or_not_is_the_same(self) -> None:
         shutil.copy(TRACES[0], "plain.json")

@@ -75,6 +75,19 @@ class TestByHand:
         assert pushed(cluster=two).steps[0] == 145 * MS
 
 
+@every_sharing
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_star_is_a_rack_that_holds_everybody(network: Case, overlap: bool) -> None:
+    settings = {
+        "strategy": {"overlap": overlap},
+        "cluster": {"workers": 4, "parameter_servers": 4},
+        "workload": {"model": "mobilenet_v2"},
+    }
+    rack = {**network, "kind": "racks", "hosts_per_rack": 99, "oversubscription": 1.0}
+    star, alone = (pushed(network=one, **settings) for one in (network, rack))
+    assert star.steps.tolist() == pytest.approx(alone.steps.tolist(), rel=1e-6)
+
+
 class TestServerUpdate:
     """10 MB of two workers: pushed by 120, pulled within 20."""
 

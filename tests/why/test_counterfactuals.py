@@ -65,6 +65,42 @@ def test_where_messages_are_short_it_is_the_latency() -> None:
     )
 
 
+def test_the_latency_of_uplinks_goes_with_that_of_links() -> None:
+    # A ring of 2 in two racks: 10 ms in a rack, 5 ms more between them, twice.
+    racks = {"kind": "racks", "hosts_per_rack": 1, "oversubscription": 1.0}
+    network = {"bandwidth": 1e9, "latency": 0.01, "uplink_latency": 0.005, **racks}
+    reruns = rerun(timed("on_write", 8, cluster={"workers": 2}, network=network))
+    assert parts(reruns) == pytest.approx(
+        {"uplinks": 0, "bandwidth": 8e-6, "latency": 30, "compute": 100, "rest": 0}, abs=1e-6
+    )
+    no_other = {**network, "latency": 0.0}
+    only = rerun(timed("on_write", 8, cluster={"workers": 2}, network=no_other))
+    assert parts(only)["latency"] == pytest.approx(10)
+
+
+@pytest.mark.parametrize("uplink", [{"oversubscription": 4.0}, {"uplink_bandwidth": 5e8}])
+def test_uplinks_of_racks_are_a_cause_of_their_own(uplink: dict[str, float]) -> None:
+    # Recursive doubling of 4 in racks of 2: 100 ms in the racks, then two messages of 100 MB at
+    # 0.5 GB/s, which take 400 ms, and 100 ms with uplinks that hold nobody up.
+    network = {"kind": "racks", "hosts_per_rack": 2, "bandwidth": 1e9, "latency": 0.0, **uplink}
+    described = {"kind": "on_write", "collective": "recursive_doubling"}
+    reruns = rerun(timed(described, cluster={"workers": 4}, network=network))
+    assert parts(reruns) == pytest.approx(
+        {"uplinks": 300, "bandwidth": 200, "compute": 100, "rest": 0}, abs=1e-3
+    )
+    assert gains(reruns)["uplinks"] == pytest.approx(300)
+
+
+def test_where_nobody_waits_only_whole_rounds_of_all_workers_are_counted() -> None:
+    # 4 workers of 100 ms at a time: of 6 updates 4 come at 100 ms, 2 at 200 ms.
+    network = {"bandwidth": 1e18, "latency": 0.0}
+    reruns = rerun(timed("none", cluster={"workers": 4}, network=network, stop={"global_steps": 6}))
+    assert reruns.asynchronous
+    assert reruns.step_time.mean == pytest.approx(0.1)
+    few = rerun(timed("none", cluster={"workers": 4}, network=network, stop={"global_steps": 3}))
+    assert few.step_time.mean == pytest.approx(0.4 / 3)
+
+
 def test_what_servers_do_is_taken_away_with_their_ports() -> None:
     # One worker: a read and a push of 100 ms each, handled in 5 ms and 3 ms.
     overheads = {"pull": 0.005, "push": 0.003}

@@ -1,5 +1,6 @@
 """Fields of a scenario that change nothing are found, and no others."""
 
+import pytest
 from building import scenario, slow
 from hand import saturated
 
@@ -50,6 +51,18 @@ def test_what_has_to_be_given_is_tried_as_nothing() -> None:
     assert "cluster.network.latency" in alone.fields
     together = idle_fields(scenario({"kind": "on_write"}, network=network))
     assert "cluster.network.latency" not in together.fields
+
+
+@pytest.mark.parametrize("uplink", [{"oversubscription": 4.0}, {"uplink_bandwidth": 1e8}])
+def test_uplinks_that_nobody_uses_are_named(uplink: dict[str, float]) -> None:
+    def found(hosts_per_rack: int) -> tuple[str, ...]:
+        racks = {"kind": "racks", "hosts_per_rack": hosts_per_rack, **uplink}
+        network = {"bandwidth": 1e9, "latency": 0.0, **racks}
+        return idle_fields(scenario({"kind": "on_write"}, network=network)).fields
+
+    (name,) = uplink
+    assert f"cluster.network.{name}" in found(64)
+    assert f"cluster.network.{name}" not in found(1)
 
 
 def test_nothing_is_tried_where_nothing_is_set() -> None:

@@ -85,6 +85,21 @@ class TestTheChain:
             "gradient 100 ms."
         )
 
+    def test_buckets_one_after_the_other_are_told_as_one(self) -> None:
+        layers = tuple({"backward": 1.0, "size": 1e6} for _ in range(40))
+        made = timed(
+            {"kind": "on_write", "overlap": True, "bucketing": "layers"},
+            problem={"kind": "timing"},
+            workload={"batch_size": 1, "optimizer": None, "layers": layers},
+            cluster={"compute": {"kind": "uniform", "low": 0.09, "high": 0.11}},
+            network={"bandwidth": 1e8, "latency": 0.001},
+        )
+        chain = words.chain(told(made))
+        assert "all-reduce" in chain
+        assert not re.search("all-reduce [^>]* -> all-reduce", chain)
+        spans = re.findall(r"([0-9.]+) ms", chain)
+        assert float(spans[0]) == pytest.approx(sum(map(float, spans[1:])), rel=0.01)
+
     def test_names_who_comes_last(self) -> None:
         made = scenario({"kind": "on_write"}, cluster={"slow_workers": (slow(2, 4.0),)})
         assert words.spent(told(made)).endswith("The last to come: worker 2 in 100 % of them.")

@@ -1,6 +1,6 @@
 """The law of step times as it stands in a scenario, and how good it is, as comments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -8,14 +8,13 @@ import numpy as np
 from varsim.calibration.law import FEWEST, SHARES, WORST, Choice, choose
 from varsim.calibration.measurement import StepTable, written
 from varsim.calibration.steps import Slow, WarmUp, autocorrelation, slow_workers, warm_up
+from varsim.calibration.thinning import Rows, thinned
 from varsim.units import format_seconds
 
 _MOST_PLAYED: Final = 10_000  # lines that the law `trace` reads
 _MOST_INLINE: Final = 200
 _DIGITS: Final = 6
 _ENOUGH: Final = 10  # samples beyond a quantile from which it is known well
-
-Rows = Mapping[int, Sequence[float]]
 
 
 class ComputePart(NamedTuple):
@@ -33,22 +32,23 @@ def compute_part(table: StepTable, beside: str | None) -> ComputePart:
     rows = whole if warm is None else _without(whole, warm.steps)
     slow = slow_workers(rows)
     factors = {one.worker: one.factor for one in slow}
-    alike = {worker: np.array(row) / factors.get(worker, 1.0) for worker, row in rows.items()}
-    choice = choose(np.concatenate(list(alike.values())))
-    similar = autocorrelation({worker: row.tolist() for worker, row in alike.items()})
+    alike = {
+        worker: (np.array(row) / factors.get(worker, 1.0)).tolist() for worker, row in rows.items()
+    }
+    choice = choose(np.concatenate([np.array(row) for row in alike.values()]))
+    similar = autocorrelation(alike)
     comments = [*_described(table, rows), *_warned(warm, slow, similar), *_compared(choice)]
     if choice.best is None:
-        return _played(table, rows, comments, beside, similar is not None, warm is not None)
+        return _played(
+            table, rows, comments, beside, alike, slow, similar is not None, warm is not None
+        )
     fit = choice.best.fit
     values = [
         *(f"{name}: {written(value, 'time')}" for name, value in fit.seconds.items()),
         *(f"{name}: {value!r}" for name, value in fit.plain.items()),
     ]
     yaml = [f"compute: {{kind: {fit.kind}, {', '.join(values)}}}"]
-    if slow:
-        yaml.append("slow_workers:")
-        yaml += [f"  - {{rank: {one.worker}, factor: {one.factor:.4g}}}" for one in slow]
-    return ComputePart(tuple(comments), tuple(yaml))
+    return ComputePart(tuple(comments), (*yaml, *_slower(slow)))
 
 
 def _without(rows: Rows, steps: int) -> Rows:
@@ -132,6 +132,8 @@ def _played(
     rows: Rows,
     comments: Sequence[str],
     beside: str | None,
+    alike: Rows,
+    slow: Sequence[Slow],
     in_order: bool,
     warm: bool,
 ) -> ComputePart:
@@ -143,23 +145,26 @@ def _played(
         lines.append(f"  {table.file} has to lie beside the scenario")
         law = f"compute: {{kind: trace, file: {_quoted(table.file)}, replay: {replay}}}"
         return ComputePart(tuple(lines), (law,))
-    most = _MOST_PLAYED if beside else _MOST_INLINE
-    stride = -(-steps // most)
-    kept = [[_shown(value) for value in row[::stride]] for row in rows.values()]
-    while sum(map(len, kept)) > most and stride < steps:
-        stride += 1
-        kept = [[_shown(value) for value in row[::stride]] for row in rows.values()]
-    if stride > 1:
-        hint = "" if beside else f"; --out keeps {_MOST_PLAYED}"
-        lines.append(f"  of every {stride} steps one is kept{hint}")
+    left = thinned(rows, alike, _MOST_PLAYED if beside else _MOST_INLINE, in_order=in_order)
+    for number, words in enumerate(left.words):
+        hint = "" if beside or number else f"; --out keeps {_MOST_PLAYED}"
+        lines.append(f"  {words}{hint}")
+    kept = [[_shown(float(value)) for value in row] for row in left.rows]
+    slower = _slower(slow) if left.pooled else []
     if beside is not None:
         csv = "".join(f"{i},{value}\n" for i, row in enumerate(kept) for value in row)
         lines.append(f"  {beside} has to lie beside the scenario")
         law = f"compute: {{kind: trace, file: {_quoted(beside)}, replay: {replay}}}"
-        return ComputePart(tuple(lines), (law,), f"worker,seconds\n{csv}")
+        return ComputePart(tuple(lines), (law, *slower), f"worker,seconds\n{csv}")
     inline = ["compute:", "  kind: trace", f"  replay: {replay}", "  seconds:"]
     inline += [f"    - [{', '.join(row)}]" for row in kept]
-    return ComputePart(tuple(lines), tuple(inline))
+    return ComputePart(tuple(lines), (*inline, *slower))
+
+
+def _slower(slow: Sequence[Slow]) -> list[str]:
+    """The workers that are slow by a factor, as they stand under `cluster`."""
+    listed = [f"  - {{rank: {one.worker}, factor: {one.factor:.4g}}}" for one in slow]
+    return ["slow_workers:", *listed] if slow else []
 
 
 def _shown(value: float) -> str:

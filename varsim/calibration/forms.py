@@ -39,11 +39,15 @@ class Options(NamedTuple):
 
 
 class Measurements(NamedTuple):
-    """All that was read: tables of transfers, step times of all workers, remarks on these."""
+    """All that was read: tables of transfers, step times of all workers, remarks on these.
+
+    `traced`: all transfers are the collectives of traces.
+    """
 
     transfers: tuple[TransferTable, ...]
     steps: StepTable | None
     notes: tuple[str, ...] = ()
+    traced: bool = False
 
 
 def read_files(
@@ -79,7 +83,8 @@ def read_files(
     if not traces:
         return Measurements(tuple(transfers), _joined(steps) if steps else None)
     all_ranks = together(traces)
-    return Measurements((*transfers, *all_ranks.transfers), all_ranks.steps, all_ranks.notes)
+    tables = (*transfers, *all_ranks.transfers)
+    return Measurements(tables, all_ranks.steps, all_ranks.notes, not transfers)
 
 
 def _refuse_idle(options: Options, transfers: Sequence[TransferTable], unit_needed: bool) -> None:

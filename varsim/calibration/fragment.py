@@ -20,15 +20,22 @@ def fragment(measured: Measurements, size: float | None, beside: str | None) -> 
 
     `size` (bytes): the messages for which the network is to be right, by default the largest
     measured. `beside`: the name of a CSV that may be written beside the fragment; without one all
-    is in the YAML. Raises UnreadableError where nothing can be fitted.
+    is in the YAML. Of traces alone the network is left out where it cannot be fitted. Raises
+    UnreadableError where nothing can be.
     """
     comments = list(measured.notes)
     yaml: list[str] = []
     csv = None
     if measured.transfers:
-        network = network_part(measured.transfers, size)
-        comments += network.comments
-        yaml.append(network.yaml)
+        try:
+            network = network_part(measured.transfers, size)
+        except UnreadableError as error:
+            if size is not None or not measured.traced:
+                raise
+            comments.append(f"network: left out: {error}")
+        else:
+            comments += network.comments
+            yaml.append(network.yaml)
     elif size is not None:
         raise UnreadableError(["--size has no effect: no transfers were measured"])
     if measured.steps is not None:

@@ -102,7 +102,7 @@ def _fits(
             )
     else:
         lines.append(
-            f"  one line would be {worst:.1%} off at worst, more than {WORST:.0%}; in "
+            f"  one line would be {worst:.2%} off at worst, more than {WORST:.0%}; in "
             f"{len(found)} pieces:"
         )
         lines.append(f"  {'from':>14} {'to':>14} {'latency':>9} {'bandwidth':>13} {'worst':>7}")

@@ -40,7 +40,7 @@ def laid_out(wiring: Wiring, cluster: Cluster, workload: Workload) -> Layout:
     whole = cluster.model_copy(update={"partitioner": None})
     placed = bytes_per_port([[size] for _, size in parts], whole)
     shards = [column for column in zip(*placed, strict=True) if any(column)]
-    found = server_places(wiring, cluster, placed)
+    found = server_places(wiring, cluster, placed, in_turn=True)
     counts = [1] * len(found) if len(found) == len(shards) else list(Counter(shards).values())
     ready = workload.ready_after(workload.tensors())
     pieces = [

@@ -78,13 +78,15 @@ def _parts(tensors: list[list[int]], cluster: Cluster) -> list[list[int]]:
 
 
 def server_places(
-    wiring: Wiring, cluster: Cluster, sizes: list[list[float]]
+    wiring: Wiring, cluster: Cluster, sizes: list[list[float]], *, in_turn: bool = False
 ) -> list[tuple[Place, list[float]]]:
     """Where the servers are, each with the bytes of every variable there.
 
     Of a plain star, servers on machines of their own that hold the same bytes of every variable
     carry equal traffic at the same time: they become one, with links of their common bandwidth.
     Under fair sharing only if all of them do: among others, one link would get the share of one.
+    Where links serve one message after the other, not if a worker has a message for each of them
+    `in_turn`: the first server's is on the links while the others' wait.
     """
     network = cluster.network
     columns = {
@@ -96,7 +98,7 @@ def server_places(
             for shard, column in columns.items()
         ]
     different = {tuple(column) for column in columns.values()}
-    alike = len(different) == 1 or network.sharing == "first_come"
+    alike = len(different) == 1 if network.sharing == "fair" else not in_turn
     joined = alike and network.kind == "star" and network.plain
     groups: dict[object, list[int]] = {}
     for shard, column in columns.items():

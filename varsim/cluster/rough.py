@@ -2,8 +2,9 @@
 
 For a plain star there are formulas; here the routes themselves are gone through. Of a collective,
 every round lasts as long as its slowest message, which shares its links with all others of that
-round: an upper bound where rounds overlap. Of parameter servers, what one worker reads or sends
-alone, and how long all workers together keep the busiest link.
+round: an upper bound where rounds overlap. Of a double binary tree, whose many rounds overlap all
+the time, as long as on links of its own, or as the busiest link needs. Of parameter servers, what
+one worker reads or sends alone, and how long all workers together keep the busiest link.
 """
 
 from collections import Counter
@@ -18,7 +19,7 @@ from varsim.cluster.parcel import Message, Parcel
 from varsim.cluster.placement import server_places
 from varsim.cluster.topology import Place
 
-_MOST_ROUNDS: Final = 64  # different ones that are looked at where rounds overlap
+_MOST_ROUNDS: Final = 64  # in the middle, that are looked at where rounds overlap
 _MOST_WORKERS: Final = 32  # that are looked at besides those with slow links
 
 
@@ -35,27 +36,45 @@ class RoughTimes:
         places = [wiring.worker(rank) for rank in range(self._cluster.workers)]
         schedule = choice.schedule(len(places), size)
 
-        def longest(transfers: Round) -> tuple[float, float, float]:
-            """Seconds of the round's slowest message, its latency, seconds per byte of it."""
+        def longest(transfers: Round) -> float:
+            """Seconds of the round's slowest message."""
             routes = [wiring.route(places[one.source], places[one.target]) for one in transfers]
             sizes = [size * len(one.blocks) / schedule.cut for one in transfers]
-            busy, found = _busy(routes, sizes), (0.0, 0.0, 0.0)
+            busy, found = _busy(routes, sizes), 0.0
             for one, route, own in zip(transfers, routes, sizes, strict=True):
                 latency = sum(link.latency for link in route) / 1e9
                 moving = [busy[link] for link in route] or [0.0]
                 passing = sum(moving) if self._stored else max(moving)
-                whole = latency + passing + (own * adding if one.adds else 0.0)
-                found = max(found, (whole, latency, passing / own))
+                found = max(found, latency + passing + (own * adding if one.adds else 0.0))
             return found
 
         patterns = [(rounds, transfers) for rounds, transfers in schedule.patterns if transfers]
-        if choice.collective == "double_binary_tree":
-            looked_at = [longest(transfers) for _, transfers in patterns[:_MOST_ROUNDS]]
-            if not looked_at:
-                return 0.0
-            _, latencies, per_byte = zip(*looked_at, strict=True)
-            return choice.duration(len(places), size, Hop(max(latencies), max(per_byte), adding))
-        return sum(rounds * longest(transfers)[0] for rounds, transfers in patterns)
+        if choice.collective != "double_binary_tree":
+            return sum(rounds * longest(transfers) for rounds, transfers in patterns)
+        begin = max(0, (len(patterns) - _MOST_ROUNDS) // 2)
+        looked_at = [
+            (wiring.route(places[one.source], places[one.target]), size * len(one.blocks))
+            for _, transfers in patterns[begin : begin + _MOST_ROUNDS]
+            for one in transfers
+        ]
+        if not looked_at:
+            return 0.0
+        sizes = [total / schedule.cut for _, total in looked_at]
+        routes = [route for route, _ in looked_at]
+        hop = self._hop(routes, sizes, adding)
+        share = len(patterns) / min(len(patterns), _MOST_ROUNDS)
+        busiest = max(_busy(routes, sizes).values(), default=0.0) * share
+        return max(choice.duration(len(places), size, hop), busiest)
+
+    def _hop(self, routes: Sequence[Route], sizes: Sequence[float], adding: float) -> Hop:
+        """The longest of messages that have their links for themselves."""
+        latency = per_byte = 0.0
+        for route, size in zip(routes, sizes, strict=True):
+            moving = list(_busy([route], [size]).values()) or [0.0]
+            passing = sum(moving) if self._stored else max(moving)
+            latency = max(latency, sum(link.latency for link in route) / 1e9)
+            per_byte = max(per_byte, passing / size)
+        return Hop(latency, per_byte, adding)
 
     def to_servers(self, sizes: list[list[float]], *, reads: bool) -> tuple[list[float], float]:
         """For every worker alone, and how long one keeps the link that several keep busiest.

@@ -17,6 +17,9 @@ MOST_FIELDS: Final = 60
 ROUNDS: Final = (12, 120)
 MOST_GRADIENTS: Final = 20_000
 
+# What has to be given, and what it is where it holds nobody up.
+_FREE: Final = {"oversubscription": 1e-9, "uplink_bandwidth": 1e18}
+
 # What a scenario is called, how often it is run, and what is only reported.
 _NOT_PART_OF_A_RUN: Final = {"name", "seed", "replications", "targets"}
 
@@ -41,9 +44,9 @@ class Idle(NamedTuple):
 def idle_fields(scenario: Scenario) -> Idle:
     """Every optional field that is set, and without which the first replication is the same.
 
-    It is reset to its default, or to 0 where something has to be given, or together with another
-    one that needs it. Runs are compared bit for bit: of every strategy, or of the one whose field
-    it is.
+    It is reset to its default, or to what holds nobody up where something has to be given (a
+    latency to 0), or together with another one that needs it. Runs are compared bit for bit: of
+    every strategy, or of the one whose field it is.
     """
     places = list(_places(scenario, ()))
     whole = _expected(scenario) <= MOST_GRADIENTS
@@ -110,8 +113,11 @@ def _expected(scenario: Scenario) -> float:
 
 
 def _without(scenario: Scenario, place: Place, value: object, default: object) -> Scenario | None:
-    """The scenario with the default there, or 0; None where that is refused, or says the same."""
-    for instead in (default, 0.0):
+    """The scenario with the default there, or with what holds nobody up.
+
+    None where that is refused, or says the same.
+    """
+    for instead in (default, _FREE.get(str(place[-1]), 0.0)):
         if instead is default or (isinstance(value, float) and value != 0):
             try:
                 reset: Scenario = _reset(scenario, place, instead)

@@ -115,6 +115,14 @@ def _no_overheads(scenario: Scenario) -> Scenario | None:
     return None if free.cluster.overheads is None else _on(scenario, overheads=None)
 
 
+def _infinite_uplinks(scenario: Scenario) -> Scenario | None:
+    network = scenario.cluster.network
+    if network.kind != "racks" or not _communicates(scenario):
+        return None
+    free = {"uplink_bandwidth": INFINITE_RATE, "oversubscription": None}
+    return _on(scenario, network=_with(network, **free))
+
+
 def _infinite_bandwidth(scenario: Scenario) -> Scenario | None:
     if not _communicates(scenario):
         return None
@@ -150,6 +158,7 @@ LEVERS: Final = (
     Lever("deaths", "nobody dies", "deaths and restarts", _no_deaths),
     Lever("server", "free servers", "servers", _free_server),
     Lever("overheads", "no software overheads", "software overheads", _no_overheads),
+    Lever("uplinks", "uplinks that hold nobody up", "uplinks of racks", _infinite_uplinks),
     Lever("slow_links", "no slow links", "slow links", _no_slow_links),
     Lever("bandwidth", "infinite bandwidth everywhere", "bandwidth", _infinite_bandwidth),
     Lever("links", "infinite but for servers' ports", "", _infinite_but_for_ports, has_part=False),
@@ -201,6 +210,8 @@ def _of_no_latency(network: Any) -> Any:
     changes: dict[str, Any] = {"message_overhead": 0.0}
     if network.delay:
         changes["latency"] = 0.0
+    if getattr(network, "uplink_latency", None):
+        changes["uplink_latency"] = 0.0
     inside = getattr(network, "inside", None)
     if inside is not None:
         changes["inside"] = _of_no_latency(inside)

@@ -47,7 +47,7 @@ class Reruns:
     """One strategy, run as it is and with causes taken away, on the same draws.
 
     `scenario` has this strategy alone. A step: one update; where every update is one worker's
-    gradient and nobody waits for others, as many updates as there are workers.
+    gradient and nobody waits for others, as many updates as there are workers, in whole rounds.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -147,7 +147,10 @@ class Reruns:
     def _step_time(self, trace: Trace) -> float:
         if not len(trace.steps):
             return math.nan
-        each = float(trace.steps[-1]) / len(trace.steps) / NANOSECONDS
+        number = len(trace.steps)
+        if self.asynchronous:  # workers that are alike finish together
+            number -= number % trace.workers if number > trace.workers else 0
+        each = float(trace.steps[number - 1]) / number / NANOSECONDS
         return each * trace.workers if self.asynchronous else each
 
     def _something_happens(self) -> bool:

@@ -26,6 +26,7 @@ _WHAT_IF: Final = {
     "deaths": "if nobody died",
     "server": "with free servers",
     "overheads": "without software overheads",
+    "uplinks": "with uplinks that hold nobody up",
     "slow_links": "without slow links",
     "bandwidth": "with infinite bandwidth everywhere",
     "links": "with infinite bandwidth but for the servers' ports",
@@ -78,9 +79,12 @@ def cause(account: Account, part: Part) -> str:
     if part.key == "stragglers":
         slow = sorted({entry.rank for entry in account.scenario.cluster.slow_workers})
         return f"stragglers ({workers(slow)})"
+    if part.key == "uplinks":
+        uplink = busiest(account.uses, ("shared",))
+        return "the uplinks of racks" + (f" ({uplink.name}: {busy(uplink)})" if uplink else "")
     if part.key == "bandwidth":
         most = busiest(account.uses, ("shared", "link"))
-        known = most is not None and most.kind == "shared"
+        known = most is not None and most.kind == "shared" and account.gain("uplinks") is None
         which = f" (the busiest: {most.name}, {busy(most)})" if most and known else ""
         return f"the bandwidth of the {_others(account)}links{which}"
     return {"variance": "compute times that vary"}.get(part.key, part.cause)
@@ -271,7 +275,8 @@ def _others(account: Account) -> str:
     """Which links there are beside the servers' ports."""
     if not account.servers:
         return ""
-    return "other " if any(use.kind == "shared" for use in account.uses) else "workers' "
+    shared = any(use.kind == "shared" for use in account.uses)
+    return "other " if shared and account.gain("uplinks") is None else "workers' "
 
 
 def _runner_up(account: Account) -> str:
@@ -298,17 +303,24 @@ def _gained(gain: Gain) -> str:
 
 
 def _links_of(account: Account, path: Path) -> Iterator[str]:
-    """The pieces in words; a worker is named where it changes."""
+    """The pieces in words; a worker is named where it changes, what all do is told once."""
     pieces = path.pieces
     worker = pieces[0].worker if account.asynchronous else None
-    for index, piece in enumerate(pieces):
-        later = pieces[index + 1].activity if index + 1 < len(pieces) else ""
-        said = _verb(account, piece, later)
+    index = 0
+    while index < len(pieces):
+        piece = pieces[index]
+        index += 1
+        end = piece.end
         by_all = piece.activity == SERVER or (piece.activity == "write" and not account.servers)
+        while by_all and index < len(pieces) and pieces[index].activity == piece.activity:
+            end = pieces[index].end
+            index += 1
+        later = pieces[index].activity if index < len(pieces) else ""
+        said = _verb(account, piece, later)
         if piece.worker != worker and not by_all:
             said = f"worker {piece.worker} {said}"
             worker = piece.worker
-        yield f"{said} {format_seconds((piece.end - piece.start) / NANOSECONDS)}"
+        yield f"{said} {format_seconds((end - piece.start) / NANOSECONDS)}"
 
 
 def _verb(account: Account, piece: Piece, later: str) -> str:
