@@ -44,6 +44,22 @@ def test_what_says_nothing_is_named_with_the_reason() -> None:
     assert "each row" in sparse.why
 
 
+def test_what_a_strategy_does_not_use_is_left_out_of_its_trial() -> None:
+    # `single` has no servers, whose link would have no effect.
+    network = {"bandwidth": 1e9, "latency": 1e-3, "server_bandwidth": 5e8}
+    found = findings(made(network=network))
+    assert {one.verdict for one in found} == {Verdict.PASS}
+
+
+def test_rounded_gradients_are_not_those_of_a_device_alone() -> None:
+    workload = {"gradient_precision": "fp16", "round_gradients": True}
+    found = findings(made(workload=workload))
+    left_out = {one.group: one.why for one in found if one.verdict is Verdict.OUT_OF_SCOPE}
+    assert set(left_out) == {"staleness 0 is synchronous", "n workers are one big batch"}
+    assert all("rounded before they are sent" in why for why in left_out.values())
+    assert not [one for one in found if one.verdict is Verdict.MISS]
+
+
 def test_a_difference_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:
     mean = Gradients.mean
 

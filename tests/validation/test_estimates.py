@@ -100,3 +100,18 @@ class TestUntilSure:
         found, number = self.measured(1.0, most=600)
         assert number == 100
         assert found[""].share > 0.005
+
+    def test_a_pilot_that_is_worse_than_the_rest_ends_nothing(self) -> None:
+        draws = stream(3, 0, "noise").standard_normal(10_000)
+        draws[:20] *= 5
+        number = 0
+
+        def replication(index: int) -> Sequence[float]:
+            nonlocal number
+            number += 1
+            return [1 + 0.1 * draws[index]]
+
+        found = until_sure(replication, columns(""), 4_000)
+        # The pilot asks for 72,000, a sixth of 4,000 for about 5,000, which is not far too many.
+        assert number > 2_000
+        assert found[""].share <= 0.005

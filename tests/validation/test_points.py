@@ -125,11 +125,12 @@ class TestFiles:
             read_points(path)
 
     def test_parameters_that_make_no_scenario(self, tmp_path: Path) -> None:
-        path = written(tmp_path, point(parameters={**POINT["parameters"], "mode": "sometimes"}))
-        with pytest.raises(PointFileError) as raised:
-            findings(read_points(path))
+        many = point(id="many", parameters={**POINT["parameters"], "n": 200_000})
+        told = {one.name: one for one in findings(read_points(written(tmp_path, many, point())))}
 
-        assert str(raised.value).startswith("slow-worker-02: cannot be simulated: mode 'sometimes'")
+        assert told["many"].verdict is Verdict.NOT_RUN
+        assert told["many"].why.startswith("cannot be simulated: cluster: at most 100000 workers")
+        assert told["slow-worker-02"].verdict is Verdict.PASS
 
 
 class TestVerdicts:

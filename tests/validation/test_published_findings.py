@@ -119,6 +119,39 @@ class TestFindings:
             assert by_line[line].verdict is Verdict.NOT_RUN
             assert reason in by_line[line].why
 
+    @pytest.mark.parametrize(
+        ("cells", "reason"),
+        [
+            ("2,1,,step time,9,ms,", "step time in ms, but image/s is predicted"),
+            ("2,1,,top-1 accuracy,70,%,", "top-1 accuracy in %, but image/s is predicted"),
+            ("2,1,,throughput,9,,", "throughput in no unit, but"),
+            ("2,4,,throughput,99,image/s,", "more than the one GPU"),
+        ],
+    )
+    def test_what_is_not_predicted_of_a_row_is_not_compared(
+        self, tmp_path: Path, cells: str, reason: str
+    ) -> None:
+        row = f"mxnet-1gpu-batch-k80,somebody,MXNet,resnet50,single device,{cells},page 3,seen"
+        found = findings(write(tmp_path, curve(1, "9"), curve(32, "76"), row), None, silent)
+        (left_out,) = [one for one in found if one.verdict is Verdict.NOT_RUN]
+        assert reason in left_out.why
+
+    @pytest.mark.parametrize(
+        ("strategy", "workers", "reason"),
+        [
+            ("replicated", 16, "16 GPUs, of which a machine has 8"),
+            ("on the moon", 8, "on the moon: no such place of the variables"),
+            ("", 8, "no strategy: no such place of the variables"),
+        ],
+    )
+    def test_one_machine_has_eight_gpus_and_three_places(
+        self, tmp_path: Path, strategy: str, workers: int, reason: str
+    ) -> None:
+        row = f"tf2017-dgx1-p100-synth,a,TF,vgg16,{strategy},64,{workers},,t,9,image/s,,,seen"
+        (left_out,) = findings(write(tmp_path, row), None, silent)
+        assert left_out.verdict is Verdict.NOT_RUN
+        assert reason in left_out.why
+
     def test_what_was_only_remembered_is_no_target(self, tmp_path: Path) -> None:
         path = write(tmp_path, curve(1, "9"), curve(32, "76"), curve(4, "1", status="recalled"))
         (remembered,) = [

@@ -161,13 +161,15 @@ def _compared(folder: Path | None) -> "Comparison":
 def _tell(section: "Section") -> None:
     """A section in a few lines: what it came to, each group, and each miss."""
     from varsim.validation.index.section import missed
-    from varsim.validation.index.words import sentence
+    from varsim.validation.index.words import left_out, sentence
 
     write(f"{section.title}: {sentence(section)}")
     for one in missed(section.findings)[:_MOST_MISSES]:
         write(f"  missed: {_miss(one)}")
     if (more := len(missed(section.findings)) - _MOST_MISSES) > 0:
         write(f"  and {more} more")
+    for line in left_out(section.findings):
+        write(f"  {line}")
 
 
 def _miss(one: "Finding") -> str:

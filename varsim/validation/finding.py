@@ -12,7 +12,7 @@ class Verdict(StrEnum):
     CALIBRATED = "calibrated on"  # the line was used to fit; it proves nothing
     NOT_YET = "not yet"  # needs a strategy that is not built
     OUT_OF_SCOPE = "out of scope"  # describes nothing that varsim simulates or computes
-    NOT_RUN = "not run"  # a family or experiment that is not known
+    NOT_RUN = "not run"  # not known, or outside the range of what is compared
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,12 @@ def _values(scenario: Scenario) -> str:
     return "" if scenario.workload.has_values else "problem timing has no values to be equal"
 
 
+def _sent_as_they_are(scenario: Scenario) -> str:
+    if scenario.workload.round_gradients:
+        return "gradients are rounded before they are sent; a device alone rounds none"
+    return _values(scenario)
+
+
 def _dense_values(scenario: Scenario) -> str:
     if any(spec.rows_per_example is not None for spec in scenario.workload.problem.variables()):
         return (
@@ -177,13 +183,13 @@ IDENTITIES: Final = (
         "staleness 0 is synchronous",
         "one worker alone reads what it has just written: every strategy trains as one device does",
         _not_stale,
-        _values,
+        _sent_as_they_are,
     ),
     Identity(
         "n workers are one big batch",
         "one synchronous update equals that of a device with all their examples in one batch",
         _one_big_batch,
-        _values,
+        _sent_as_they_are,
     ),
     Identity(
         "ON_READ SUM is the sum of the replicas",

@@ -8,6 +8,7 @@ from varsim.cluster.stop import Stop
 from varsim.scenario import Scenario
 from varsim.simulation import Run, started
 from varsim.strategies import Strategy
+from varsim.targets import Targets
 from varsim.trace import Trace
 from varsim.values.laws.simple import Constant
 from varsim.values.task import Parameters
@@ -67,18 +68,18 @@ def calm(scenario: Scenario, strategy: Strategy, **cluster: Any) -> Scenario:
         if name in type(described).model_fields:
             changes[name] = type(described).model_fields[name].get_default()
     evaluated = 1 if strategy.evaluated_between_reads else None
-    return Scenario.model_validate(
-        {
-            **dict(scenario),
+    made = scenario.model_copy(
+        update={
             "cluster": type(described).model_validate({**dict(described), **changes, **cluster}),
             "workload": scenario.workload.model_copy(update={"evaluate_every": evaluated}),
-            "strategies": (strategy,),
             "events": (),
-            "stop": {"global_steps": STEPS},
-            "targets": {},
+            "stop": Stop(global_steps=STEPS),
+            "targets": Targets(),
             "replications": 1,
         }
     )
+    # What this strategy does not use is left out, where a scenario by itself would be refused.
+    return made.with_only((strategy,))
 
 
 def calm_trial(scenario: Scenario, strategy: Strategy, **cluster: Any) -> Trial:

@@ -57,6 +57,18 @@ def sentence(section: Section) -> str:
     return said
 
 
+def left_out(findings: Sequence[Finding]) -> list[str]:
+    """What was not run, and why: a line for all of a group that have the same reason."""
+    names: dict[tuple[Verdict, str, str], list[str]] = {}
+    for one in findings:
+        if one.verdict in LEFT_OUT:
+            names.setdefault((one.verdict, one.group, one.why), []).append(one.name)
+    return [
+        f"{verdict}: {group} ({own[0] if len(own) == 1 else f'{len(own)} lines'}): {why}"
+        for (verdict, group, why), own in names.items()
+    ]
+
+
 def sizes(findings: Sequence[Finding]) -> list[float]:
     """Relative errors without their signs, of lines that are judged and compare two numbers."""
     return [

@@ -1,9 +1,9 @@
-"""Collectives: chunk by chunk over links, a million times slower than the formula says.
+"""Collectives: chunk by chunk over links, in slow motion.
 
-In slow motion, because every message and every addition is rounded to a whole ns. All-reduces are
-those of `on_write`. Reduce-scatter, broadcasts and all-to-all are no strategy's own: their
-schedules are carried out alone, on the links of a cluster, where a message holds its ports for
-alpha + m beta (Hockney, 1994).
+All-reduces are those of `on_write`. Reduce-scatter, broadcasts and all-to-all are no strategy's
+own: their schedules are carried out alone, on the links of a cluster, where a message holds its
+ports for alpha + m beta (Hockney, 1994). So are all-reduces along trees in which somebody has no
+partner in a round: were alpha a latency, who has none would go on before the round is over.
 """
 
 import math
@@ -11,42 +11,71 @@ from collections.abc import Callable
 from typing import Final
 
 from varsim.cluster.collective import own_links
-from varsim.cluster.collectives import broadcast, doubling, exchange, ring, tree
+from varsim.cluster.collectives import broadcast, doubling, exchange, hierarchy, ring, tree
 from varsim.cluster.collectives.alone import ends_alone
 from varsim.cluster.collectives.plan import Path, Plan
 from varsim.cluster.collectives.schedule import Schedule
 from varsim.cluster.job import Job
-from varsim.scenario import Scenario
 from varsim.trace import Phase
+from varsim.validation.finding import Verdict
 from varsim.validation.points import laws
 from varsim.validation.points.estimate import Measured, exactly
-from varsim.validation.points.scenario import NANOSECONDS, Part, link_bytes, ran, scenario
+from varsim.validation.points.outcome import NotRunError
+from varsim.validation.points.scenario import (
+    NANOSECONDS,
+    Part,
+    link_bytes,
+    ran,
+    scenario,
+    slow_motion,
+)
 
-SLOWER: Final = 10**6
+_COMPUTING: Final = 10**9  # ns
+_NOTHING: Final = 1e-30  # seconds per byte of a link on which bytes take no time
 
 
 def all_reduce(kind: str) -> Callable[[int, float, float, float, float], Measured]:
     """Families of all-reduces: the time that `on_write` spends on it in one step."""
 
     def measure(p: int, n: float, alpha: float, beta: float, gamma: float) -> Measured:
-        reduction = {"overheads": {"reduction": 1 / gamma / SLOWER}} if gamma else {}
+        if kind == "binomial_tree" and p & (p - 1):
+            if gamma:
+                raise NotRunError(Verdict.NOT_RUN, _EARLIER)
+            return exactly(_alone(tree.all_reduce(p), n, alpha, beta))
+        slower = slow_motion(_at_most(p, n, alpha, beta, gamma))
+        reduction = {"overheads": {"reduction": 1 / gamma / slower}} if gamma else {}
         described = scenario(
             {"kind": "on_write", "collective": kind},
             p,
             laws.constant(1.0),
             {"global_steps": 1},
-            network=slow_star(alpha, beta),
+            network=slow_star(alpha, beta, slower),
             workload=sent(n),
             **reduction,
         )
-        return exactly((int(ran(described).steps[0]) / NANOSECONDS - 1) / SLOWER)
+        return exactly((int(ran(described).steps[0]) - _COMPUTING) / NANOSECONDS / slower)
 
     return measure
 
 
-def slow_star(alpha: float, beta: float, slower: float = SLOWER) -> Part:
+_EARLIER: Final = (
+    "the formula counts whole rounds; with gamma, and p not a power of two, a rank is sent the "
+    "next gradient while it adds up the last, so that all are done earlier"
+)
+
+
+def _at_most(p: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
+    """Seconds within which any of these collectives is over."""
+    return 2 * p * (alpha + n * (beta + gamma))
+
+
+def slow_star(alpha: float, beta: float, slower: float) -> Part:
     """A message of m bytes takes alpha + m beta seconds, in slow motion."""
-    return {"bandwidth": 1 / beta / slower, "latency": alpha * slower, "sharing": "fair"}
+    return {
+        "bandwidth": 1 / (beta or _NOTHING) / slower,
+        "latency": alpha * slower,
+        "sharing": "fair",
+    }
 
 
 def sent(size: float) -> Part:
@@ -110,7 +139,7 @@ def all_to_all(p: int, n: float, alpha: float, beta: float) -> Measured:
 
 def crossover(p: int, alpha: float, beta: float) -> Measured:
     """coll-crossover: where the simulated times of the two meet; both are lines in the size."""
-    small, large = 1024.0 * p, 2.0**20 * p
+    small, large = alpha / beta, 1024 * alpha / beta
 
     def gap(size: float) -> float:
         doubled = _alone(doubling.recursive_doubling(p), size, alpha, beta)
@@ -131,7 +160,17 @@ def leaders(
     k: int, g: int, n: float, alpha1: float, beta1: float, alpha2: float, beta2: float
 ) -> Measured:
     """coll-hier-leader-allreduce: one network card per node, which its leader uses."""
-    return _in_nodes("hierarchical_leader", 1, k, g, n, alpha1, beta1, alpha2, beta2)
+    if g & (g - 1) == 0:
+        return _in_nodes("hierarchical_leader", 1, k, g, n, alpha1, beta1, alpha2, beta2)
+    slower = slow_motion(_at_most(k * g, n, alpha1 + alpha2, beta1 + beta2))
+    described = _nodes(1, g, beta1, beta2, slower)
+    headers = alpha1 / (beta1 or _NOTHING), alpha2 / (beta2 or _NOTHING)
+    schedule = hierarchy.leader_all_reduce(k * g, g)
+
+    def header(source: int, target: int) -> float:
+        return headers[source // g != target // g]
+
+    return exactly(_carried_out(schedule, n, described, header, slower))
 
 
 def _in_nodes(
@@ -145,27 +184,35 @@ def _in_nodes(
     alpha2: float,
     beta2: float,
 ) -> Measured:
-    inside = {"bandwidth": 1 / beta1 / SLOWER, "latency": alpha1 * SLOWER}
+    slower = slow_motion(_at_most(k * g, n, alpha1 + alpha2, beta1 + beta2))
     described = scenario(
         {"kind": "on_write", "collective": kind, "ranks_per_group": g},
         k * g,
         laws.constant(1.0),
         {"global_steps": 1},
-        network={
-            "kind": "nodes",
-            "workers_per_node": g,
-            "nics": cards,
-            "inside": inside,
-            **slow_star(alpha2, beta2),
-        },
+        network=_nodes(cards, g, beta1, beta2, slower, alpha1, alpha2),
         workload=sent(n),
     )
-    return exactly((int(ran(described).steps[0]) / NANOSECONDS - 1) / SLOWER)
+    return exactly((int(ran(described).steps[0]) - _COMPUTING) / NANOSECONDS / slower)
+
+
+def _nodes(
+    cards: int,
+    g: int,
+    beta1: float,
+    beta2: float,
+    slower: float,
+    alpha1: float = 0.0,
+    alpha2: float = 0.0,
+) -> Part:
+    inside = {"bandwidth": 1 / (beta1 or _NOTHING) / slower, "latency": alpha1 * slower}
+    kind = {"kind": "nodes", "workers_per_node": g, "nics": cards, "inside": inside}
+    return {**kind, **slow_star(alpha2, beta2, slower)}
 
 
 def weak_scaling(tc: float, p: int, n: float, alpha: float, beta: float) -> Measured:
     """weak-scaling-eff: computing as a share of all time, of three steps in slow motion."""
-    slower = 1000.0
+    slower = slow_motion(3 * (tc + _at_most(p, n, alpha, beta)))
     described = scenario(
         {"kind": "on_write"},
         p,
@@ -180,7 +227,7 @@ def weak_scaling(tc: float, p: int, n: float, alpha: float, beta: float) -> Meas
 
 
 def volume(kind: str, p: int, n: float, H: int = 1) -> Measured:  # noqa: N803
-    """vol-bytes: what a worker's link carried up, per step."""
+    """vol-bytes: what the links of workers carried up, per step and worker."""
     strategies: dict[str, Part] = {
         "ring": {"kind": "on_write"},
         "ps": {"kind": "sync_replicas", "replicas_to_aggregate": p, "initial_tokens": 0},
@@ -188,38 +235,51 @@ def volume(kind: str, p: int, n: float, H: int = 1) -> Measured:  # noqa: N803
     }
     if kind not in strategies:
         raise ValueError(f"kind {kind!r} is none of {', '.join(strategies)}")
-    # A step more, which ends after everything before it has been sent.
-    steps = 2 * H + (kind == "ring-local")
-    described = scenario(
-        strategies[kind],
-        p,
-        laws.constant(1.0),
-        {"global_steps": steps},
-        network={"bandwidth": 1e9, "latency": 0.0, "sharing": "fair"},
-        workload=sent(n),
-    )
-    carried = link_bytes(ran(described), "worker 3 up" if p > 3 else "worker 0 up")
-    return exactly(carried / (2 * H))
+
+    def carried(steps: int) -> float:
+        described = scenario(
+            strategies[kind],
+            p,
+            laws.constant(1.0),
+            {"global_steps": steps},
+            network={"bandwidth": 1e9, "latency": 0.0, "sharing": "fair"},
+            workload=sent(n),
+        )
+        trace = ran(described)
+        return math.fsum(link_bytes(trace, f"worker {rank} up") for rank in range(p)) / p
+
+    # A message that arrives at the instant at which a run ends does not count: one in both.
+    return exactly((carried(4 * H + 1) - carried(2 * H + 1)) / (2 * H))
 
 
 def _alone(schedule: Schedule, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Seconds until all ranks are done with one collective."""
-    job = _job(schedule.ranks, beta)
+    """Seconds until all ranks are done with one collective on a star."""
+    slower = slow_motion(_at_most(schedule.ranks, n, alpha, beta, gamma))
+    rate = 1 / gamma / slower if gamma else None
+    star = slow_star(0.0, beta, slower)
+    return _carried_out(schedule, n, star, lambda *_: alpha / (beta or _NOTHING), slower, rate)
+
+
+def _carried_out(
+    schedule: Schedule,
+    n: float,
+    network: Part,
+    header: Callable[[int, int], float],
+    slower: float,
+    rate: float | None = None,
+) -> float:
+    """Seconds until all are done, each message with so many bytes besides; `rate` of adding."""
+    made = scenario(
+        {"kind": "on_write"},
+        schedule.ranks,
+        laws.constant(1.0),
+        {"global_steps": 1},
+        network={**network, "sharing": "first_come"},
+    )
+    job = Job(made.cluster, made.workload, made.stop, seed=made.seed, replication=0)
     paths = own_links(job)
 
     def holding(source: int, target: int) -> Path:
-        return paths(source, target)._replace(header=alpha / beta)
+        return paths(source, target)._replace(header=header(source, target))
 
-    rate = 1 / gamma / SLOWER if gamma else None
-    return max(ends_alone(job.clock, Plan(schedule, n, holding, rate))) / NANOSECONDS / SLOWER
-
-
-def _job(ranks: int, beta: float) -> Job:
-    made: Scenario = scenario(
-        {"kind": "on_write"},
-        ranks,
-        laws.constant(1.0),
-        {"global_steps": 1},
-        network={**slow_star(0.0, beta), "sharing": "first_come"},
-    )
-    return Job(made.cluster, made.workload, made.stop, seed=made.seed, replication=0)
+    return max(ends_alone(job.clock, Plan(schedule, n, holding, rate))) / NANOSECONDS / slower

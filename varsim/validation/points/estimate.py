@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 CONFIDENCE: Final = 0.99
 # Half of an interval, as a share of the number, which an estimate is to reach; and what is aimed
@@ -36,6 +36,8 @@ class Estimate(NamedTuple):
 
 # What was measured of one point, by name; "" is the point's own quantity.
 Measured: TypeAlias = dict[str, Estimate]
+
+Row = TypeVar("Row")  # what is kept of a replication
 
 
 def exactly(value: float) -> Measured:
@@ -102,8 +104,8 @@ def over(above: Sequence[float], below: Sequence[float]) -> Estimate:
 
 
 def until_sure(
-    replication: Callable[[int], Sequence[float]],
-    reduce: Callable[[Sequence[Sequence[float]]], Measured],
+    replication: Callable[[int], Row],
+    reduce: Callable[[Sequence[Row]], Measured],
     most: int = 100_000,
     name: str = "",
 ) -> Measured:
@@ -111,9 +113,10 @@ def until_sure(
 
     `replication(i)` is what the i-th one measures; `reduce` makes estimates of those of all; `name`
     is the one that counts. How many are needed is worked out from a pilot (Stein, 1945), and again
-    with most of them.
+    with most of them, or a sixth of `most`: where that tells that it takes far too many, a few are
+    as good as many.
     """
-    rows: list[Sequence[float]] = [replication(number) for number in range(min(_PILOT, most))]
+    rows = [replication(number) for number in range(min(_PILOT, most))]
     while True:
         found = reduce(rows)
         share = found[name].share
@@ -122,11 +125,10 @@ def until_sure(
         many = share * _NORMAL / student_t(len(rows) - 1)
         wanted = max(math.ceil(len(rows) * (many / _AIM) ** 2), len(rows) + 1)
         if len(rows) == _PILOT:
-            # A pilot is not sure of it: most of them first, then look again. And where it takes
-            # far too many, a few are as good as many.
-            if wanted > 1.5 * most:
-                most = most // 6
-            wanted = max(round(0.7 * wanted), len(rows) + 1)
+            # A pilot is not sure of it: most of them first, then look again.
+            wanted = max(min(round(0.7 * wanted), most // 6), len(rows) + 1)
+        elif wanted > 1.5 * most:
+            return found
         rows += map(replication, range(len(rows), min(wanted, most)))
 
 

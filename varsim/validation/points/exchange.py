@@ -1,44 +1,52 @@
 """Workers and parameter servers exchange gradients all at once: pushes over fair links.
 
-One step of strategy `none`: read, compute, push; everybody at the same moments. A thousand times
-slower than the formula says, so that rounding to a ns is nothing.
+One step of strategy `none`: read, compute, push; everybody at the same moments, in slow motion.
 """
 
-from typing import Any, Final
+from typing import Any, NamedTuple
 
-from varsim.trace import Trace
 from varsim.validation.finding import Verdict
 from varsim.validation.points import laws
 from varsim.validation.points.collectives import sent
 from varsim.validation.points.estimate import Estimate, Measured, exactly
 from varsim.validation.points.outcome import NotRunError
-from varsim.validation.points.scenario import NANOSECONDS, column, ran, scenario
+from varsim.validation.points.scenario import NANOSECONDS, column, ran, scenario, slow_motion
 
-_SLOWER: Final = 1000.0
+
+class Exchange(NamedTuple):
+    """Seconds until all have what they read, and from the end of computing until all is pushed."""
+
+    pulling: float
+    pushing: float
 
 
 def dedicated(w: int, k: int, M: float, B: float) -> Measured:  # noqa: N803  (as in the family)
     """ps-dedicated-sync: how long all push."""
-    return exactly(_pushing(_exchanged(w, k, M, B)))
+    return exactly(_exchanged(w, k, M, B, B).pushing)
 
 
 def incast(w: int, k: int, M: float, b: float, B: float) -> Measured:  # noqa: N803
     """ps-incast, and the fewest servers with which a push takes as long as with any number."""
-    least = next(
-        shards
-        for shards in range(1, w + 1)
-        if _pushing(_exchanged(w, shards, M, b, B)) <= M / b * (1 + 1e-9)
-    )
+
+    def waits(servers: int) -> bool:
+        return _exchanged(w, servers, M, b, B).pushing > M / b * (1 + 1e-9)
+
+    few, enough = 0, 1
+    while waits(enough):
+        few, enough = enough, 2 * enough
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (middle, enough) if waits(middle) else (few, middle)
     return {
-        "": Estimate(_pushing(_exchanged(w, k, M, b, B))),
-        "smallest_k_without_incast": Estimate(float(least)),
+        "": Estimate(_exchanged(w, k, M, b, B).pushing),
+        "smallest_k_without_incast": Estimate(float(enough)),
     }
 
 
 def colocated(w: int, M: float, B: float) -> Measured:  # noqa: N803
     """ps-colocated-sync: pull and push, one phase after the other."""
-    trace = _exchanged(w, w, M, B, servers_on="workers")
-    return exactly(_pulling(trace) + _pushing(trace))
+    found = _exchanged(w, w, M, B, B, servers_on="workers")
+    return exactly(found.pulling + found.pushing)
 
 
 def byteps(w: int, k: int, M: float, B: float) -> Measured:  # noqa: N803
@@ -53,12 +61,13 @@ def byteps(w: int, k: int, M: float, B: float) -> Measured:  # noqa: N803
 
 
 def _exchanged(
-    workers: int, servers: int, size: float, rate: float, server_rate: float = 0.0, **more: Any
-) -> Trace:
+    workers: int, servers: int, size: float, rate: float, server_rate: float, **more: Any
+) -> Exchange:
     """The first step of all workers."""
-    network = {"bandwidth": rate / _SLOWER, "latency": 0.0, "sharing": "fair"}
-    if server_rate:
-        network["server_bandwidth"] = server_rate / _SLOWER
+    slower = slow_motion(2 * size * (1 / rate + workers / (servers * server_rate)))
+    network = {"bandwidth": rate / slower, "latency": 0.0, "sharing": "fair"}
+    if server_rate != rate:
+        network["server_bandwidth"] = server_rate / slower
     described = scenario(
         {"kind": "none"},
         workers,
@@ -69,16 +78,11 @@ def _exchanged(
         parameter_servers=servers,
         **more,
     )
-    return ran(described)
-
-
-def _pushing(trace: Trace) -> float:
-    """Seconds from the end of computing until the last gradient is there."""
-    arrived, computed = column(trace, "arrived"), column(trace, "computed")
-    return float((arrived - computed)[: trace.workers].max()) / NANOSECONDS / _SLOWER
-
-
-def _pulling(trace: Trace) -> float:
-    """Seconds from the start until the last worker computes."""
-    start = column(trace, "compute_start")[: trace.workers]
-    return float(start.max()) / NANOSECONDS / _SLOWER
+    trace = ran(described)
+    start, computed, arrived = (
+        column(trace, name)[:workers] for name in ("compute_start", "computed", "arrived")
+    )
+    return Exchange(
+        float(start.max()) / NANOSECONDS / slower,
+        float((arrived - computed).max()) / NANOSECONDS / slower,
+    )

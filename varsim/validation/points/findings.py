@@ -4,13 +4,17 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from pydantic import ValidationError
+
+from varsim.cluster.job import DeadlockError, TooLongError
 from varsim.simulation import mapped
 from varsim.validation.finding import Finding, Verdict
 from varsim.validation.matching import matches
 from varsim.validation.points.estimate import WIDEST, Estimate, Measured
 from varsim.validation.points.families import FAMILIES, NOT_RUN, UNKNOWN
 from varsim.validation.points.outcome import NotRunError
-from varsim.validation.points.point import Point, PointFileError
+from varsim.validation.points.point import Point
+from varsim.validation.points.ranges import outside
 from varsim.validation.points.scenario import SEED, seed_of
 
 ALL: Final = "all families"
@@ -38,7 +42,10 @@ class Ran(NamedTuple):
     measured: Measured
     verdict: Verdict = Verdict.PASS
     why: str = ""
-    problem: str = ""
+
+
+def _impossible(problem: str) -> Ran:
+    return Ran({}, Verdict.NOT_RUN, f"cannot be simulated: {problem}"[:_LONGEST])
 
 
 def findings(
@@ -49,8 +56,8 @@ def findings(
 ) -> list[Finding]:
     """Simulate all points, or those whose family or id fits `only`, in the order of the file.
 
-    `said` is told how far it is; `jobs`: processes. PointFileError where parameters make no
-    scenario, a line for each such point.
+    `said` is told how far it is; `jobs`: processes. A point whose parameters make no scenario is
+    not run, and says why.
     """
     wanted = chosen(points, only)
     known = to_run(wanted)
@@ -80,26 +87,48 @@ def said_now_and_then(said: Callable[[str], None], done: int, total: int) -> Non
 def told(wanted: Sequence[Point], known: Sequence[Point], ran: Sequence[Ran]) -> list[Finding]:
     """The lines of all points that were wanted, given what came of those that were run."""
     found = {point.id: one for point, one in zip(known, ran, strict=True)}
-    problems = [
-        f"{point.id}: cannot be simulated: {found[point.id].problem}"
-        for point in known
-        if found[point.id].problem
-    ]
-    if problems:
-        raise PointFileError("\n".join(problems))
     lines = [line for point in wanted for line in _lines(point, found.get(point.id))]
     return [*lines, *in_sum(lines)]
 
 
 def run_point(point: Point) -> Ran:
-    """Simulate one point."""
+    """Simulate one point, if its formula holds for it."""
+    if why := outside(point.family, point.parameters):
+        return Ran({}, Verdict.NOT_RUN, why)
     SEED.set(seed_of(point.id))
     try:
-        return Ran(FAMILIES[point.family](**point.parameters))
+        measured = FAMILIES[point.family](**point.parameters)
     except NotRunError as error:
         return Ran({}, error.verdict, error.why)
-    except (ValueError, ArithmeticError, LookupError, StopIteration, AssertionError) as error:
-        return Ran({}, problem=" ".join(str(error).split())[:300] or type(error).__name__)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "".join(f"{part}: " for part in first["loc"])
+        return _impossible(f"{where}{first['msg'].removeprefix('Value error, ')}")
+    except ArithmeticError as error:
+        return _impossible(f"its numbers are too large or too small ({error})")
+    except _NO_RUN as error:
+        return _impossible(" ".join(str(error).split()) or type(error).__name__)
+    return Ran({name: _settled(estimate) for name, estimate in measured.items()})
+
+
+_NO_RUN: Final = (
+    ValueError,
+    LookupError,
+    StopIteration,
+    AssertionError,
+    MemoryError,
+    RuntimeError,
+    DeadlockError,
+    TooLongError,
+)
+_LONGEST: Final = 300  # letters of a reason
+
+
+def _settled(estimate: Estimate) -> Estimate:
+    """A number that came out the same every time is one in which nothing is random."""
+    if estimate.half_width is None or estimate.half_width > _EXACT * abs(estimate.value):
+        return estimate
+    return estimate._replace(half_width=None)
 
 
 def _lines(point: Point, ran: Ran | None) -> Iterator[Finding]:
@@ -120,7 +149,11 @@ def _finding(
     quantity, unit = point.quantity, point.unit
     if name:
         quantity, unit = name, _unit_of(point, name)
-    if got is None:
+    if got is None and ran.measured:
+        known = ", ".join(filter(None, ran.measured))
+        verdict, bound = Verdict.NOT_RUN, ""
+        why = f"not what is measured of this family: {known or 'one number'}"
+    elif got is None:
         verdict, bound, why = ran.verdict, "", ran.why
     else:
         bound = _bound(point, got, inside)

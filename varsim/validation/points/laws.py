@@ -25,6 +25,8 @@ def shifted(delta: float, mu: float) -> LawOf:
 
 def two_point(base: float, slow: float, p: float) -> LawOf:
     """`base`, but with probability `p` `slow` times that."""
+    if p in (0, 1):
+        return constant(base * slow if p else base)
     return {
         "kind": "mixture",
         "components": (

@@ -7,22 +7,19 @@ them.
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.result.measure import worker_time
-from varsim.trace import Phase, Trace
+from varsim.trace import Phase, Span, Trace
 from varsim.validation.points import laws
+from varsim.validation.points.controls import Lateness, Steps, refined, refined_ratio
 from varsim.validation.points.estimate import (
     Estimate,
     Measured,
-    columns,
-    controlled,
     inverse,
     mean,
-    over,
     until_sure,
 )
 from varsim.validation.points.estimate import (
@@ -37,10 +34,13 @@ from varsim.validation.points.scenario import (
     scenario,
     step_seconds,
 )
+from varsim.values.law import BLOCK
 
-# Worker-steps: of a replication, and at most of a point, which is about a minute.
-_WORK: Final = 6_000
-_MOST: Final = 12_000_000
+# Worker-steps: of a replication, of one where a block of draws would be more, and at most of a
+# point, which is about two minutes.
+_WORK: Final = 4_000
+_LONG: Final = 30_000
+_MOST: Final = 16_000_000
 FLAT: Final = "among the numbers whose rates a paired 99 % interval does not tell from the best"
 
 
@@ -54,27 +54,22 @@ def barrier(n: int, k: int) -> Part:
 def step_time(n: int, k: int, law: LawOf, rates: Sequence[float] = ()) -> Estimate:
     """Mean time of a step; `rates`: of the workers, by which they are faster than the law.
 
-    Where all are waited for, all computing times are known, whose mean the law says: that is used.
+    What the chance lateness of single computing times explains of it is taken off: see `controls`.
     """
-    steps = max(_WORK // n, 30)
+    steps = _steps(n)
     described = scenario(barrier(n, k), n, law, {"global_steps": steps}, **slowed(rates))
-    most = _MOST // (n * steps)
-    if k < n:
-        return until_sure(
-            lambda r: [float(step_seconds(ran(described, r)).mean())], columns(""), most
-        )[""]
-    usual = described.cluster.law(described.workload).expectation()
-    expectation = usual * math.fsum(1 / rate for rate in rates or [1.0] * n) / n
+    lateness = Lateness(described, k)
 
-    def replication(number: int) -> list[float]:
-        trace = ran(described, number)
-        computed = column(trace, "computed") - column(trace, "compute_start")
-        return [trace.end / steps / NANOSECONDS, float(computed[: n * steps].mean()) / NANOSECONDS]
+    def replication(number: int) -> Steps:
+        trace = ran(described, number + 1)
+        return Steps(step_seconds(trace), lateness.controls(trace))
 
-    def reduced(rows: Sequence[Sequence[float]]) -> Measured:
-        return {"": controlled([row[0] for row in rows], [row[1:] for row in rows], [expectation])}
+    return until_sure(replication, lambda rows: {"": refined(rows)}, _MOST // (n * steps))[""]
 
-    return until_sure(replication, reduced, most)[""]
+
+def _steps(n: int) -> int:
+    """How many steps a replication has: of few workers many, of many a block of draws."""
+    return max(_WORK // n, min(BLOCK, _LONG // n), 10)
 
 
 def exponential(n: int, k: int, mu: float) -> Measured:
@@ -123,28 +118,23 @@ def two_point(n: int, k: int, base: float, slow: float, p: float) -> Measured:
 
 
 def variance(n: int, k: int, mu: float) -> Measured:
-    """os-exp-var: the unbiased variance of the steps of each replication.
+    """os-exp-var: the mean square distance of steps from their mean, as that is estimated.
 
-    Where all are waited for, mean and mean square of all computing times are the controls.
+    Both are less what the lateness of single computing times explains.
     """
-    steps = max(4 * _WORK // n, 200)
+    steps = _steps(n)
     described = scenario(barrier(n, k), n, laws.exponential(1 / mu), {"global_steps": steps})
-    most = 6 * _MOST // (5 * n * steps)
+    lateness = Lateness(described, k)
 
-    def replication(number: int) -> list[float]:
-        trace = ran(described, number)
-        taken = (column(trace, "computed") - column(trace, "compute_start")) / NANOSECONDS
-        taken = taken[: n * steps]
-        spread = float(np.var(step_seconds(trace), ddof=1))
-        return [spread, float(taken.mean()), float((taken**2).mean())]
+    def replication(number: int) -> Steps:
+        trace = ran(described, number + 1)
+        return Steps(step_seconds(trace), lateness.controls(trace))
 
-    def reduced(rows: Sequence[Sequence[float]]) -> Measured:
-        values = [row[0] for row in rows]
-        if k < n:
-            return {"": mean(values)}
-        return {"": controlled(values, [row[1:] for row in rows], [1 / mu, 2 / mu**2])}
+    def reduced(rows: Sequence[Steps]) -> Measured:
+        middle = refined(rows).value
+        return {"": refined([Steps((row.values - middle) ** 2, row.controls) for row in rows])}
 
-    return until_sure(replication, reduced, most)
+    return until_sure(replication, reduced, _MOST // (n * steps))
 
 
 def unequal_workers(rates: list[float]) -> Measured:
@@ -159,19 +149,37 @@ def slowed(rates: Sequence[float]) -> Part:
     return {"slow_workers": slow}
 
 
+class _Waited(NamedTuple):
+    """Of the steps of a replication: a number with its controls, and what it is a share of."""
+
+    above: Steps
+    below: NDArray[np.float64]
+
+
+def _ratio(rows: Sequence[_Waited]) -> Measured:
+    return {"": refined_ratio([row.above for row in rows], [row.below for row in rows])}
+
+
 def idle_share(n: int, delta: float, mu: float) -> Measured:
     """sync-idle-fraction: time at the barrier over all time, from the spans of the workers."""
-    steps = max(_WORK // n, 10)
+    steps = _steps(n)
     law = laws.shifted(delta, mu)
     described = scenario({"kind": "on_write"}, n, law, {"global_steps": steps})
+    lateness = Lateness(described, n)
 
-    def replication(number: int) -> list[float]:
-        trace = ran(described, number, record=True)
-        return [float(worker_time(trace)[:, Phase.BARRIER].sum()), float(n * trace.end)]
+    def replication(number: int) -> _Waited:
+        trace = ran(described, number + 1, record=True)
+        waited = Steps(_at_the_barrier(trace), lateness.controls(trace))
+        return _Waited(waited, n * step_seconds(trace))
 
-    return until_sure(
-        replication, lambda rows: {"": over([row[0] for row in rows], [row[1] for row in rows])}
-    )
+    return until_sure(replication, _ratio)
+
+
+def _at_the_barrier(trace: Trace) -> NDArray[np.float64]:
+    """Seconds that all workers together wait for others, step by step."""
+    spans = dict(zip(Span._fields, trace.spans.T, strict=True))
+    taken = (spans["end"] - spans["start"]) * (spans["phase"] == Phase.BARRIER)
+    return np.bincount(spans["iteration"], taken, trace.global_step) / NANOSECONDS
 
 
 def best_number(n: int, delta: float, mu: float) -> Measured:
@@ -182,7 +190,7 @@ def best_number(n: int, delta: float, mu: float) -> Measured:
     The rate is that of `backup_workers` with the k found, simulated for itself.
     """
     law = laws.shifted(delta, mu)
-    steps, replications = max(_WORK // n, 100), 80
+    steps, replications = max(6_000 // n, 100), 80
     described = scenario({"kind": "on_write"}, n, law, {"global_steps": steps})
     times = np.array([_arrivals(ran(described, r), n) for r in range(replications)])
     rates = np.arange(1, n + 1) / times.mean(axis=0)
@@ -214,16 +222,18 @@ def _surely_lower(times: NDArray[np.float64], index: int, best: int) -> bool:
 def speed_up(P: int) -> Measured:  # noqa: N803  (named as in the family)
     """rt-speedup-async-sync: gradients per second of `none` over those of `on_write`."""
     law = laws.exponential(1.0)
-    steps, updates = 2 * _WORK // P, 2 * _WORK
+    steps = _steps(P)
+    updates = 4 * P * steps  # there nothing is taken off
     together = scenario({"kind": "on_write"}, P, law, {"global_steps": steps})
     alone = scenario({"kind": "none"}, P, law, {"global_steps": updates})
+    lateness = Lateness(together, P)
 
-    def replication(number: int) -> list[float]:
-        return [ran(together, number).end / steps, ran(alone, number).end / updates * P]
+    def replication(number: int) -> _Waited:
+        trace = ran(together, number + 1)
+        usual = ran(alone, number + 1).end / NANOSECONDS / updates * P
+        return _Waited(Steps(step_seconds(trace), lateness.controls(trace)), np.full(steps, usual))
 
-    return until_sure(
-        replication, lambda rows: {"": over([row[0] for row in rows], [row[1] for row in rows])}
-    )
+    return until_sure(replication, _ratio)
 
 
 def first_k(P: int, K: int, law: str, mean: float) -> Measured:  # noqa: N803

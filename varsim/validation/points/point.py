@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, get_type_hints
 
 from varsim.validation.points.families import FAMILIES, Measure
+from varsim.validation.points.ranges import senseless
 
 _TEXTS: Final = ("id", "family", "quantity", "unit", "tolerance_kind", "citation")
 _KINDS: Final = ("sim", "det", "num", "asy")
@@ -92,7 +93,8 @@ def _problems(entry: Any) -> Iterator[str]:
     if not isinstance(parameters, dict):
         yield "parameters must be an object"
     elif entry.get("family") in FAMILIES:
-        yield from _wrong_parameters(FAMILIES[entry["family"]], parameters)
+        wrong = list(_wrong_parameters(FAMILIES[entry["family"]], parameters))
+        yield from wrong or senseless(entry["family"], parameters)
 
 
 def _wrong_parameters(measure: Measure, parameters: Mapping[str, Any]) -> Iterator[str]:

@@ -7,25 +7,34 @@ sigma2 / lam^2. Every coordinate is a run of its own, so that one replication is
 import math
 from typing import Final
 
+import numpy as np
+
 from varsim.scenario import Scenario
 from varsim.trace import Trace
+from varsim.validation.finding import Verdict
 from varsim.validation.points import laws
 from varsim.validation.points.estimate import Measured, columns, times, until_sure
 from varsim.validation.points.order_statistics import barrier, step_time
+from varsim.validation.points.outcome import NotRunError
 from varsim.validation.points.scenario import Part, ran, scenario
 
 _COORDINATES: Final = 2_000
+_STEPS: Final = (200, 1_000)  # within which a target is reached: first try, second
+_MANY: Final = 20_000  # coordinates
+_MOST_RUNS: Final = 20
+_SURE: Final = 4.0  # standard errors
 
 
 def second_moment(x0: float, eta: float, lam: float, sigma2: float, n: int, t: int) -> Measured:
     """quad-sgd-moment: from the loss after t steps, which is half the sum of squares."""
-    described = _bowl({"kind": "on_write"}, n, eta, lam, sigma2, x0, t)
-    return until_sure(lambda r: [_moment(ran(described, r), -1)], columns(""))
+    described = _bowl({"kind": "on_write"}, n, eta, lam, sigma2, x0, max(t, 1))
+    return until_sure(lambda r: [_moment(ran(described, r), t)], columns(""))
 
 
 def stationary_moment(eta: float, lam: float, sigma2: float, n: int) -> Measured:
     """quad-sgd-floor: the mean over steps after a start-up in which what x was has died out."""
-    start = math.ceil(12 / -math.log(abs(1 - eta * lam)))
+    factor = abs(1 - eta * lam)
+    start = math.ceil(12 / -math.log(factor)) if factor else 1
     described = _bowl({"kind": "on_write"}, n, eta, lam, sigma2, 0.0, start + 60)
 
     def replication(number: int) -> list[float]:
@@ -69,19 +78,41 @@ def time_to_target(
 ) -> Measured:
     """quad-time-to-target: the first step whose mean square is below eps, and the time until then.
 
-    The step is seen in one run of very many coordinates; the time is that many simulated steps of
+    The step is seen in runs of very many coordinates; the time is that many simulated steps of
     the strategy that waits for k of n.
     """
     law = laws.shifted(shift, mu)
-    described = _bowl(barrier(n, k), n, eta, lam, sigma2, x0, 200, law, coordinates=20_000)
-    trace = ran(described)
-    first = next(row.global_step for row in trace.evaluations if 2 * row.loss / 20_000 <= eps)
-    return {"": times(float(first), step_time(n, k, law))}
+    for steps in _STEPS:
+        described = _bowl(barrier(n, k), n, eta, lam, sigma2, x0, steps, law, coordinates=_MANY)
+        first = _first_below(described, eps)
+        if first is not None:
+            return {"": times(float(first), step_time(n, k, law))}
+    raise NotRunError(Verdict.NOT_RUN, f"not below eps within {_STEPS[-1]} steps")
+
+
+def _first_below(described: Scenario, eps: float) -> int | None:
+    """The first step whose mean square is at most eps, once that and the one before are sure."""
+    runs: list[list[float]] = []
+    while len(runs) < _MOST_RUNS:
+        trace = ran(described, len(runs))
+        runs.append([2 * row.loss / _MANY for row in trace.evaluations])
+        moments = np.mean(runs, axis=0)
+        if not (moments <= eps).any():
+            return None
+        first = int(np.argmax(moments <= eps))
+        # A mean square of normal numbers has this standard error at most, as a share of itself.
+        sure = _SURE * math.sqrt(2 / (_MANY * len(runs)))
+        if all(abs(moment / eps - 1) > sure for moment in moments[max(first - 1, 0) : first + 1]):
+            return first
+    raise NotRunError(Verdict.NOT_RUN, f"too close to eps at step {first} to tell by simulation")
 
 
 def _moment(trace: Trace, index: int) -> float:
     """Mean square of the coordinates at one of the evaluations."""
-    return 2 * trace.evaluations[index].loss / _COORDINATES
+    moment = 2 * trace.evaluations[index].loss / _COORDINATES
+    if not math.isfinite(moment):
+        raise ValueError("so large a step that the moment is beyond all numbers")
+    return moment
 
 
 def _bowl(
@@ -102,7 +133,7 @@ def _bowl(
         "dimension": coordinates,
         "condition_number": 1.0,
         "noise": math.sqrt(sigma2) / lam,
-        "distance": (x0 or _NEARLY_0) * math.sqrt(coordinates),
+        "distance": (abs(x0) or _NEARLY_0) * math.sqrt(coordinates),
     }
     workload: dict[str, object] = {
         "problem": problem,

@@ -22,11 +22,10 @@ from varsim.validation.points.estimate import (
     until_sure,
 )
 from varsim.validation.points.laws import LawOf
-from varsim.validation.points.scenario import NANOSECONDS, column, ran, scenario
-from varsim.validation.points.staleness import interval, staleness
+from varsim.validation.points.scenario import NANOSECONDS, column, ran, scenario, slow_motion
+from varsim.validation.points.staleness import interval, long_enough, staleness, started
 
-_UPDATES: Final = 2_500  # of a replication
-_START: Final = 0.05  # share of them that is not measured
+_UPDATES: Final = 2_500  # of a replication, or more with many workers
 
 
 def markov(N: int, Z: float, S: float) -> Measured:  # noqa: N803  (named as in the family)
@@ -52,15 +51,18 @@ def several_servers(N: int, c: int, Z: float, S: float) -> Measured:  # noqa: N8
 
 
 def constant_times(N: int, Z: float, S: float) -> Measured:  # noqa: N803
-    """ps-det: ten rounds of all workers, after ten others."""
-    trace = ran(_scenario(N, laws.constant(Z), laws.constant(S), 1, 21 * N))
+    """ps-det: ten rounds of all workers, after ten others, in slow motion."""
+    slower = slow_motion(21 * (Z + N * S))
+    law, service = laws.constant(Z * slower), laws.constant(S * slower)
+    trace = ran(_scenario(N, law, service, 1, 21 * N))
     first, last = (int(trace.steps[rounds * N]) for rounds in (10, 20))
-    return exactly(10 * N / ((last - first) / NANOSECONDS))
+    return exactly(10 * N / ((last - first) / NANOSECONDS / slower))
 
 
 def saturated_staleness(N: int, Z: float, S: float) -> Measured:  # noqa: N803
     """ps-stale-saturated."""
-    described = _scenario(N, laws.exponential(Z), laws.exponential(S), 1, _UPDATES)
+    updates = long_enough(N, _UPDATES)
+    described = _scenario(N, laws.exponential(Z), laws.exponential(S), 1, updates)
     return until_sure(lambda r: [float(staleness(ran(described, r)).mean())], columns(""))
 
 
@@ -71,9 +73,10 @@ def synchronous(N: int, Z: float, S: float) -> Measured:  # noqa: N803
 
 def synchronous_constant(N: int, c: int, Z: float, S: float) -> Measured:  # noqa: N803
     """sync-serial-ps-det."""
-    described = _synchronous(N, laws.constant(Z), laws.constant(S), c, 3)
-    trace = ran(described)
-    return exactly(int(trace.steps[1] - trace.steps[0]) / NANOSECONDS)
+    slower = slow_motion(3 * (Z + N * S))
+    law, service = laws.constant(Z * slower), laws.constant(S * slower)
+    trace = ran(_synchronous(N, law, service, c, 3))
+    return exactly(int(trace.steps[1] - trace.steps[0]) / NANOSECONDS / slower)
 
 
 def _step(workers: int, law: LawOf, service: LawOf, threads: int) -> Estimate:
@@ -96,7 +99,7 @@ def _served(
 
     The mean number is that of Little's law, from the rate and the responses of the same run.
     """
-    described = _scenario(workers, law, service, threads, _UPDATES)
+    described = _scenario(workers, law, service, threads, long_enough(workers, _UPDATES))
 
     def replication(number: int) -> list[float]:
         trace = ran(described, number)
@@ -124,4 +127,4 @@ def _scenario(workers: int, law: LawOf, service: LawOf, threads: int, updates: i
 def _response(trace: Trace) -> float:
     """Mean seconds from the arrival of a gradient at the server to its application."""
     taken = (column(trace, "applied") - column(trace, "computed"))[: trace.global_step]
-    return float(taken[round(_START * len(taken)) :].mean()) / NANOSECONDS
+    return float(taken[started(len(taken), trace.workers) :].mean()) / NANOSECONDS

@@ -1,5 +1,6 @@
 """Scenarios of closed forms: one strategy, often on a network that takes no time; their runs."""
 
+import math
 import zlib
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -19,6 +20,7 @@ IDEAL: Final[Part] = {"bandwidth": 1e18, "latency": 0.0, "sharing": "first_come"
 # Nothing is learnt, and little is sent.
 TIMES: Final[Part] = {"problem": {"kind": "timing", "size": 4.0}}
 NANOSECONDS: Final = 1e9
+_LONG: Final = 1e8  # seconds of a run in slow motion; the clock counts to 4.6e9
 
 # Of the point that is being measured: every point has random numbers of its own.
 SEED: ContextVar[int] = ContextVar("SEED", default=0)
@@ -27,6 +29,16 @@ SEED: ContextVar[int] = ContextVar("SEED", default=0)
 def seed_of(point: str) -> int:
     """The seed of a point, from its name."""
     return zlib.crc32(point.encode())
+
+
+def slow_motion(seconds: float) -> float:
+    """How much slower a run of `seconds` is to go, so that rounding to whole ns is nothing.
+
+    A power of ten. The run then lasts 1e7 to 1e8 s, whatever the sizes and rates of a point are.
+    """
+    if not math.isfinite(seconds):
+        raise ValueError("so long that no clock counts it")
+    return 10.0 ** math.floor(math.log10(_LONG / seconds)) if seconds > 0 else 1.0
 
 
 def scenario(

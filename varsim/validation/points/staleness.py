@@ -26,8 +26,10 @@ from varsim.validation.points.order_statistics import slowed, step_time
 from varsim.validation.points.outcome import NotRunError
 from varsim.validation.points.scenario import NANOSECONDS, column, ran, scenario
 
-_UPDATES: Final = 8_000  # of a replication
-_KEPT: Final = 0.95  # share of them, at the end, that is measured
+_UPDATES: Final = 8_000  # of a replication, or more with many workers
+_START: Final = 0.05  # share of them that is not measured
+_ROUNDS: Final = 100  # of all workers, in a replication at least
+_START_ROUNDS: Final = 30  # of them that are not measured, at least: some computations are long
 
 
 def staleness(trace: Trace, worker: int | None = None) -> NDArray[np.int64]:
@@ -35,14 +37,24 @@ def staleness(trace: Trace, worker: int | None = None) -> NDArray[np.int64]:
     used = column(trace, "outcome") == Outcome.APPLIED
     found: NDArray[np.int64] = (column(trace, "applied_step") - column(trace, "read_step"))[used]
     whose = column(trace, "worker")[used]
-    start = round((1 - _KEPT) * len(found))
+    start = started(len(found), trace.workers)
     found, whose = found[start:], whose[start:]
     return found if worker is None else found[whose == worker]
 
 
+def long_enough(workers: int, updates: int = _UPDATES) -> int:
+    """How many updates a replication has: so many, or enough rounds of all workers."""
+    return max(updates, _ROUNDS * workers)
+
+
+def started(updates: int, workers: int) -> int:
+    """How many updates of a replication are not measured, as all workers started together."""
+    return max(round(_START * updates), _START_ROUNDS * workers)
+
+
 def asynchronous(P: int, law: str) -> Measured:  # noqa: N803  (named as in the family)
     """stale-async-mean."""
-    described = scenario({"kind": "none"}, P, laws.named(law), {"global_steps": _UPDATES})
+    described = scenario({"kind": "none"}, P, laws.named(law), {"global_steps": long_enough(P)})
     if law == "deterministic":
         return {"": Estimate(float(staleness(ran(described)).mean()))}
     return until_sure(lambda r: [float(staleness(ran(described, r)).mean())], columns(""))
@@ -50,7 +62,8 @@ def asynchronous(P: int, law: str) -> Measured:  # noqa: N803  (named as in the 
 
 def distribution(P: int) -> Measured:  # noqa: N803
     """stale-async-p0: the shares of gradients of staleness 0 to 4, and the variance."""
-    described = scenario({"kind": "none"}, P, laws.exponential(1.0), {"global_steps": 5 * _UPDATES})
+    stop = {"global_steps": long_enough(P, 5 * _UPDATES)}
+    described = scenario({"kind": "none"}, P, laws.exponential(1.0), stop)
 
     def replication(number: int) -> list[float]:
         found = staleness(ran(described, number))
@@ -120,14 +133,15 @@ def k_batch_async(P: int, K: int, law: str) -> Measured:  # noqa: N803
 
 def update_interval(workers: int, law: LawOf) -> Estimate:
     """Mean time from update to update of `none`."""
-    described = scenario({"kind": "none"}, workers, law, {"global_steps": _UPDATES})
+    described = scenario({"kind": "none"}, workers, law, {"global_steps": long_enough(workers)})
     return until_sure(lambda r: [interval(ran(described, r))], columns(""))[""]
 
 
 def interval(trace: Trace) -> float:
-    """Mean seconds from update to update, after the start-up."""
+    """Mean seconds from update to update, after the start-up, over whole rounds of all workers."""
     steps: Sequence[int] = trace.steps.tolist()
-    start = round((1 - _KEPT) * len(steps))
+    start = started(len(steps), trace.workers)
+    start += (len(steps) - 1 - start) % trace.workers
     return (steps[-1] - steps[start]) / NANOSECONDS / (len(steps) - 1 - start)
 
 

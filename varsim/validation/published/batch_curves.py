@@ -26,6 +26,12 @@ class BatchCurves(Family):
         "inception_v3 on the V100 is up to 8 % off it in the middle."
     )
 
+    def refuses(self, row: Row) -> str:
+        """Curves are those of one GPU."""
+        return super().refuses(row) or (
+            "" if row.workers == 1 else "more than the one GPU of these"
+        )
+
     def is_calibrated_on(self, row: Row) -> bool:
         """Both ends of a curve."""
         return row.batch in (_SMALLEST, _LARGEST[row.experiment])

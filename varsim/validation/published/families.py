@@ -1,5 +1,6 @@
 """All experiments that have scenarios."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from varsim.validation.published.adaptdl import AdaptDl
@@ -24,6 +25,15 @@ FAMILIES: Final[tuple[Family, ...]] = (
     Dl2(),
     AdaptDl(),
 )
+
+
+_SPEEDS: Final = ("image/s", "images/s", "sample/s", "samples/s", "example/s", "examples/s")
+_OTHERS: Final[Mapping[type[Family], tuple[str, ...]]] = {Vtrain: ("ms",), AdaptDl: ("s",)}
+
+
+def units_of(family: Family) -> tuple[str, ...]:
+    """In which units a family's predictions can be compared with a row; the first is its own."""
+    return _OTHERS.get(type(family), _SPEEDS)
 
 
 def family_of(experiment: str) -> Family | None:

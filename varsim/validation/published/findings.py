@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from varsim.validation.finding import Finding
 from varsim.validation.matching import matches
 from varsim.validation.published.experiment import Calibrated, Family, NotCalibratedError
-from varsim.validation.published.families import FAMILIES, family_of
+from varsim.validation.published.families import FAMILIES, family_of, units_of
 from varsim.validation.published.judging import (
     Prediction,
     judged,
@@ -67,6 +67,8 @@ def refused(family: Family, row: Row) -> str:
         return "recalled from memory by who collected it, and not verified: no target"
     if row.value <= 0:
         return "nothing was measured"
+    if row.unit not in units_of(family):
+        return f"{row.metric} in {row.unit or 'no unit'}, but {units_of(family)[0]} is predicted"
     return family.refuses(row)
 
 

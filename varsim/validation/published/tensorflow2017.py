@@ -15,6 +15,7 @@ from varsim.validation.published.hosts import (
 from varsim.validation.published.table import Row
 
 _PER_HOST: Final = 8
+_PLACES: Final = ("cpu", "gpu", "replicated")
 _PCIE: Final = 15.75e9  # bytes/s: a GPU's 16 lanes of PCIe 3
 _HOST: Final = 4 * _PCIE  # two GPUs share a switch of the DGX-1, or a board of K80s
 _NVLINK: Final = 80e9  # the four links of a P100
@@ -60,6 +61,15 @@ class OneMachine(Family):
         "7 %, more than equal bytes in half the time explain; alexnet loses as many milliseconds "
         "as vgg16 with half its bytes."
     )
+
+    def refuses(self, row: Row) -> str:
+        """A machine has eight GPUs, and its variables a place that is known."""
+        why = super().refuses(row)
+        if not why and row.workers > _PER_HOST:
+            return f"{row.workers} GPUs, of which a machine has {_PER_HOST}"
+        if not why and _place(row) not in _PLACES:
+            return f"{row.strategy or 'no strategy'}: no such place of the variables is known"
+        return why
 
     def is_calibrated_on(self, row: Row) -> bool:
         """1 GPU, and one row for every rate."""
@@ -168,7 +178,7 @@ def _machine(row: Row) -> str:
 def _place(row: Row) -> str:
     if row.strategy.startswith("parameter_server on "):
         return row.strategy.removeprefix("parameter_server on ")
-    return "replicated"
+    return "replicated" if row.strategy.startswith("replicated") else row.strategy
 
 
 def _rate(row: Row) -> str:
