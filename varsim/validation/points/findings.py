@@ -114,8 +114,6 @@ def run_point(point: Point) -> Ran:
 _NO_RUN: Final = (
     ValueError,
     LookupError,
-    StopIteration,
-    AssertionError,
     MemoryError,
     RuntimeError,
     DeadlockError,
@@ -132,15 +130,15 @@ def _settled(estimate: Estimate) -> Estimate:
 
 
 def _lines(point: Point, ran: Ran | None) -> Iterator[Finding]:
-    """The findings of one point, one for each of its numbers that is measured."""
+    """The findings of one point, one for each of its numbers."""
     if ran is None:
         verdict, why = NOT_RUN.get(point.family, (Verdict.NOT_RUN, UNKNOWN))
         ran = Ran({}, verdict, why)
     for name, expected in point.expected.items():
         yield _finding(point, name, expected, ran.measured.get(name), ran, _INSIDE)
-    for name, expected in point.also.items():
-        if name in ran.measured:
-            yield _finding(point, name, expected, ran.measured[name], ran, _ALSO)
+    if ran.measured:
+        for name, expected in point.also.items():
+            yield _finding(point, name, expected, ran.measured.get(name), ran, _ALSO)
 
 
 def _finding(

@@ -6,6 +6,7 @@ run is that between updates long after its start; a replication is many times as
 lasts in it.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -26,6 +27,7 @@ from varsim.validation.points.scenario import NANOSECONDS, column, ran, scenario
 from varsim.validation.points.staleness import interval, long_enough, staleness, started
 
 _UPDATES: Final = 2_500  # of a replication, or more with many workers
+_MANY: Final = 1_000  # workers that keep a server busy
 
 
 def markov(N: int, Z: float, S: float) -> Measured:  # noqa: N803  (named as in the family)
@@ -51,12 +53,21 @@ def several_servers(N: int, c: int, Z: float, S: float) -> Measured:  # noqa: N8
 
 
 def constant_times(N: int, Z: float, S: float) -> Measured:  # noqa: N803
-    """ps-det: ten rounds of all workers, after ten others, in slow motion."""
-    slower = slow_motion(21 * (Z + N * S))
+    """ps-det, and how many workers keep the server just busy: its rate over that of one alone."""
+    measured = exactly(_constant_rate(N, Z, S))
+    if 0 < Z <= _MANY * S:
+        busy, alone = _constant_rate(math.ceil(Z / S) + 2, Z, S), _constant_rate(1, Z, S)
+        measured["saturation_N"] = Estimate(busy / alone)
+    return measured
+
+
+def _constant_rate(workers: int, Z: float, S: float) -> float:  # noqa: N803
+    """Updates per second in ten rounds of all workers, after ten others, in slow motion."""
+    slower = slow_motion(21 * (Z + workers * S))
     law, service = laws.constant(Z * slower), laws.constant(S * slower)
-    trace = ran(_scenario(N, law, service, 1, 21 * N))
-    first, last = (int(trace.steps[rounds * N]) for rounds in (10, 20))
-    return exactly(10 * N / ((last - first) / NANOSECONDS / slower))
+    trace = ran(_scenario(workers, law, service, 1, 21 * workers))
+    first, last = (int(trace.steps[rounds * workers]) for rounds in (10, 20))
+    return 10 * workers / ((last - first) / NANOSECONDS / slower)
 
 
 def saturated_staleness(N: int, Z: float, S: float) -> Measured:  # noqa: N803

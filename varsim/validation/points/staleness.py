@@ -70,7 +70,8 @@ def distribution(P: int) -> Measured:  # noqa: N803
         return [*(float((found == missed).mean()) for missed in range(5)), _variance(found, P - 1)]
 
     names = ("", *(f"pmf_first5[{missed}]" for missed in range(1, 5)), "variance")
-    return until_sure(replication, columns(*names))
+    measured = until_sure(replication, columns(*names))
+    return {**measured, "pmf_first5[0]": measured[""]}
 
 
 def _variance(found: NDArray[np.int64], centre: float) -> float:

@@ -59,6 +59,8 @@ class Vtrain(Family):
         """The size stands in the detail."""
         if not row.workers:
             return "the row does not say on how many GPUs"
+        if not _RANKS[0] <= row.workers <= _RANKS[1]:
+            return f"{row.workers} GPUs: rings of 2 to 8 are known"
         return "" if _bytes(row) else "its detail does not begin with a number of bytes"
 
     def scenario(self, row: Row, fitted: Fitted) -> Scenario:
