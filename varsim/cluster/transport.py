@@ -177,7 +177,8 @@ class WaitingNetwork(Network):
                 clock.call_at(clock.time + latency, partial(there, item))
 
         for route, items, marks in parcel.marks:
-            told = partial(reached, items, self.latency(route))
+            latency = parcel.latency if parcel.plain else self.latency(route)
+            told = partial(reached, items, latency)
             if route:
                 self._carry(route, marks, told)
             else:
