@@ -36,7 +36,8 @@ def all_reduce(ranks: int, group: int) -> Schedule:
 def leader_all_reduce(ranks: int, group: int) -> Schedule:
     """Binomial trees inside, a ring between the first ranks of the groups.
 
-    2 ceil(log2 g) (latency + n / bandwidth) inside, 2(k - 1) (latency + n / k / bandwidth) between.
+    2 ceil(log2 g) (latency + n / bandwidth) inside (see `tree`), 2(k - 1) (latency + n / k /
+    bandwidth) between.
     """
     count = _groups(ranks, group)
     inside = [range(first, first + group) for first in range(0, ranks, group)]

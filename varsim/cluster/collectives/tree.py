@@ -2,7 +2,8 @@
 
 The parent of a rank is the rank without its lowest bit; distances rise on the way to the root and
 fall on the way back (MPICH, reduce_intra_binomial and bcast_intra_binomial; Thakur, Rabenseifner
-and Gropp, 2005). Any number of ranks: ceil(log2 p) rounds.
+and Gropp, 2005). Any number of ranks: ceil(log2 p) rounds. The times are those of p a power of two;
+else less of the latency adds up.
 """
 
 from collections.abc import Sequence
