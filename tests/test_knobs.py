@@ -32,6 +32,7 @@ from knob_cases import (
 )
 from knobs_of_laws import OF_LAWS
 from knobs_of_overlap import OF_OVERLAP
+from knobs_of_results import IN_THE_RESULT
 from knobs_of_servers import OF_SERVERS
 from network_cases import NEEDED, NETWORK_KNOBS, WIRES
 from pydantic import BaseModel
@@ -247,30 +248,6 @@ KNOBS: dict[str, tuple[Case, ...]] = {
 }  # fmt: skip
 
 KNOBS |= OF_OVERLAP
-
-# What only the result shows, not a single trace.
-IN_THE_RESULT: dict[str, tuple[Case, Case]] = {
-    "Scenario.replications": two(MIRRORED, replications=(1, 2)),
-    "Scenario.targets": two(MIRRORED, targets=({}, {"loss": 0.2})),
-    "Targets.loss": two(MIRRORED, targets=({"loss": 0.2}, {"loss": 0.25})),
-    "Targets.throughput": two(MIRRORED, targets=({"throughput": 1.0}, {"throughput": 1e6})),
-    "Targets.staleness_p99": two(MIRRORED, targets=({}, {"staleness_p99": 0.0})),
-    "Targets.wasted": two(MIRRORED, targets=({}, {"wasted": 0.0})),
-    "Targets.step_time_p99": two(
-        MIRRORED, targets=({"step_time_p99": 0.01}, {"step_time_p99": 10.0})
-    ),
-    "Targets.time_to_loss": two(
-        MIRRORED, targets=({"loss": 0.2}, {"loss": 0.2, "time_to_loss": 1.0})
-    ),
-    "Scenario.prices": two(SERVED, prices=(None, {"device_hour": 1.0})),
-    "Prices.device_hour": two(SERVED, prices=({"device_hour": 1.0}, {"device_hour": 2.0})),
-    "Prices.server_hour": two(SERVED, prices=({"server_hour": 1.0}, {"server_hour": 2.0})),
-    "Prices.gigabyte": two(SERVED, prices=({"gigabyte": 1.0}, {"gigabyte": 2.0})),
-    "Prices.currency": two(
-        SERVED,
-        prices=({"device_hour": 1.0}, {"device_hour": 1.0, "currency": "EUR"}),
-    ),
-}
 
 # What says how something is called or where it came from, and changes nothing on purpose.
 DESCRIPTIVE = {

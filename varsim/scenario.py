@@ -12,6 +12,7 @@ from varsim.cluster.events import ProcessEvent, check_events
 from varsim.cluster.placement import check_parts
 from varsim.cluster.stop import Stop
 from varsim.prices import Prices
+from varsim.reporting import Reporting
 from varsim.schema import Model
 from varsim.strategies import AnyStrategy, Strategy
 from varsim.targets import Targets
@@ -33,6 +34,7 @@ class Scenario(Model):
     stop: Stop
     targets: Targets = Targets()
     prices: Prices | None = None
+    report: Reporting = Reporting()
 
     @model_validator(mode="after")
     def _strategies_fit(self, info: ValidationInfo) -> Self:

@@ -85,6 +85,12 @@ class TestCases:
         cases = [case for _, label, case in cases_of(sweep(block, base=text)) if label == "single"]
         assert len({case.key for case in cases}) == 1
 
+    def test_how_results_are_read_changes_no_case(self) -> None:
+        whole = sweep("seed: [8]").points[0].scenario
+        report = whole.report.model_copy(update={"equal_within": 0.5})
+        other = whole.model_copy(update={"report": report})
+        assert case_of(whole, whole.strategies[0]) == case_of(other, whole.strategies[0])
+
     def test_only_some_strategies(self) -> None:
         assert {label for _, label, _ in cases_of(sweep(), ["on_write"])} == {"on_write"}
 

@@ -28,7 +28,7 @@ from varsim.plots.figure import (
 )
 from varsim.plots.plot import Plot, draw_one
 from varsim.result.formatting import digits, plus_minus
-from varsim.result.statistics import CLOSE, ratio, verdict
+from varsim.result.statistics import CLOSE, EQUAL, ratio, verdict
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
@@ -101,12 +101,12 @@ def throughput_title(result: "Result") -> str:
         return f"{named(best)} applies {rate}"
     values = [result.values(strategy, "examples_per_s") for strategy in (best, others[0])]
     lead = ratio(values[0], values[1])
-    said = verdict(lead, "faster", "slower")
+    said = verdict(lead, "faster", "slower", result.scenario.report.equal_within)
     both = (named(best), named(others[0]))
     if said == "the same":
         return f"{both[0]} and {both[1]} are equally fast: {rate}"
-    if said == CLOSE:
-        return f"The fastest is {both[0]} or {both[1]}, too close to call: {rate}"
+    if said in (CLOSE, EQUAL):
+        return f"The fastest is {both[0]} or {both[1]}, {said}: {rate}"
     return f"{both[0]} is the fastest: {rate}, {digits(lead.mean)} times {both[1]}"
 
 

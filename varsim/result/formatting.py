@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from varsim.result.measure import ACTIVITIES, METRICS, NANOSECONDS
-from varsim.result.statistics import CLOSE, Estimate
+from varsim.result.statistics import CLOSE, EQUAL, Estimate
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -120,7 +120,7 @@ def _most_time(of: dict[str, Estimate]) -> str:
 
 
 def _compared(found: Estimate) -> str:
-    return _times(found) + (f", {CLOSE}" if found.note == CLOSE else "")
+    return _times(found) + (f", {found.note}" if found.note in (CLOSE, EQUAL) else "")
 
 
 def _times(found: Estimate) -> str:

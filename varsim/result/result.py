@@ -281,7 +281,8 @@ class Result:
             found = ratio(self.values(strategy, metric), [1.0] * self.replications)
             if metric not in _PAIRED or found.replications == 0:
                 return found
-            note = verdict(found, *_VERDICTS[metric])
+            within = self.scenario.report.equal_within
+            note = verdict(found, *_VERDICTS[metric], within)
             return found._replace(note="the yardstick" if strategy == self.first else note)
         found = interval(self.values(strategy, metric))
         if metric in measuring.COMMON_TIMES and found.replications:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
 CLOSE = "too close to call"
+EQUAL = "practically equal"
 SAME = "the same"
 # Ratios nearer to 1 than this differ by rounding only.
 _ROUNDING = 1e-9
@@ -103,8 +104,13 @@ def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimat
     return logs._replace(mean=math.exp(logs.mean), low=math.exp(logs.low), high=math.exp(logs.high))
 
 
-def verdict(paired: Estimate, above: str, below: str) -> str:
-    """What a paired ratio says, in words: `above` where it is surely over 1, `below` under 1."""
+def verdict(paired: Estimate, above: str, below: str, equal_within: float) -> str:
+    """What a paired ratio says, in words: `above` where it is surely over 1, `below` under 1.
+
+    EQUAL where the whole interval differs from 1 by at most the share `equal_within`, in either
+    direction. Where the ratio itself does, but its interval reaches further, nothing is sure, and
+    it is CLOSE even if the interval leaves out 1: a lead that is too small to matter is none.
+    """
     if math.isnan(paired.mean):
         return paired.note
     if math.isnan(paired.low):
@@ -112,7 +118,11 @@ def verdict(paired: Estimate, above: str, below: str) -> str:
         return SAME if same else "one replication: no interval"
     if max(abs(paired.low - 1), abs(paired.high - 1)) <= _ROUNDING:
         return SAME
-    if paired.low <= 1 + _ROUNDING and paired.high >= 1 - _ROUNDING:
+    least, most = 1 / (1 + equal_within) - _ROUNDING, 1 + equal_within + _ROUNDING
+    if least <= paired.low and paired.high <= most:
+        return EQUAL
+    includes_one = paired.low <= 1 + _ROUNDING and paired.high >= 1 - _ROUNDING
+    if includes_one or least <= paired.mean <= most:
         return CLOSE
     return above if paired.mean > 1 else below
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from varsim.result import cost, targets
 from varsim.result.formatting import digits, largest, plus_minus, time
 from varsim.result.measure import METRICS, NANOSECONDS
-from varsim.result.statistics import CLOSE, SAME, Estimate, difference, ratio, verdict
+from varsim.result.statistics import CLOSE, EQUAL, SAME, Estimate, difference, ratio, verdict
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
@@ -95,14 +95,15 @@ def _fastest(result: "Result", ranking: list[str]) -> str:
         return f"'{best}' does {_rate(result, best)}{worth}."
     runner = ranking[1]
     lead = _paired(result, best, runner)
-    said = verdict(lead, "faster", "slower")
+    said = verdict(lead, "faster", "slower", result.scenario.report.equal_within)
     sure = ", in one replication" if math.isnan(lead.low) else ""
     if said == SAME:
         equal = [name for name in ranking if _as_fast(result, best, name)]
         text = f"{_and(equal)} are equally fast{sure}: {_rate(result, best)}{worth}."
-    elif said == CLOSE:
+    elif said in (CLOSE, EQUAL):
+        which = "Which is the fastest is" if said == CLOSE else "The two fastest are"
         text = (
-            f"Which is the fastest is {CLOSE}: '{best}' does {_rate(result, best)}, '{runner}' "
+            f"{which} {said}: '{best}' does {_rate(result, best)}, '{runner}' "
             f"{_rate(result, runner)}; that is {_times(lead)} as much."
         )
     else:
@@ -127,7 +128,8 @@ def _paired(result: "Result", best: str, other: str) -> Estimate:
 
 
 def _as_fast(result: "Result", best: str, other: str) -> bool:
-    return verdict(_paired(result, best, other), "faster", "slower") == SAME
+    within = result.scenario.report.equal_within
+    return verdict(_paired(result, best, other), "faster", "slower", within) == SAME
 
 
 def _times(found: Estimate) -> str:
@@ -213,8 +215,9 @@ def _soonest(result: "Result", target: float) -> str:
         ratio(result.values(best, "time_to_target"), result.values(runner, "time_to_target")),
         "later",
         "sooner",
+        result.scenario.report.equal_within,
     )
-    if said in (CLOSE, SAME):
+    if said in (CLOSE, EQUAL, SAME):
         return f"{text} and after {after[runner]} by '{runner}': {said}."
     return f"{text}, the soonest; next is '{runner}' after {after[runner]}."
 

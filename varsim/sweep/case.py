@@ -132,6 +132,7 @@ def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:
             "events": tuple(event for event in scenario.events if event.rank < taking_part),
             "targets": type(scenario.targets)(loss=scenario.targets.loss),
             "prices": None,
+            "report": scenario.report.measuring(),
         }
     )
 

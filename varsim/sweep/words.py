@@ -4,8 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from varsim.reporting import EQUAL_WITHIN
 from varsim.result.formatting import digits, plus_minus, time
-from varsim.result.statistics import CLOSE, SAME, Estimate, ratio, verdict
+from varsim.result.statistics import CLOSE, EQUAL, SAME, Estimate, ratio, verdict
 from varsim.sweep.campaign import STEERING
 from varsim.sweep.table import Row, Table
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 LONGEST_TABLE: Final = 40  # rows that are printed; of more, only the best of each strategy
+TIED: Final = (CLOSE, EQUAL, SAME)
 _MOST_TIES: Final = 4  # points that are told of besides the best
 
 
@@ -70,7 +72,7 @@ def ties(table: Table, first: Row) -> list[Row]:
     """
     others = {row.case: row for row in table.rows if row.strategy == first.strategy}
     del others[first.case]
-    return [row for row in others.values() if row.speeds and _verdict(first, row) in (CLOSE, SAME)]
+    return [row for row in others.values() if row.speeds and _verdict(first, row) in TIED]
 
 
 def shown(table: Table) -> "DataFrame":
@@ -130,7 +132,7 @@ def _of_all(table: Table, bests: Sequence[Row]) -> str:
         *names, last = (f"'{row.strategy}'" for row in ranking if _verdict(first, row) == SAME)
         equal = f"{', '.join(names)} and {last}"
         return f"{equal}, each at its best point, are equally fast: {_rate(first)}."
-    if said == CLOSE:
+    if said in (CLOSE, EQUAL):
         return (
             f"Which strategy is the fastest, each at its best point, is {CLOSE}: "
             f"'{first.strategy}' does {_rate(first)}, '{second.strategy}' {_rate(second)}."
@@ -149,7 +151,7 @@ def _at_its_best(table: Table, row: Row, opening: str) -> str:
     sentence = f"{opening} {table.told(row)}: {_rate(row)}"
     equal = ties(table, row)
     same = [one for one in equal if _verdict(row, one) == SAME]
-    close = [one for one in equal if _verdict(row, one) == CLOSE]
+    close = [one for one in equal if _verdict(row, one) in (CLOSE, EQUAL)]
     if same:
         sentence += f", the same at {_several(table, same)}"
     if not close:
@@ -194,7 +196,7 @@ def _paired(one: Row, other: Row) -> Estimate:
 
 
 def _verdict(first: Row, other: Row) -> str:
-    return verdict(_paired(first, other), "faster", "slower")
+    return verdict(_paired(first, other), "faster", "slower", EQUAL_WITHIN)
 
 
 def _rate(row: Row) -> str:

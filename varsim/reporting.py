@@ -1,0 +1,28 @@
+"""How the results of a scenario are read: which differences matter."""
+
+from typing import Final
+
+from pydantic import Field
+
+from varsim.schema import Model
+
+EQUAL_WITHIN: Final = 0.02
+
+
+class Reporting(Model):
+    """How results are read; nothing here changes a run.
+
+    `equal_within`: alternatives that surely differ by no more than this share are called
+    practically equal, and none that leads by less is called the best.
+    """
+
+    equal_within: float = Field(
+        EQUAL_WITHIN,
+        ge=0,
+        lt=1,
+        description="share of a difference that does not matter: practically equal",
+    )
+
+    def measuring(self) -> "Reporting":
+        """What makes a difference to the numbers of a single run; the rest at its default."""
+        return self.model_copy(update={"equal_within": EQUAL_WITHIN})
