@@ -23,6 +23,7 @@ LAYERED: Case = {
 
 OF_OVERLAP: dict[str, tuple[Case, Case]] = {
     "Cluster.backward_share": two(OVERLAPPING, cluster__backward_share=(None, 0.5)),
+    "Cluster.overlap_pace": two(OVERLAPPING, cluster__overlap_pace=(None, 0.5)),
     "Cluster.optimizer_time": two(MIRRORED, cluster__optimizer_time=(None, 0.01)),
     "Workload.layers": two(OVERLAPPING, workload__layers=(None, "by_bytes")),
     "Layer.backward": two(LAYERED, workload__layers=(layers(1.0, 1e3), layers(2.0, 1e3))),

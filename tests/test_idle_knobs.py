@@ -149,6 +149,12 @@ IDLE: dict[str, Case] = {
         "cluster": {"overheads": {"payload": 1e6}},
     },
     "backward share where nothing overlaps": {**MIRRORED, "cluster": {"backward_share": 0.5}},
+    "overlap pace where nothing overlaps": {**MIRRORED, "cluster": {"overlap_pace": 0.5}},
+    "overlap pace where servers add up": {
+        **MIRRORED,
+        "strategy": {"kind": "on_write", "collective": "push_pull", "overlap": True},
+        "cluster": {"overlap_pace": 0.5},
+    },
     "backward share of phases": {
         **LAYERED,
         "cluster": {
@@ -321,13 +327,14 @@ def test_a_choice_of_strategies_leaves_out_what_matters_only_with_overlap() -> N
     whole = scenario(
         {"kind": "on_write"},
         strategies=({"kind": "none"}, {"kind": "on_read"}, {"kind": "on_write", "overlap": True}),
-        cluster={"backward_share": 0.5, "optimizer_time": 0.01},
+        cluster={"backward_share": 0.5, "optimizer_time": 0.01, "overlap_pace": 0.4},
         network=WIRE,
         workload={"model": "resnet50", "layers": "by_bytes"},
     )
     served, copies, overlapping = (whole.with_only((one,)) for one in whole.strategies)
     assert (served.cluster.backward_share, served.cluster.optimizer_time) == (None, None)
     assert (copies.cluster.backward_share, copies.cluster.optimizer_time) == (None, 0.01)
+    assert (copies.cluster.overlap_pace, overlapping.cluster.overlap_pace) == (None, 0.4)
     assert (served.workload.layers, copies.workload.layers) == (None, None)
     assert (overlapping.cluster, overlapping.workload) == (whole.cluster, whole.workload)
 

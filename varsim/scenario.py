@@ -82,6 +82,8 @@ class Scenario(Model):
             workload = workload.model_copy(update={"evaluate_every": None})
         if not any(strategy.overlaps for strategy in strategies):
             cluster, workload = cluster.without_overlap(), workload.without_overlap()
+        if not any(map(_reduces_meanwhile, strategies)):
+            cluster = cluster.model_copy(update={"overlap_pace": None})
         if not any(strategy.sends_gradients for strategy in strategies):
             workload = workload.without_gradients_sent()
         if not any(strategy.updates_copies for strategy in strategies):
@@ -137,6 +139,13 @@ class Scenario(Model):
                         f"{key} has no effect: none of the strategies overlaps communication with "
                         "the backward pass (overlap: true)"
                     )
+        if self.cluster.overlap_pace is not None and not any(
+            map(_reduces_meanwhile, self.strategies)
+        ):
+            raise ValueError(
+                "cluster.overlap_pace has no effect: in none of the strategies gradients are "
+                "all-reduced during the backward pass (overlap: true, without servers)"
+            )
         if self.cluster.optimizer_time is not None and not any(
             strategy.updates_copies for strategy in self.strategies
         ):
@@ -169,6 +178,11 @@ class Scenario(Model):
                 for key in strategy.about_values:
                     if getattr(strategy, key) is not None:
                         raise ValueError(f"{key} has no effect: problem timing has no values")
+
+
+def _reduces_meanwhile(strategy: Strategy) -> bool:
+    """Whether workers send each other gradients while they compute."""
+    return strategy.overlaps and not strategy.uses_servers
 
 
 def _overheads_of(strategies: Iterable[Strategy]) -> frozenset[str]:

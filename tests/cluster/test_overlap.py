@@ -165,6 +165,33 @@ class TestByHand:
         # 44.4 + 60 + 10 + 5, the rounding of 1/3 of a step to whole ns.
         assert most.steps[0] == round((100 / 3 + 100 / 9 + 75) * MS)
 
+    @pytest.mark.parametrize("factor", [1.0, 1.0 + 1e-9])  # the other one goes by message
+    def test_computing_slows_what_is_reduced_meanwhile(self, factor: float) -> None:
+        # At half their pace until 100: of 30 ms, 25 are done by then; 105, 115, 120.
+        # Worker 1 slow: from 100 to 160; 160 to 180; 200 to 205, at the usual pace again.
+        network = {**WIRE, "slow_links": ({"rank": 1, "factor": factor},)}
+        half = {"strategy": {"overlap": True}, "network": network}
+        trace = self.trace(**half, cluster={"overlap_pace": 0.5})
+        assert [time / MS for time in trace.steps.tolist()] == pytest.approx([120, 240, 360])
+        late = self.trace(**half, cluster={"overlap_pace": 0.5, "slow_workers": (slow(1, 2.0),)})
+        assert late.steps[0] / MS == pytest.approx(205)
+        assert life(late, 0)[1] == ("write", 100, pytest.approx(180))
+
+    def test_check_knows_that_computing_slows_it(self) -> None:
+        described = scenario(
+            {"kind": "on_write", "overlap": True, "bucketing": "layers"},
+            network=WIRE,
+            cluster={
+                "workers": 2,
+                "compute": {"kind": "phases", "forward": 0.04, "backward": 0.06},
+                "overlap_pace": 0.5,
+            },
+            problem={"kind": "timing"},
+            workload={"optimizer": None, "layers": layers([0.03, 0.02, 0.01], [5e6, 10e6, 30e6])},
+        )
+        (estimate,) = estimates(described)
+        assert estimate.step_time == pytest.approx(0.12)
+
     def test_updating_a_copy_takes_its_time(self) -> None:
         for overlap in (False, True):
             trace = self.trace(strategy={"overlap": overlap}, cluster={"optimizer_time": 0.007})

@@ -4,7 +4,7 @@ What messages and copies cost besides (`overheads`) comes at the end of it all.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle
 from typing import NamedTuple, Protocol
 
@@ -18,6 +18,7 @@ from varsim.cluster.collectives.walk import Walk
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
 from varsim.cluster.overheads import broadcast_overhead, collective_overhead
+from varsim.cluster.pace import Slowed
 from varsim.cluster.parcel import Message
 from varsim.cluster.worker import Worker
 from varsim.trace import Phase
@@ -66,7 +67,7 @@ class Collective:
     go from rank to rank, by default over the workers' own links. `more`: vectors of which each is
     for a round after that of the one before, until it is the turn of the first again. `members`:
     who takes part, by default the workers. `number_bytes`: of one number of the vectors, by default
-    that of a parameter.
+    that of a parameter. `slowed`: at which pace messages go now; by default at the links' own.
 
     With a dead member it stands still: who has the result keeps it, nobody else gets it. When the
     dead one has come back and taken its place again, everything is sent once more.
@@ -83,8 +84,10 @@ class Collective:
         more: Sequence[Vector] = (),
         members: Sequence[Member] | None = None,
         number_bytes: int | None = None,
+        slowed: Callable[[], Slowed] | None = None,
     ) -> None:
         assert schedule.meets
+        self._slowed = slowed
         number_bytes = number_bytes or job.workload.bytes_per_parameter
         self._job, self._clock = job, job.clock
         self._members: Sequence[Member] = job.workers if members is None else members
@@ -127,7 +130,7 @@ class Collective:
             worker.waits(Phase.BARRIER, self)
             if self._by_message and not self._broken:
                 if self._walk is None:
-                    self._walk = Walk(clock, this.plan, self._ends, self._under_way)
+                    self._walk = Walk(clock, this.plan, self._ends, self._under_way, self._slowed)
                 self._walk.enter(worker.rank)
             if self._come == self._ranks:
                 self._start_over()
@@ -165,11 +168,18 @@ class Collective:
     def _move(self, ends: Sequence[Event]) -> None:
         """Let everything be sent; each rank is done when its event happens."""
         if self._by_message:
-            self._under_way = Walk(self._clock, self._latest.plan, ends, self._under_way)
+            self._under_way = Walk(
+                self._clock, self._latest.plan, ends, self._under_way, self._slowed
+            )
             for rank in range(self._ranks):
                 self._under_way.enter(rank)
             return
-        times = self._recurrence.ends(self._entries)
+        if self._slowed is None:
+            times = self._recurrence.ends(self._entries)
+        else:
+            slowed = self._slowed()
+            work = self._recurrence.ends([round(slowed.work_at(time)) for time in self._entries])
+            times = [max(self._clock.time, round(slowed.time_of(done))) for done in work]
         for event, time in zip(ends, times, strict=True):
             self._clock.trigger_at(time, event)
 

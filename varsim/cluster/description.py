@@ -108,7 +108,9 @@ class Cluster(Model):
     applying a gradient takes on a parameter server; without it, no time.
     `backward_share`: how much of a compute time is the backward pass (default: 2/3, or what the law
     says); gradients that are sent while it runs are ready within it. `optimizer_time`: how long a
-    worker takes to update its own copy of the model with a gradient.
+    worker takes to update its own copy of the model with a gradient. `overlap_pace`: the share of
+    its pace that an all-reduce keeps while a worker of it computes, as the kernels of both share
+    the GPUs and their bus; without it, all of it.
     """
 
     workers: PositiveInt
@@ -124,6 +126,7 @@ class Cluster(Model):
     server_update: ServerUpdate | None = None
     backward_share: float | None = Field(None, gt=0, le=1)
     optimizer_time: Seconds | None = Field(None, gt=0)
+    overlap_pace: float | None = Field(None, gt=0, le=1)
 
     @model_validator(mode="after")
     def _ranks_exist(self) -> Self:

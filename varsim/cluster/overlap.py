@@ -1,6 +1,7 @@
 """All-reduces of gradients bucket by bucket, after the backward pass or while it runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from simpy.events import Event
 
@@ -8,7 +9,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective, Member, Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.job import Job
-from varsim.cluster.pace import shares_of_compute
+from varsim.cluster.pace import Slowed, shares_of_compute
 from varsim.cluster.worker import Read, Worker
 from varsim.values.buckets import ReadyBucket
 from varsim.values.gradient import Gradient
@@ -45,19 +46,25 @@ class OverlappedReduction:
     (wait-free back-propagation: Zhang et al., 2017, Poseidon; Li et al., 2020, PyTorch
     Distributed). The worker waits for it when it has computed, and only that is its time to wait
     or to write: what it does not see of communication is hidden behind computation.
+    With the cluster's `overlap_pace`, buckets move at that share of their pace until all workers
+    have computed: a ring goes at the pace of its slowest rank.
     """
 
     def __init__(self, job: Job, choice: Choice, buckets: Sequence[ReadyBucket]) -> None:
         self._job = job
         self._shares = shares_of_compute(job.cluster, [bucket.ready for bucket in buckets])
         self._streams = [_Stream(job, worker) for worker in job.workers]
-        self._collective = one_reduction(job, choice, buckets, self._streams)
+        self._until = 0  # ns, when the last of those that compute will have computed
+        share = job.cluster.overlap_pace
+        slowed = None if share is None else partial(self._slowed, share)
+        self._collective = one_reduction(job, choice, buckets, self._streams, slowed)
 
     def begin_gradient(self, worker: Worker, read: Read) -> Gradient:
         """A worker begins to compute a gradient, which is reduced as it goes."""
         gradient, moments = worker.begin_gradient(read, self._shares)
         stream = self._streams[worker.rank]
         stream.begins(Event(self._job.clock), gradient.computed)
+        self._until = max(self._until, gradient.computed)
         self._job.spawn(self._reduce(stream, moments))
         return gradient
 
@@ -65,6 +72,9 @@ class OverlappedReduction:
         """Compute to the end, then wait until this worker has the whole mean."""
         yield from worker.catch_up()
         yield from self._streams[worker.rank].end()
+
+    def _slowed(self, share: float) -> Slowed:
+        return Slowed(self._until, share)
 
     def _reduce(self, stream: "_Stream", moments: Sequence[int]) -> Activity[None]:
         """All buckets of one gradient, which are ready at these moments (ns)."""
@@ -90,13 +100,13 @@ class _Stream:
         self._worker = worker
         self._phase = 0
         self._seen = False
-        self._computed = 0  # ns
+        self.computed = 0  # ns
         self._begun = 0  # to move a bucket, ns
 
     def begins(self, done: Event, computed: int) -> None:
         """The worker computes until `computed` (ns); `done` is to happen when all is reduced."""
         self.done = done
-        self._computed = computed
+        self.computed = computed
         self._seen = False
 
     def end(self) -> Activity[None]:
@@ -128,7 +138,7 @@ class _Stream:
     def goes_on(self) -> None:
         """See Worker; a bucket has moved."""
         self.waits_for = None
-        self._job.has_sent(self._begun, self._computed)
+        self._job.has_sent(self._begun, self.computed)
         if self._seen:
             self._worker.goes_on()
 
@@ -138,6 +148,7 @@ def one_reduction(
     choice: Choice,
     buckets: Sequence[ReadyBucket],
     members: Sequence[Member] | None = None,
+    slowed: Callable[[], Slowed] | None = None,
 ) -> Collective:
     """What all meet in, once for every bucket of a step."""
     ranks = len(job.workers)
@@ -145,5 +156,11 @@ def one_reduction(
     schedule, size = vectors[0]
     number_bytes = job.workload.gradient_bytes
     return Collective(
-        job, schedule, size, more=vectors[1:], members=members, number_bytes=number_bytes
+        job,
+        schedule,
+        size,
+        more=vectors[1:],
+        members=members,
+        number_bytes=number_bytes,
+        slowed=slowed,
     )

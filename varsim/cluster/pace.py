@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from varsim.cluster.description import Cluster, SlowWorker
 
@@ -40,6 +41,28 @@ def end_of(windows: Sequence[tuple[int, float]], start: int, work: int) -> int:
         time = until
         index += 1
     return time + round(left * windows[index][1])
+
+
+class Slowed(NamedTuple):
+    """A pace that is a `share` of the usual one `until` a moment, and the usual one from then on.
+
+    Work is counted in time at the usual pace, such that both are equal from that moment on.
+    """
+
+    until: float
+    share: float
+
+    def work_at(self, time: float) -> float:
+        """The work that is done at a time."""
+        return time if time >= self.until else self.until - (self.until - time) * self.share
+
+    def time_of(self, work: float) -> float:
+        """When so much work is done."""
+        return work if work >= self.until else self.until - (self.until - work) / self.share
+
+    def end(self, begun: float, duration: float) -> float:
+        """When something ends that would take so long at the usual pace."""
+        return self.time_of(self.work_at(begun) + duration)
 
 
 def shares_of_compute(cluster: Cluster, ready: Sequence[float]) -> list[float]:

@@ -14,7 +14,7 @@ from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import OF_ALL, OF_REDUCTIONS
 from varsim.cluster.overlap import BucketedReduction, OverlappedReduction, one_reduction
-from varsim.cluster.pace import shares_of_compute
+from varsim.cluster.pace import Slowed, shares_of_compute
 from varsim.cluster.push_pull import PushPull
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.rough_push_pull import rough_push_pull
@@ -158,8 +158,9 @@ class OnWrite(Strategy):
         if self.overlap:
             ready = shares_of_compute(envelope.cluster, [bucket.ready for bucket in cut])
             end = 0.0
+            slowed = Slowed(slowest, envelope.cluster.overlap_pace or 1.0)
             for share, time in zip(ready, times, strict=True):
-                end = max(end, share * slowest) + time
+                end = slowed.end(max(end, share * slowest), time)
             hidden = max(0.0, moving - max(0.0, end - slowest))
             why += f", of which {format_seconds(hidden)} behind the backward pass"
             moving -= hidden

@@ -1,24 +1,32 @@
 """One collective, message by message over the links; the rules are those of `schedule`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from simpy.events import Event
 
 from varsim.cluster.clock import Clock
 from varsim.cluster.collectives.plan import Plan, Send
+from varsim.cluster.pace import Slowed
 
 
 class Walk:
     """Carries a plan out once; each rank's event of `ends` happens when it is done.
 
-    `before`: the walk of the time before; a rank receives all of that first.
+    `before`: the walk of the time before; a rank receives all of that first. `slowed`: at which
+    pace a message goes that is sent now; it holds its links no longer, but is done with later.
     """
 
     def __init__(
-        self, clock: Clock, plan: Plan, ends: Sequence[Event], before: "Walk | None" = None
+        self,
+        clock: Clock,
+        plan: Plan,
+        ends: Sequence[Event],
+        before: "Walk | None" = None,
+        slowed: Callable[[], Slowed] | None = None,
     ) -> None:
         self._members = members = [
-            _Member(clock, *of_rank)
+            _Member(clock, slowed, *of_rank)
             for of_rank in zip(plan.sends, plan.receipts, ends, strict=True)
         ]
         for member in members:
@@ -54,6 +62,7 @@ class _Member:
         "_here",
         "_place",
         "_sends",
+        "_slowed",
         "_time",
         "_unadded",
         "_waiting",
@@ -65,8 +74,16 @@ class _Member:
         "received",
     )
 
-    def __init__(self, clock: Clock, sends: list[Send], receipts: int, end: Event) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        slowed: Callable[[], Slowed] | None,
+        sends: list[Send],
+        receipts: int,
+        end: Event,
+    ) -> None:
         self.all: list[_Member]
+        self._slowed = slowed
         self.receipts = receipts  # messages that it is sent
         # Messages that have passed the links to it; below 0, as many are missing of before.
         self.received = 0
@@ -120,15 +137,24 @@ class _Member:
             self._place, self._time = place + 1, 0
         else:
             self._time = time
-        if plain:
-            network.pass_on(route, size, self._left, target._arrived)
-        else:
-            network.pass_on(
-                route,
-                size,
-                lambda: self._left_for(target),
-                lambda: target._arrived_at(turn, adding),
+        left, arrived = self._left, target._arrived
+        if not plain:
+            left, arrived = (
+                partial(self._left_for, target),
+                partial(target._arrived_at, turn, adding),
             )
+        if self._slowed is not None:
+            late = partial(self._late, self._slowed(), self._clock.time)
+            left, arrived = partial(late, left), partial(late, arrived)
+        network.pass_on(route, size, left, arrived)
+
+    def _late(self, slowed: Slowed, begun: int, call: Callable[[], None]) -> None:
+        """What was begun then is done by its links; call when it is done at the pace it has."""
+        end = round(slowed.end(begun, self._clock.time - begun))
+        if end > self._clock.time:
+            self._clock.call_at(end, call)
+        else:
+            call()
 
     def _left(self) -> None:
         """What it sent has passed the links."""
