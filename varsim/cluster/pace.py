@@ -60,7 +60,7 @@ class Slowed(NamedTuple):
         """When so much work is done."""
         return work if work >= self.until else self.until - (self.until - work) / self.share
 
-    def end(self, begun: float, duration: float) -> float:
+    def done_at(self, begun: float, duration: float) -> float:
         """When something ends that would take so long at the usual pace."""
         return self.time_of(self.work_at(begun) + duration)
 

@@ -160,7 +160,7 @@ class OnWrite(Strategy):
             end = 0.0
             slowed = Slowed(slowest, envelope.cluster.overlap_pace or 1.0)
             for share, time in zip(ready, times, strict=True):
-                end = slowed.end(max(end, share * slowest), time)
+                end = slowed.done_at(max(end, share * slowest), time)
             hidden = max(0.0, moving - max(0.0, end - slowest))
             why += f", of which {format_seconds(hidden)} behind the backward pass"
             moving -= hidden

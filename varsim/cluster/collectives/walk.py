@@ -150,7 +150,7 @@ class _Member:
 
     def _late(self, slowed: Slowed, begun: int, call: Callable[[], None]) -> None:
         """What was begun then is done by its links; call when it is done at the pace it has."""
-        end = round(slowed.end(begun, self._clock.time - begun))
+        end = round(slowed.done_at(begun, self._clock.time - begun))
         if end > self._clock.time:
             self._clock.call_at(end, call)
         else:
