@@ -112,3 +112,22 @@ def mixed(one: Case, other: Case) -> tuple[tuple[Case, ...], tuple[Case, ...]]:
         ({"weight": 1.0, "law": FAST}, {"weight": 1.0, "law": one}),
         ({"weight": 1.0, "law": FAST}, {"weight": 1.0, "law": other}),
     )
+
+
+def _own(case: Case) -> tuple[Case, Case]:
+    """The optimizer of the strategy of a case, where the workload has none."""
+    strategy = case["strategy"]
+    kind = {"kind": strategy} if isinstance(strategy, str) else strategy
+    pair = tuple({"kind": "sgd", "learning_rate": rate} for rate in (0.1, 0.2))
+    case = {**case, "strategy": kind, "workload": {"optimizer": None}}
+    return two(case, strategy__optimizer=pair)
+
+
+OF_OPTIMIZERS: dict[str, tuple[Case, ...]] = {
+    "Single.optimizer": _own({"strategy": "single"}),
+    "OnWrite.optimizer": _own(MIRRORED),
+    "OnRead.optimizer": _own(COPIES),
+    "NoSynchronization.optimizer": _own({**SERVED, "strategy": "none"}),
+    "SyncReplicas.optimizer": _own(SYNCHRONOUS),
+    "BackupWorkers.optimizer": _own(TEXTBOOK),
+}

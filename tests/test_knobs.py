@@ -16,6 +16,7 @@ from knob_cases import (
     GROUPED,
     MARKOV,
     MIRRORED,
+    OF_OPTIMIZERS,
     OTHER_STAR,
     SERVED,
     SLOW,
@@ -96,6 +97,7 @@ KNOBS: dict[str, tuple[Case, ...]] = {
     ),
     **OF_LAWS,
     **OF_SERVERS,
+    **OF_OPTIMIZERS,
     "SlowWorker.rank": two(
         {"strategy": "none"}, cluster__slow_workers=((slow(0, 2.0),), (slow(1, 2.0),))
     ),

@@ -180,7 +180,8 @@ def _strategy(strategy: Strategy) -> str:
 
 def _plain(value: object) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_plain(part)}" for key, part in value.items()) + "}"
+        items = sorted(value.items(), key=lambda item: item[0] != "kind")
+        return "{" + ", ".join(f"{key}: {_plain(part)}" for key, part in items) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_plain, value)) + "]"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -50,7 +50,7 @@ class Scenario(Model):
                 if strategy.on is not None:
                     strategy.on.check(uses_servers=strategy.uses_servers)
                 strategy.check(self.cluster_of(strategy))
-                strategy.check_workload(self.workload)
+                strategy.check_workload(self.workload_of(strategy))
                 strategy.check_events(self.events)
             except ValueError as error:
                 # A message that begins with one of its keys points at that.
@@ -64,6 +64,17 @@ class Scenario(Model):
     def cluster_of(self, strategy: Strategy) -> Cluster:
         """The cluster this strategy runs on: the scenario's, with the strategy's own changes."""
         return self.cluster if strategy.on is None else strategy.on.applied_to(self.cluster)
+
+    def workload_of(self, strategy: Strategy) -> Workload:
+        """The workload this strategy trains: the scenario's, with the strategy's own optimizer.
+
+        One that is not of the scenario, the yardstick, has that of the first strategy where the
+        workload has none.
+        """
+        own = strategy.optimizer
+        if own is None and self.workload.optimizer is None:
+            own = self.strategies[0].optimizer
+        return self.workload if own is None else self.workload.with_optimizer(own)
 
     def chosen(self, names: Sequence[str]) -> tuple[Strategy, ...]:
         """The strategies of these kinds or labels; ValueError where there is none of one."""
@@ -88,6 +99,8 @@ class Scenario(Model):
             workload = workload.without_gradients_sent()
         if not any(strategy.updates_copies for strategy in strategies):
             cluster = cluster.model_copy(update={"optimizer_time": None})
+        if all(strategy.optimizer is not None for strategy in strategies):
+            workload = workload.with_optimizer(None)
         cluster = cluster.subject_to(_overheads_of(strategies))
         most = max(strategy.workers(self.cluster) for strategy in strategies)
         events = tuple(event for event in self.events if event.rank < most)
@@ -116,8 +129,27 @@ class Scenario(Model):
                     "leave that strategy out"
                 )
 
+    def _check_optimizers(self, running: Sequence[Strategy]) -> None:
+        """Raise ValueError where one is missing, or one is used by no strategy."""
+        if not self.workload.has_values:
+            return
+        without = [strategy.label for strategy in running if strategy.optimizer is None]
+        if self.workload.optimizer is None and without:
+            example = "(for example {kind: sgd, learning_rate: 0.1})"
+            if len(without) == len(self.strategies):
+                raise ValueError(f"workload.optimizer is missing {example}")
+            raise ValueError(f"optimizer of {without[0]!r} is missing {example}")
+        if self.workload.optimizer is not None and all(
+            strategy.optimizer is not None for strategy in self.strategies
+        ):
+            raise ValueError(
+                "workload.optimizer has no effect: every strategy has an optimizer of its own; "
+                "leave one of them out"
+            )
+
     def _refuse_idle_knobs(self, running: Sequence[Strategy]) -> None:
         self._refuse_idle_events(running)
+        self._check_optimizers(running)
         for strategy in running:
             if strategy.uses_servers:
                 check_parts(self.workload, self.cluster_of(strategy))
@@ -174,7 +206,11 @@ class Scenario(Model):
             ):
                 if value is not None:
                     raise ValueError(f"{key} has no effect: problem timing has no loss")
-            for strategy in self.strategies:
+            for index, strategy in enumerate(self.strategies):
+                if strategy.optimizer is not None:
+                    raise ValueError(
+                        f"strategies.{index}.optimizer has no effect: problem timing has no values"
+                    )
                 for key in strategy.about_values:
                     if getattr(strategy, key) is not None:
                         raise ValueError(f"{key} has no effect: problem timing has no values")

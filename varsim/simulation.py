@@ -140,7 +140,7 @@ def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, S
     cluster = scenario.cluster_of(strategy)
     job = Job(
         cluster,
-        scenario.workload,
+        scenario.workload_of(strategy),
         scenario.stop,
         seed=scenario.seed,
         replication=run.replication,

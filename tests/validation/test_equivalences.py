@@ -37,6 +37,12 @@ def test_they_hold(problem: str) -> None:
     assert sum(one.verdict is Verdict.PASS for one in found) >= 15
 
 
+def test_they_hold_where_only_strategies_have_optimizers() -> None:
+    own = {"kind": "none", "optimizer": {"kind": "momentum", "learning_rate": 0.05}}
+    found = findings(scenario(own, problem=PROBLEMS["quadratic"], workload={"optimizer": None}))
+    assert {one.verdict for one in found} == {Verdict.PASS}
+
+
 def test_what_says_nothing_is_named_with_the_reason() -> None:
     found = findings(made("embedding"))
     (sparse,) = [one for one in found if one.verdict is Verdict.OUT_OF_SCOPE]

@@ -75,7 +75,7 @@ def put(root: MappingNode, path: Sequence[str], value: Node, model: type[BaseMod
                 del node.keys[outdated], node.values[outdated]
             if last or step not in node.values or _is_null(node.values[step]):
                 node.keys[step] = value.mark
-                node.values[step] = value if last else MappingNode(value.mark)
+                node.values[step] = value if last else _begun(root, path[: depth + 1], value.mark)
             node = node.values[step]
         elif step in field_names(shapes):
             raise ChangeError(
@@ -109,6 +109,15 @@ def remark(node: Node, mark: Mark) -> None:
     elif isinstance(node, SequenceNode):
         for item in node.items:
             remark(item, mark)
+
+
+def _begun(root: MappingNode, path: Sequence[str], mark: Mark) -> MappingNode:
+    """A mapping that was not there: empty, but a strategy's optimizer begins as the workload's."""
+    if len(path) == 3 and (path[0], path[2]) == ("strategies", "optimizer"):
+        shared = found_at(root, ("workload", "optimizer"))
+        if isinstance(shared, MappingNode):
+            return MappingNode(mark, dict(shared.keys), dict(shared.values))
+    return MappingNode(mark)
 
 
 def _strategy(step: str, listed: SequenceNode) -> str:

@@ -12,6 +12,7 @@ from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import OF_ALL, OF_AN_UPDATE_LOOP, OF_SERVERS
 from varsim.schema import Model
+from varsim.values.optimizer import AnyOptimizer
 from varsim.values.workload import Workload
 
 
@@ -27,7 +28,8 @@ def check_overlap(workload: Workload) -> None:
 class Strategy(Model, ABC):
     """How the replicas keep their variables in sync. Fields are the keys of a scenario file.
 
-    `name` tells two strategies of one kind apart; `on` changes the cluster for this one alone.
+    `name` tells two strategies of one kind apart; `on` changes the cluster for this one alone, and
+    `optimizer` takes the place of the workload's.
     """
 
     # False where the model is only measured when the strategy has it read.
@@ -44,6 +46,7 @@ class Strategy(Model, ABC):
     kind: str
     name: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f]{1,60}$")] | None = None
     on: ClusterChange | None = None
+    optimizer: AnyOptimizer | None = None
 
     @property
     def label(self) -> str:

@@ -119,7 +119,7 @@ def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:
     if not strategy.uses_servers:
         cluster = cluster.without_servers()
     cluster = cluster.subject_to(strategy.subject_to())
-    workload = scenario.workload
+    workload = scenario.workload_of(strategy)
     if not strategy.evaluated_between_reads:
         workload = workload.model_copy(update={"evaluate_every": None})
     return scenario.model_copy(
@@ -128,7 +128,7 @@ def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:
             "replications": 1,
             "cluster": cluster,
             "workload": workload,
-            "strategies": (strategy.model_copy(update={"name": None}),),
+            "strategies": (strategy.model_copy(update={"name": None, "optimizer": None}),),
             "events": tuple(event for event in scenario.events if event.rank < taking_part),
             "targets": type(scenario.targets)(loss=scenario.targets.loss),
             "prices": None,

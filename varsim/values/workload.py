@@ -26,7 +26,8 @@ class Workload(Model):
     added up, which is done in float64, and not rounded again.
     Without `model` the problem's own sizes are used. `batch_size` is per worker and step.
     Loss and accuracy are measured each time another `evaluate_every` examples have been applied
-    (default: ten batches of every worker), at no cost in time.
+    (default: ten batches of every worker), at no cost in time. `optimizer` is that of all
+    strategies without one of their own.
     `layers` says when in a backward pass which gradient is ready: the name of a layer profile,
     `by_flops`, `by_bytes`, or a list of layers, whose sizes then are those of the model. Default:
     the model's own profile, else by its FLOPs; without a model by bytes.
@@ -56,7 +57,7 @@ class Workload(Model):
         return self
 
     @model_validator(mode="after")
-    def _values_need_an_optimizer(self) -> Self:
+    def _times_need_sizes(self) -> Self:
         if not self.has_values:
             sources = (self.model, self._timed_size, self._listed)
             if sum(source is not None for source in sources) != 1:
@@ -68,8 +69,6 @@ class Workload(Model):
                 raise ValueError("bytes_per_parameter has no effect: problem timing has a size")
             if self.optimizer is not None:
                 raise ValueError("optimizer has no effect: problem timing has no values")
-        elif self.optimizer is None:
-            raise ValueError("optimizer is missing (for example {kind: sgd, learning_rate: 0.1})")
         return self
 
     @model_validator(mode="after")
@@ -93,6 +92,10 @@ class Workload(Model):
     def examples_between_evaluations(self, workers: int) -> int:
         """How many examples are applied from one measurement of the loss to the next."""
         return self.evaluate_every or 10 * workers * self.batch_size
+
+    def with_optimizer(self, optimizer: Optimizer | None) -> "Workload":
+        """The workload with another optimizer, or with none."""
+        return self.model_copy(update={"optimizer": optimizer})
 
     def update_rule(self) -> Optimizer:
         """The optimizer; plain SGD on the zeros of a problem without values."""

@@ -6,7 +6,10 @@ from varsim.validation.finding import Finding, Verdict
 
 
 def findings(scenario: Scenario) -> list[Finding]:
-    """Try every identity on a scenario."""
+    """Try every identity on a scenario; strategies that are not of it have its first optimizer."""
+    if scenario.workload.optimizer is None:
+        workload = scenario.workload_of(scenario.strategies[0])
+        scenario = scenario.model_copy(update={"workload": workload})
     return [one for identity in IDENTITIES for one in _tried(identity, scenario)]
 
 

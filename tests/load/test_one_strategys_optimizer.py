@@ -1,0 +1,135 @@
+"""An optimizer of a strategy's own: whom it trains, and where it is refused."""
+
+import pytest
+from scenario_text import VALID, problems
+
+from varsim.load.loading import dump_scenario, load_text
+from varsim.scenario import Scenario
+from varsim.simulation import Run, run_one
+from varsim.sweep.case import case_of
+from varsim.sweep.loading import sweep_of_text
+from varsim.trace import Trace
+from varsim.values.optimizer import Adam, Sgd
+
+SHARED = "  optimizer: {kind: sgd, learning_rate: 0.1}\n"
+SHORT = VALID.replace("global_steps: 500", "global_steps: 30").replace(
+    "replications: 10", "replications: 1"
+)
+OWN = SHORT.replace("{kind: on_write}", "{kind: on_write, optimizer: {kind: adam}}")
+EACH = "".join(
+    line.replace("}", ", optimizer: {kind: sgd, learning_rate: 0.2}}")
+    if line.startswith("  - {kind")
+    else line
+    for line in SHORT.splitlines(keepends=True)
+)
+TIMED = (
+    SHORT.replace(SHARED, "")
+    .replace("digits, model: softmax", "timing")
+    .replace("targets: {loss: 1e-05}\n", "")
+)
+
+
+def loaded(text: str, *sets: str, strategies: tuple[str, ...] = ()) -> Scenario:
+    found = load_text(text, "file.yaml", sets=sets, strategies=strategies)
+    assert isinstance(found, Scenario)
+    return found
+
+
+def losses(scenario: Scenario, strategy: int | None) -> list[float]:
+    trace: Trace = run_one(Run(scenario, strategy, 0))
+    return [row.loss for row in trace.evaluations]
+
+
+def test_it_trains_its_strategy_and_no_other() -> None:
+    shared, own = loaded(SHORT), loaded(OWN)
+    adam = loaded(SHORT.replace("{kind: sgd, learning_rate: 0.1}", "{kind: adam}"))
+
+    assert [own.workload_of(one).optimizer for one in own.strategies] == [
+        Adam(), *[Sgd(learning_rate=0.1)] * 3
+    ]  # fmt: skip
+    assert losses(own, 0) == losses(adam, 0) != losses(shared, 0)
+    assert losses(own, 1) == losses(shared, 1)
+    assert losses(own, None) == losses(shared, None), "the yardstick has the workload's"
+
+
+def test_without_one_of_the_workload_the_yardstick_has_the_first_strategys() -> None:
+    each = loaded(EACH.replace(SHARED, ""))
+    shared = loaded(SHORT.replace("learning_rate: 0.1", "learning_rate: 0.2"))
+    for strategy in (*range(4), None):
+        assert losses(each, strategy) == losses(shared, strategy)
+
+
+def test_a_scenario_with_own_optimizers_is_written_and_read_back() -> None:
+    for text in (OWN, EACH.replace(SHARED, "")):
+        scenario = loaded(text)
+        assert loaded(dump_scenario(scenario)) == scenario
+
+
+def test_of_some_strategies_only_what_they_use_is_kept() -> None:
+    assert loaded(OWN, strategies=("on_write",)).workload.optimizer is None
+    assert loaded(OWN, strategies=("on_read",)).workload.optimizer == Sgd(learning_rate=0.1)
+
+
+def test_what_only_others_lack_is_no_mistake() -> None:
+    scenario = loaded(OWN.replace(SHARED, ""), strategies=("on_write",))
+    assert scenario.workload_of(scenario.strategies[0]).optimizer == Adam()
+
+
+def test_equal_optimizers_share_their_runs_wherever_they_stand() -> None:
+    shared = loaded(SHORT.replace("learning_rate: 0.1", "learning_rate: 0.2"))
+    each = loaded(EACH.replace(SHARED, ""))
+    for one, other in zip(shared.strategies, each.strategies, strict=True):
+        assert case_of(shared, one) == case_of(each, other)
+    assert case_of(loaded(SHORT), shared.strategies[0]) != case_of(each, each.strategies[0])
+
+
+class TestChanges:
+    def test_one_begins_as_the_workloads(self) -> None:
+        (first, *others) = loaded(SHORT, "strategies.on_write.optimizer.learning_rate=2").strategies
+        assert first.optimizer == Sgd(learning_rate=2.0)
+        assert not any(other.optimizer for other in others)
+
+    def test_one_that_is_there_is_changed(self) -> None:
+        first = loaded(OWN, "strategies.0.optimizer.learning_rate=2").strategies[0]
+        assert first.optimizer == Adam(learning_rate=2.0)
+
+    def test_a_sweep_varies_it(self) -> None:
+        path = "strategies.on_write.optimizer.learning_rate"
+        sweep = sweep_of_text(SHORT, sets=[f"{path}=0.5,1"])
+        found = [point.scenario.strategies[0].optimizer for point in sweep.points]
+        assert found == [Sgd(learning_rate=0.5), Sgd(learning_rate=1.0)]
+        assert {
+            point.scenario.workload_of(point.scenario.strategies[1]).optimizer
+            for point in sweep.points
+        } == {Sgd(learning_rate=0.1)}
+
+
+CASES = {
+    "nobody's": (
+        EACH,
+        "workload.optimizer has no effect: every strategy has an optimizer of its own; leave one "
+        "of them out",
+    ),
+    "of times only": (
+        TIMED.replace("{kind: on_read,", "{kind: on_read, optimizer: {kind: adam},"),
+        "strategies.1.optimizer has no effect: problem timing has no values",
+    ),
+    "missing in one": (
+        EACH.replace(SHARED, "").replace(
+            "read_every: 10, optimizer: {kind: sgd, learning_rate: 0.2}", "read_every: 10"
+        ),
+        "optimizer of 'on_read' is missing (for example {kind: sgd, learning_rate: 0.1})",
+    ),
+    "missing": (
+        SHORT.replace(SHARED, ""),
+        "workload.optimizer is missing (for example {kind: sgd, learning_rate: 0.1})",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), CASES.values(), ids=CASES.keys())
+def test_one_line_says_what_is_wrong(text: str, message: str) -> None:
+    ((line, column, said),) = problems(text)
+    assert said == message
+    at = "optimizer" if "no effect" in said else "on_read" if "on_read" in said else "workload"
+    assert text.splitlines()[line - 1][column - 1 :].startswith(at)
