@@ -268,8 +268,8 @@ class TestNetworks:
     @pytest.mark.parametrize("kind", NEEDED)
     def test_over_every_network(self, kind: str, on: str, sharing: str) -> None:
         described = {"kind": kind, **NEEDED[kind], "sharing": sharing, "bandwidth": 1e8}
-        if kind == "nodes":
-            described["inside"] = {"bandwidth": 4e8, "latency": 1e-6}
+        for slower in {"inside", "host"} & described.keys():
+            described[slower] = {"bandwidth": 4e8, "latency": 1e-6}
         changes: Case = {
             "network": {**described, "latency": 1e-5},
             "cluster": {

@@ -92,7 +92,7 @@ class Collective:
         self._job, self._clock = job, job.clock
         self._members: Sequence[Member] = job.workers if members is None else members
         self._ranks = schedule.ranks
-        paths = paths or own_links(job)
+        paths = paths or own_links(job, around=schedule.around)
         rounds = [
             _round(job, vector, paths, by_message, number_bytes)
             for vector in (Vector(schedule, size), *more)
@@ -248,11 +248,12 @@ def _needs_messages(job: Job, plan: Plan) -> bool:
     return not (plan.uniform or (plan.exclusive and not job.cluster.network.slow_links))
 
 
-def own_links(job: Job) -> Paths:
-    """Messages go over the route from one worker's place to the other's."""
+def own_links(job: Job, *, around: bool = False) -> Paths:
+    """Messages go over the route from one worker's place to the other's; `around`: in rings."""
     places = [worker.place for worker in job.workers]
     network = job.network
-    return lambda source, target: Path(network, network.route(places[source], places[target]))
+    route = network.wiring.around if around else network.route
+    return lambda source, target: Path(network, route(places[source], places[target]))
 
 
 class Broadcast:

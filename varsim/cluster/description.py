@@ -135,6 +135,7 @@ class Cluster(Model):
         if (self.device is None) == (self.compute is None):
             raise ValueError("give either compute (a law of compute times) or device")
         check_ranks(self.workers, (*self.slow_workers, *self.network.slow_links))
+        self.network.check_workers(self.workers)
         self._check_servers_on()
         if self.partitioner is not None and self.placement == "partitioned":
             raise ValueError(

@@ -35,10 +35,11 @@ class RoughTimes:
         wiring = self._cluster.network.wiring()
         places = [wiring.worker(rank) for rank in range(self._cluster.workers)]
         schedule = choice.schedule(len(places), size)
+        crossed = wiring.around if schedule.around else wiring.route
 
         def longest(transfers: Round) -> float:
             """Seconds of the round's slowest message."""
-            routes = [wiring.route(places[one.source], places[one.target]) for one in transfers]
+            routes = [crossed(places[one.source], places[one.target]) for one in transfers]
             sizes = [size * len(one.blocks) / schedule.cut for one in transfers]
             busy, found = _busy(routes, sizes), 0.0
             for one, route, own in zip(transfers, routes, sizes, strict=True):

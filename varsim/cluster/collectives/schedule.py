@@ -55,7 +55,7 @@ class Schedule:
     `what`: what it is, in words. `meets`: no rank is done before all have entered.
     `ends(entries, hold, latency)`, where there is such a formula: when each rank is done, given
     when each entered, if every message holds its links for `hold`, arrives `latency` later and
-    adding takes no time (all in ns).
+    adding takes no time (all in ns). `around`: every rank sends to the next one only.
     """
 
     what: str
@@ -64,6 +64,7 @@ class Schedule:
     stages: tuple[Stage, ...]
     meets: bool = True
     ends: Callable[[Sequence[int], int, int], list[int]] | None = None
+    around: bool = False
 
     @property
     def rounds(self) -> list[Round]:

@@ -6,6 +6,7 @@ from pydantic import Discriminator, Tag
 
 from varsim.cluster.topology.base import Place, SlowLink, Topology, Wiring
 from varsim.cluster.topology.full_mesh import FullMesh
+from varsim.cluster.topology.hybrid_mesh import HybridMesh
 from varsim.cluster.topology.nodes import Nodes
 from varsim.cluster.topology.racks import Racks
 from varsim.cluster.topology.ring import Ring
@@ -19,6 +20,7 @@ TOPOLOGIES: Final[dict[str, type[Topology]]] = {
     "full_mesh": FullMesh,
     "racks": Racks,
     "nodes": Nodes,
+    "hybrid_mesh": HybridMesh,
 }
 
 

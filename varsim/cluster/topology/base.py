@@ -146,6 +146,9 @@ class Topology(Rate, ABC):
                 rate /= slow.factor
         return rate
 
+    def check_workers(self, workers: int) -> None:
+        """Raise ValueError where so many workers cannot be on it."""
+
     def machines(self, workers: int) -> int:
         """On how many machines the workers are."""
         return workers
@@ -232,6 +235,10 @@ class Wiring(ABC):
                 route = (*route, Link(f"flows {source.name} to {target.name}", limit))
             self._routes[key] = route
         return self._routes[key]
+
+    def around(self, source: Place, target: Place) -> Route:
+        """The links from a worker to the next one in a ring of all workers."""
+        return self.route(source, target)
 
     @abstractmethod
     def _crossed(self, source: Place, target: Place) -> Route:
