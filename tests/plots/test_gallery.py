@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from varsim.plots import gallery as plots
 from varsim.plots.figure import looks, panels, save, style
 from varsim.plots.gallery import PLOTS
-from varsim.plots.plot import Plot
+from varsim.plots.plot import Plot, draw_one
 from varsim.result.result import Result
 from varsim.trace import Trace
 
@@ -260,3 +260,14 @@ class TestTimeSplit:
     def test_activities_differ_by_hatch_too(self) -> None:
         hatches = [look.mark for look in plots.ACTIVITIES.values()]
         assert len(set(hatches)) == len(hatches)
+
+
+def test_a_figure_is_the_same_svg_wherever_its_parts_lie_in_memory(tmp_path: Path) -> None:
+    """Ids in an SVG are hashes of coordinates to the last bit, which must not hang on addresses."""
+    result = a_result({"N = 3": (1,), "N = 4": (2,), "N = 8": (1,), "N = 16": (3,)})
+    (plot,) = (plot for plot in PLOTS if plot.name == "staleness")
+    elsewhere, seen = [], set()
+    for count in range(8):
+        elsewhere.append([bytearray(size) for size in range(10, 200 + 613 * (count % 3))])
+        seen.add(draw_one(plot, result, tmp_path).svg)
+    assert len(seen) == 1

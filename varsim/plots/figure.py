@@ -19,12 +19,12 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
+from matplotlib.transforms import BboxBase
 
 PETROFF6: Final = ("#5790fc", "#f89c20", "#e42536", "#964a8b", "#9c9ca1", "#7a21dd")
 PETROFF10: Final = (
@@ -38,6 +38,8 @@ GRID: Final = "#d9dee3"
 PAPER: Final = "#ffffff"
 WIDTH: Final = 8.0  # inches
 _GAP: Final = 0.1  # inches below the title and the legend
+_PAD: Final = (0.07, 0.05)  # inches beside and above what belongs to a panel
+_LEAST_PANEL: Final = 0.1  # of the room, where the labels would leave less
 
 _STYLE: Final = {
     "axes.axisbelow": True,
@@ -232,15 +234,46 @@ def save(figure: Figure, title: str, legend: Sequence[Artist], path: Path) -> Dr
     heading.set_position((0.1 / WIDTH, 1 - 0.1 / height))
     if key is not None:
         key.set_bbox_to_anchor((0.1 / WIDTH, 1 - (0.1 + above[0]) / height))
-    room = (0, 0, 1, 1 - (0.1 + sum(above)) / height)
-    figure.set_layout_engine(ConstrainedLayoutEngine(rect=room, w_pad=0.07, h_pad=0.05))
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    _lay_out(figure, 1 - (0.1 + sum(above)) / height)
     figure.savefig(path.with_suffix(".png"), dpi=150, metadata={"Software": None})
     svg = _svg(figure)
     path.with_suffix(".svg").write_text(svg, encoding="utf-8", newline="\n")
     top, points = 0.05 + above[0], 72
     return Drawn(title, svg, (0, top * points, WIDTH * points, (height - top) * points))
+
+
+def _lay_out(figure: Figure, top: float) -> None:
+    """Place the panels below `top`: equally wide, heights in proportion, labels and ticks beside.
+
+    What matplotlib's constrained layout does, solved directly. Its solver (kiwi) adds up terms in
+    the order of their addresses, so that last bits change from process to process, and with them
+    the ids of an SVG, which are hashes of coordinates.
+    """
+    panels = figure.axes
+    across, above = _PAD[0] / WIDTH, _PAD[1] / float(figure.get_figheight())
+    for _ in range(2):  # tick labels may change once their panel has its size
+        places = [axes.get_position(original=True) for axes in panels]
+        boxes = [_with_labels(figure, axes) for axes in panels]
+        pairs = list(zip(places, boxes, strict=True))
+        left = across + max(place.x0 - box.x0 for place, box in pairs)
+        right = across + max(box.x1 - place.x1 for place, box in pairs)
+        over = [above + box.y1 - place.y1 for place, box in pairs]
+        under = [above + place.y0 - box.y0 for place, box in pairs]
+        width = max(1 - left - right, _LEAST_PANEL)
+        height = max(top - sum(over) - sum(under), _LEAST_PANEL * top)
+        scale = height / sum(place.height for place in places)
+        ceiling = top
+        for axes, place, head, foot in zip(panels, places, over, under, strict=True):
+            tall = scale * place.height
+            axes.set_position((left, ceiling - head - tall, width, tall))
+            ceiling -= head + tall + foot
+
+
+def _with_labels(figure: Figure, axes: Axes) -> BboxBase:
+    """A panel with all that belongs to it, in parts of the figure."""
+    box = axes.get_tightbbox(for_layout_only=True)
+    assert box is not None, "a panel is visible"
+    return box.transformed(figure.transFigure.inverted())
 
 
 def _room(remark: str) -> int:

@@ -61,11 +61,8 @@ def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
         axes.grid(visible=False)
         axes.figure.colorbar(
             image,
-            ax=axes,
+            cax=axes.inset_axes((1.02, 0, 0.03, 1)),
             label="examples/s",
-            fraction=0.04,
-            pad=0.02,
-            use_gridspec=False,
             format=plain_numbers(),
         )
         panel_title(axes, strategy, "", 4)
