@@ -44,7 +44,7 @@ def page(table: Table, drawn: "dict[str, Drawn]", files: dict[str, str], questio
 
     made = table.document()["provenance"] | {"result_sha256": table.sha256}
     shared = common(table.sweep.points[0].scenario, made, looks(table.strategies))
-    names = shared["provenance_names"] | {"result_sha256": "SHA-256 of results.csv"}
+    names = shared["provenance_names"] | {"result_sha256": "SHA-256 of what was simulated"}
     rows = table.rows[:MOST_ROWS]
     content: dict[str, Any] = {
         "question": question,

@@ -6,13 +6,15 @@ import signal
 import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sweeping import BASE, carried_out, sweep
 
-from varsim.result.statistics import interval
+from varsim.result.provenance import trace_sha256
+from varsim.result.statistics import interval, student_t
 from varsim.simulation import Run, run_one
 from varsim.sweep.campaign import DIED, Books, Status, carry_out
 from varsim.sweep.case import Finished, Task, case_of, cases_of, measured, packed, run_tasks
@@ -182,6 +184,34 @@ class TestTheSameTable:
         assert one.sha256 == other.sha256
 
 
+def longer_tails(degrees: int) -> float:
+    """Student's t as another version of a library gives it: 4e-11 more."""
+    return student_t(degrees) * (1 + 4e-11)
+
+
+class TestTheHash:
+    def test_it_is_of_what_was_simulated_not_of_what_statistics_make_of_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        one, _, _ = carried_out(sweep(), tmp_path / "one")
+        monkeypatch.setattr("varsim.result.statistics.student_t", longer_tails)
+        other, _, _ = carried_out(sweep(), tmp_path / "other")
+        assert one.csv() != other.csv()
+        assert one.sha256 == other.sha256
+
+    def test_another_seed_or_another_swept_value_is_another_hash(self, tmp_path: Path) -> None:
+        blocks = ["seed: [1, 2]", "seed: [1, 3]", "workload.batch_size: [4, 5]"]
+        found = [carried_out(sweep(block), tmp_path)[0].sha256 for block in blocks]
+        assert len(set(found)) == 3
+
+    def test_one_nanosecond_is_another_hash(self, tmp_path: Path) -> None:
+        trace = run_one(Run(sweep().points[0].scenario, 0, 0))
+        later = trace.spans.copy()
+        later[-1, 3] += 1
+        assert trace_sha256(trace) != trace_sha256(replace(trace, spans=later))
+        assert trace_sha256(trace) == trace_sha256(replace(trace, heap_events=0))
+
+
 class TestHowOften:
     def often(self, directory: Path, block: str) -> list[int]:
         table, _, _ = carried_out(sweep(f"seed: [1, 2]\n{block}"), directory)
@@ -328,7 +358,7 @@ class TestStore:
         assert second.resumed == 0
 
     def test_numbers_come_back_as_they_were(self, tmp_path: Path) -> None:
-        run = Finished("key", 3, 0.1, {"a": 0.1 + 0.2, "b": math.nan, "c": 1e-300}, "x\ny")
+        run = Finished("key", 3, 0.1, {"a": 0.1 + 0.2, "b": math.nan, "c": 1e-300}, "x\ny", "ab")
         with Store(tmp_path) as store:
             store.add([run])
             (found,) = store.runs()

@@ -98,8 +98,15 @@ class Plan:
 
     @property
     def sha256(self) -> str:
-        """The hash of the cells: the same on any number of processes."""
-        return hashlib.sha256(self.csv().encode()).hexdigest()
+        """The hash of what was simulated in each cell: the same on any number of processes."""
+        simulated = [
+            [
+                [value.number for value in one.cell.point.values],
+                *(one.cell.label, bool(one.failure), one.traces),
+            ]
+            for _, one in sorted(self.found.looked_at.items())
+        ]
+        return hashlib.sha256(json.dumps(simulated).encode()).hexdigest()
 
     def document(self) -> dict[str, Any]:
         """All of it as plain data."""

@@ -32,6 +32,7 @@ class Standing(NamedTuple):
     hourly: float
     judgements: tuple[Judgement, ...]
     failure: str = ""
+    traces: tuple[str, ...] = ()  # the hashes of what its runs simulated
 
     @property
     def replications(self) -> int:
@@ -65,9 +66,10 @@ class Standing(NamedTuple):
 def standing(question: Question, cell: Cell, runs: Sequence[Finished]) -> Standing:
     """What these runs of a cell, replications 0, 1, ..., say."""
     failures = [run.failure for run in runs if run.failure]
+    traces = tuple(run.trace for run in runs)
     if failures:
         nothing = interval([])
-        return Standing(cell, "infeasible", nothing, (), nothing, math.nan, (), failures[0])
+        return Standing(cell, "infeasible", nothing, (), nothing, math.nan, (), failures[0], traces)
     values = tuple(cell.values(question.objective, runs))
     judgements = tuple(
         judged(name, bound, cell.label, [run.measured[BOUNDS[name].metric] for run in runs])
@@ -88,6 +90,7 @@ def standing(question: Question, cell: Cell, runs: Sequence[Finished]) -> Standi
         interval([run.measured[SPEED] for run in runs]),
         cell.hourly(runs),
         judgements,
+        traces=traces,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from varsim.result import measure as measuring
 from varsim.result.cost import sent_per_second
 from varsim.result.measure import Gradients
+from varsim.result.provenance import trace_sha256
 from varsim.scenario import Scenario
 from varsim.simulation import Run, run_one
 from varsim.strategies import Strategy
@@ -37,13 +38,17 @@ class Task(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """One run that was made: every metric, or why there are none; `seconds` is what it took."""
+    """One run that was made: every metric, or why there are none; `seconds` is what it took.
+
+    `trace` is the hash of what was simulated.
+    """
 
     key: str
     replication: int
     seconds: float
     measured: dict[str, float]
     failure: str = ""
+    trace: str = ""
 
 
 def cases_of(sweep: Sweep, strategies: Sequence[str] = ()) -> list[tuple[int, str, Case]]:
@@ -93,9 +98,11 @@ def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
 def _run(task: Task) -> Finished:
     started = time.perf_counter()
     values: dict[str, float] = {}
+    digest = ""
     try:
         scenario = _unpacked(task.packed)
         trace = run_one(Run(scenario, 0, task.replication))
+        digest = trace_sha256(trace)
         if trace.standstill is None:
             values, failure = measured(scenario, trace), ""
         else:
@@ -103,7 +110,7 @@ def _run(task: Task) -> Finished:
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"
     seconds = time.perf_counter() - started
-    return Finished(task.key, task.replication, seconds, values, failure)
+    return Finished(task.key, task.replication, seconds, values, failure, digest)
 
 
 def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:

@@ -12,12 +12,12 @@ from varsim.sweep.case import Finished
 
 FILE: Final = "runs.sqlite"
 _LOCK: Final = ".lock"
-_FORMAT: Final = "varsim sweep 1"
+_FORMAT: Final = "varsim sweep 2"
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS about (format TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS runs (key TEXT NOT NULL, replication INTEGER NOT NULL, "
     "seconds REAL NOT NULL, measured TEXT NOT NULL, failure TEXT NOT NULL, "
-    "PRIMARY KEY (key, replication)) WITHOUT ROWID",
+    "trace TEXT NOT NULL, PRIMARY KEY (key, replication)) WITHOUT ROWID",
 )
 
 
@@ -71,17 +71,17 @@ class Store:
         base = self._connected()
         with _as_os_error(self.path):
             for run in runs:
-                row = (*run[:3], json.dumps(run.measured), run.failure)
-                base.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?)", row)
+                row = (*run[:3], json.dumps(run.measured), run.failure, run.trace)
+                base.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)", row)
                 base.commit()
 
     def runs(self) -> Iterator[Finished]:
         """All runs that are kept."""
         base = self._connected()
         with _as_os_error(self.path):
-            query = "SELECT key, replication, seconds, measured, failure FROM runs"
-            for key, replication, seconds, measured, failure in base.execute(query):
-                yield Finished(key, replication, seconds, json.loads(measured), failure)
+            query = "SELECT key, replication, seconds, measured, failure, trace FROM runs"
+            for key, replication, seconds, measured, *rest in base.execute(query):
+                yield Finished(key, replication, seconds, json.loads(measured), *rest)
 
     def count(self) -> int:
         """How many runs are kept."""

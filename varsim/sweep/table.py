@@ -46,7 +46,7 @@ class Row(NamedTuple):
     """One strategy at one point: `estimates` by metric; `failure` says why there are none.
 
     `speeds` are the examples/s of every replication; equal replications of two rows are a pair.
-    Rows of one `case` are of the same runs.
+    Rows of one `case` are of the same runs; `traces` are the hashes of what these simulated.
     """
 
     point: int
@@ -57,6 +57,7 @@ class Row(NamedTuple):
     estimates: dict[str, Estimate]
     scaling: dict[str, float]
     failure: str
+    traces: tuple[str, ...] = ()
 
     @property
     def replications(self) -> int:
@@ -178,8 +179,18 @@ class Table:
 
     @property
     def sha256(self) -> str:
-        """The hash of the table as CSV: the same on any number of processes, in any order."""
-        return hashlib.sha256(self.csv().encode()).hexdigest()
+        """The hash of what was simulated at every point, by each strategy, in each replication.
+
+        The same on any number of processes, in any order, with any version of the libraries that
+        intervals are computed with.
+        """
+        points = (self.sweep.points[row.point].values for row in self.rows)
+        simulated = [
+            [[value.number for value in values], row.strategy, bool(row.failure), row.traces]
+            for values, row in zip(points, self.rows, strict=True)
+        ]
+        swept = [quantity.path for quantity in self.sweep.quantities]
+        return hashlib.sha256(json.dumps([swept, simulated]).encode()).hexdigest()
 
     def document(self, answer: Sequence[str] = ()) -> dict[str, Any]:
         """The table with all that is needed to read it, as plain data."""
@@ -260,11 +271,13 @@ def short_names(paths: Sequence[str]) -> list[str]:
 def _row(sweep: Sweep, point: int, label: str, case: str, runs: Sequence[Finished]) -> Row:
     speeds = tuple(run.measured[STEERING] for run in runs if not run.failure)
     failures = [run.failure for run in runs if run.failure]
+    traces = tuple(run.trace for run in runs)
     if failures:
-        return Row(point, label, case, speeds, False, {}, {}, failures[0])
+        return Row(point, label, case, speeds, False, {}, {}, failures[0], traces)
     estimates = {metric: interval([run.measured[metric] for run in runs]) for metric in SHOWN}
     estimates |= _costs(sweep.points[point].scenario, label, runs)
-    return Row(point, label, case, speeds, precise(speeds, sweep.precision), estimates, {}, "")
+    known = precise(speeds, sweep.precision)
+    return Row(point, label, case, speeds, known, estimates, {}, "", traces)
 
 
 def _costs(scenario: Scenario, label: str, runs: Sequence[Finished]) -> dict[str, Estimate]:
