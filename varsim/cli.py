@@ -11,6 +11,7 @@ import typer
 
 from varsim.commands import plan as planning
 from varsim.commands import plan_options, sweep_options, training, variables
+from varsim.commands import stragglers as straggling
 from varsim.commands import sweep as sweeping
 from varsim.commands.calibration import byte_size, collective_name
 from varsim.commands.console import (
@@ -117,6 +118,7 @@ def demo(out: Out = None, jobs: Jobs = 1, quiet: Quiet = False, format: Format =
 app.command()(sweep_options.sweep)
 app.command()(sweep_options.merge)
 app.command()(plan_options.plan)
+app.command()(straggling.stragglers)
 
 
 @app.command()
@@ -354,6 +356,22 @@ def calibrate(
         Literal["s", "ms", "us", "ns"] | None,
         typer.Option(help="Unit of times in a CSV whose header has none."),
     ] = None,
+    workers_per_node: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Fit a network of kind nodes: collectives of at most N ranks tell the links "
+            "inside, those of more the network cards.",
+        ),
+    ] = None,
+    idle: Annotated[
+        Literal["keep", "drop"] | None,
+        typer.Option(
+            help="Of traces: whether time in which a GPU does nothing counts as compute; default: "
+            "keep, as a step takes it."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the YAML there, not to stdout.")
     ] = None,
@@ -373,14 +391,14 @@ def calibrate(
     calibration.check_options(
         bool(files),
         {"--as": form, "--size": size, "--collective": collective, "--ranks": ranks, "--unit": unit}
-        | {"--out": out},
+        | {"--workers-per-node": workers_per_node, "--idle": idle, "--out": out},
         {"--runs": runs, "--half": None if half == "first" else half},
     )
     if files:
         from varsim.calibration.forms import Options
 
-        options = Options(form, collective, ranks, unit)
-        calibration.calibrate(files, options, size, out, quiet)
+        options = Options(form, collective, ranks, unit, idle)
+        calibration.calibrate(files, options, size, workers_per_node, out, quiet)
     else:
         from varsim.commands import validation
 

@@ -86,7 +86,7 @@ class TestSteps:
 
         assert found.phases == pytest.approx((0.03, 0.06, 0.01))
         assert together([found]).steps.rows == {0: pytest.approx([0.1])}
-        assert "  no kernels of a GPU: communication is part of the steps" in notes
+        assert "  no kernels of a GPU, no collectives of gloo: compute is the whole step" in notes
 
     def test_times_may_be_text(self) -> None:
         found = read_kineto({"traceEvents": [step(1, "0.5", "2e3")]}, "t.json")  # type: ignore[arg-type]

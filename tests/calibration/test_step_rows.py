@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from varsim.calibration.steps import autocorrelation, slow_workers, warm_up
+from varsim.calibration.steps import dependence, slow_workers, warm_up
 from varsim.values.stream import stream
 
 
@@ -84,13 +84,13 @@ class TestWarmUp:
 
 class TestAutocorrelation:
     def test_independent_steps(self) -> None:
-        assert autocorrelation({w: row(w) for w in range(4)}) is None
+        assert dependence({w: row(w) for w in range(4)}) is None
 
     def test_fast_and_slow_spells(self) -> None:
         spells = ([0.1] * 20 + [0.3] * 20) * 10
         # Of 400 steps 19 differ from the one before: r = 1 - 2 * 19 / 400, but for the two ends.
-        assert autocorrelation({0: spells}) == pytest.approx(1 - 38 / 400, abs=0.01)
+        assert dependence({0: spells}) == pytest.approx(1 - 38 / 400, abs=0.01)
 
     def test_constant_or_single_steps(self) -> None:
-        assert autocorrelation({0: [0.1] * 10}) is None
-        assert autocorrelation({0: [0.1]}) is None
+        assert dependence({0: [0.1] * 10}) is None
+        assert dependence({0: [0.1]}) is None

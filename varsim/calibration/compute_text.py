@@ -1,14 +1,18 @@
 """The law of step times as it stands in a scenario, and how good it is, as comments."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from varsim.calibration.families import Fit
 from varsim.calibration.law import FEWEST, SHARES, WORST, Choice, choose
 from varsim.calibration.measurement import StepTable, written
-from varsim.calibration.steps import Slow, WarmUp, autocorrelation, slow_workers, warm_up
+from varsim.calibration.spells import SHARES as SPELL_SHARES
+from varsim.calibration.spells import Spells, spells
+from varsim.calibration.steps import Slow, WarmUp, dependence, slow_workers, warm_up
 from varsim.calibration.thinning import Rows, thinned
+from varsim.result.stragglers import SAMPLED, equal_to_previous
 from varsim.units import format_seconds
 
 _MOST_PLAYED: Final = 10_000  # lines that the law `trace` reads
@@ -36,19 +40,74 @@ def compute_part(table: StepTable, beside: str | None) -> ComputePart:
         worker: (np.array(row) / factors.get(worker, 1.0)).tolist() for worker, row in rows.items()
     }
     choice = choose(np.concatenate([np.array(row) for row in alike.values()]))
-    similar = autocorrelation(alike)
-    comments = [*_described(table, rows), *_warned(warm, slow, similar), *_compared(choice)]
-    if choice.best is None:
-        return _played(
-            table, rows, comments, beside, alike, slow, similar is not None, warm is not None
-        )
-    fit = choice.best.fit
+    similar = dependence(alike)
+    comments = [*_described(table, rows), *_warned(warm, slow)]
+    if similar is not None:
+        found = spells(alike) if similar > 0 else None
+        fits = found is not None and found.fits(similar)
+        comments += [*_dependent(rows, similar, found, fits), *_compared(choice, similar)]
+        if found is not None and fits:
+            return ComputePart(tuple(comments), (*_of_spells(found), *_slower(slow)))
+    else:
+        comments += _compared(choice, None)
+        if choice.best is not None:
+            yaml = f"compute: {_law(choice.best.fit)}"
+            return ComputePart(tuple(comments), (yaml, *_slower(slow)))
+    return _played(
+        table, rows, comments, beside, alike, slow, similar is not None, warm is not None
+    )
+
+
+def _law(fit: Fit) -> str:
+    """A fitted law as it stands in a scenario."""
     values = [
+        f"kind: {fit.kind}",
         *(f"{name}: {written(value, 'time')}" for name, value in fit.seconds.items()),
         *(f"{name}: {value!r}" for name, value in fit.plain.items()),
     ]
-    yaml = [f"compute: {{kind: {fit.kind}, {', '.join(values)}}}"]
-    return ComputePart(tuple(comments), (*yaml, *_slower(slow)))
+    return f"{{{', '.join(values)}}}"
+
+
+def _of_spells(found: Spells) -> list[str]:
+    """The law of spells, as it stands under `cluster`."""
+    return [
+        "compute:",
+        "  kind: markov",
+        f"  fast: {_law(found.fast)}",
+        f"  slow: {_law(found.slow)}",
+        f"  to_slow: {found.to_slow!r}",
+        f"  to_fast: {found.to_fast!r}",
+    ]
+
+
+def _dependent(rows: Rows, similar: float, found: Spells | None, fits: bool) -> Iterator[str]:
+    """That steps depend on the one before, what that may come from, and which laws keep it."""
+    yield (
+        f"  steps are like the one before (autocorrelation {similar:.2f}): a law that draws each "
+        "anew is wrong here"
+    )
+    repeated = equal_to_previous(list(rows.values()))
+    if repeated >= SAMPLED:
+        yield (
+            f"  {repeated:.0%} of the steps take exactly as long as the one before: that looks "
+            "like samples, not like every step measured; part of the autocorrelation is that"
+        )
+    if found is None:
+        yield "  no two states that come and go: the measured times are played in order"
+        return
+    ratios = ", ".join(
+        f"p{100 * share:g} {ratio:.3f}"
+        for share, ratio in zip(SPELL_SHARES, found.ratios, strict=True)
+    )
+    yield (
+        f"  as spells (kind: markov): from {format_seconds(found.border)} a step is slow, "
+        f"{found.share_slow:.1%} of them, in spells of {1 / found.to_fast:.3g} steps"
+    )
+    yield f"    autocorrelation {found.autocorrelation:.2f}; fitted / measured: {ratios}"
+    if fits:
+        yield "    chosen; kind: trace with replay: cycle plays the measured times in order instead"
+    else:
+        yield "    too far off: the measured times are played in order"
 
 
 def _without(rows: Rows, steps: int) -> Rows:
@@ -73,7 +132,7 @@ def _described(table: StepTable, rows: Rows) -> list[str]:
     return [*lines, *(f"  {note}" for note in table.notes)]
 
 
-def _warned(warm: WarmUp | None, slow: Sequence[Slow], similar: float | None) -> list[str]:
+def _warned(warm: WarmUp | None, slow: Sequence[Slow]) -> list[str]:
     lines = []
     if warm is not None:
         lines.append(
@@ -94,29 +153,28 @@ def _warned(warm: WarmUp | None, slow: Sequence[Slow], similar: float | None) ->
             lines.append(f"    but {one.tail:.3g} times their p90: it is not a constant factor")
     if slow:
         lines.append("  its times are divided by that before the law is fitted")
-    if similar is not None:
-        lines.append(
-            f"  steps are like the one before (autocorrelation {similar:.2f}): a law draws each "
-            "anew; kind: trace and kind: markov do not"
-        )
     return lines
 
 
-def _compared(choice: Choice) -> list[str]:
-    """Every family with AIC and quantiles, and what became of it."""
+def _compared(choice: Choice, similar: float | None) -> list[str]:
+    """Every family with AIC and quantiles, and what became of it.
+
+    Where steps are `similar` to the one before, none is chosen.
+    """
     names = "".join(f"{f'p{100 * p:g}':>9}" for p in SHARES)
     measured = "".join(f"{format_seconds(value):>9}" for value in choice.quantiles)
     lines = [f"  {'':<20}{'AIC':>11}{names}", f"  {'measured':<20}{'':>11}{measured}"]
     for one in choice.candidates:
         ratios = "".join(f"{ratio:>9.3f}" for ratio in one.ratios)
         aic = f"{one.fit.aic:>11.1f}" if np.isfinite(one.fit.aic) else f"{'-':>11}"
-        fate = "  chosen" if one is choice.best else ""
+        fate = "  chosen" if one is choice.best and similar is None else ""
         if one.refused:
             share, off = one.farthest
             fate = f"  refused: p{100 * share:g} is {off:.0%} off"
         lines.append(f"  {one.fit.kind:<20}{aic}{ratios}{fate}")
-    lines.insert(0, "  by maximum likelihood; quantiles of the families are fitted / measured:")
-    if choice.best is None:
+    anew = "" if similar is None else ", if each step were drawn anew"
+    lines.insert(0, f"  by maximum likelihood{anew}; quantiles are fitted / measured:")
+    if choice.best is None and similar is None:
         fine = any(not one.refused for one in choice.candidates)
         why = (
             f"fewer than {FEWEST} steps cannot tell families apart"

@@ -12,7 +12,7 @@ from varsim.calibration.measurement import StepTable, TransferTable, UnreadableE
 from varsim.calibration.nccl import Table, transfers_of
 from varsim.calibration.nccl_json import looks_like_nccl_json, read_nccl_json
 from varsim.calibration.nccl_text import looks_like_nccl_text, read_nccl_text
-from varsim.calibration.ranks import together
+from varsim.calibration.ranks import Idle, together
 from varsim.calibration.tables import lacks_unit, looks_like_table, read_steps, read_transfers
 from varsim.values.laws.trace import read_step_times
 
@@ -36,6 +36,7 @@ class Options(NamedTuple):
     collective: str | None = None
     ranks: int | None = None
     unit: str | None = None
+    idle: Idle | None = None
 
 
 class Measurements(NamedTuple):
@@ -81,8 +82,10 @@ def read_files(
     if traces and steps:
         raise UnreadableError(["step times from traces and from tables: calibrate one at a time"])
     if not traces:
+        if options.idle is not None:
+            raise UnreadableError(["--idle has no effect: there is no trace of torch.profiler"])
         return Measurements(tuple(transfers), _joined(steps) if steps else None)
-    all_ranks = together(traces)
+    all_ranks = together(traces, options.idle or "keep")
     tables = (*transfers, *all_ranks.transfers)
     return Measurements(tables, all_ranks.steps, all_ranks.notes, not transfers)
 
@@ -213,13 +216,15 @@ def _joined(tables: Sequence[StepTable]) -> StepTable:
     """Tables of several files as one; files of one nameless worker each are workers in turn."""
     if len(tables) == 1:
         return tables[0]
-    source = ", ".join(table.source for table in tables)
     if all(list(table.rows) == [0] for table in tables):
-        return StepTable(source, {i: table.rows[0] for i, table in enumerate(tables)})
+        tables = [table.of_worker(worker) for worker, table in enumerate(tables)]
+    source = ", ".join(table.source for table in tables)
     rows: dict[int, tuple[float, ...]] = {}
+    numbers: dict[int, tuple[int, ...]] = {}
     for table in tables:
         for worker, row in table.rows.items():
             if worker in rows:
                 raise UnreadableError([f"{table.source}: worker {worker} stands in two files"])
             rows[worker] = row
-    return StepTable(source, {worker: rows[worker] for worker in sorted(rows)})
+        numbers |= table.numbers
+    return StepTable(source, {worker: rows[worker] for worker in sorted(rows)}, numbers)

@@ -1,4 +1,4 @@
-"""Sets of times as sorted intervals that do not overlap: their union, length and overlap."""
+"""Sets of times as sorted intervals that do not overlap: union, difference, length, overlap."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
@@ -23,6 +23,21 @@ def clipped(intervals: Sequence[tuple[float, float]], start: float, end: float) 
     first = bisect_right(intervals, start, key=lambda one: one[1])
     last = bisect_left(intervals, end, key=lambda one: one[0])
     return [(max(a, start), min(b, end)) for a, b in intervals[first:last]]
+
+
+def without(
+    intervals: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]]
+) -> Intervals:
+    """What of a union is not in another."""
+    left: Intervals = []
+    for start, end in intervals:
+        for a, b in clipped(others, start, end):
+            if a > start:
+                left.append((start, a))
+            start = b
+        if start < end:
+            left.append((start, end))
+    return left
 
 
 def length(intervals: Sequence[tuple[float, float]]) -> float:

@@ -5,26 +5,34 @@ us; `ProfilerStep#n` of category user_annotation; kernels of category kernel, wh
 that of the launch on the CPU; those of NCCL are named ncclDevKernel_... or ncclKernel_... and carry
 "Collective name", "In msg nelems", "Out msg nelems", "dtype" and "Group size", if not themselves
 then the record_param_comms with the same "External id". `distributedInfo` has rank and world_size.
+Collectives of gloo are annotations of the CPU, gloo:all_reduce and so on, on threads of their own.
 """
 
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
 from typing import Any, Final, NamedTuple
 
-from varsim.calibration.intervals import Intervals, clipped, length, overlap, union
+from varsim.calibration.intervals import Intervals, clipped, length, overlap, union, without
 from varsim.calibration.measurement import LARGEST, LONGEST, SHORTEST, UnreadableError
 
 _MICROSECONDS: Final = 1e-6
 _RANKS: Final = 10**6
 _STEP: Final = "ProfilerStep#"
 _NUMBERED: Final = re.compile(_STEP + "([0-9]{1,9})")
+_NCCL: Final = re.compile("nccl|rccl", re.IGNORECASE)
 _BACKWARD: Final = "autograd::engine::evaluate_function"
 _OPTIMIZER: Final = "Optimizer.step#"
 _ON_DEVICE: Final = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 _LAUNCHES: Final = frozenset({"cuda_runtime", "cuda_driver", "hip_runtime"})
+_GLOO: Final = "gloo:"
+_HANDS_OVER: Final = ("c10d::", "record_param_comms")
 PHASES: Final = ("forward", "backward", "optimizer")
+_STUB: Final = 0.05  # of the longest step; a shorter one is cut by the end of the recording
+_LAG: Final = 0.01  # of a step; a device that is farther behind the host has steps of its own
 
 # Bytes of an element, by the names of c10's ScalarType and of torch.
 _BYTES: Final = {
@@ -64,7 +72,10 @@ class Collective(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step (s): its whole, kernels without NCCL, NCCL, and NCCL while nothing else ran."""
+    """One step (s): its whole, computation, communication, and communication beside nothing.
+
+    On a GPU computation is all of its activity but NCCL's kernels, on a CPU it is operators.
+    """
 
     number: int
     whole: float
@@ -72,17 +83,41 @@ class Step(NamedTuple):
     communicating: float
     exposed: float
 
+    @property
+    def idle(self) -> float:
+        """Time in which there is neither computation nor communication."""
+        return self.whole - self.computing - self.exposed
+
 
 class Trace(NamedTuple):
-    """One rank's trace. `phases`: seconds of kernels (without: of the CPU) by phase, all steps."""
+    """One rank's trace, `rank` of `ranks`, where it says so.
+
+    `cut`: numbers of steps left out, which the recording does not hold whole. `lag`: how far (s)
+    the GPU ends a step after the host, if that is much; `by_device`: whether steps therefore are
+    those of the GPU, from end to end. `phases`: seconds of kernels (without a GPU: of the CPU) by
+    phase, all steps.
+    """
 
     source: str
     rank: int | None
+    ranks: int | None
     steps: tuple[Step, ...]
+    cut: tuple[int, ...]
+    lag: float
+    by_device: bool
     collectives: tuple[Collective, ...]
     phases: tuple[float, float, float]
     on_device: bool
     unknown: int
+
+
+class _Window(NamedTuple):
+    """A step (us): on the host, and when what it launched on the GPU ended, if it did any."""
+
+    number: int
+    start: float
+    end: float
+    done: float | None
 
 
 class _Event(NamedTuple):
@@ -111,22 +146,93 @@ def read_kineto(data: Mapping[str, Any], source: str) -> Trace:
                 wrong.append(f"{source}, event {number}: {problem}")
     if wrong:
         raise UnreadableError(wrong)
-    steps = _profiler_steps(events, source)
     kernels = [event for event in events if event.category in _ON_DEVICE]
-    computing = union((e.start, e.end) for e in kernels if not _is_nccl(e))
-    communicating = union((e.start, e.end) for e in kernels if _is_nccl(e))
+    launches = {
+        str(event.values["correlation"]): event
+        for event in events
+        if event.category in _LAUNCHES and "correlation" in event.values
+    }
+    marks = _profiler_steps(events, source)
+    recorded = [_window(mark, kernels, launches) for mark in marks]
+    whole = _whole(recorded)
+    lag, windows = _by_device(whole)
+    computing, communicating = _activity(events, kernels)
     info = data.get("distributedInfo")
     info = info if isinstance(info, Mapping) else {}
     collectives, unknown = _collectives(events, kernels, info)
     return Trace(
         source,
-        info["rank"] if isinstance(info.get("rank"), int) else None,
-        tuple(_step(step, computing, communicating) for step in steps),
+        _number(info, "rank"),
+        _number(info, "world_size"),
+        tuple(_step(window, computing, communicating) for window in windows),
+        tuple(window.number for window in recorded if window not in whole),
+        lag * _MICROSECONDS,
+        lag > 0 and windows[0] not in whole,
         collectives,
-        _phases(events, kernels, steps),
+        _phases(events, kernels, launches, whole),
         bool(kernels),
         unknown,
     )
+
+
+def _number(info: Mapping[str, Any], key: str) -> int | None:
+    value = info.get(key)
+    return value if isinstance(value, int) and value >= 0 else None
+
+
+def _window(mark: _Event, kernels: Sequence[_Event], launches: Mapping[str, _Event]) -> _Window:
+    ends = [
+        kernel.end
+        for kernel in kernels
+        if (launch := launches.get(str(kernel.values.get("correlation")))) is not None
+        and mark.start <= launch.start < mark.end
+    ]
+    number = int(mark.name.removeprefix(_STEP))
+    return _Window(number, mark.start, mark.end, max(ends, default=None))
+
+
+def _whole(windows: Sequence[_Window]) -> list[_Window]:
+    """Those that were recorded whole: no stubs, and none that launch nothing where others do."""
+    longest = max(window.end - window.start for window in windows)
+    launch = any(window.done is not None for window in windows)
+    return [
+        window
+        for window in windows
+        if window.end - window.start >= _STUB * longest and not (launch and window.done is None)
+    ]
+
+
+def _by_device(windows: Sequence[_Window]) -> tuple[float, list[_Window]]:
+    """How far the GPU is behind the host (us), and the steps, on the GPU where that is much.
+
+    Then a step lasts from the end of the one before, so that the first of a row is left out.
+    """
+    behind = [window.done - window.end for window in windows if window.done is not None]
+    lag = median(behind) if behind else 0.0
+    if lag <= _LAG * median(window.end - window.start for window in windows):
+        return 0.0, list(windows)
+    on_device = [
+        _Window(late.number, early.done, late.done, late.done)
+        for early, late in pairwise(windows)
+        if early.done is not None and late.done is not None and late.number == early.number + 1
+    ]
+    return lag, on_device or list(windows)
+
+
+def _activity(events: Sequence[_Event], kernels: Sequence[_Event]) -> tuple[Intervals, Intervals]:
+    """When there was computation, and when communication."""
+    gloo = [e for e in events if e.name.startswith(_GLOO) and e.category not in _ON_DEVICE]
+    communicating = _spans([*(kernel for kernel in kernels if _is_nccl(kernel)), *gloo])
+    if kernels:
+        return _spans(kernel for kernel in kernels if not _is_nccl(kernel)), communicating
+    operators = [event for event in events if event.category == "cpu_op"]
+    # What hands a collective over is part of it, and stands within other operators.
+    handing = _spans(e for e in operators if e.name.startswith(_HANDS_OVER))
+    return without(_spans(operators), handing), communicating
+
+
+def _spans(events: Iterable[_Event]) -> Intervals:
+    return union((event.start, event.end) for event in events)
 
 
 def _event(raw: Mapping[str, Any]) -> _Event:
@@ -171,21 +277,20 @@ def _profiler_steps(events: Sequence[_Event], source: str) -> list[_Event]:
     return [found[number] for number in sorted(found)]
 
 
-def _step(step: _Event, computing: Intervals, communicating: Intervals) -> Step:
-    mine = clipped(computing, step.start, step.end)
-    sent = clipped(communicating, step.start, step.end)
-    both = overlap(mine, sent)
+def _step(window: _Window, computing: Intervals, communicating: Intervals) -> Step:
+    mine = clipped(computing, window.start, window.end)
+    sent = clipped(communicating, window.start, window.end)
     return Step(
-        int(step.name.removeprefix(_STEP)),
-        (step.end - step.start) * _MICROSECONDS,
+        window.number,
+        (window.end - window.start) * _MICROSECONDS,
         length(mine) * _MICROSECONDS,
         length(sent) * _MICROSECONDS,
-        (length(sent) - both) * _MICROSECONDS,
+        (length(sent) - overlap(mine, sent)) * _MICROSECONDS,
     )
 
 
 def _is_nccl(event: _Event) -> bool:
-    return event.category == "kernel" and event.name.lower().startswith(("nccl", "rccl"))
+    return event.category == "kernel" and bool(_NCCL.search(event.name))
 
 
 def _collectives(
@@ -239,7 +344,10 @@ def _collective(
 
 
 def _phases(
-    events: Sequence[_Event], kernels: Sequence[_Event], steps: Sequence[_Event]
+    events: Sequence[_Event],
+    kernels: Sequence[_Event],
+    launches: Mapping[str, _Event],
+    steps: Sequence[_Window],
 ) -> tuple[float, float, float]:
     """Seconds of forward, backward, optimizer: of kernels by who launched them, or of the CPU."""
     backward = _by_thread(event for event in events if event.name.startswith(_BACKWARD))
@@ -251,11 +359,6 @@ def _phases(
         whole = sum(step.end - step.start for step in steps)
         times = (max(0.0, whole - sum(inside)), *inside)
         return (times[0] * _MICROSECONDS, times[1] * _MICROSECONDS, times[2] * _MICROSECONDS)
-    launches = {
-        str(event.values["correlation"]): event
-        for event in events
-        if event.category in _LAUNCHES and "correlation" in event.values
-    }
     sums = [0.0, 0.0, 0.0]
     for kernel in kernels:
         launch = launches.get(str(kernel.values.get("correlation")))

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 _MOST_LINES: Final = 20
 
@@ -45,25 +45,45 @@ class Transfer(NamedTuple):
 
 
 class TransferTable(NamedTuple):
-    """Times of one collective over sizes; `what` says which, `formula` what varsim makes of it."""
+    """Times of one collective over sizes; `what` says which, `formula` what varsim makes of it.
+
+    `collective` has its name and the number of ranks; None for messages from host to host.
+    """
 
     source: str
     what: str
     formula: str
     transfers: tuple[Transfer, ...]
     notes: tuple[str, ...] = ()
+    collective: tuple[str, int] | None = None
 
 
 class StepTable(NamedTuple):
     """Times of steps (s), in order, by worker; numbered 0, 1, 2, ... or as the file has them.
 
-    `file` is the file's name where varsim's law `trace` can read it as it is.
+    `numbers` are those of the steps. `file` is the file's name where varsim's law `trace` can read
+    it as it is.
     """
 
     source: str
     rows: dict[int, tuple[float, ...]]
+    numbers: dict[int, tuple[int, ...]]
     notes: tuple[str, ...] = ()
     file: str | None = None
+
+    def of_worker(self, worker: int) -> Self:
+        """A table of one worker, who is given another number."""
+        (row,), (numbers,) = self.rows.values(), self.numbers.values()
+        return self._replace(rows={worker: row}, numbers={worker: numbers})
+
+    def common(self) -> tuple[tuple[float, ...], ...]:
+        """A row of all workers' times (s) for each step that all of them have, in order."""
+        shared = set.intersection(*map(set, self.numbers.values()))
+        columns = [
+            [time for number, time in zip(self.numbers[w], row, strict=True) if number in shared]
+            for w, row in self.rows.items()
+        ]
+        return tuple(zip(*columns, strict=True))
 
 
 class Pattern(NamedTuple):

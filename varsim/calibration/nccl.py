@@ -73,7 +73,7 @@ def transfers_of(table: Table, collective: str | None, ranks: int | None) -> Tra
     what = f"{name} of {count} ranks, {place} times of nccl-tests"
     formula = pattern(name, count).formula
     notes = _notes(table, used)
-    return TransferTable(table.source, what, formula, transfers, tuple(notes))
+    return TransferTable(table.source, what, formula, transfers, tuple(notes), (name, count))
 
 
 def _notes(table: Table, used: Sequence[Row]) -> list[str]:

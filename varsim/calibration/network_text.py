@@ -16,6 +16,7 @@ from varsim.calibration.line import (
     rounded,
 )
 from varsim.calibration.measurement import Transfer, TransferTable, UnreadableError, written
+from varsim.calibration.nodes import described, fit_cards, ring_time, split
 from varsim.units import format_seconds
 
 _MOST_SHOWN: Final = 60
@@ -47,6 +48,44 @@ def network_part(tables: Sequence[TransferTable], size: float | None) -> Network
         *_fits(found, piece, transfers, asked, extra, line),
         *_residuals(tables, piece, line),
     ]
+    return NetworkPart(tuple(comments), yaml)
+
+
+def nodes_part(tables: Sequence[TransferTable], per_node: int) -> NetworkPart:
+    """Nodes of so many workers: links inside, and one network card each.
+
+    Raises UnreadableError where times say nothing of either.
+    """
+    inner, outer = split(tables, per_node)
+    inside = fit([one for table in inner for one in table.transfers])
+    if inside.per_byte <= 0:
+        raise UnreadableError(["the times inside a node do not grow with the size"])
+    inside = rounded(inside)
+    cards = fit_cards(outer, per_node, inside)
+    nodes = described(per_node, inside, cards)
+    links = [
+        f"bandwidth: {written(line.bandwidth, 'rate')}, latency: {written(line.latency, 'time')}"
+        for line in (inside, cards)
+    ]
+    kind = f"kind: nodes, workers_per_node: {per_node}"
+    yaml = f"network: {{{kind}, inside: {{{links[0]}}}, {links[1]}}}"
+    comments = [
+        *_sources(tables),
+        "  inside a node fitted first, then the cards, on the network of nodes, as one card a node",
+        f"  {'size':>14} {'measured':>10} {'modelled':>10} {'error':>8}",
+    ]
+    for table in [*inner, *outer]:
+        assert table.collective is not None
+        name, ranks = table.collective
+        comments.append(f"  {table.what} ({table.source}):")
+        for one in table.transfers:
+            modelled = (
+                inside.time(one) if table in inner else ring_time(name, ranks, one.size, nodes)
+            )
+            comments.append(
+                f"  {_bytes(one.size):>14} {format_seconds(one.seconds):>10} "
+                f"{format_seconds(modelled):>10} {modelled / one.seconds - 1:>+8.1%}"
+            )
     return NetworkPart(tuple(comments), yaml)
 
 

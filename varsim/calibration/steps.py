@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from varsim.calibration.families import Times
+from varsim.result.stragglers import autocorrelation
 
 _WARM: Final = 1.5  # medians that a first step must take to count as warm-up
 _MOST_WARM: Final = 0.1  # share of the steps that may be warm-up
 _SLOW: Final = 1.05  # factor from which a worker is called slow
 _FEWEST: Final = 8  # steps of a worker whose median can be compared
 _SCORE: Final = 2.5758293035489004  # of a normal law: 99 % are within
-_EQUAL: Final = 1e-9  # relative; times that differ by less are equal
 _DEPENDENT: Final = 0.2  # lag-1 autocorrelation from which a law that forgets misleads
 
 
@@ -93,17 +93,10 @@ def _error(times: Times) -> float:
     return float(logs[high] - logs[low]) / 2
 
 
-def autocorrelation(rows: Mapping[int, Sequence[float]]) -> float | None:
-    """How much a step is like the one before it, of all workers; None where that is nothing."""
-    above = below = largest = 0.0
-    count = 0
-    for row in rows.values():
-        away = np.array(row) - float(np.mean(row))
-        above += float(away[1:] @ away[:-1])
-        below += float(away @ away)
-        count += away.size
-        largest = max(largest, *row)
-    if below <= count * (_EQUAL * largest) ** 2 or count < 3:
+def dependence(rows: Mapping[int, Sequence[float]]) -> float | None:
+    """The autocorrelation of steps that follow each other; None where that is nothing."""
+    value = autocorrelation(list(rows.values()), 1)
+    count = sum(map(len, rows.values()))
+    if value is None or abs(value) <= max(_DEPENDENT, 1.96 / math.sqrt(count)):
         return None
-    value = above / below
-    return value if abs(value) > max(_DEPENDENT, 1.96 / math.sqrt(count)) else None
+    return value

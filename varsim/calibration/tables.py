@@ -170,8 +170,13 @@ def _long(
         seen[who, when] = line.number
         found.setdefault(who, []).append((when, seconds))
     _refuse(wrong, source, len(found))
-    rows = {who: tuple(time for _, time in sorted(found[who])) for who in sorted(found)}
-    return StepTable(source, rows)
+    in_order = {who: sorted(found[who]) for who in sorted(found)}
+    rows = {who: tuple(time for _, time in row) for who, row in in_order.items()}
+    if step is None:
+        numbers = {who: tuple(range(len(row))) for who, row in rows.items()}
+    else:
+        numbers = {who: tuple(when for when, _ in row) for who, row in in_order.items()}
+    return StepTable(source, rows, numbers)
 
 
 def _wide(
@@ -185,7 +190,7 @@ def _wide(
     """One column per worker; columns may end early."""
     wrong: list[str] = []
     units = {i: _unit(header, i, columns[i], unit, source) for i in wide}
-    found: dict[int, list[float]] = {}
+    found: dict[int, list[tuple[int, float]]] = {}
     for index in wide:
         worker = columns[index].worker
         assert worker is not None
@@ -194,7 +199,7 @@ def _wide(
                 [f"{source}, line {header.number}, column {index + 1}: worker {worker} twice"]
             )
         found[worker] = []
-    for line in lines:
+    for number, line in enumerate(lines):
         if _fields(line, header, source, wrong) is None:
             continue
         for index in wide:
@@ -203,10 +208,12 @@ def _wide(
             seconds = _value(line, index, header, source, wrong, units[index], is_time=True)
             worker = columns[index].worker
             if seconds is not None and worker is not None:
-                found[worker].append(seconds)
-    rows = {worker: tuple(times) for worker, times in sorted(found.items()) if times}
-    _refuse(wrong, source, len(rows))
-    return StepTable(source, rows)
+                found[worker].append((number, seconds))
+    there = {worker: times for worker, times in sorted(found.items()) if times}
+    _refuse(wrong, source, len(there))
+    rows = {worker: tuple(time for _, time in times) for worker, times in there.items()}
+    numbers = {worker: tuple(step for step, _ in times) for worker, times in there.items()}
+    return StepTable(source, rows, numbers)
 
 
 def _lines(text: str, source: str) -> Iterator[_Line]:

@@ -46,7 +46,12 @@ def check_options(
 
 
 def calibrate(
-    files: Sequence[Path], options: "Options", size: float | None, out: Path | None, quiet: bool
+    files: Sequence[Path],
+    options: "Options",
+    size: float | None,
+    per_node: int | None,
+    out: Path | None,
+    quiet: bool,
 ) -> None:
     """Print what the files say of a cluster, as YAML; or write it to `out`.
 
@@ -70,7 +75,7 @@ def calibrate(
         raise typer.Exit(USAGE)
     try:
         measured = read_files(files, options, said)
-        found = fragment(measured, size, None if beside is None else beside.name)
+        found = fragment(measured, size, None if beside is None else beside.name, per_node)
     except UnreadableError as error:
         for line in str(error).splitlines():
             complain(f"varsim: {line}")

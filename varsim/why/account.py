@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Final
 
 from varsim.result.statistics import Estimate, interval
+from varsim.result.stragglers import Table, compute_times
 from varsim.scenario import Scenario
 from varsim.why.idle import Idle, idle_fields
 from varsim.why.levers import alone
@@ -112,6 +113,13 @@ class Account:
     def enders(self) -> dict[int, float]:
         """In what part of the steps each worker is waited for."""
         return enders(self.paths)
+
+    @cached_property
+    def compute_times(self) -> list[Table]:
+        """Of every replication the times that all workers computed; empty where one has none."""
+        found = [compute_times(trace) for trace in self.reruns.traces]
+        there = [table for table in found if table is not None]
+        return there if len(there) == len(found) else []
 
     @property
     def jam(self) -> Use | None:

@@ -7,7 +7,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from varsim.explain.flow import flow
 from varsim.result.measure import NANOSECONDS
-from varsim.result.statistics import Estimate
+from varsim.result.statistics import Estimate, interval
+from varsim.result.stragglers import stragglers
 from varsim.why import words
 from varsim.why.account import Account, Why
 
@@ -37,7 +38,7 @@ def paragraphs(account: Account) -> list[str]:
     said = [
         words.bottleneck(account),
         words.chain(account),
-        words.spent(account),
+        f"{words.spent(account)} {words.straggling(account)}".strip(),
         words.overlap(account),
         words.slower(account),
     ]
@@ -150,6 +151,9 @@ def _account_json(account: Account) -> dict[str, Any]:
         "workers": account.workers,
         "step_time": _estimate(account.step_time),
         "examples_per_s": _estimate(account.examples_per_s),
+        "barrier_over_mean": _estimate(
+            interval([stragglers(table).slowdown for table in account.compute_times])
+        ),
         "parts": [
             {"cause": part.key, "seconds": _estimate(part.seconds), "share": account.share(part)}
             for part in account.parts

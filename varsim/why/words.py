@@ -4,8 +4,10 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from varsim.result.formatting import time
+from varsim.result.formatting import plus_minus, time
 from varsim.result.measure import NANOSECONDS
+from varsim.result.statistics import interval
+from varsim.result.stragglers import stragglers
 from varsim.units import format_seconds
 from varsim.why.account import NEGLIGIBLE, Account, Why
 from varsim.why.idle import MOST_GRADIENTS, Idle
@@ -135,6 +137,19 @@ def bottleneck(account: Account) -> str:
         "faster ones would only wait longer."
     )
     return said
+
+
+def straggling(account: Account) -> str:
+    """How far the slowest of a step is from the mean; empty where that is not to be seen."""
+    found = [stragglers(table) for table in account.compute_times]
+    if not found:
+        return ""
+    slowdown = plus_minus(interval([one.slowdown for one in found]))
+    saved = interval([one.backups[0].time_saved for one in found])
+    return (
+        f"Stragglers: the slowest of a step computes {slowdown} times as long as the mean; waiting "
+        f"for all but one worker would take {plus_minus(saved, 100, '%')} less compute time."
+    )
 
 
 def overlap(account: Account) -> str:

@@ -1,0 +1,86 @@
+"""Steps that are like the one before: as spells of fast and slow ones, or played in order."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from varsim.calibration.compute_text import compute_part
+from varsim.calibration.measurement import StepTable
+from varsim.calibration.spells import spells
+from varsim.result.stragglers import autocorrelation
+from varsim.values.law import LAWS, Markov
+from varsim.values.laws.simple import Lognormal
+from varsim.values.stream import stream
+
+DATA = Path(__file__).parent.parent / "data" / "step_times"
+TRUE = Markov(
+    fast=Lognormal(mean=0.1, sigma=0.05),
+    slow=Lognormal(mean=0.2, sigma=0.05),
+    to_slow=0.02,
+    to_fast=0.1,
+)
+
+
+def drawn(worker: int, steps: int) -> list[float]:
+    blocks = TRUE.blocks(worker, lambda block: stream(3, 0, "compute", worker, block))
+    return list(islice(chain.from_iterable(block.tolist() for block in blocks), steps))
+
+
+def table(rows: Mapping[int, Sequence[float]]) -> StepTable:
+    numbers = {worker: tuple(range(len(row))) for worker, row in rows.items()}
+    return StepTable("steps.csv", {w: tuple(row) for w, row in rows.items()}, numbers)
+
+
+def recorded(name: str) -> StepTable:
+    rows: dict[int, list[float]] = {}
+    with (DATA / name).open() as lines:
+        for line in csv.DictReader(lines):
+            rows.setdefault(int(line["worker"]), []).append(float(line["seconds"]))
+    return table(rows)
+
+
+def test_the_law_that_made_them_is_found() -> None:
+    rows = {worker: drawn(worker, 2000) for worker in range(4)}
+    found = spells(rows)
+
+    assert found is not None
+    assert (found.to_slow, found.to_fast) == (
+        pytest.approx(0.02, rel=0.2),
+        pytest.approx(0.1, rel=0.2),
+    )
+    assert found.fast.quantile(0.5) == pytest.approx(0.1, rel=0.01)
+    assert found.slow.quantile(0.5) == pytest.approx(0.2, rel=0.01)
+    measured = autocorrelation(list(rows.values()), 1)
+    assert measured is not None
+    assert found.autocorrelation == pytest.approx(measured, rel=0.03)
+
+
+def test_spells_are_offered_as_a_law_that_scenarios_take() -> None:
+    part = compute_part(table({worker: drawn(worker, 2000) for worker in range(4)}), None)
+
+    assert part.yaml[1] == "  kind: markov"
+    assert LAWS["markov"] is Markov
+    text = "\n".join(part.comments)
+    assert "a law that draws each anew is wrong here" in text
+    assert "chosen; kind: trace with replay: cycle" in text
+    assert not any(line.endswith("  chosen") for line in part.comments)
+
+
+def test_steps_that_rise_and_rise_are_played_in_order() -> None:
+    part = compute_part(table({0: np.linspace(0.1, 0.3, 100).tolist()}), None)
+
+    assert "  replay: cycle" in part.yaml
+    assert "no two states that come and go" in "\n".join(part.comments)
+
+
+def test_real_steps_that_depend_on_each_other() -> None:
+    text = "\n".join(compute_part(recorded("alibaba_job1.csv"), None).comments)
+
+    assert "steps are like the one before (autocorrelation 0.74)" in text
+    assert (
+        "41% of the steps take exactly as long as the one before: that looks like samples" in text
+    )

@@ -1,0 +1,78 @@
+"""`varsim stragglers`: what is printed and written of measured step times."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from varsim import cli
+
+DATA = Path(__file__).parent.parent / "data"
+TIMES = DATA / "step_times" / "bytedance_AR_steps.csv"
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.app, ["stragglers", *map(str, arguments)])
+
+
+def test_sentences_and_a_line_per_worker() -> None:
+    lines = invoke(TIMES).stdout.splitlines()
+
+    assert lines[0] == "bytedance_AR_steps.csv: 4 workers, 44 steps, mean 26.4 s"
+    assert lines[1].startswith("Waiting for the slowest: 45.3 s a step, 1.718 times the mean; 41.8")
+    assert "Waiting for all but one worker: 55.5 % less time, 125 % more steps" in lines[2]
+    assert any(line.split() == ["0", "45.3", "s", "1.7178", "100.0", "%"] for line in lines)
+
+
+def test_all_numbers_as_json_and_a_map(tmp_path: Path) -> None:
+    result = invoke(TIMES, "--format", "json", "--out", tmp_path / "there")
+    facts = json.loads((DATA / "step_times" / "facts.json").read_text())["bytedance_AR_steps"]
+    found = json.loads(result.stdout)
+
+    for key in set(facts) & set(found):
+        assert found[key] == pytest.approx(facts[key], rel=1e-5, abs=1e-5), key
+    assert len(set(facts) - set(found)) == 0
+    assert found["device_hours_wasted"] / found["device_hours"] == pytest.approx(
+        found["wasted_share"]
+    )
+    assert sorted(path.name for path in (tmp_path / "there").iterdir()) == [
+        "heat_map.png",
+        "heat_map.svg",
+        "stragglers.json",
+    ]
+
+
+def test_steps_that_a_worker_lacks_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "steps.csv"
+    file.write_text("worker,step,ms\n0,1,10\n0,2,20\n0,3,30\n1,2,40\n1,3,30\n1,4,99\n")
+    result = invoke(file, "--format", "json")
+    found = json.loads(result.stdout)
+
+    # Steps 2 and 3 are there of both: 20 and 40 ms, 30 and 30 ms.
+    assert (found["steps"], found["rows_left_out"]) == (2, 2)
+    assert found["barrier_mean_seconds"] == pytest.approx(0.035)
+    assert "Left out: 2 times of steps that not all workers have." in invoke(file).stdout
+
+
+def test_traces_of_a_profiler() -> None:
+    ranks = [DATA / "kineto" / f"gloo_rank{rank}.json.gz" for rank in (0, 1)]
+
+    assert "2 workers, 4 steps" in invoke(*ranks).stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("bytes,seconds\n1,2\n", "times.csv: no step times; see varsim calibrate"),
+        ("worker,step,s\n0,1,1\n1,2,1\n", "times.csv: no step that all workers have"),
+        ("worker,step,s\n0,1,x\n", "times.csv, line 2, column 3 (s): 'x' is not a number"),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_a_line(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "times.csv"
+    file.write_text(text)
+    result = invoke(file)
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [f"varsim: {said}"]

@@ -1,0 +1,87 @@
+"""Statistics of stragglers: by hand, and of real jobs as others computed them."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from building import run, slow
+
+from varsim.result.stragglers import compute_times, sentences, stragglers
+
+DATA = Path(__file__).parent.parent / "data" / "step_times"
+FACTS: dict[str, dict[str, Any]] = json.loads((DATA / "facts.json").read_text())
+
+
+def recorded(name: str) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    with (DATA / f"{name}.csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    steps = sorted({int(row["step"]) for row in rows})
+    workers = sorted({int(row["worker"]) for row in rows})
+    table = np.full((len(steps), len(workers)), np.nan)
+    for row in rows:
+        table[steps.index(int(row["step"])), int(row["worker"])] = float(row["seconds"])
+    return table
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_numbers_of_real_jobs(name: str) -> None:
+    facts, found = FACTS[name], stragglers(recorded(name))
+    # The table of ByteDance has six digits; the facts come from more.
+    near = {"rel": 1e-5, "abs": 1e-5}
+
+    assert found.table.shape == (facts["steps"], facts["workers"])
+    assert found.mean == pytest.approx(facts["mean_seconds"], **near)
+    assert found.barrier_mean == pytest.approx(facts["barrier_mean_seconds"], **near)
+    assert found.slowdown == pytest.approx(facts["barrier_over_mean"], **near)
+    assert found.worker_means == pytest.approx(facts["worker_means"], **near)
+    assert found.cv_within_step == pytest.approx(facts["cv_within_step_mean"], **near)
+    assert found.cv_all == pytest.approx(facts["cv_all"], **near)
+    assert found.equal_to_previous == pytest.approx(facts["share_equal_to_previous"], **near)
+    assert {str(lag): value for lag, value in found.autocorrelation.items()} == pytest.approx(
+        facts["autocorrelation"], **near
+    )
+    backups = [facts[key] for key in ("one_backup", "two_backups") if key in facts]
+    assert [backup._asdict() for backup in found.backups] == [
+        pytest.approx(backup, **near) for backup in backups
+    ]
+
+
+def test_by_hand() -> None:
+    # Worker 1 is late in the first step, worker 0 in the third; in the second they are alike.
+    found = stragglers(np.array([[1.0, 3.0], [2.0, 2.0], [3.0, 1.0]]))
+
+    assert found.slowdown == pytest.approx((3 + 2 + 3) / 3 / 2)
+    assert found.worker_slowdowns == pytest.approx(((2 + 2 + 3) / 3 / 2,) * 2)
+    assert found.last == pytest.approx((0.5, 0.5))
+    assert found.wasted == pytest.approx(2 + 0 + 2)
+    assert found.wasted_share == pytest.approx(4 / 16)
+    assert found.backups[0].time_saved == pytest.approx(1 - 4 / 8)
+    assert len(found.backups) == 1
+    assert found.equal_to_previous == 0
+
+
+def test_equal_times_have_no_stragglers_and_no_correlation() -> None:
+    found = stragglers(np.full((5, 3), 0.1))
+
+    assert found.slowdown == pytest.approx(1)
+    assert found.autocorrelation == {}
+    assert not any("Autocorrelation" in line for line in sentences(found))
+
+
+def test_the_compute_times_of_a_run_are_those_of_its_workers() -> None:
+    trace = run("on_write", cluster={"slow_workers": (slow(2, 2.5),)})
+    found = compute_times(trace)
+
+    assert found is not None
+    assert found.tolist() == [[0.1, 0.1, 0.25]] * 3
+    assert stragglers(found).slowdown == pytest.approx(0.25 / 0.15)
+
+
+def test_a_run_that_gives_computations_up_says_nothing_of_stragglers() -> None:
+    backups = {"kind": "backup_workers", "replicas_to_aggregate": 2}
+    trace = run(backups, cluster={"slow_workers": (slow(2, 2.5),)})
+
+    assert compute_times(trace) is None
