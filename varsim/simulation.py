@@ -146,6 +146,7 @@ def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, S
         replication=run.replication,
         workers=strategy.workers(cluster),
         events=() if run.strategy is None else scenario.events,
+        target_loss=None if run.strategy is None else scenario.targets.loss,
         lazy=lazy,
         record=record,
     )

@@ -27,7 +27,7 @@ BOUNDS: Final = {
 class Targets(Model):
     """Goals of a scenario; each strategy meets them or misses them.
 
-    `loss` alone is no bound: the time until it is first measured is reported. At least:
+    `loss` alone is no bound: the time of the first update at or below it is reported. At least:
     `throughput`. At most: `staleness_p99` (updates), `wasted` (share of all compute time),
     `step_time_p99`, `time_to_loss` (until `loss`). A target is met where it is with 95 % certainty,
     by the one-sided Student t interval over the replications.

@@ -70,6 +70,7 @@ class EvaluationRow(NamedTuple):
     loss: float
     accuracy: float  # nan where the problem has none
     divergence: float  # largest distance between two copies; 0 where there is one
+    off_grid: bool = False  # measured besides, as the first at or below a loss that is waited for
 
 
 class Standstill(NamedTuple):

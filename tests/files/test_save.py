@@ -126,7 +126,8 @@ def test_csv_files_have_the_documented_columns(result: Result, tmp_path: Path) -
     ).split("|")
     pending = updates[5]
     assert pending[-7:] == ["", "", "-1", "pending", "0.0", "", ""]
-    assert rows_of(directory / "evaluations.csv")[2][-2:] == ["", "0.5"]  # no accuracy: empty
+    # No accuracy: empty.
+    assert rows_of(directory / "evaluations.csv")[2][-3:] == ["", "0.5", "0"]
 
 
 def test_values_that_are_not_finite_survive(tmp_path: Path) -> None:

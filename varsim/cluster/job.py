@@ -27,6 +27,7 @@ from varsim.trace import (
 from varsim.values.gradient import Gradient, Gradients, Parameters
 from varsim.values.law import Stream
 from varsim.values.stream import stream
+from varsim.values.task import Floor
 from varsim.values.workload import Workload
 
 Ts = TypeVarTuple("Ts")
@@ -45,7 +46,8 @@ class TooLongError(Exception):
 class Job:
     """One run; strategies start their processes in it and it keeps the books.
 
-    `events` end processes and let them begin again. `lazy` and `record` exist for measurements of
+    `events` end processes and let them begin again. `target_loss`: when it is reached is to be
+    found out, besides that of the stop rule. `lazy` and `record` exist for measurements of
     the simulator itself: no result depends on `lazy`, and without `record` a run leaves no spans.
     """
 
@@ -59,6 +61,7 @@ class Job:
         replication: int,
         workers: int | None = None,
         events: Sequence[ProcessEvent] = (),
+        target_loss: float | None = None,
         lazy: bool = True,
         record: bool = True,
     ) -> None:
@@ -89,6 +92,10 @@ class Job:
         number = cluster.workers if workers is None else workers
         self._evaluate_every = workload.examples_between_evaluations(number)
         self._next_evaluation = self._evaluate_every
+        self._evaluated_step = -1  # global_step at the latest evaluation on the grid
+        wanted = {loss for loss in (stop.loss, target_loss) if loss is not None}
+        self._awaited = sorted(wanted)  # losses not reached yet, the next one last
+        self._floor: Floor | None = None  # of the model that was looked at last
         self.workers = [self._worker(rank) for rank in range(number)]
         self.lives = Lives(self, events)
         if stop.time is not None:
@@ -147,7 +154,8 @@ class Job:
         """Say where an outsider finds the model; it is measured from time to time, for free.
 
         Always at the start and at the end. In between only where there is one model; where the
-        copies differ (`divergence` is given), that takes a read, for the strategy to arrange.
+        copies differ (`divergence` is given), that takes a read, for the strategy to arrange. But
+        until a loss is reached that is waited for, every update is looked at, of any strategy.
         """
         self._model = model
         self._divergence = divergence
@@ -161,21 +169,37 @@ class Job:
     def evaluate(self, parameters: Parameters, divergence: float = 0.0) -> None:
         """Measure loss and accuracy now."""
         loss = self.task.loss(parameters)
-        self.recorder.evaluations.append(
-            EvaluationRow(
-                self.clock.time,
-                self.global_step,
-                round(self.examples),
-                loss,
-                self.task.accuracy(parameters),
-                divergence,
-            )
-        )
+        self._record(parameters, loss, divergence, off_grid=False)
         self._next_evaluation = (
             math.floor(self.examples / self._evaluate_every) + 1
         ) * self._evaluate_every
-        if self._stop.loss is not None and loss <= self._stop.loss:
-            self._end("loss")
+
+    def _look(self) -> None:
+        """Measure the model also off the grid, if its loss is one that is waited for."""
+        parameters = self.model()
+        if self._floor is not None and self._floor(parameters) > self._awaited[-1]:
+            return
+        loss = self.task.loss(parameters)
+        if not loss <= self._awaited[-1]:
+            self._floor = self.task.floor(parameters)
+        else:
+            ends = self._stop.loss is not None and loss <= self._stop.loss
+            divergence = self._divergence() if self._divergence else 0.0
+            self._record(parameters, loss, divergence, off_grid=not ends)
+
+    def _record(
+        self, parameters: Parameters, loss: float, divergence: float, *, off_grid: bool
+    ) -> None:
+        if not off_grid:
+            self._evaluated_step = self.global_step
+        now, accuracy = self.clock.time, self.task.accuracy(parameters)
+        examples = round(self.examples)
+        self.recorder.evaluations.append(
+            EvaluationRow(now, self.global_step, examples, loss, accuracy, divergence, off_grid)
+        )
+        while self._awaited and loss <= self._awaited[-1]:
+            if self._awaited.pop() == self._stop.loss:
+                self._end("loss")
 
     def ended(self, gradient: Gradient, global_step: int | None = None) -> None:
         """A gradient has been applied, dropped or lost, for every variable: write its row."""
@@ -211,8 +235,9 @@ class Job:
         self.recorder.steps.append(self.clock.time)
         self.recorder.pack()
         if self._divergence is None and self.examples >= self._next_evaluation:
-            assert self._model is not None
-            self.evaluate(self._model())
+            self.evaluate(self.model())
+        elif self._awaited:
+            self._look()
         if self._stop.global_steps is not None and self.global_step >= self._stop.global_steps:
             self._end("global_steps")
         elif self._stop.examples is not None and self.examples >= self._stop.examples:
@@ -241,7 +266,7 @@ class Job:
             standstill = self._stands_still(label)
         end = self.clock.time
         recorder = self.recorder
-        if self._model is not None and recorder.evaluations[-1].global_step != self.global_step:
+        if self._model is not None and self._evaluated_step != self.global_step:
             self.evaluate(self._model(), self._divergence() if self._divergence else 0.0)
         for worker in self.workers:
             worker.close(end)

@@ -12,7 +12,8 @@ class Stop(Model):
     """A run ends as soon as one of these holds.
 
     `global_steps`: updates made; `examples`: examples in applied gradients; `time`: simulated;
-    `loss`: a measured training loss at or below this (then another limit is needed as well).
+    `loss`: an update whose training loss is at or below this; every update is looked at (then
+    another limit is needed as well).
     """
 
     global_steps: PositiveInt | None = None

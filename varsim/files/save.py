@@ -156,6 +156,7 @@ def _evaluation_columns(trace: Trace) -> list[_Column]:
         [_number(row.loss) for row in rows],
         [_number(row.accuracy) for row in rows],
         [_number(row.divergence) for row in rows],
+        np.array([row.off_grid for row in rows], dtype=np.int64),
     ]
 
 
@@ -196,7 +197,9 @@ _READ = {
         *("arrived_s", "ended_s", "ended_step", "outcome", "applied_share"),
     ],
     "spans": ["worker", "activity", "start_s", "end_s", "iteration"],
-    "evaluations": ["time_s", "global_step", "examples", "loss", "accuracy", "divergence"],
+    "evaluations": [
+        *("time_s", "global_step", "examples", "loss", "accuracy", "divergence", "off_grid"),
+    ],
     "steps": ["time_s"],
 }
 _NUMBER_OF = {name: number for names in (ACTIVITIES, OUTCOMES) for number, name in enumerate(names)}
@@ -212,7 +215,9 @@ class _Rows:
         self._name, self._next = path.stem, 0
         columns = _READ[self._name]
         try:
-            table = read_csv(path, usecols=columns, dtype=str, keep_default_na=False)
+            table = read_csv(path, dtype=str, keep_default_na=False)
+            if self._name == "evaluations" and "off_grid" not in table:  # before engine 4
+                table["off_grid"] = "0"
             self._arrays = [_parsed(column, table[column].tolist()) for column in columns]
         except (KeyError, ValueError) as error:
             raise NotARunError(f"{path} is not as varsim wrote it: {error}") from error
@@ -248,7 +253,7 @@ def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
         spans = np.stack(rows["spans"], axis=1)
         (steps,) = rows["steps"]
         values = zip(*(column.tolist() for column in rows["evaluations"]), strict=True)
-        evaluations = [EvaluationRow(*row) for row in values]
+        evaluations = [EvaluationRow._make([*row[:-1], bool(row[-1])]) for row in values]
     stale, links = run["copy_staleness"], run["links"]
     return Trace(
         strategy=run["strategy"],

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 COSTS: Final = {
     "cost_per_hour": Metric("/h", "price of the machines, and of what they send, in an hour"),
     "cost_per_million_examples": Metric("", "price of a million examples in applied gradients"),
-    "cost_to_target": Metric("", "price of the time until the target loss is first measured"),
+    "cost_to_target": Metric("", "price of the time to the target loss"),
 }
 
 

@@ -103,8 +103,10 @@ METRICS: dict[str, Metric] = {
     "loss_at_100": Metric(
         "", "training loss measured last by 100 % of the time that every run lasted"
     ),
-    "time_to_target": Metric("s", "time of the first evaluation at or below the target loss"),
-    "updates_to_target": Metric("updates", "updates at that evaluation"),
+    "time_to_target": Metric(
+        "s", "time of the first update whose loss is at or below the target; every one is looked at"
+    ),
+    "updates_to_target": Metric("updates", "updates made by then"),
     "time_to_target_ratio": Metric(
         "", "time to the target loss against the first strategy, paired by replication"
     ),
@@ -292,14 +294,16 @@ def _fates(trace: Trace, gradients: Gradients, split: NDArray[np.int64]) -> dict
 
 
 def _learning(trace: Trace, target: float | None, common_end: int) -> dict[str, float]:
-    last = trace.evaluations[-1] if trace.evaluations else None
-    moments = np.array([row.time for row in trace.evaluations], dtype=np.int64)
-    losses = np.array([row.loss for row in trace.evaluations], dtype=np.float64)
-    common = latest(moments, losses, np.array(list(COMMON_TIMES.values())) * common_end)
     goal = next(
         (row for row in trace.evaluations if target is not None and row.loss <= target), None
     )
-    apart = [row.divergence for row in trace.evaluations]
+    # The others do not depend on what loss was waited for.
+    rows = [row for row in trace.evaluations if not row.off_grid]
+    last = rows[-1] if rows else None
+    moments = np.array([row.time for row in rows], dtype=np.int64)
+    losses = np.array([row.loss for row in rows], dtype=np.float64)
+    common = latest(moments, losses, np.array(list(COMMON_TIMES.values())) * common_end)
+    apart = [row.divergence for row in rows]
     return {
         "final_loss": last.loss if last else math.nan,
         "final_accuracy": last.accuracy if last else math.nan,

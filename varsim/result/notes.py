@@ -5,16 +5,19 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from varsim.result.formatting import digits
+from varsim.result.formatting import digits, time
+from varsim.result.measure import NANOSECONDS
+from varsim.result.statistics import interval
 from varsim.result.words import stands_still
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
-    from varsim.strategies import Strategy
 
 # Strategies that differ by more in gradients per update are not compared by loss without a word.
 _MUCH = 1.5
 _MOST_EVENTS = 6
+# From this engine on every update is looked at until the target loss is reached.
+_EVERY_UPDATE_SINCE = 4
 
 
 def notes(result: "Result") -> tuple[str, ...]:
@@ -62,16 +65,21 @@ def _standstills(result: "Result") -> Iterator[str]:
 
 
 def _target(result: "Result", target: float) -> Iterator[str]:
-    """How often the loss was measured, and who reached the target in some replications only."""
-    measured: dict[str, list[str]] = {}
-    for each in result.scenario.strategies:
-        measured.setdefault(_measured(result, each), []).append(f"'{each.label}'")
-    said = [f"{how} ({', '.join(names)})" for how, names in measured.items()]
-    when = "; ".join(said) if len(said) > 1 else next(iter(measured))
-    yield (
-        f"Time to loss {target:g}: when the loss was first measured at or below it. It was "
-        f"measured {when}."
-    )
+    """What a time to the target loss is, and who reached it in some replications only."""
+    engine = int(result.provenance["engine"])
+    if engine < _EVERY_UPDATE_SINCE:
+        yield (
+            f"Time to loss {target:g}: when the loss was first measured at or below it, which "
+            f"engine {engine} of varsim did only now and then: it was reached before."
+        )
+    else:
+        yield (
+            f"Time to loss {target:g}: that of the first update whose loss is at or below it; all "
+            "updates were looked at, at no cost in time."
+        )
+        for each in result.scenario.strategies:
+            if not each.evaluated_between_reads:
+                yield _read(result, each.label, target)
     for strategy in result.strategies:
         reached = result.estimate(strategy, "time_to_target").replications
         if 0 < reached < result.replications:
@@ -81,12 +89,27 @@ def _target(result: "Result", target: float) -> Iterator[str]:
             )
 
 
-def _measured(result: "Result", strategy: "Strategy") -> str:
-    if not strategy.evaluated_between_reads:
-        return "at each read from outside"
-    workers = result.trace(strategy.label).workers
-    every = result.scenario.workload.examples_between_evaluations(workers)
-    return f"each time another {every:,} examples had been applied"
+def _read(result: "Result", strategy: str, target: float) -> str:
+    """What the loss is of copies that differ, and when somebody read one as low as the target."""
+    said = (
+        f"In '{strategy}' the loss of an update is that of the copies as a read at that moment "
+        "would aggregate them"
+    )
+    firsts = []
+    for number in range(result.replications):
+        run = result.trace(strategy, number)
+        # The end of a run is measured as well, and that is no read.
+        read = (row for row in run.evaluations if not row.off_grid and row.time < run.end)
+        firsts.append(next((row.time for row in read if row.loss <= target), math.nan))
+    found = interval([first / NANOSECONDS for first in firsts])
+    if found.replications == result.replications:
+        return f"{said}; the first that was really read at or below it came after {time(found)}."
+    if result.estimate(strategy, "time_to_target").replications == 0:
+        return f"{said}."
+    return (
+        f"{said}; one at or below it was really read in {found.replications} of "
+        f"{result.replications} replications before the run ended."
+    )
 
 
 def _diverged(result: "Result") -> Iterator[str]:

@@ -77,6 +77,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "loss": "training loss",
         "accuracy": "share of examples classified correctly; empty where there are no classes",
         "divergence": "largest distance between two copies; 0 where there is one",
+        "off_grid": "1 where it was measured besides, as the first update whose loss is at or "
+        "below a loss that was waited for; else 0",
     },
     "steps": {**_WHOSE, "global_step": "number of the update, from 1", "time_s": "when, s"},
     "links": {
@@ -142,10 +144,15 @@ def spans(trace: Trace) -> list[Column]:
 
 def evaluations(trace: Trace) -> list[Column]:
     """The columns of `evaluations`, of one trace."""
-    columns = list(zip(*trace.evaluations, strict=True)) or [()] * 6
-    time, step, examples = (np.array(column, dtype=np.int64) for column in columns[:3])
-    values = (np.array(column, dtype=np.float64) for column in columns[3:])
-    return [time / NANOSECONDS, step, examples, *values]
+    columns = list(zip(*trace.evaluations, strict=True)) or [()] * 7
+    time, step, examples, *values, off_grid = columns
+    counts = [np.array(column, dtype=np.int64) for column in (time, step, examples, off_grid)]
+    return [
+        counts[0] / NANOSECONDS,
+        *counts[1:3],
+        *(np.array(column, dtype=np.float64) for column in values),
+        counts[3],
+    ]
 
 
 def steps(trace: Trace) -> list[Column]:

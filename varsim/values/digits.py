@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
 
 from varsim.values.stream import stream
-from varsim.values.task import BLOCK, Batches, Floats, Parameters, Problem, Task, VariableSpec
+from varsim.values.task import (
+    BLOCK,
+    Batches,
+    Floats,
+    Floor,
+    Parameters,
+    Problem,
+    Task,
+    VariableSpec,
+    tangent,
+)
 
 PIXELS: Final = 64
 CLASSES: Final = 10
@@ -137,6 +147,11 @@ class SoftmaxTask(DigitsTask):
         scores += bias[..., None]
         errors = self._errors(scores, batches)
         return np.matmul(inputs, errors.transpose(0, 2, 1)), np.add.reduce(errors, axis=2)
+
+    def floor(self, parameters: Parameters) -> Floor:
+        """The tangent: softmax regression is convex."""
+        slope = self.gradients(parameters, np.arange(TRAINING)[None, :])
+        return tangent(self.loss(parameters), tuple(part[0] for part in slope), parameters)
 
     def _scores(self, parameters: Parameters, pixels: Floats) -> Floats:
         weights, bias = parameters

@@ -1,5 +1,6 @@
 """Embeddings: made-up ratings of items by users, where a batch touches only a few rows."""
 
+import math
 from itertools import accumulate
 from typing import ClassVar, Final, Literal, Self
 
@@ -12,11 +13,13 @@ from varsim.values.task import (
     BLOCK,
     Batches,
     Floats,
+    Floor,
     Parameters,
     Problem,
     StackedGradients,
     Task,
     VariableSpec,
+    tangent,
 )
 
 _LARGEST_TABLE: Final = 50_000_000
@@ -83,6 +86,9 @@ class EmbeddingTask(Task):
         shares = np.array(list(accumulate(weights)))
         drawn = generator.random(problem.ratings) * shares[-1]
         self._items: Rows = shares.searchsorted(drawn, side="right")
+        # How many of all ratings a row is part of.
+        self._user_shares = np.bincount(self._users, minlength=problem.users) / problem.ratings
+        self._item_shares = np.bincount(self._items, minlength=problem.items) / problem.ratings
         error = problem.noise * generator.standard_normal(problem.ratings)
         self._ratings = _products(users[self._users], items[self._items]) + error
 
@@ -113,6 +119,39 @@ class EmbeddingTask(Task):
         users, items = parameters
         residuals = _products(users[self._users], items[self._items]) - self._ratings
         return 0.5 * float(residuals @ residuals) / len(residuals)
+
+    def floor(self, parameters: Parameters) -> Floor:
+        """The tangent, less what the residuals are off a straight line.
+
+        That is, in u'v' = uv + (u' - u)v + u(v' - v) + (u' - u)(v' - v), the last term.
+        """
+        users, items = parameters
+        left, right = users.take(self._users, axis=0), items.take(self._items, axis=0)
+        residuals = ((_products(left, right) - self._ratings) / len(self._ratings))[:, None]
+        slopes = (
+            _summed(self._users, residuals * right, len(users)),
+            _summed(self._items, residuals * left, len(items)),
+        )
+        straight = tangent(self.loss(parameters), slopes, parameters)
+
+        def floor(now: Parameters) -> float:
+            user, item = (
+                np.einsum("ij,ij->i", moved, moved)
+                for moved in (there - here for there, here in zip(now, parameters, strict=True))
+            )
+            bent = min(
+                user.max() * float(self._item_shares @ item),
+                item.max() * float(self._user_shares @ user),
+            )
+            root = math.sqrt(2 * max(0.0, straight(now))) - (1 + 1e-6) * math.sqrt(bent)
+            return 0.5 * max(0.0, root) ** 2
+
+        return floor
+
+
+def _summed(rows: Rows, values: Floats, count: int) -> Floats:
+    """Values (n, dimension) added up row by row, (count, dimension)."""
+    return np.stack([np.bincount(rows, column, count) for column in values.T], axis=1)
 
 
 def _products(left: Floats, right: Floats) -> Floats:

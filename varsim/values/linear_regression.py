@@ -6,7 +6,17 @@ import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
 from varsim.values.stream import stream
-from varsim.values.task import BLOCK, Batches, Parameters, Problem, Task, VariableSpec
+from varsim.values.task import (
+    BLOCK,
+    Batches,
+    Floats,
+    Floor,
+    Parameters,
+    Problem,
+    Task,
+    VariableSpec,
+    tangent,
+)
 
 _LARGEST_TABLE: Final = 50_000_000
 
@@ -86,6 +96,15 @@ class LinearRegressionTask(Task):
 
     def loss(self, parameters: Parameters) -> float:
         """Half the mean squared residual."""
-        weights, bias = parameters
-        residuals = self._features @ weights + bias - self._targets
+        residuals = self._residuals(parameters)
         return 0.5 * float(residuals @ residuals) / len(residuals)
+
+    def floor(self, parameters: Parameters) -> Floor:
+        """The tangent: least squares are convex."""
+        residuals = self._residuals(parameters) / len(self._targets)
+        slope = residuals @ self._features, residuals.sum()
+        return tangent(self.loss(parameters), slope, parameters)
+
+    def _residuals(self, parameters: Parameters) -> Floats:
+        weights, bias = parameters
+        return self._features @ weights + bias - self._targets

@@ -1,6 +1,7 @@
 """What a problem is: named variables, and a task that gives real gradients of a real loss."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,11 +16,16 @@ Parameters: TypeAlias = tuple[Floats, ...]  # one array per variable
 # k gradients, per variable (k, *shape), or a list of k where they are of a few rows only.
 StackedGradients: TypeAlias = tuple[Floats | list[IndexedSlices], ...]
 
+# Of any parameters a number that their loss is not below.
+Floor: TypeAlias = Callable[[Parameters], float]
+
 # Rows of example numbers, or of noise: each task has its own dtype.
 Batches: TypeAlias = NDArray[Any]
 
 # Batches drawn from one random stream; part of every result: do not change.
 BLOCK: Final = 64
+
+_ROUNDING: Final = 1e-6
 
 
 class VariableSpec(NamedTuple):
@@ -81,9 +87,27 @@ class Task(ABC):
     def loss(self, parameters: Parameters) -> float:
         """The training loss over all examples."""
 
+    def floor(self, parameters: Parameters) -> Floor | None:
+        """What the loss elsewhere is at least, seen from here; None if it is as cheap as a bound.
+
+        With it few updates need to be measured to know when a loss is first reached.
+        """
+        return None
+
     def accuracy(self, parameters: Parameters) -> float:
         """The share of test examples answered correctly; nan where there is no such thing."""
         return float("nan")
+
+
+def tangent(loss: float, slope: Parameters, touched: Parameters) -> Floor:
+    """The floor of a convex loss: its tangent plane, less what rounding may make of it."""
+
+    def floor(parameters: Parameters) -> float:
+        pairs = zip(slope, parameters, touched, strict=True)
+        rise = sum(float(np.vdot(along, there - here)) for along, there, here in pairs)
+        return loss + rise - _ROUNDING * (abs(loss) + abs(rise))
+
+    return floor
 
 
 class Problem(Model, ABC):

@@ -26,8 +26,9 @@ class Workload(Model):
     added up, which is done in float64, and not rounded again.
     Without `model` the problem's own sizes are used. `batch_size` is per worker and step.
     Loss and accuracy are measured each time another `evaluate_every` examples have been applied
-    (default: ten batches of every worker), at no cost in time. `optimizer` is that of all
-    strategies without one of their own.
+    (default: ten batches of every worker), at no cost in time. When a loss is reached does not
+    depend on that: until then every update is looked at. `optimizer` is that of all strategies
+    without one of their own.
     `layers` says when in a backward pass which gradient is ready: the name of a layer profile,
     `by_flops`, `by_bytes`, or a list of layers, whose sizes then are those of the model. Default:
     the model's own profile, else by its FLOPs; without a model by bytes.
