@@ -20,6 +20,7 @@ LAYERS = (
     "validation calibration",
     "sweep",
     "plan",
+    "tune",
     "plots",
     "page report variables_report why_report validation_report sweep_report",
     "cli commands catalogue progress",

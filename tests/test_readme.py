@@ -158,6 +158,11 @@ class TestOwnComparison:
                 "latency: 10 us}",
             ),
             (r"\{kind: none\}", "", "{kind: none, name: 4 servers, on: {parameter_servers: 4}}"),
+            (
+                r"\{kind: none\}",
+                "",
+                "{kind: none, optimizer: {kind: sgd, learning_rate: 0.05}}",
+            ),
         ],
     )
     def test_every_shown_variant_is_valid(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from varsim.commands import plan as planning
-from varsim.commands import plan_options, sweep_options, training, variables
+from varsim.commands import plan_options, sweep_options, training, tune_options, variables
 from varsim.commands import stragglers as straggling
 from varsim.commands import sweep as sweeping
 from varsim.commands.calibration import byte_size, collective_name
@@ -118,6 +118,7 @@ def demo(out: Out = None, jobs: Jobs = 1, quiet: Quiet = False, format: Format =
 app.command()(sweep_options.sweep)
 app.command()(sweep_options.merge)
 app.command()(plan_options.plan)
+app.command()(tune_options.tune)
 app.command()(straggling.stragglers)
 
 

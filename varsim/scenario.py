@@ -61,6 +61,11 @@ class Scenario(Model):
         self.targets.check(self.stop.loss)
         return self
 
+    @property
+    def target_loss(self) -> float | None:
+        """The loss whose time is reported: targets.loss, or else stop.loss."""
+        return self.stop.loss if self.targets.loss is None else self.targets.loss
+
     def cluster_of(self, strategy: Strategy) -> Cluster:
         """The cluster this strategy runs on: the scenario's, with the strategy's own changes."""
         return self.cluster if strategy.on is None else strategy.on.applied_to(self.cluster)

@@ -50,7 +50,7 @@ class Question:
     @property
     def loss(self) -> float | None:
         """The target loss, if there is one."""
-        return self.base.stop.loss if self.targets.loss is None else self.targets.loss
+        return self.base.target_loss
 
     @property
     def currency(self) -> str:

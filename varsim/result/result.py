@@ -66,8 +66,7 @@ class Result:
     @property
     def target_loss(self) -> float | None:
         """The loss whose first time is reported: targets.loss, or else stop.loss."""
-        wanted = self.scenario.targets.loss
-        return self.scenario.stop.loss if wanted is None else wanted
+        return self.scenario.target_loss
 
     @cached_property
     def provenance(self) -> dict[str, str | int]:

@@ -88,9 +88,7 @@ def run_tasks(tasks: Iterable[Task], engine: int = ENGINE_VERSION) -> list[Finis
 
 def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
     """Every metric of a run but those that compare it with others, and SENT; nan for none."""
-    wanted = scenario.targets.loss
-    target = scenario.stop.loss if wanted is None else wanted
-    split = measuring.worker_time(trace)
+    target, split = scenario.target_loss, measuring.worker_time(trace)
     values = measuring.measure(trace, Gradients.of(trace), split, target, trace.end)
     return values | {SENT: sent_per_second(trace)}
 

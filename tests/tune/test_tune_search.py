@@ -1,0 +1,227 @@
+"""The best learning rate of a strategy: found, measured again, and how sure it is.
+
+A bowl of one dimension without noise: each step leaves (1 - rate) of the distance to the optimum,
+so that rate 1 is there after one step, which takes one worker 100 ms. The loss begins at 1/2.
+"""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import scenario
+
+from varsim.plan.runs import Runs
+from varsim.scenario import Scenario
+from varsim.simulation import simulate
+from varsim.sweep.execution import Backend, Here, Processes
+from varsim.sweep.store import Store
+from varsim.tune.report import Rates
+from varsim.tune.search import MORE, Search, Tuned
+from varsim.tune.words import Words
+
+BOWL = {"kind": "quadratic", "dimension": 1}
+LONG = {"kind": "quadratic", "dimension": 2, "condition_number": 4.0}
+NOISY = {"kind": "quadratic", "dimension": 4, "noise": 1.0}
+
+
+def made(rate: float, *kinds: str, **changes: Any) -> Scenario:
+    """Strategies on a bowl, at one rate for all; one worker each unless told otherwise."""
+    strategies = tuple({"kind": kind} for kind in kinds or ("single",))
+    return scenario(
+        strategies[0],
+        **{
+            "strategies": strategies,
+            "cluster": {"workers": 1, "compute": {"kind": "constant", "value": 0.1}},
+            "problem": BOWL,
+            "workload": {"evaluate_every": 1},
+            "optimizer": {"learning_rate": rate},
+            "stop": {"time": 3.0},
+            "targets": {"loss": 1e-6},
+            "replications": 2,
+            **changes,
+        },
+    )
+
+
+def searched(
+    what: Scenario, folder: Path, rates: tuple[float, ...] = (), backend: Backend | None = None
+) -> Rates:
+    search = Search(what, rates)
+    with Store(folder) as store, backend or Here() as there:
+        tuned = search.run(Runs(store, there, lambda status: None))
+    return Rates(what, search.goal, tuple(tuned))
+
+
+def best(found: Rates, index: int = 0) -> tuple[Tuned, Words]:
+    return found.tuned[index], found.words
+
+
+@pytest.mark.parametrize("begin", [1 / 32, 0.25, 1.0, 16.0, 300.0])
+def test_it_is_found_from_wherever_the_search_begins(begin: float, tmp_path: Path) -> None:
+    one, words = best(searched(made(begin), tmp_path))
+
+    assert one.best.rate == pytest.approx(1.0, rel=0.2), "the rung that is next to 1"
+    assert one.edge == ""
+    tried = [trial.rate for trial in one.trials]
+    assert tried == sorted(set(tried))
+    # A step at the rate r leaves (1 - r)^2 of the loss: so many until 1/2 is a millionth.
+    steps = max(1, math.ceil(math.log(2e-6) / (2 * math.log(abs(1 - one.best.rate) or 1e-9))))
+    assert one.fresh is not None
+    assert one.fresh.found.mean == pytest.approx(0.1 * steps)
+    assert f"at learning rate {one.best.rate:g}" in words.answer()[0]
+
+
+def test_a_time_is_that_of_the_whole_run(tmp_path: Path) -> None:
+    what = made(0.3, problem=NOISY, targets={"loss": 0.2}, workload={"batch_size": 4})
+    found = searched(what, tmp_path, rates=(0.3, 0.6))
+    (again,) = (row for row in found.rows() if row.seeds == "fresh")
+
+    chosen = made(
+        again.learning_rate,
+        problem=NOISY,
+        targets={"loss": 0.2},
+        workload={"batch_size": 4},
+        seed=again.seed,
+        replications=again.replications,
+    )
+    assert simulate(chosen).estimate("single", "time_to_target").mean == again.mean
+
+
+def test_what_was_chosen_is_measured_with_seeds_that_nobody_has_seen(tmp_path: Path) -> None:
+    what = made(0.3, problem=NOISY, targets={"loss": 0.2}, seed=4)
+    one, words = best(searched(what, tmp_path))
+
+    assert one.fresh is not None
+    assert (one.best.seed, one.fresh.seed) == (4, 5)
+    assert one.fresh.values[:2] != one.best.values[:2]
+    assert one.fresh.replications >= 12
+    assert "fresh seeds (seed 5)" in words.notes()[0]
+    assert "chosen by other runs (seed 4)" in words.notes()[0]
+
+
+def test_what_is_close_to_the_best_is_run_more_often(tmp_path: Path) -> None:
+    what = made(0.3, problem=NOISY, targets={"loss": 0.2}, replications=4)
+    one, _ = best(searched(what, tmp_path, rates=(0.003, 0.3, 0.31)))
+
+    counts = {trial.rate: trial.replications for trial in one.trials}
+    assert counts[0.003] == 4, "not once more: it never gets there"
+    assert counts[0.3] == counts[0.31] == 4 * MORE
+    assert {one.best.rate, *(tie.rate for tie in one.ties)} == {0.3, 0.31}
+
+
+def test_rates_that_do_the_same_are_as_good(tmp_path: Path) -> None:
+    # After one step the loss is below 0.4 at all of these.
+    one, words = best(searched(made(1.0, targets={"loss": 0.4}), tmp_path, rates=(0.5, 1.0, 0.8)))
+
+    assert (one.best.rate, [tie.rate for tie in one.ties]) == (0.5, [0.8, 1.0])
+    assert list(words.table()["as good"]) == ["0.8, 1"]
+
+
+@pytest.mark.parametrize(
+    ("rates", "edge", "hint"),
+    [((0.1, 0.2), "upper", "a larger one"), ((1.2, 1.6), "lower", "a smaller one")],
+)
+def test_a_best_rate_at_the_edge_says_so(
+    rates: tuple[float, ...], edge: str, hint: str, tmp_path: Path
+) -> None:
+    one, words = best(searched(made(0.3), tmp_path, rates=rates))
+
+    assert one.edge == edge
+    assert f"{hint} may do better" in words.notes()[-1]
+
+
+def test_a_loss_that_no_rate_reaches_is_told_of(tmp_path: Path) -> None:
+    what = made(0.01, problem=NOISY, targets={"loss": 1e-9}, stop={"time": 1.0})
+    one, words = best(searched(what, tmp_path))
+
+    assert not one.best.sound
+    assert 0.1 < one.best.rate < 2, "where the loss is lowest at last"
+    assert words.answer() == [
+        "No strategy reaches loss 1e-09 in every fresh run, each at the best of its rates.",
+        f"'single' reaches loss 1e-09 in none of 12 fresh runs at learning rate {one.best.rate:g}, "
+        f"the best of {len(one.trials)}; it is left out of the comparison.",
+    ]
+    assert list(words.table()["time to loss 1e-09"]) == ["reached in 0 of 12"]
+
+
+def test_a_rate_that_gets_there_now_and_then_is_no_best_one(tmp_path: Path) -> None:
+    what = made(0.3, problem=NOISY, targets={"loss": 0.12}, replications=8)
+    one, _ = best(searched(what, tmp_path, rates=(0.05, 0.6)))
+    steady, wild = one.trials
+
+    assert 0 < wild.reached < wild.replications
+    assert min(value for value in wild.values if value == value) < min(steady.values)
+    assert one.best == steady
+
+
+def test_strategies_are_compared_each_at_its_best(tmp_path: Path) -> None:
+    # Two workers: what both send at once is half of it stale, so that smaller steps are better.
+    what = made(
+        0.5,
+        "on_write",
+        "none",
+        cluster={"workers": 2},
+        network={"bandwidth": 1e6, "latency": 1e-6},
+        problem=LONG,
+    )
+    found = searched(what, tmp_path)
+    rates = {one.label: one.best.rate for one in found.tuned}
+    (said, *more) = found.words.answer()
+
+    assert rates["none"] < rates["on_write"] == pytest.approx(1.6, rel=0.2)
+    assert said.startswith("Each at its best learning rate, 'none' reaches loss 1e-06 soonest: ")
+    # 9 and 13 steps of 100 ms.
+    assert "'on_write' takes 1.300 s at learning rate 1.4; that is 1.44 times as long." in said
+    assert not more
+    assert found.tuned_scenario().workload.optimizer is None
+    assert {
+        one.label: one.optimizer.learning_rate
+        for one in found.tuned_scenario().strategies
+        if one.optimizer is not None
+    } == rates
+
+
+def test_without_a_target_the_loss_at_the_common_end_counts(tmp_path: Path) -> None:
+    # The slower one makes its 4 steps in 0.4 s, the other one in 0.2 s: there all are measured.
+    what = made(
+        0.5,
+        "on_write",
+        "none",
+        cluster={"workers": 2},
+        problem=LONG,
+        targets={},
+        stop={"global_steps": 4},
+        network={"bandwidth": 1e9, "latency": 0.0},
+    )
+    found = searched(what, tmp_path)
+
+    assert found.goal.end == pytest.approx(0.2, rel=1e-3)
+    assert found.words.heading == "loss at 200.0 ms"
+    assert "has the lowest loss at 200.0 ms" in found.words.answer()[0]
+    assert all(one.fresh is not None and one.fresh.sound for one in found.tuned)
+
+
+def test_a_strategy_that_stands_still_is_told_of(tmp_path: Path) -> None:
+    what = made(
+        0.5,
+        "on_write",
+        "single",
+        cluster={"workers": 2},
+        events=({"at": 0.05, "kill": {"worker": 1}},),
+        targets={"loss": 1e-3},
+    )
+    found = searched(what, tmp_path)
+
+    assert found.tuned[0].fresh is None
+    assert found.words.answer()[1].startswith("'on_write' fails at every rate that was tried: ")
+    assert "failed" in list(found.words.table()["time to loss 0.001"])
+
+
+def test_it_is_the_same_on_any_number_of_processes(tmp_path: Path) -> None:
+    what = made(0.3, "single", "none", problem=NOISY, targets={"loss": 0.2})
+    here = searched(what, tmp_path / "one")
+    there = searched(what, tmp_path / "two", backend=Processes(2))
+
+    assert here.csv() == there.csv()
+    assert here.json() == there.json()

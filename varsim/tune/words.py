@@ -1,0 +1,163 @@
+"""What the search for learning rates says, in sentences and as a table."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from varsim.result.formatting import digits, plus_minus, time
+from varsim.result.statistics import CLOSE, Estimate
+from varsim.tune.search import Tuned
+from varsim.tune.trial import Goal, Trial, compared, tied, times
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class Words:
+    """The sentences about what was found for one goal."""
+
+    def __init__(self, goal: Goal, tuned: Sequence[Tuned], equal_within: float) -> None:
+        self._goal, self._tuned, self._within = goal, tuned, equal_within
+
+    @property
+    def ranking(self) -> list[Trial]:
+        """The strategies that reach the goal in every fresh run, best first."""
+        sound = [one.fresh for one in self._tuned if one.fresh is not None and one.fresh.sound]
+        # Ratios are compared by their geometric mean, so the order must be by that, too.
+        positive = all(value > 0 for trial in sound for value in trial.values)
+        if not positive:
+            return sorted(sound, key=lambda trial: trial.found.mean)
+        return sorted(sound, key=lambda trial: math.fsum(map(math.log, trial.values)))
+
+    def answer(self) -> list[str]:
+        """Which strategy does best, each at its best rate, and by how much."""
+        return [self._first(), *self._in_vain()]
+
+    def notes(self) -> list[str]:
+        """What a reader must know besides: of what the numbers are, and how sure each rate is."""
+        lines = []
+        again = next((one for one in self._tuned if one.fresh is not None), None)
+        if again is not None and again.fresh is not None:
+            lines.append(
+                f"± is half a 95 % confidence interval over {again.fresh.replications} runs "
+                f"with fresh seeds (seed {again.fresh.seed}): each rate was chosen by other runs "
+                f"(seed {again.best.seed}), in which it may have been lucky."
+            )
+        if any(one.ties for one in self._tuned):
+            lines.append("As good: other rates that those runs do not tell from the best.")
+        return [*lines, *self._edges()]
+
+    def verdict(self, one: Tuned) -> str:
+        """How a strategy stands to the best one."""
+        ranking = self.ranking
+        if one.fresh is None or one.fresh not in ranking or len(ranking) == 1:
+            return "-"
+        best = ranking[0]
+        if one.fresh == best:
+            return self._superlative
+        said, found = compared(one.fresh, best, self._within), times(one.fresh, best)
+        told = said if tied(said) else "higher" if self._goal.loss is None else "later"
+        return told if math.isnan(found.mean) else f"{_times(found, 'x')}, {told}"
+
+    def table(self) -> "DataFrame":
+        """One line per strategy: its best rate, what it reaches, how it stands to the best."""
+        from pandas import DataFrame
+
+        rows = [
+            {
+                "best learning rate": f"{one.best.rate:g}",
+                "as good": ", ".join(f"{tie.rate:g}" for tie in one.ties) or "-",
+                self.heading: "failed" if one.fresh is None else self.amount(one.fresh),
+                f"vs. {self._superlative}": self.verdict(one),
+            }
+            for one in self._tuned
+        ]
+        return DataFrame(rows, index=[one.label for one in self._tuned]).rename_axis("strategy")
+
+    @property
+    def heading(self) -> str:
+        """What is measured."""
+        goal = self._goal
+        return f"loss at {time(goal.end)}" if goal.loss is None else f"time to loss {goal.loss:g}"
+
+    def amount(self, trial: Trial) -> str:
+        """The goal's metric of a trial, with its interval, or how often it was reached."""
+        if not trial.sound:
+            return f"reached in {trial.reached} of {trial.replications}"
+        return plus_minus(trial.found) if self._goal.loss is None else time(trial.found)
+
+    @property
+    def _superlative(self) -> str:
+        return "the lowest" if self._goal.loss is None else "the soonest"
+
+    @property
+    def _wins(self) -> str:
+        goal = self._goal
+        if goal.loss is None:
+            return f"has the lowest loss at {time(goal.end)}"
+        return f"reaches loss {goal.loss:g} soonest"
+
+    @property
+    def _reaches(self) -> str:
+        goal = self._goal
+        if goal.loss is None:
+            return f"has a finite loss at {time(goal.end)}"
+        return f"reaches loss {goal.loss:g}"
+
+    def _told(self, trial: Trial) -> str:
+        verb = "has" if self._goal.loss is None else "takes"
+        return f"'{trial.label}' {verb} {self.amount(trial)} at learning rate {trial.rate:g}"
+
+    def _first(self) -> str:
+        ranking = self.ranking
+        if not ranking:
+            return f"No strategy {self._reaches} in every fresh run, each at the best of its rates."
+        best = ranking[0]
+        if len(ranking) == 1:
+            alone = "" if len(self._tuned) == 1 else "; no other does in every fresh run"
+            return f"'{best.label}' {self._reaches}: {self._told(best)}, its best{alone}."
+        second = ranking[1]
+        said, found = compared(second, best, self._within), times(second, best)
+        both = f"{self._told(best)}, {self._told(second)}"
+        much = "high" if self._goal.loss is None else "long"
+        by = "" if math.isnan(found.mean) else f"; that is {_times(found, ' times')} as {much}"
+        if said == CLOSE:
+            return f"Each at its best learning rate, which {self._wins} is {CLOSE}: {both}{by}."
+        if tied(said):
+            return f"Each at its best learning rate, the two best are {said}: {both}{by}."
+        return (
+            f"Each at its best learning rate, '{best.label}' {self._wins}: {self._told(best)}; "
+            f"next, {self._told(second)}{by}."
+        )
+
+    def _in_vain(self) -> list[str]:
+        """The strategies whose best rate does not reach the goal in every run."""
+        lines = []
+        for one in self._tuned:
+            if one.fresh is None:
+                why = one.best.failure.splitlines()[0]
+                lines.append(f"'{one.label}' fails at every rate that was tried: {why}")
+            elif not one.fresh.sound:
+                lines.append(
+                    f"'{one.label}' {self._reaches} in {one.fresh.reached or 'none'} of "
+                    f"{one.fresh.replications} fresh runs at learning rate {one.best.rate:g}, the "
+                    f"best of {len(one.trials)}; it is left out of the comparison."
+                )
+        return lines
+
+    def _edges(self) -> list[str]:
+        """The strategies whose best rate may not be the best there is."""
+        return [
+            f"'{one.label}': its best rate, {one.best.rate:g}, is the "
+            f"{'lowest' if one.edge == 'lower' else 'highest'} that was tried; a "
+            f"{'smaller' if one.edge == 'lower' else 'larger'} one may do better (--rates)."
+            for one in self._tuned
+            if one.edge and not one.best.failure
+        ]
+
+
+def _times(found: Estimate, unit: str) -> str:
+    low, high = digits(found.low), digits(found.high)
+    known = not (math.isnan(found.low) or low == high)
+    name = "" if unit == "x" else "95 % interval "
+    return f"{digits(found.mean)}{unit}" + (f" ({name}{low} to {high})" if known else "")
