@@ -56,7 +56,7 @@ class GradientRow(NamedTuple):
     computed: int
     arrived: int  # the last part of it reached its variable
     applied: int  # the last part of it was applied, dropped or lost
-    applied_step: int  # global_step just before that, -1 = never
+    applied_step: int  # global_step just before that, -1 = never, also if it was lost
     outcome: int
     parts_applied: int  # number of variables it was applied to, of Trace.variables
 

@@ -125,7 +125,7 @@ def test_csv_files_have_the_documented_columns(result: Result, tmp_path: Path) -
         "1.0|0|3.000000000"
     ).split("|")
     pending = updates[5]
-    assert pending[-7:] == ["", "", "-1", "pending", "0.0", "", ""]
+    assert pending[-7:] == ["", "", "", "pending", "0.0", "", ""]
     # No accuracy: empty.
     assert rows_of(directory / "evaluations.csv")[2][-3:] == ["", "0.5", "0"]
 

@@ -207,12 +207,15 @@ class Job:
         self._aggregated += applied > 0
         self._parts += applied
         self.examples = self._parts * self.workload.batch_size / variables
+        step = self.global_step if global_step is None else global_step
         if applied == variables:
             outcome = 0
-        elif applied == 0:
-            outcome = 4 if gradient.given_up else 1
-        else:
+        elif applied:
             outcome = 2
+        elif gradient.given_up:
+            outcome, step = 4, -1  # no update took place
+        else:
+            outcome = 1
         read = gradient.read
         self.recorder.gradients += (
             gradient.worker,
@@ -223,7 +226,7 @@ class Job:
             gradient.computed,
             gradient.arrived,
             self.clock.time,
-            self.global_step if global_step is None else global_step,
+            step,
             outcome,
             applied,
         )

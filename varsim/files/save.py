@@ -122,15 +122,15 @@ def _table(name: str, traces: Sequence[Trace], parts: Iterator[list[_Column]]) -
 
 def _update_columns(trace: Trace) -> list[_Column]:
     rows = Gradients.of(trace)
-    pending = np.flatnonzero(~rows.ended).tolist()
+    ended_step = [str(step) for step in rows.applied_step.tolist()]
     staleness = [str(number) for number in (rows.applied_step - rows.read_step).tolist()]
     age = np.where(rows.ended, rows.applied - rows.read, -1)
-    for index in pending:
-        staleness[index] = ""
+    for index in np.flatnonzero(rows.applied_step < 0).tolist():  # pending or lost
+        ended_step[index] = staleness[index] = ""
     return [
         *(rows.worker, rows.iteration, seconds_text(rows.read), rows.read_step),
         *(seconds_text(rows.compute_start), seconds_text(rows.computed)),
-        *(seconds_text(rows.arrived), seconds_text(rows.applied), rows.applied_step),
+        *(seconds_text(rows.arrived), seconds_text(rows.applied), ended_step),
         np.array(OUTCOMES, dtype=object)[rows.outcome],
         [repr(share) for share in rows.applied_share.tolist()],
         staleness,
@@ -237,6 +237,8 @@ def _parsed(column: str, texts: list[str]) -> NDArray[Any]:
         return np.array([_NUMBER_OF[text] for text in texts], dtype=np.int64)
     if column in _FLOATS:
         return np.array([float(text or "nan") for text in texts], dtype=np.float64)
+    if column == "ended_step":
+        texts = [text or "-1" for text in texts]
     return np.array(texts, dtype=np.int64) if texts else np.empty(0, dtype=np.int64)
 
 

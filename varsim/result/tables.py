@@ -49,16 +49,18 @@ COLUMNS: dict[str, dict[str, str]] = {
         "worker": "rank of the worker that computed the gradient",
         "iteration": "the worker's own count, from 0",
         "read_s": "when the parameters were read, s",
-        "read_step": "global_step at that moment, updates",
+        "read_step": "global_step at that moment, updates; of a replica with a copy of its own, "
+        "that copy's updates",
         "compute_start_s": "when computing began, s",
         "computed_s": "when computing ended, s; empty if that never came",
         "arrived_s": "when the last part of the gradient reached its variable, s",
         "ended_s": "when it was applied, dropped or lost, s",
-        "ended_step": "global_step just before that, updates",
+        "ended_step": "global_step just before that, updates; of a replica with a copy of its own, "
+        "that copy's updates; empty while pending, or if it was lost",
         "outcome": "applied, dropped (too stale, or given up), partly (applied to some "
         "variables), pending or lost (its worker ended)",
         "applied_share": "share of the variables it was applied to, 0 to 1",
-        "staleness": "ended_step - read_step, updates; empty while pending",
+        "staleness": "ended_step - read_step, updates; empty where there is no ended_step",
         "age_s": "ended_s - read_s, s; empty while pending",
     },
     "spans": {
@@ -124,14 +126,14 @@ def joined(name: str, traces: list[Trace], parts: list[list[Column]]) -> "DataFr
 
 def updates(rows: Gradients) -> list[Column]:
     """The columns of `updates`, of one trace."""
-    staleness = np.where(rows.ended, rows.applied_step - rows.read_step, np.nan)
+    ended_step = np.where(rows.applied_step < 0, np.nan, rows.applied_step)
     age = np.where(rows.ended, (rows.applied - rows.read) / NANOSECONDS, np.nan)
     times = (rows.read, rows.compute_start, rows.computed, rows.arrived, rows.applied)
     read, start, computed, arrived, ended = (_seconds(time) for time in times)
     outcome = np.array(OUTCOMES, dtype=object)[rows.outcome]
     return [
         *(rows.worker, rows.iteration, read, rows.read_step, start, computed, arrived, ended),
-        *(rows.applied_step, outcome, rows.applied_share, staleness, age),
+        *(ended_step, outcome, rows.applied_share, ended_step - rows.read_step, age),
     ]
 
 
