@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from varsim import cli, sweep_report
 from varsim.plots.sweep import gallery
-from varsim.sweep.files import holds_sweep, strategies_in
+from varsim.sweep.files import holds_sweep, swept_in
 from varsim.sweep.words import answer, cells, left_out, shown
 
 
@@ -77,7 +77,7 @@ def test_a_sweep_is_drawn_again(file: Path, tmp_path: Path) -> None:
     run = varsim("sweep", file, "--out", out, "--quiet", "--strategy", "on_write")
     assert f"report: {out / 'report.html'}" in run.stdout
     assert holds_sweep(out)
-    assert strategies_in(out) == ["on_write"]
+    assert swept_in(out)[0] == ["on_write"]
     before = {path.name: path.read_bytes() for path in out.glob("*.[shp]*g*")}
     page = (out / "report.html").read_bytes()
     for name in (*before, "report.html"):

@@ -380,7 +380,7 @@ class TestStore:
             pass
         assert not (tmp_path / "new").exists()
         (tmp_path / FILE).write_text("of somebody else")
-        with pytest.raises(OSError, match="not a database"), Store(tmp_path):
+        with pytest.raises(OSError, match="is not a file of runs"), Store(tmp_path):
             pass
         assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
@@ -399,7 +399,10 @@ class TestStore:
 
     def test_a_file_that_is_no_store(self, tmp_path: Path) -> None:
         (tmp_path / FILE).write_text("something else, and long enough to be looked at" * 9)
-        with pytest.raises(OSError, match="file is not a database"), Store(tmp_path):
+        with (
+            pytest.raises(OSError, match="is not a file of runs of varsim; it is left alone"),
+            Store(tmp_path),
+        ):
             pass
         assert (tmp_path / FILE).read_text().startswith("something else")
 

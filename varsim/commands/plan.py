@@ -62,6 +62,7 @@ def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> No
         known: dict[int, Cell] = {cell.number: cell for cell in cells}
         places = Places(question.quantities, cells)
         runs = None
+        sweeping.say_damage(store, "made again where they are needed")
         try:
             with (
                 _backend(question, cells, settings) as backend,

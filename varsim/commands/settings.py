@@ -28,5 +28,10 @@ class Settings(NamedTuple):
 def question(file: Path) -> str:
     """What a scenario is to answer: its first line, if that is a comment."""
     with file.open(encoding="utf-8-sig") as lines:
-        first = lines.readline(1000).strip()
+        try:
+            first = lines.readline(1000).strip()
+        except UnicodeDecodeError as error:
+            from varsim.files.keeping import damaged
+
+            raise damaged(file) from error
     return first.lstrip("# ") if first.startswith("#") else ""

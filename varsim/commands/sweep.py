@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import typer
 
-from varsim.commands.console import complain, write
+from varsim.commands.console import USAGE, complain, read_from, write
 from varsim.commands.places import free
 from varsim.commands.settings import question
 from varsim.commands.weighing import weigh_cases
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from varsim.sweep.case import Case
     from varsim.sweep.execution import Backend
     from varsim.sweep.space import Sweep
+    from varsim.sweep.store import Store
     from varsim.sweep.table import Table
 
 Formats: TypeAlias = Literal["table", "csv", "json"]
@@ -103,6 +104,7 @@ def carry_on(sweep: "Sweep", settings: SweepSettings) -> None:
     weigh_cases(mine, sweep.first_replications)
     directory = settings.directory(sweep.name)
     with Store(directory) as store:
+        say_damage(store, "made again")
         books = Books.opened(sweep, mine, store.runs())
         todo = books.begin()
         _say_resumed(books, len(todo), settings)
@@ -144,9 +146,11 @@ def merge(
     directory = settings.directory(sweep.name)
     keys = {case.key for _, _, case in cases}
     with Store(directory) as store:
+        say_damage(store, "counted as missing")
         for part in parts:
             if part.resolve() != directory.resolve():
                 with Store(part) as source:
+                    say_damage(source, "counted as missing")
                     store.add(one for one in source.runs() if one.key in keys)
         books = Books.opened(sweep, (case for _, _, case in cases), store.runs())
         missing = len(books.begin())
@@ -163,17 +167,19 @@ def merge(
 def redraw(directory: Path) -> None:
     """Draw the plots of a sweep again, and its page, from the runs that are kept."""
     from varsim import sweep_report
+    from varsim.files.keeping import damaged
     from varsim.sweep.campaign import Books
-    from varsim.sweep.files import SCENARIO, strategies_in
+    from varsim.sweep.files import SCENARIO, swept_in
     from varsim.sweep.loading import load_sweep
     from varsim.sweep.store import Store
     from varsim.sweep.table import table_of
 
     file = directory / SCENARIO
-    strategies = strategies_in(directory)
+    strategies, asked = read_from(swept_in, directory)
     sweep = load_sweep(file, strategies=strategies)
     cases = _cases(sweep, strategies)
     with Store(directory) as store:
+        say_damage(store, "counted as missing")
         books = Books.opened(sweep, (case for _, _, case in cases), store.runs())
         if missing := len(books.begin()):
             complain(
@@ -181,6 +187,9 @@ def redraw(directory: Path) -> None:
                 f"varsim sweep {file} --out {directory}"
             )
             raise typer.Exit(FAILED)
+        if sweep.sha256 != asked:
+            complain(f"varsim: {damaged(file)}")
+            raise typer.Exit(USAGE)
         sweep_report.write(table_of(sweep, cases, books), directory, question(file))
 
 
@@ -222,6 +231,12 @@ def _part(cases: "Sequence[tuple[int, str, Case]]", shard: Shard | None) -> "lis
     """The cases of this part, each once."""
     distinct = list({case.key: case for _, _, case in cases}.values())
     return distinct if shard is None else distinct[shard.number - 1 :: shard.of]
+
+
+def say_damage(store: "Store", then: str) -> None:
+    """Tell of runs that could not be read, and what becomes of them."""
+    if store.damage is not None:
+        complain(f"varsim: {store.damage.told(then)}")
 
 
 def _say_resumed(books: "Books", missing: int, settings: SweepSettings) -> None:

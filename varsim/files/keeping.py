@@ -1,16 +1,21 @@
 """The directory of a run: filled whole or not at all, what others put there left alone."""
 
+import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from varsim.result.render import MADE_BY
+from pydantic import BaseModel
+
+from varsim.result.render import MADE_BY, is_sealed
 from varsim.scenario import SCHEMA_VERSION
 
 T = TypeVar("T")
+S = TypeVar("S", bound=BaseModel)
 
 Kind: TypeAlias = Literal["training", "variables"]
 
@@ -35,6 +40,12 @@ FILES: Final[dict[Kind, frozenset[str]]] = {
         "cost step crossover",
     ),
 }
+
+
+# Since this version of the engine files have checksums.
+SEALED_SINCE: Final = 4
+# So begins the file by which a run is known, even if it is damaged further on.
+_BEGINS: Final = f'{{\n "made_by": "{MADE_BY}",'.encode()
 
 
 class NotARunError(FileExistsError):
@@ -94,23 +105,73 @@ def facts_of(directory: Path, kind: Kind) -> dict[str, Any]:
 
     Raises NotARunError where there is no run of it that this version can read.
     """
-    facts = _facts(directory, kind)
+    facts, file = _facts(directory, kind), directory / FACTS[kind]
     if facts is None:
         raise NotARunError(f"{directory} holds no varsim run: no {FACTS[kind]} written by varsim")
-    made = facts["provenance"]
-    if made["schema"] != SCHEMA_VERSION:
-        raise NotARunError(
-            f"{directory} was written by varsim {made['varsim']} with scenario schema "
-            f"{made['schema']}, this is schema {SCHEMA_VERSION}: run it again"
-        )
+    with suppress(KeyError, TypeError):
+        made = facts["provenance"]
+        if made["schema"] != SCHEMA_VERSION:
+            raise NotARunError(
+                f"{directory} was written by varsim {made['varsim']} with scenario schema "
+                f"{made['schema']}, this is schema {SCHEMA_VERSION}: run it again"
+            )
+        if made["engine"] < SEALED_SINCE:
+            raise NotARunError(
+                f"{file} was written by an earlier varsim, without checksums: run it again"
+            )
+    if not is_sealed(facts):
+        raise damaged(file)
     return facts
 
 
-def _facts(directory: Path, kind: Kind) -> dict[str, Any] | None:
+def scenario_of(facts: dict[str, Any], directory: Path, model: type[S]) -> S:
+    """The scenario of a run of which these are the facts; NotARunError if it is none any more."""
     try:
-        facts = json.loads((directory / FACTS[kind]).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+        # In a file quantities are text with units, so they are read as from a file.
+        return model.model_validate_json(json.dumps(facts["scenario"]), context={"text": True})
+    except ValueError as error:
+        raise NotARunError(
+            f"the scenario of {directory} is none for this version of varsim: run it again"
+        ) from error
+
+
+def checksums(directory: Path, tables: Iterable[str]) -> dict[str, str]:
+    """The checksum of the file of each table, as it stands in the facts of a run."""
+    return {name: _checksum((directory / f"{name}.csv").read_bytes()) for name in tables}
+
+
+def sealed_table(directory: Path, name: str, facts: dict[str, Any]) -> bytes:
+    """What is in the file of a table of a run of which these are the facts.
+
+    Raises NotARunError where that is not what was written, OSError where it cannot be read.
+    """
+    content = (directory / f"{name}.csv").read_bytes()
+    if _checksum(content) != facts["tables"][name]:
+        raise damaged(directory / f"{name}.csv")
+    return content
+
+
+def damaged(file: Path) -> NotARunError:
+    """What to say of a file that is not as varsim wrote it."""
+    return NotARunError(
+        f"{file} is damaged, or was changed since varsim wrote it: run its scenario again"
+    )
+
+
+def _checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _facts(directory: Path, kind: Kind) -> dict[str, Any] | None:
+    """What such a file says; nothing of a damaged one but that it is ours; None if it is not."""
+    try:
+        text = (directory / FACTS[kind]).read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
+    try:
+        facts = json.loads(text)
+    except (ValueError, RecursionError):
+        return {} if text.startswith(_BEGINS) else None
     return facts if isinstance(facts, dict) and facts.get("made_by") == MADE_BY else None
 
 

@@ -1,7 +1,7 @@
 """The files of a run of variables: written all at once or not at all, and read back."""
 
 import csv
-import json
+import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -10,10 +10,10 @@ import numpy as np
 
 from varsim.cluster.execution import Sent
 from varsim.cluster.program import ProgramTrace
-from varsim.files.keeping import NotARunError, facts_of, put
+from varsim.files.keeping import checksums, facts_of, put, scenario_of, sealed_table
 from varsim.result.program.render import document, links_csv, runs_csv, summary_csv
 from varsim.result.program.tables import COLUMNS, act_rows, sent_rows
-from varsim.result.render import to_json
+from varsim.result.render import sealed, to_json
 from varsim.result.variables import VariablesResult
 from varsim.trace import LinkRow
 from varsim.values.device import HERE, Device
@@ -22,6 +22,7 @@ from varsim.values.program.given import VariableDescription
 from varsim.variables import VariablesScenario
 
 _SECOND = 1_000_000_000
+_READ = ("acts", "sent", "links")  # the tables that are read back
 Row: TypeAlias = dict[str, str]
 T = TypeVar("T")
 
@@ -50,11 +51,8 @@ def load_variables(directory: Path) -> VariablesResult:
     it is missing.
     """
     facts = facts_of(directory, "variables")
-    # In a file quantities are text with units, so they are read as from a file.
-    scenario = VariablesScenario.model_validate_json(
-        json.dumps(facts["scenario"]), context={"text": True}
-    )
-    tables = {name: _Rows(directory / f"{name}.csv") for name in ("acts", "sent", "links")}
+    scenario = scenario_of(facts, directory, VariablesScenario)
+    tables = {name: _Rows(sealed_table(directory, name, facts)) for name in _READ}
     reading = _Reading(scenario)
     modes = dict(zip(scenario.labels, scenario.all_modes, strict=True))
     traces = []
@@ -77,8 +75,6 @@ def load_variables(directory: Path) -> VariablesResult:
                 views=list(map(_view, views)),
             )
         )
-    for table in tables.values():
-        table.check_end()
     return VariablesResult(scenario, traces, facts["provenance"])
 
 
@@ -86,7 +82,6 @@ def _write(result: VariablesResult, directory: Path) -> None:
     from varsim.load.loading import dump_scenario
 
     texts: dict[str, Iterable[str]] = {
-        "result.json": [to_json(document(result))],
         "summary.csv": [summary_csv(result)],
         "runs.csv": [runs_csv(result)],
         "links.csv": [links_csv(result)],
@@ -100,6 +95,9 @@ def _write(result: VariablesResult, directory: Path) -> None:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(COLUMNS[name])
             writer.writerows(_with_seconds(rows, list(COLUMNS[name])))
+    facts = document(result) | {"tables": checksums(directory, _READ)}
+    text = to_json(sealed(facts))
+    (directory / "result.json").write_text(text, encoding="utf-8", newline="\n")
 
 
 def _with_seconds(
@@ -119,26 +117,15 @@ def _with_seconds(
 class _Rows:
     """One saved table, handed out run by run."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        with path.open(encoding="utf-8", newline="") as file:
-            self._rows = list(csv.DictReader(file))
-        self._next = 0
+    def __init__(self, content: bytes) -> None:
+        text = io.StringIO(content.decode("utf-8"), newline="")
+        self._rows, self._next = list(csv.DictReader(text)), 0
 
     def take(self, count: int, read: Callable[[Row], T]) -> list[T]:
-        """The next so many rows, read one by one; NotARunError for one that cannot be."""
+        """The next so many rows, read one by one."""
         rows = self._rows[self._next : self._next + count]
         self._next += count
-        try:
-            found = list(map(read, rows))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise NotARunError(f"{self._path} is not as varsim wrote it: {error}") from error
-        return found
-
-    def check_end(self) -> None:
-        """NotARunError unless all rows have been taken, and no more."""
-        if self._next != len(self._rows):
-            raise NotARunError(f"{self._path} is not as long as result.json says; run it again")
+        return list(map(read, rows))
 
 
 class _Reading:

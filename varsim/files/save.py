@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,10 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.files.chrome_trace import write_chrome_trace
-from varsim.files.keeping import NotARunError, check_target, facts_of, put
+from varsim.files.keeping import (
+    NotARunError,
+    check_target,
+    checksums,
+    facts_of,
+    put,
+    scenario_of,
+    sealed_table,
+)
 from varsim.files.text_columns import fair_shares, filled, nanoseconds, seconds_text
 from varsim.result.measure import ACTIVITIES, OUTCOMES, Gradients
-from varsim.result.render import document, summary_csv, to_json
+from varsim.result.render import document, sealed, summary_csv, to_json
 from varsim.result.result import Result
 from varsim.result.tables import COLUMNS
 from varsim.scenario import Scenario
@@ -64,13 +71,11 @@ def load_result(directory: Path) -> Result:
     """
     facts = facts_of(directory, "training")
     made, runs = facts["provenance"], facts["runs"]
-    tables = {name: _Rows(directory / f"{name}.csv", runs) for name in _READ}
+    tables = {name: _Rows(name, sealed_table(directory, name, facts)) for name in _READ}
     traces = [_trace(run, tables) for run in runs]
     reference = [_trace(run, {}) for run in facts["reference"]]
     times = [np.array(run["worker_time_ns"], dtype=np.int64) for run in runs]
-    # In a file quantities are text with units, so they are read as from a file.
-    scenario = Scenario.model_validate_json(json.dumps(facts["scenario"]), context={"text": True})
-    return Result(scenario, traces, reference, times, made)
+    return Result(scenario_of(facts, directory, Scenario), traces, reference, times, made)
 
 
 def _write(result: Result, directory: Path, most_spans: int) -> tuple[str, ...]:
@@ -93,7 +98,6 @@ def _write(result: Result, directory: Path, most_spans: int) -> tuple[str, ...]:
             "steps": len(trace.steps),
         }
     texts: dict[str, Iterator[str]] = {
-        "summary.json": iter([to_json(facts)]),
         "summary.csv": iter([summary_csv(result)]),
         "scenario.yaml": iter([dump_scenario(result.scenario)]),
         "updates.csv": _table("updates", result.traces, map(_update_columns, result.traces)),
@@ -106,6 +110,9 @@ def _write(result: Result, directory: Path, most_spans: int) -> tuple[str, ...]:
     for name, parts in texts.items():
         with (directory / name).open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(parts)
+    facts["tables"] = checksums(directory, _READ)
+    text = to_json(sealed(facts))
+    (directory / "summary.json").write_text(text, encoding="utf-8", newline="\n")
     return notes
 
 
@@ -209,20 +216,13 @@ _FLOATS = ("loss", "accuracy", "divergence", "applied_share")
 class _Rows:
     """One saved table, handed out trace by trace."""
 
-    def __init__(self, path: Path, runs: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, name: str, content: bytes) -> None:
         from pandas import read_csv
 
-        self._name, self._next = path.stem, 0
-        columns = _READ[self._name]
-        try:
-            table = read_csv(path, dtype=str, keep_default_na=False)
-            if self._name == "evaluations" and "off_grid" not in table:  # before engine 4
-                table["off_grid"] = "0"
-            self._arrays = [_parsed(column, table[column].tolist()) for column in columns]
-        except (KeyError, ValueError) as error:
-            raise NotARunError(f"{path} is not as varsim wrote it: {error}") from error
-        if len(table) != sum(run["rows"][self._name] for run in runs):
-            raise NotARunError(f"{path} is not as long as summary.json says; run it again")
+        self._name, self._next = name, 0
+        columns = _READ[name]
+        table = read_csv(io.BytesIO(content), usecols=columns, dtype=str, keep_default_na=False)
+        self._arrays = [_parsed(column, table[column].tolist()) for column in columns]
 
     def take(self, run: dict[str, Any]) -> list[NDArray[Any]]:
         """The columns of this run, which is the next."""

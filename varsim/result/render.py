@@ -1,6 +1,7 @@
 """A result as text for other programs: Markdown, CSV, JSON."""
 
 import csv
+import hashlib
 import io
 import json
 import math
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # Whoever reads a summary.json knows by this key that it is ours.
 MADE_BY = "varsim"
+SEAL = "sha256"
 
 
 def render(result: "Result", format: Literal["md", "csv", "json"]) -> str:
@@ -96,6 +98,20 @@ def _unit(result: "Result", cost: str) -> str:
 def to_json(value: object) -> str:
     """JSON with a line per item, but lists of scalars on one line; nan is null, inf is text."""
     return _json(value, "") + "\n"
+
+
+def sealed(facts: dict[str, Any]) -> dict[str, Any]:
+    """The same with a checksum, by which damage is noticed when it is read back."""
+    return facts | {SEAL: _seal(json.loads(to_json(facts)))}
+
+
+def is_sealed(facts: dict[str, Any]) -> bool:
+    """Whether what was read from JSON is what `sealed` wrote."""
+    return facts.get(SEAL) == _seal({key: facts[key] for key in facts if key != SEAL})
+
+
+def _seal(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _facts(trace: Trace) -> dict[str, Any]:

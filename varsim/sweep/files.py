@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from varsim.result.render import MADE_BY
+from varsim.files.keeping import damaged
+from varsim.result.render import MADE_BY, is_sealed
 from varsim.sweep.space import Sweep
 from varsim.sweep.store import FILE
 from varsim.sweep.table import Table
@@ -40,9 +41,8 @@ def write_sweep(sweep: Sweep, question: str, directory: Path) -> Path:
 
 
 def holds_sweep(directory: Path) -> bool:
-    """Whether a directory has the results of a sweep, and the runs behind them."""
-    there = all((directory / name).is_file() for name in (SCENARIO, JSON, FILE))
-    return there and bool(_told(directory))
+    """Whether a directory has the results of a sweep, perhaps damaged, and the runs behind them."""
+    return all((directory / name).is_file() for name in (SCENARIO, JSON, FILE))
 
 
 def begins_sweep(directory: Path) -> bool:
@@ -50,16 +50,22 @@ def begins_sweep(directory: Path) -> bool:
     return bool(_told(directory)) or all((directory / name).is_file() for name in (SCENARIO, FILE))
 
 
-def strategies_in(directory: Path) -> list[str]:
-    """The labels of the strategies of which the results in a directory are."""
-    return list(dict.fromkeys(row["strategy"] for row in _told(directory)["rows"]))
+def swept_in(directory: Path) -> tuple[list[str], str]:
+    """The labels of the strategies of which the results in a directory are, and its sweep's hash.
+
+    Raises NotARunError where they are not as they were written.
+    """
+    told = _told(directory)
+    if not told or not is_sealed(told):
+        raise damaged(directory / JSON)
+    return list(dict.fromkeys(row["strategy"] for row in told["rows"])), told["sweep_sha256"]
 
 
 def results_in(file: Path, kind: str) -> dict[str, Any]:
     """What a file of results says, of this kind; nothing where that are no results of ours."""
     try:
         told = json.loads(file.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         return {}
     ours = isinstance(told, dict) and told.get("made_by") == MADE_BY and told.get("kind") == kind
     return told if ours else {}

@@ -1,5 +1,6 @@
 """What a sweep is: the quantities that are varied, and a scenario for every point."""
 
+import hashlib
 from typing import Final, NamedTuple, TypeAlias
 
 from varsim.scenario import Scenario
@@ -75,6 +76,11 @@ class Sweep(NamedTuple):
         for index, quantity in enumerate(self.quantities):
             firsts.setdefault(quantity.group, index)
         return list(firsts.values())
+
+    @property
+    def sha256(self) -> str:
+        """The hash of what is asked: scenario, space, and how well all is to be known."""
+        return hashlib.sha256(self.yaml.encode()).hexdigest()
 
     def told(self, point: Point) -> str:
         """Where a point lies, in words: `cluster.workers = 8, workload.batch_size = 32`."""

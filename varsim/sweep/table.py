@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from varsim.result.cost import COSTS
 from varsim.result.measure import METRICS
 from varsim.result.provenance import provenance
-from varsim.result.render import MADE_BY
+from varsim.result.render import MADE_BY, sealed
 from varsim.result.statistics import CONFIDENCE, Estimate, interval
 from varsim.scenario import Scenario
 from varsim.sweep.campaign import STEERING, Books
@@ -202,6 +202,7 @@ class Table:
             "name": self.sweep.name,
             "provenance": made,
             "result_sha256": self.sha256,
+            "sweep_sha256": self.sweep.sha256,
             "confidence": CONFIDENCE,
             "precision": self.sweep.precision,
             "most_replications": self.sweep.most_replications,
@@ -212,7 +213,7 @@ class Table:
 
     def json(self, answer: Sequence[str] = ()) -> str:
         """`document` as JSON text."""
-        return json.dumps(self.document(answer), indent=1, ensure_ascii=False) + "\n"
+        return json.dumps(sealed(self.document(answer)), indent=1, ensure_ascii=False) + "\n"
 
     def frame(self) -> "DataFrame":
         """The table as a DataFrame."""

@@ -1,0 +1,126 @@
+"""Damaged files of a saved run: told in one line that names the file, never drawn as if right."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from damage import damage
+from handmade import a_result
+from programs import add, read, scenario
+from typer.testing import CliRunner
+
+from varsim import cli
+from varsim.commands.settings import question
+from varsim.files.keeping import NotARunError
+from varsim.files.program import load_variables, save_variables
+from varsim.files.save import load_result, save
+from varsim.result.program.render import render as render_variables
+from varsim.result.render import render
+from varsim.simulation import simulate_variables
+
+CORRUPTIONS = 200
+NAMES = {
+    "training": "summary.json updates.csv spans.csv evaluations.csv steps.csv scenario.yaml",
+    "variables": "result.json acts.csv sent.csv links.csv scenario.yaml",
+}
+TELL: dict[str, Callable[[Path], str]] = {
+    "training": lambda directory: render(load_result(directory), "json"),
+    "variables": lambda directory: render_variables(load_variables(directory), "json"),
+}
+
+both = pytest.mark.parametrize("kind", list(NAMES))
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a run of each kind."""
+    directory = tmp_path_factory.mktemp("saved")
+    save(a_result({"a": (1, 2), "none": (2, 3)}), directory / "training")
+    save_variables(simulate_variables(scenario([add(1.0), read()])), directory / "variables")
+    return directory
+
+
+def refusal(kind: str, directory: Path) -> str:
+    """What is said where a run cannot be read; empty if it can."""
+    try:
+        TELL[kind](directory)
+        question(directory / "scenario.yaml")
+    except NotARunError as error:
+        return str(error)
+    return ""
+
+
+@both
+def test_of_200_damaged_runs_each_is_told_or_makes_no_difference(
+    saved: Path, tmp_path: Path, kind: str
+) -> None:
+    expected, told = TELL[kind](saved / kind), 0
+    names = NAMES[kind].split()
+    there = tmp_path / "run"
+    shutil.copytree(saved / kind, there)
+    for seed in range(CORRUPTIONS):
+        name = names[seed % len(names)]
+        whole = (there / name).read_bytes()
+        damage(there / name, seed)
+        said = refusal(kind, there)
+        if said:
+            told += 1
+            assert name in said, (seed, said)
+            assert "\n" not in said
+        else:
+            assert TELL[kind](there) == expected, (seed, name)
+        (there / name).write_bytes(whole)
+    tables = len(names) - 1  # what the scenario's file says is in the facts of the run as well
+    assert told >= CORRUPTIONS * tables // len(names) - 3
+
+
+@both
+@pytest.mark.parametrize("index", range(4))
+def test_plot_names_the_damaged_file_and_the_remedy(
+    saved: Path, tmp_path: Path, kind: str, index: int
+) -> None:
+    there, name = tmp_path / "run", NAMES[kind].split()[index]
+    shutil.copytree(saved / kind, there)
+    content = (there / name).read_bytes()
+    (there / name).write_bytes(content[: len(content) // 2])
+    done = CliRunner().invoke(cli.app, ["plot", str(there)])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"varsim: {there / name} is damaged, or was changed since varsim wrote it: run its "
+        "scenario again\n"
+    )
+    assert not (there / "report.html").exists()
+
+
+@both
+def test_a_digit_changed_within_valid_facts_is_noticed(
+    saved: Path, tmp_path: Path, kind: str
+) -> None:
+    there, name = tmp_path / "run", NAMES[kind].split()[0]
+    shutil.copytree(saved / kind, there)
+    text = (there / name).read_text()
+    assert '"end_ns": 1' in text
+    (there / name).write_text(text.replace('"end_ns": 1', '"end_ns": 2'))
+    assert f"{there / name} is damaged" in refusal(kind, there)
+
+
+def test_a_run_of_an_earlier_version_is_told_from_a_damaged_one(
+    saved: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(saved / "training", tmp_path / "run")
+    facts = (tmp_path / "run" / "summary.json").read_text()
+    (tmp_path / "run" / "summary.json").write_text(facts.replace('"engine": 4', '"engine": 3'))
+    assert refusal("training", tmp_path / "run") == (
+        f"{tmp_path / 'run' / 'summary.json'} was written by an earlier varsim, without checksums: "
+        "run it again"
+    )
+
+
+def test_a_damaged_run_is_replaced_when_it_is_run_again(saved: Path, tmp_path: Path) -> None:
+    there = tmp_path / "run"
+    shutil.copytree(saved / "training", there)
+    text = (there / "summary.json").read_text()
+    (there / "summary.json").write_text(text[: len(text) // 2])
+    save(a_result(), there)
+    assert load_result(there).strategies == ("none",)

@@ -1,0 +1,194 @@
+"""Damaged files of a sweep: what is unreadable is made again and counted, nothing wrong is used."""
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from damage import damage
+from sweeping import SWEPT
+from typer.testing import CliRunner, Result
+
+from varsim import cli
+from varsim.sweep.case import Finished
+from varsim.sweep.store import FILE, Store
+
+RUNS = 40
+
+
+def varsim(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.app, list(map(str, arguments)))
+
+
+def a_run(number: int) -> Finished:
+    measured = {"examples_per_s": 1 / (3 + number), "final_loss": float("nan")}
+    return Finished(f"{number % 8:064x}", number // 8, 0.1 * number, measured, "", f"{number:064x}")
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with runs."""
+    directory = tmp_path_factory.mktemp("kept")
+    with Store(directory) as store:
+        store.add(map(a_run, range(RUNS)))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the results of a sweep, and beside it the file that asks."""
+    directory = tmp_path_factory.mktemp("swept")
+    (directory / "tiny.yaml").write_text(SWEPT)
+    assert varsim("sweep", directory / "tiny.yaml", "--out", directory / "out").exit_code == 0
+    return directory
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.slow)])
+def test_of_damaged_stores_every_run_that_is_given_is_right(
+    kept: Path, tmp_path: Path, count: int
+) -> None:
+    expected = {str(a_run(number)) for number in range(RUNS)}
+    told = 0
+    for seed in range(count):
+        directory = tmp_path / str(seed)
+        shutil.copytree(kept, directory)
+        damage(directory / FILE, seed)
+        before = (directory / FILE).read_bytes()
+        try:
+            with Store(directory) as store:
+                found = {str(run) for run in store.runs()}
+                assert found <= expected, seed
+                assert store.count() == len(found)
+                if store.damage is None:
+                    assert found == expected, seed
+                    continue
+                told += 1
+                if store.damage.lost is not None:
+                    assert store.damage.lost == RUNS - len(found), seed
+                store.add([a_run(RUNS)])
+            with Store(directory) as store:
+                assert (store.count(), store.damage) == (len(found) + 1, None), seed
+        except OSError as error:
+            refused = str(error)
+        else:
+            continue
+        assert "is not a file of runs of varsim; it is left alone" in refused, seed
+        assert (directory / FILE).read_bytes() == before
+    assert told > count / 2
+
+
+def test_one_flipped_bit_of_a_number_loses_one_run(kept: Path, tmp_path: Path) -> None:
+    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
+    content = (tmp_path / FILE).read_bytes()
+    assert content.count(b"0.14285714285714285") == 1
+    (tmp_path / FILE).write_bytes(content.replace(b"0.14285714285714285", b"0.15285714285714285"))
+    with Store(tmp_path) as store:
+        assert store.damage is not None
+        assert store.damage.told("made again") == (
+            f"1 run in {tmp_path / FILE} was unreadable and is made again; the damaged file is "
+            "kept as runs.sqlite.damaged"
+        )
+        assert store.count() == RUNS - 1
+    assert (tmp_path / "runs.sqlite.damaged").read_bytes().count(b"0.15285714285714285") == 1
+
+
+def test_a_sweep_makes_unreadable_runs_again_and_counts_them(swept: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(swept / "out", out)
+    expected = (out / "results.csv").read_bytes()
+    with sqlite3.connect(out / FILE) as base:
+        base.execute("UPDATE runs SET measured = replace(measured, '1', '2') WHERE replication = 1")
+    base.close()
+    again = varsim("sweep", swept / "tiny.yaml", "--out", out)
+    assert again.exit_code == 0
+    lost, rest = again.stderr.split(" ", 2)[1:]
+    assert int(lost) >= 6
+    assert rest.startswith(f"runs in {out / FILE} were unreadable and are made again; ")
+    assert (out / "results.csv").read_bytes() == expected
+    assert "unreadable" not in varsim("sweep", swept / "tiny.yaml", "--out", out).stderr
+
+
+def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    theirs = sqlite3.connect(tmp_path / FILE)
+    theirs.execute("CREATE TABLE accounts (name TEXT)")
+    theirs.commit()
+    theirs.close()
+    before = (tmp_path / FILE).read_bytes()
+    with pytest.raises(OSError, match="is not a file of runs of varsim"), Store(tmp_path):
+        pass
+    assert (tmp_path / FILE).read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+
+
+def test_a_log_without_its_database_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "runs.sqlite-wal").write_text("mine")
+    with pytest.raises(OSError, match=r"runs\.sqlite-wal belongs to a database"), Store(tmp_path):
+        pass
+    assert (tmp_path / "runs.sqlite-wal").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["runs.sqlite-wal"]
+
+
+def test_runs_of_an_earlier_version_are_kept_apart(tmp_path: Path) -> None:
+    old = sqlite3.connect(tmp_path / FILE)
+    old.execute("CREATE TABLE about (format TEXT NOT NULL)")
+    old.execute("INSERT INTO about VALUES ('varsim sweep 1')")
+    old.execute("CREATE TABLE runs (key TEXT NOT NULL)")
+    old.execute("INSERT INTO runs VALUES ('a'), ('b')")
+    old.commit()
+    old.close()
+    before = (tmp_path / FILE).read_bytes()
+    with Store(tmp_path) as store:
+        assert store.count() == 0
+        assert store.damage is not None
+        assert store.damage.told("made again").startswith(
+            f"2 runs in {tmp_path / FILE} were made by an earlier varsim, with other answers, and "
+        )
+    assert (tmp_path / "runs.sqlite.old").read_bytes() == before
+
+
+def test_a_store_of_a_later_version_is_refused(kept: Path, tmp_path: Path) -> None:
+    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
+    with sqlite3.connect(tmp_path / FILE) as base:
+        base.execute("DROP TABLE about")
+        base.execute("CREATE TABLE about AS SELECT 'varsim sweep 77' AS format")
+    base.close()
+    with pytest.raises(OSError, match="by a later version of varsim"), Store(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("name", ["results.json", "sweep.yaml"])
+def test_plot_tells_of_damaged_results_of_a_sweep(swept: Path, tmp_path: Path, name: str) -> None:
+    """Whatever was changed: drawn as it was, or one line with the file, and exit 2 or 4."""
+    refused = 0
+    page = (swept / "out" / "report.html").read_bytes()
+    for seed in range(25):
+        out = tmp_path / str(seed)
+        shutil.copytree(swept / "out", out)
+        damage(out / name, seed)
+        done = varsim("plot", out)
+        assert done.exit_code in (0, 2, 4), (seed, done.stderr)
+        assert "Traceback" not in done.stderr
+        if done.exit_code:
+            assert name in done.stderr or "runs are missing" in done.stderr, (seed, done.stderr)
+            refused += 1
+        elif name == "results.json":
+            assert (out / "report.html").read_bytes() == page
+        shutil.rmtree(out)
+    assert refused > 15
+
+
+def test_a_price_changed_in_the_saved_sweep_is_noticed(swept: Path, tmp_path: Path) -> None:
+    """The runs are the same, but what they cost is another number."""
+    out = tmp_path / "out"
+    file = tmp_path / "priced.yaml"
+    file.write_text(SWEPT + "prices: {device_hour: 2.0}\n")
+    assert varsim("sweep", file, "--out", out).exit_code == 0
+    text = (out / "sweep.yaml").read_text()
+    (out / "sweep.yaml").write_text(text.replace("device_hour: 2.0", "device_hour: 3.0"))
+    assert (out / "sweep.yaml").read_text() != text
+    done = varsim("plot", out)
+    assert (done.exit_code, done.stderr) == (
+        2,
+        f"varsim: {out / 'sweep.yaml'} is damaged, or was changed since varsim wrote it: run its "
+        "scenario again\n",
+    )
