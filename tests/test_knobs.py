@@ -95,6 +95,9 @@ KNOBS: dict[str, tuple[Case, ...]] = {
     "Device.efficiency": two(
         DEVICE, cluster__device=({"peak": 1e13}, {"peak": 1e13, "efficiency": 0.5})
     ),
+    "Device.sigma": two(
+        DEVICE, cluster__device=({"peak": 1e13, "sigma": 0.0}, {"peak": 1e13, "sigma": 0.1})
+    ),
     **OF_LAWS,
     **OF_SERVERS,
     **OF_OPTIMIZERS,

@@ -108,6 +108,38 @@ def test_every_row_has_a_unique_name_and_a_source_and_nothing_recalled(table: st
                 assert float(cell) > 0, (row["name"], column)
 
 
+def test_measured_speeds_are_those_of_the_table_of_published_measurements() -> None:
+    def rows(table: str) -> list[dict[str, str]]:
+        return list(csv.DictReader((DATA / table).read_text(encoding="utf-8").splitlines()))
+
+    published = {
+        (row["where_read"], row["model"], row["hardware"].split("on ")[-1], float(row["value"]))
+        for row in rows("references/published.csv")
+        if row["workers"] == "1" and row["status"] == "seen in stored material"
+    }
+    precisions = {"fp32", "tf32", "fp16", "bf16"}
+    found = rows("measured_speeds.csv")
+    for row in found:
+        where = row["source"].split(": ", 1)[1]
+        hardware = row["hardware"].split("on ")[-1]
+        read = where, row["model"], hardware, float(row["examples_per_s"])
+        assert read in published, row
+        assert "recalled" not in row["status"] + row["hardware"], row
+        assert row["precision"] in precisions & set(presets.device(row["device"]).peaks)
+        assert presets.model(row["model"]).train_flops_per_example > 0
+    keys = ("device", "model", "precision", "batch", "framework", "hardware")
+    assert len({tuple(row[key] for key in keys) for row in found}) == len(found)
+    assert sum(len(curve.speeds) for curve in presets.all_measured_speeds()) == len(found)
+
+
+def test_shares_of_a_peak_that_were_measured_hold_the_default_in_their_middle() -> None:
+    low, high = presets.measured_shares()
+    # 909 images/s of 24.5 GFLOP at 156 TFLOP/s, 154 of 92.8 at 10.6 (with fewer operations).
+    assert low == pytest.approx(909 * 24.535e9 / 156e12, rel=1e-4)
+    assert high == pytest.approx(154 * 92.8216e9 / 10.6e12, rel=1e-4)
+    assert low < 0.4 < high
+
+
 def test_every_device_has_a_peak_and_every_file_of_tensors_a_model() -> None:
     assert all(device.peaks for device in presets.devices().values())
     files = {path.stem for path in (DATA / "model_tensors").glob("*.csv")}

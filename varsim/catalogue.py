@@ -90,9 +90,35 @@ def devices() -> dict[str, Entry]:
                 f"; matrix product measured: {precision} {rate / 1e12:g}"
                 for precision, rate in device.matrix_products.items()
             )
+            + f"; step times measured: {_measured_on(name)}"
         )
         for name, device in presets.devices().items()
     }
+
+
+def _measured_on(device: str) -> str:
+    """The models whose step times were measured on a device, and in which precisions."""
+    from varsim import presets
+
+    found: dict[str, dict[str, None]] = {}
+    for one in presets.all_measured_speeds():
+        if one.device == device:
+            found.setdefault(one.model, {})[one.precision] = None
+    return ", ".join(f"{model} ({', '.join(own)})" for model, own in found.items()) or "none"
+
+
+def speeds() -> dict[str, Entry]:
+    """Device, precision and model of each measured training speed -> how fast it was, by whom."""
+    from varsim import presets
+
+    found: dict[str, list[str]] = {}
+    for one in presets.all_measured_speeds():
+        batch, best = max(one.speeds, key=lambda pair: pair[1])
+        known = f" (known for {one.batches})" if len(one.speeds) > 1 else ""
+        found.setdefault(f"{one.device}/{one.precision}/{one.model}", []).append(
+            f"{best:,.4g} examples/s at batch {batch}{known}, {one.framework}, {one.hardware}"
+        )
+    return {name: Entry("; ".join(said)) for name, said in found.items()}
 
 
 def links() -> dict[str, Entry]:
@@ -146,6 +172,7 @@ TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
     "optimizers": optimizers,
     "actions": actions,
     "devices": devices,
+    "speeds": speeds,
     "links": links,
     "models": models,
     "objectives": objectives,

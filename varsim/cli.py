@@ -216,6 +216,7 @@ def list_(
             "devices",
             "links",
             "models",
+            "speeds",
             "objectives",
         ]
         | None,

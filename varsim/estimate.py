@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from varsim.cluster.accelerator import FAR
 from varsim.cluster.description import Cluster, SlowWorker
 from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.topology import Topology
@@ -130,12 +131,30 @@ def _compute(cluster: Cluster, workload: Workload) -> str:
         return f"{mean} per batch on average, law {described(cluster.compute)}"
     device = cluster.device
     assert device is not None
+    spread = f"spread (sigma) {device.sigma:g}" if device.sigma else "always the same"
+    curve = device.step_time(workload).measured
+    if curve is not None:
+        speed = workload.batch_size / device.step_time(workload).seconds
+        others = [
+            workload.batch_size / one.step_time(workload.batch_size)
+            for one in device.measurements(workload)[1:]
+            if one.distance(workload.batch_size) <= FAR
+        ]
+        beside = ""
+        if others:
+            least, most = f"{min(others):,.4g}", f"{max(others):,.4g}"
+            beside = f"; others: {least}{f' to {most}' if least != most else ''} examples/s"
+        return (
+            f"{mean} per batch: {speed:,.4g} examples/s, measured for {curve.model} on "
+            f"{curve.device} in {curve.precision} at batch {curve.batches} ({curve.framework}, "
+            f"{curve.hardware}{beside}), {spread}"
+        )
     flops = workload.flops_per_example() * workload.batch_size
-    what = "" if device.preset is None else f"{device.preset} {device.precision or 'fp32'}, "
+    what = "" if device.preset is None else f"{device.preset} {device.precision}, "
     return (
         f"{mean} per batch: {flops / 1e9:.4g} GFLOP at {device.rate / 1e12:.4g} TFLOP/s "
         f"({what}{'measured' if device.measured else 'peak'} "
-        f"{device.rate / device.efficiency / 1e12:.4g} TFLOP/s x efficiency {device.efficiency:g})"
+        f"{device.rate / device.share / 1e12:.4g} TFLOP/s x efficiency {device.share:g}), {spread}"
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -37,6 +38,48 @@ class Device:
     peaks: Mapping[str, float]
     matrix_products: Mapping[str, float]
     source: str
+
+    @property
+    def default_precision(self) -> str:
+        """What frameworks compute float32 in where nothing is said: tf32 where there is any."""
+        return "tf32" if "tf32" in self.peaks else "fp32"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSpeed:
+    """How fast somebody trained a model on one device: examples/s at one batch size or several.
+
+    `speeds`: (batch, examples/s), the smallest batch first.
+    """
+
+    device: str
+    model: str
+    precision: str
+    framework: str
+    hardware: str
+    speeds: tuple[tuple[int, float], ...]
+    source: str
+
+    @property
+    def batches(self) -> str:
+        """The batch sizes in words: `64` or `1 to 128`."""
+        least, most = self.speeds[0][0], self.speeds[-1][0]
+        return str(least) if least == most else f"{least} to {most}"
+
+    def step_time(self, batch: int) -> float:
+        """Seconds per step: on straight lines between the measured batches, beyond in proportion.
+
+        Proportion makes batches that are smaller than all measured ones too fast.
+        """
+        for (below, slow), (above, fast) in pairwise(self.speeds):
+            if below <= batch <= above:
+                share = (batch - below) / (above - below)
+                return (1 - share) * (below / slow) + share * (above / fast)
+        return batch / self.speeds[0 if batch < self.speeds[0][0] else -1][1]
+
+    def distance(self, batch: int) -> float:
+        """How many times as large or small as the nearest measured batch this is; 1 between two."""
+        return max(self.speeds[0][0] / batch, batch / self.speeds[-1][0], 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +172,40 @@ def devices() -> Mapping[str, Device]:
             row["source"],
         )
     return MappingProxyType(found)
+
+
+@cache
+def all_measured_speeds() -> tuple[MeasuredSpeed, ...]:
+    """Every measured training speed, a curve over the batches of each, in the table's order."""
+    keys = ("device", "model", "precision", "framework", "hardware", "source")
+    found: dict[tuple[str, ...], list[tuple[int, float]]] = {}
+    for row in _rows("measured_speeds.csv"):
+        speed = int(row["batch"]), float(row["examples_per_s"])
+        found.setdefault(tuple(row[key] for key in keys), []).append(speed)
+    return tuple(
+        MeasuredSpeed(device, model, precision, framework, hardware, tuple(sorted(speeds)), source)
+        for (device, model, precision, framework, hardware, source), speeds in found.items()
+    )
+
+
+def measured_speeds(device: str, model: str, precision: str) -> tuple[MeasuredSpeed, ...]:
+    """Those of a model on a device in a precision; none where nobody measured it."""
+    wanted = device, model, precision
+    return tuple(
+        one for one in all_measured_speeds() if (one.device, one.model, one.precision) == wanted
+    )
+
+
+@cache
+def measured_shares() -> tuple[float, float]:
+    """The least and the greatest share of a peak that any measured speed is, at its best batch."""
+    shares = [
+        max(speed for _, speed in one.speeds)
+        * model(one.model).train_flops_per_example
+        / device_peak(one.device, one.precision)
+        for one in all_measured_speeds()
+    ]
+    return min(shares), max(shares)
 
 
 @cache

@@ -2,79 +2,24 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
-from pydantic import ConfigDict, Field, PositiveInt, ValidationError, model_validator
+from pydantic import Field, PositiveInt, ValidationError, model_validator
 
-from varsim import presets
+from varsim.cluster.accelerator import Device
 from varsim.cluster.overheads import Overheads
 from varsim.cluster.partitioner import AnyPartitioner
 from varsim.cluster.topology import AnyTopology, SlowLink
 from varsim.cluster.updating import ServerUpdate
 from varsim.schema import Model
-from varsim.units import FlopsPerSecond, Seconds
+from varsim.units import Seconds
 from varsim.values.law import AnyLaw, Law
-from varsim.values.laws.simple import Constant
+from varsim.values.laws.simple import Constant, Lognormal
 from varsim.values.workload import Workload
 
 _MOST_HOSTS: Final = 100_000
 # A backward pass has two products where the forward pass has one.
 _BACKWARD_SHARE: Final = 2 / 3
-
-
-def _or_its_name(schema: dict[str, Any]) -> None:
-    """A device may be written as the name of its preset alone."""
-    described = dict(schema)
-    schema.clear()
-    schema["anyOf"] = [described, {"type": "string", "description": "name of a preset"}]
-
-
-class Device(Model):
-    """What computes: a preset by name, or a peak rate; `efficiency` is the share of it reached.
-
-    `measured`: the best matrix product somebody measured stands for the peak of the data sheet.
-    """
-
-    model_config = ConfigDict(json_schema_extra=_or_its_name)
-
-    preset: str | None = None
-    precision: Literal["fp32", "tf32", "fp16", "bf16"] | None = None
-    measured: bool = False
-    peak: FlopsPerSecond | None = None
-    efficiency: float = Field(0.4, gt=0, le=1)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _a_name_is_a_preset(cls, value: object) -> object:
-        return {"preset": value} if isinstance(value, str) else value
-
-    @model_validator(mode="after")
-    def _one_source_of_the_peak(self) -> Self:
-        if (self.preset is None) == (self.peak is None):
-            raise ValueError("give either a preset or a peak")
-        if self.preset is None:
-            if self.precision is not None:
-                raise ValueError("precision chooses a rate of a preset; with a peak it has no use")
-            if self.measured:
-                raise ValueError("measured chooses a rate of a preset; with a peak it has no use")
-            if self.peak is not None and self.peak <= 0:
-                raise ValueError("peak must be above 0")
-        else:
-            self._preset_rate(self.preset)
-        return self
-
-    @property
-    def rate(self) -> float:
-        """FLOP/s that a training step reaches."""
-        if self.preset is None:
-            assert self.peak is not None
-            return self.peak * self.efficiency
-        return self._preset_rate(self.preset) * self.efficiency
-
-    def _preset_rate(self, name: str) -> float:
-        """FLOP/s of a preset; ValueError where there is none of its kind."""
-        known = presets.device_matrix_product if self.measured else presets.device_peak
-        return known(name, self.precision or "fp32")
 
 
 class SlowWorker(Model):
@@ -98,8 +43,8 @@ class SlowWorker(Model):
 class Cluster(Model):
     """Workers, their compute times, parameter servers and the network between them.
 
-    Without `compute` a step takes FLOPs / device rate. `placement` says how variables lie on the
-    parameter servers: `partitioned` (every tensor cut evenly over all), `round_robin` (whole
+    Without `compute` a step takes what `device` needs for it. `placement` says how variables lie on
+    the parameter servers: `partitioned` (every tensor cut evenly over all), `round_robin` (whole
     tensors in turn) or `by_bytes` (whole tensors, largest first, to the emptiest server).
     `partitioner` cuts tensors into parts, which the latter two place as tensors of their own.
     `servers_on`: each server has a machine of its own (`dedicated`), or server i is on machine i of
@@ -176,8 +121,21 @@ class Cluster(Model):
         if self.compute is not None:
             return self.compute.for_batch(workload.batch_size)
         assert self.device is not None
-        flops = workload.flops_per_example() * workload.batch_size
-        return Constant(value=flops / self.device.rate)
+        return self.device.law(workload)
+
+    def with_law_alone(self, workload: Workload, speed: float = 1.0) -> "Cluster":
+        """The cluster with a law in place of a device, so many times as fast; as it is without."""
+        if self.device is None:
+            return self
+        law = self.device.law(workload)
+        assert isinstance(law, Constant | Lognormal)
+        key = "value" if isinstance(law, Constant) else "mean"
+        law = law.model_copy(update={key: law.expectation() / speed})
+        return self.model_copy(update={"device": None, "compute": law})
+
+    def doubt(self, workload: Workload) -> str:
+        """Why the step time is no more than a guess; empty where it is none."""
+        return "" if self.device is None else self.device.step_time(workload).doubt
 
     def without_servers(self) -> "Cluster":
         """The cluster with nothing said about servers."""

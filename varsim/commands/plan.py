@@ -14,6 +14,7 @@ from varsim.commands.weighing import MOST_WEIGHED, weigh_cases
 
 if TYPE_CHECKING:
     from varsim.plan.cell import Cell, Places
+    from varsim.plan.guess import Guess
     from varsim.plan.question import Question
     from varsim.plan.report import Plan
     from varsim.plan.runs import Runs
@@ -56,6 +57,7 @@ def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> No
     _weigh(question, cells)
     directory = settings.directory(question.name)
     with Store(directory) as store:
+        from varsim.plan.guess import guess
         from varsim.plan.runs import Runs
         from varsim.progress import SweepProgress
 
@@ -70,6 +72,7 @@ def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> No
             ):
                 runs = Runs(store, backend, progress.show)
                 found, cells = _search(question, cells, known, runs, settings.exhaustive)
+                doubtful = guess(found, runs)
         except KeyboardInterrupt:
             done = 0 if runs is None else runs.status.done
             complain(
@@ -78,7 +81,7 @@ def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> No
             raise
         if runs.status.resumed and not settings.quiet:
             complain(f"varsim: {runs.status.resumed} of {runs.status.done} runs already there")
-        _conclude(_told(found, cells, runs), settings, directory)
+        _conclude(_told(found, cells, runs, doubtful), settings, directory)
     if found.answer is None:
         raise typer.Exit(OUT_OF_BOUNDS)
 
@@ -88,17 +91,20 @@ def check(file: Path, sets: Sequence[str]) -> None:
     from varsim.plan.cell import all_cells, distinct
     from varsim.plan.loading import load_question
     from varsim.plan.objective import OBJECTIVES
-    from varsim.result.targets import said
+    from varsim.result.caution import guessed, marching
+    from varsim.result.targets import said as told_target
 
     question = load_question(file, sets)
     write(f"{file}: ok")
     write(f"  minimize     {question.objective}: {OBJECTIVES[question.objective].about}")
     for name, bound in question.targets.bounds.items():
-        write(f"  target       {said(name, bound, question.loss)}")
+        write(f"  target       {told_target(name, bound, question.loss)}")
     for quantity, values in zip(question.quantities, question.texts, strict=True):
         told = ", ".join(values) if len(values) <= 12 else f"{values[0]} to {values[-1]}"
         write(f"  space        {quantity.path}: {told}")
     write(f"  strategies   {', '.join(question.strategies)}")
+    for said in filter(None, (marching(question.base), guessed(question.base))):
+        write(f"  note         {said}")
     cells = all_cells(question) if question.enumerated else []
     _weigh(question, cells)
     if not question.enumerated:
@@ -184,7 +190,7 @@ def _teller(
     return say
 
 
-def _told(found: "Found", cells: "list[Cell]", runs: "Runs") -> "Plan":
+def _told(found: "Found", cells: "list[Cell]", runs: "Runs", doubtful: "Guess | None") -> "Plan":
     """The plan, with what binds the answer."""
     from varsim.plan.binding import binding
     from varsim.plan.cell import Places
@@ -194,7 +200,7 @@ def _told(found: "Found", cells: "list[Cell]", runs: "Runs") -> "Plan":
     own = [] if best is None else runs.of(best.cell, best.replications)
     bound = None if best is None else binding(found, best, own)
     places = Places(found.question.quantities, cells)
-    return Plan(found, places, own, runs.status.done, bound)
+    return Plan(found, places, own, runs.status.done, bound, doubtful)
 
 
 def _conclude(plan: "Plan", settings: PlanSettings, directory: Path) -> None:

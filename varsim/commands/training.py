@@ -47,6 +47,7 @@ def run(scenario: "Scenario", settings: Settings) -> None:
 def check(scenario: "Scenario") -> None:
     """Say what a scenario is, and how long one step of each strategy should take."""
     from varsim.estimate import describe, estimates
+    from varsim.result.caution import SPEEDS, guessed, marching
     from varsim.units import format_seconds
 
     for line in describe(scenario):
@@ -57,6 +58,13 @@ def check(scenario: "Scenario") -> None:
     time_width = max(len(time) for _, time, _ in rows)
     for label, time, why in rows:
         write(f"  {label:<{label_width}}  {time:>{time_width}}  {why}")
+    for said in filter(None, (marching(scenario), guessed(scenario))):
+        write(f"\n{said}")
+    if guessed(scenario):
+        for speed, words in SPEEDS.items():
+            there = estimates(scenario.with_law_alone(speed))
+            told = ", ".join(f"{one.label} {format_seconds(one.step_time)}" for one in there)
+            write(f"At {words}: {told}")
     weigh(scenario)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from varsim.plan.binding import Binding
 from varsim.plan.cell import Places
+from varsim.plan.guess import Guess
 from varsim.plan.pareto import trade
 from varsim.plan.search import Found
 from varsim.plan.standing import Standing
@@ -33,11 +34,12 @@ class Plan:
     runs: list[Finished]
     made: int
     binding: Binding | None
+    guess: Guess | None = None
 
     @cached_property
     def sentences(self) -> list[str]:
         """The answer, and what a planner asks next."""
-        words = Words(self.found, self.places)
+        words = Words(self.found, self.places, self.guess)
         lines = words.answer()
         if self.found.answer is not None and self.binding is not None:
             lines += words.binding(self.found.answer, self.binding)
@@ -138,6 +140,7 @@ class Plan:
                 label: self._cell(next(iter(found.ranking(label)), None))
                 for label in question.strategies
             },
+            "guess": self._guess(),
             "binding": self._binding(),
             "sentences": self.sentences,
             "pareto": [self._cell(one) for one in trade(found).front],
@@ -199,6 +202,13 @@ class Plan:
             ],
             "verdict": verdict(self.found, one),
         }
+
+    def _guess(self) -> dict[str, Any] | None:
+        """What is guessed, and the answer at multiples of the speed."""
+        if self.guess is None:
+            return None
+        at = {f"{speed:g}": self._cell(one) for speed, one in self.guess.answers.items()}
+        return {"said": self.guess.said, "at_speed": at}
 
     def _binding(self) -> dict[str, Any] | None:
         if self.binding is None:

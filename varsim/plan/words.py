@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from varsim.plan.binding import Binding, closest
 from varsim.plan.cell import Places
+from varsim.plan.guess import Guess
 from varsim.plan.objective import OBJECTIVES, told
 from varsim.plan.pareto import shown, trade
 from varsim.plan.search import Found
 from varsim.plan.standing import Standing, margin, paired
+from varsim.result.caution import SPEEDS
 from varsim.result.cost import COSTS
 from varsim.result.formatting import plus_minus
 from varsim.result.measure import ACTIVITIES
@@ -25,21 +27,28 @@ _SHARE: Final = 0.005  # a smaller share of time is not worth a word
 
 
 class Words:
-    """The sentences about what was found; `places` says where cells lie."""
+    """The sentences about what was found; `places` says where cells lie.
 
-    def __init__(self, found: Found, places: Places) -> None:
+    `guess`: what there is to say where the step time is one.
+    """
+
+    def __init__(self, found: Found, places: Places, guess: Guess | None = None) -> None:
         self._found, self._question = found, found.question
-        self._places = places
+        self._places, self._guess = places, guess
+        self._sure = "with 95 % certainty"
+        if guess is not None:
+            self._sure += ", if the guess of the step time is right,"
 
     def answer(self) -> list[str]:
         """The answer, or why there is none; then what else a planner asks of it."""
         best = self._found.answer
         if best is None:
-            return [*self._none(), *self._others(None)]
+            return [*self._none(), *self._guesses(), *self._others(None)]
         return [
             self._best(best),
             *self._margins(best),
             *self._checked(),
+            *self._guesses(),
             *self._runner_up(best),
             *self._others(best),
         ]
@@ -137,7 +146,7 @@ class Words:
             sure = amount(one.target, one.surely)
             sign = "at least" if BOUNDS[one.target].at_least else "at most"
             lines.append(
-                f"Target {target}: {amount(one.target, one.mean)} on average, with 95 % certainty "
+                f"Target {target}: {amount(one.target, one.mean)} on average, {self._sure} "
                 f"{sign} {sure}: {_spare(one)}."
             )
         if not best.judgements:
@@ -154,6 +163,29 @@ class Words:
         if not reached:
             return [f"{text}: {self._value(check)}."]
         return [f"{text} it still meets every target: {', '.join(reached)}."]
+
+    def _guesses(self) -> list[str]:
+        """That the step time is a guess, and what becomes of the answer at other speeds."""
+        if self._guess is None:
+            return []
+        lines = [self._guess.said]
+        for speed, there in self._guess.answers.items():
+            missed = [one for one in there.judgements if not one.met]
+            if there.failure:
+                told = f"its runs fail: {there.failure.splitlines()[0]}"
+            elif missed:
+                told = "; it ".join(self._reaches(one, there) for one in missed)
+                told = f"it misses the targets: it {told}"
+            elif there.judgements:
+                spare = (f"{amount(one.target, one.mean)}" for one in there.judgements)
+                told = f"it still meets every target ({', '.join(spare)})"
+            else:
+                told = f"it does {plus_minus(there.speed, unit='examples/s')}"
+            lines.append(f"At {SPEEDS[speed]} {told}.")
+        if self._guess.answers:
+            half = SPEEDS[min(SPEEDS)]
+            lines.append(f"What to take at {half} says the same plan with {self._guess.again}.")
+        return lines
 
     def _runner_up(self, best: Standing) -> list[str]:
         second = self._found.runner_up
@@ -215,7 +247,7 @@ class Words:
         average = margin(one, mean=True)
         if average >= 0:
             return (
-                f"reaches {amount(one.target, one.mean)} on average, but with 95 % certainty only "
+                f"reaches {amount(one.target, one.mean)} on average, but {self._sure} only "
                 f"{amount(one.target, one.surely)} ({of.replications} replications)"
             )
         off = f"{_percent(-average)} " if one.bound else ""

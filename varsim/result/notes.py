@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from varsim.result.caution import at_other_speeds, guessed, marching
 from varsim.result.formatting import digits, time
 from varsim.result.measure import NANOSECONDS
 from varsim.result.statistics import interval
@@ -30,7 +31,17 @@ def notes(result: "Result") -> tuple[str, ...]:
         found += _gradients_per_update(result)
     found += _hidden(result)
     found += _ends(result)
+    found += _compute(result)
     return tuple(found)
+
+
+def _compute(result: "Result") -> Iterator[str]:
+    """What misleads about compute times."""
+    if said := marching(result.scenario):
+        yield said
+    if said := guessed(result.scenario):
+        yield said
+        yield from at_other_speeds(result.scenario)
 
 
 def _intervals(replications: int) -> str:

@@ -36,6 +36,8 @@ class Strategy(Model, ABC):
     evaluated_between_reads: ClassVar[bool] = True
     # Whether worker 0's process has an update loop besides: the chief.
     has_chief: ClassVar[bool] = False
+    # False where replicas meet in queues only, never at a barrier.
+    waits_for_others: ClassVar[bool] = True
     # Whether what is sent are gradients, and not parameters alone.
     sends_gradients: ClassVar[bool] = False
     # Whether replicas update copies of the model of their own.

@@ -34,6 +34,7 @@ class NoSynchronization(Strategy):
 
     about: ClassVar[str] = "one copy on the parameter servers, updated asynchronously"
     sends_gradients: ClassVar[bool] = True
+    waits_for_others: ClassVar[bool] = False
 
     kind: Literal["none"] = "none"
     use_locking: bool = False

@@ -123,8 +123,8 @@ def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:
         cluster = cluster.model_copy(update=changes)
     if not strategy.uses_servers:
         cluster = cluster.without_servers()
-    cluster = cluster.subject_to(strategy.subject_to())
     workload = scenario.workload_of(strategy)
+    cluster = cluster.subject_to(strategy.subject_to()).with_law_alone(workload)
     if not strategy.evaluated_between_reads:
         workload = workload.model_copy(update={"evaluate_every": None})
     return scenario.model_copy(

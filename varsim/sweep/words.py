@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.reporting import EQUAL_WITHIN
+from varsim.result.caution import guessed, marching
 from varsim.result.formatting import digits, plus_minus, time
 from varsim.result.statistics import CLOSE, EQUAL, SAME, Estimate, ratio, verdict
 from varsim.sweep.campaign import STEERING
@@ -46,6 +47,12 @@ def notes(table: Table) -> list[str]:
         found.append(f"'{row.strategy}' failed at {where}: {row.failure.splitlines()[0]}")
     if len(table.failed) > 3:
         found.append(f"{len(table.failed) - 3} more rows failed; see the column 'failure'.")
+    points = table.sweep.points
+    for caution in (marching, guessed):
+        said = [text for point in points if (text := caution(point.scenario))]
+        if said:
+            often = "" if len(points) == 1 else f" (So at {len(said)} of {len(points)} points.)"
+            found.append(said[0] + often)
     return found
 
 

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
 from pydantic import BaseModel
 
 from varsim import presets
-from varsim.cluster.description import Device
 from varsim.cluster.topology.base import Rate
 from varsim.units import DIMENSIONS
 from varsim.values.laws.trace import MeasuredTimes
@@ -19,7 +18,8 @@ _RATES: Final = (DIMENSIONS["rate"], DIMENSIONS["flops"])
 def stretched(model: M, factor: float) -> M:
     """The same, `factor` times as slow; exact where `factor` is a power of two.
 
-    Goes by the units of the fields, so whatever has a time or a rate is stretched.
+    Goes by the units of the fields, so whatever has a time or a rate is stretched. Of a device the
+    law has to stand there instead.
     """
     changes: dict[str, Any] = {}
     for name, field in type(model).model_fields.items():
@@ -50,9 +50,6 @@ def _of_a_preset(model: BaseModel, factor: float) -> dict[str, Any]:
     """What a preset says, said in numbers."""
     if getattr(model, "preset", None) is None:
         return {}
-    if isinstance(model, Device):
-        peak = model.rate / model.efficiency
-        return {"preset": None, "precision": None, "peak": peak / factor}
     assert isinstance(model, Rate)
     assert model.preset is not None
     rate = presets.link(model.preset).bandwidth

@@ -43,6 +43,11 @@ class Law(Model):
         raise NotImplementedError
 
     @property
+    def varies(self) -> bool:
+        """False where every step takes the same time."""
+        return True
+
+    @property
     def needs_batch(self) -> bool:
         """Whether only `for_batch` makes it a law that can be drawn from."""
         return False

@@ -16,6 +16,11 @@ class Phases(Law):
     forward: PositiveSeconds
     backward: PositiveSeconds
 
+    @property
+    def varies(self) -> bool:
+        """It does not."""
+        return False
+
     def draw(self, generator: np.random.Generator) -> Floats:
         """The sum of both, again and again."""
         return np.full(BLOCK, self.forward + self.backward)

@@ -18,6 +18,11 @@ class Constant(Law):
     kind: Literal["constant"] = "constant"
     value: PositiveSeconds
 
+    @property
+    def varies(self) -> bool:
+        """It does not."""
+        return False
+
     def draw(self, generator: np.random.Generator) -> Floats:
         """The value, again and again."""
         return np.full(BLOCK, self.value)

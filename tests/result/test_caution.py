@@ -1,0 +1,244 @@
+"""What misleads about compute times is said: guesses with other answers, workers in step."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.building import scenario
+from varsim import cli
+from varsim.load.loading import load_scenario
+from varsim.result.caution import guessed, marching
+from varsim.result.formatting import plus_minus
+from varsim.scenario import Scenario
+from varsim.simulation import simulate
+
+SERVED = {"bandwidth": 25e9 / 8, "latency": 2e-5}
+K80 = {"preset": "k80", "efficiency": 0.4}
+GUESS = "The step time, 240 ms, is a guess: its FLOPs at 40 % of the peak, as no measurement of "
+CONVOY = "Every step computes for exactly "
+
+
+def serving(device: Any, *, kind: str = "none", stop: Any = None, **cluster: Any) -> Scenario:
+    """Eight workers that train ResNet-50 by way of one server of 25 Gbit/s."""
+    parts = {"workers": 8, "compute": None, "device": device, **cluster}
+    return scenario(
+        {"kind": kind},
+        cluster=parts,
+        network=SERVED,
+        workload={"model": "resnet50", "batch_size": 32, "optimizer": None},
+        problem={"kind": "timing"},
+        stop=stop or {"time": 60.0},
+    )
+
+
+def speed(made: Scenario) -> float:
+    return simulate(made).estimate(made.strategies[0].label, "examples_per_s").mean
+
+
+def varsim(*arguments: object, code: int = 0) -> str:
+    done = CliRunner().invoke(cli.app, list(map(str, arguments)))
+    assert done.exit_code == code, done.output
+    return done.stdout
+
+
+class TestConvoys:
+    def test_a_device_is_out_of_step_by_default(self) -> None:
+        """All eight read at once, compute 449 ms at once and push at once, again and again."""
+        size, compute = 102_228_128, 32 * 24_535_105_536 / (0.4 * 4.37e12)
+        together = 2 * (8 * size / SERVED["bandwidth"] + SERVED["latency"]) + compute
+        constant = speed(serving({**K80, "sigma": 0.0}))
+        assert constant == pytest.approx(8 * 32 / together, rel=0.02)
+        by_default, more = speed(serving(K80)), speed(serving({**K80, "sigma": 0.1}))
+        assert by_default > 1.5 * constant
+        assert by_default == pytest.approx(more, rel=0.1)
+
+    @pytest.mark.parametrize(
+        "compute",
+        [
+            None,
+            {"kind": "constant", "value": 0.1},
+            {"kind": "phases", "forward": 0.1, "backward": 0.2},
+            {"kind": "batch_curve", "fixed": 0.1, "per_example": 0.01},
+        ],
+    )
+    def test_workers_in_step_are_told_of(self, compute: Any) -> None:
+        device = {**K80, "sigma": 0.0} if compute is None else None
+        said = marching(serving(device, compute=compute))
+        assert said.startswith(CONVOY)
+        assert "the workers of 'none' meet at the servers in the same order" in said
+        remedy = "write compute: {" if device is None else "write device with a sigma above 0"
+        assert remedy in said
+
+    @pytest.mark.parametrize(
+        "made",
+        [
+            serving(K80),
+            serving(None, compute={"kind": "exponential", "mean": 0.1}),
+            serving({**K80, "sigma": 0.0}, kind="on_write"),
+            serving({**K80, "sigma": 0.0}, workers=1),
+            serving(
+                {**K80, "sigma": 0.0},
+                server_update={"time": {"kind": "exponential", "mean": 1e-3}},
+            ),
+        ],
+        ids=["spread", "random", "nobody queues", "one worker", "random server"],
+    )
+    def test_others_are_not(self, made: Scenario) -> None:
+        assert marching(made) == ""
+
+    def test_run_check_and_explain_say_so(self, tmp_path: Path) -> None:
+        file = tmp_path / "convoy.yaml"
+        file.write_text(CONSTANT)
+        for printed in (
+            varsim("check", file),
+            varsim("run", file, "--out", tmp_path / "out", "--quiet"),
+        ):
+            assert f"{CONVOY}100 ms: the workers of 'none' meet at the servers" in printed
+            assert "{kind: lognormal, mean: 100 ms, sigma: 0.01}" in printed
+        explained = " ".join(varsim("explain", file).split())
+        assert f"{CONVOY}100 ms: the workers of 'none' meet at the servers" in explained
+
+
+CONSTANT = """\
+# Are they in step?
+name: convoy
+replications: 1
+cluster:
+  workers: 3
+  compute: {kind: constant, value: 100 ms}
+  network: {kind: star, bandwidth: 10 Gbit/s, latency: 20 us}
+workload:
+  problem: {kind: timing}
+  model: resnet50
+strategies: [{kind: none}, {kind: on_write}]
+stop: {global_steps: 30}
+"""
+DOUBTFUL = """\
+# How fast?
+name: doubtful
+seed: 2
+replications: 2
+cluster:
+  workers: 4
+  device: {preset: t4}
+  network: {kind: star, bandwidth: 10 Gbit/s, latency: 20 us}
+workload:
+  problem: {kind: timing}
+  model: resnet50
+  batch_size: 32
+strategies: [{kind: on_write}, {kind: none}]
+stop: {time: 20 s}
+targets: {throughput: 250 examples/s}
+"""
+
+
+class TestGuesses:
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> Path:
+        path = tmp_path / "doubtful.yaml"
+        path.write_text(DOUBTFUL)
+        return path
+
+    def test_what_was_measured_or_is_insisted_on_is_none(self) -> None:
+        assert guessed(serving("v100_sxm2")) == ""
+        assert guessed(serving({"preset": "t4", "efficiency": 0.3})) == ""
+        assert guessed(serving("t4")).startswith("The step time, 241 ms, is a guess: ")
+
+    def test_a_run_gives_the_answers_at_other_speeds(self, file: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out"
+        printed = varsim("run", file, "--out", out, "--quiet", code=3).splitlines()
+        assert any(line.startswith("The step time, 241 ms, is a guess: ") for line in printed)
+        for share, words, step in (
+            (0.2, "At half that speed", "482 ms"),
+            (0.6, "At one and a half times that speed", "161 ms"),
+        ):
+            (line,) = (line for line in printed if line.startswith(words))
+            assert line.startswith(f"{words} ({step} a step): ")
+            # The same as a run at that efficiency says, but for the comparison with one worker.
+            set_ = f"cluster.device.efficiency={share}"
+            other = simulate(load_scenario(file, [set_]))
+            assert other.scenario.cluster.doubt(other.scenario.workload) == ""
+            rate = plus_minus(other.estimate("on_write", "examples_per_s"), unit="examples/s")
+            assert f"'on_write': {rate}" in line
+            assert "Target throughput at least 250 examples/s: " in line
+        page = (out / "report.html").read_text()
+        assert "is a guess" in page
+        assert "At half that speed" in page
+
+    def test_check_gives_the_estimates_at_other_speeds(self, file: Path) -> None:
+        printed = varsim("check", file).splitlines()
+        assert any(line.startswith("The step time, 241 ms, is a guess: ") for line in printed)
+        estimates = {
+            share: varsim("check", file, "--set", f"cluster.device.efficiency={share}")
+            for share in (0.2, 0.6)
+        }
+        for share, words in ((0.2, "At half that speed: "), (0.6, "At one and a half times")):
+            assert "guess" not in estimates[share]
+            (line,) = (line for line in printed if line.startswith(words))
+            for text in estimates[share].splitlines():
+                if text.startswith(("  on_write  ", "  none  ")):
+                    label, time, unit, *_ = text.split()
+                    assert f"{label} {time} {unit}" in line
+
+    def test_explain_and_sweeps_say_so(self, file: Path, tmp_path: Path) -> None:
+        assert "The step time, 241 ms, is a guess" in " ".join(varsim("explain", file).split())
+        swept = varsim(
+            "sweep", file, "--set", "cluster.workers=2,3", "--set", "stop.time=2 s", "--quiet",
+            "--out", tmp_path / "sweep",
+        )  # fmt: skip
+        assert "The step time, 241 ms, is a guess" in swept
+        assert "(So at 2 of 2 points.)" in swept
+
+
+class TestPlans:
+    BLOCK = """\
+prices: {device_hour: 2.0}
+plan:
+  minimize: cost_per_hour
+  space: {cluster.workers: [2, 4, 6]}
+"""
+
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> Path:
+        path = tmp_path / "planned.yaml"
+        path.write_text(DOUBTFUL.replace("name: doubtful", "name: planned") + self.BLOCK)
+        return path
+
+    def test_certainty_is_qualified_and_other_speeds_are_tried(
+        self, file: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "out"
+        printed = varsim("plan", file, "--out", out, "--jobs", 1, "--quiet")
+        assert printed.startswith("Answer: 'on_write' with workers = 4")
+        certain = printed.split("with 95 % certainty")[1:]
+        assert certain
+        for after in certain:
+            assert after.startswith(", if the guess of the step time is right, ")
+        lines = printed.splitlines()
+        assert any(line.startswith("The step time, 241 ms, is a guess: ") for line in lines)
+        (half,) = (line for line in lines if line.startswith("At half that speed "))
+        (more,) = (line for line in lines if line.startswith("At one and a half times that "))
+        assert half.startswith("At half that speed it misses the targets: it reaches ")
+        assert more.startswith("At one and a half times that speed it still meets every target (")
+        facts = json.loads((out / "plan.json").read_text())
+        assert set(facts["guess"]["at_speed"]) == {"0.5", "1.5"}
+        assert not facts["guess"]["at_speed"]["0.5"]["targets"][0]["met"]
+        # What it says to type is the plan at half the speed.
+        option = "cluster.device={preset: t4, precision: fp32, efficiency: 0.2}"
+        assert f"--set '{option}'." in printed
+        again = varsim("plan", file, "--out", tmp_path / "half", "--quiet", "--set", option)
+        assert again.startswith("Answer: 'on_write' with workers = 6")
+        assert "guess" not in again
+
+    def test_check_says_so(self, file: Path) -> None:
+        assert "note         The step time, 241 ms, is a guess: " in varsim("check", file)
+
+    def test_without_a_guess_nothing_is_qualified(self, file: Path, tmp_path: Path) -> None:
+        option = ("--set", "cluster.device.efficiency=0.4")
+        printed = varsim("plan", file, "--out", tmp_path / "out", "--quiet", *option)
+        assert "with 95 % certainty at least" in printed
+        assert " guess" not in printed
+        assert json.loads((tmp_path / "out" / "plan.json").read_text())["guess"] is None

@@ -1,0 +1,159 @@
+"""What a worker computes on: a device by name or by its rate, and the times of its steps."""
+
+from typing import Any, Final, Literal, NamedTuple, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from varsim import presets
+from varsim.presets import MeasuredSpeed
+from varsim.schema import Model
+from varsim.units import FlopsPerSecond
+from varsim.values.law import Law
+from varsim.values.laws.simple import Constant, Lognormal
+from varsim.values.workload import Workload
+
+# Spread of the step times of one healthy GPU among equals that it shares with nobody. From the
+# trace of a 64-GPU job that trains a language model (ByteDance-Seed/StragglerAnalysis, trace AR,
+# without its slow rank): each of 15 (rank, stage) pairs has a coefficient of variation of 0.65 to
+# 1.28 % over the steps, 0.9 % in the middle. One GPU alone on synthetic data has 0.1 to 0.2 %
+# (jitter of tf_cnn_benchmarks). Jobs on a shared cluster have more: 6 to 9 % between the workers
+# of a step in two of Alibaba PAI, one with a straggler. See data/SOURCES.md.
+DEVICE_SIGMA: Final = 0.01
+
+# What is taken where nothing is known; measured shares lie between presets.measured_shares().
+DEFAULT_EFFICIENCY: Final = 0.4
+# A batch that is so many times larger or smaller than any that was measured is a guess.
+FAR: Final = 2.0
+
+
+class StepTime(NamedTuple):
+    """How long a device is at one batch on average (s), and how that is known.
+
+    `measured`: the measurement it is taken from; None where it is FLOPs over a rate. `doubt`: why
+    it is no more than a guess, in words; empty where it was measured or the scenario insists.
+    """
+
+    seconds: float
+    measured: MeasuredSpeed | None
+    doubt: str
+
+
+def _or_its_name(schema: dict[str, Any]) -> None:
+    """A device may be written as the name of its preset alone."""
+    described = dict(schema)
+    schema.clear()
+    schema["anyOf"] = [described, {"type": "string", "description": "name of a preset"}]
+
+
+class Device(Model):
+    """What computes: a preset by name, or a peak rate.
+
+    A preset's step time is the measured one, where somebody measured the workload's model on it in
+    this `precision` (default: what TensorFlow computes float32 in on it, and PyTorch convolutions:
+    tf32 from Ampere on). Otherwise, and wherever `efficiency` is given, it is the model's FLOPs
+    over that share of the peak (default 0.4, a guess). `measured`: the best matrix product that
+    somebody measured stands for the peak of the data sheet.
+    Step times are lognormal about that mean, `sigma` the spread of their logarithm; by default that
+    of one healthy GPU among equals. 0: every step takes the same time.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_or_its_name)
+
+    preset: str | None = None
+    precision: Literal["fp32", "tf32", "fp16", "bf16"] | None = None
+    measured: bool = False
+    peak: FlopsPerSecond | None = None
+    efficiency: float | None = Field(None, gt=0, le=1)
+    sigma: float = Field(DEVICE_SIGMA, ge=0, le=10)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_name_is_a_preset(cls, value: object) -> object:
+        described = {"preset": value} if isinstance(value, str) else value
+        if not isinstance(described, dict) or described.get("precision") is not None:
+            return described
+        known = presets.devices().get(str(described.get("preset")))
+        return described if known is None else {**described, "precision": known.default_precision}
+
+    @model_validator(mode="after")
+    def _one_source_of_the_peak(self) -> Self:
+        if (self.preset is None) == (self.peak is None):
+            raise ValueError("give either a preset or a peak")
+        if self.preset is None:
+            if self.precision is not None:
+                raise ValueError("precision chooses a rate of a preset; with a peak it has no use")
+            if self.measured:
+                raise ValueError("measured chooses a rate of a preset; with a peak it has no use")
+            if self.peak is not None and self.peak <= 0:
+                raise ValueError("peak must be above 0")
+        else:
+            self._preset_rate(self.preset)
+        return self
+
+    @property
+    def share(self) -> float:
+        """The share of the peak that an estimate takes."""
+        return DEFAULT_EFFICIENCY if self.efficiency is None else self.efficiency
+
+    @property
+    def rate(self) -> float:
+        """FLOP/s that an estimate takes."""
+        if self.preset is None:
+            assert self.peak is not None
+            return self.peak * self.share
+        return self._preset_rate(self.preset) * self.share
+
+    def law(self, workload: Workload) -> Law:
+        """The law of the times of its steps."""
+        mean = self.step_time(workload).seconds
+        return Lognormal(mean=mean, sigma=self.sigma) if self.sigma else Constant(value=mean)
+
+    def step_time(self, workload: Workload) -> StepTime:
+        """The mean time of a step, and how it is known."""
+        batch = workload.batch_size
+        curve = self._measurement(workload)
+        if curve is not None:
+            doubt = ""
+            if curve.distance(batch) > FAR:
+                doubt = (
+                    f"{self._called(workload)} was measured at batch {curve.batches} only, and "
+                    f"batch {batch} is taken in proportion (small batches reach less)"
+                )
+            return StepTime(curve.step_time(batch), curve, doubt)
+        doubt = ""
+        if self.efficiency is None:
+            low, high = (self.share / share for share in reversed(presets.measured_shares()))
+            known = f", as no measurement of {self._called(workload)} is known"
+            doubt = (
+                f"its FLOPs at {100 * self.share:.3g} % of the "
+                f"{'best matrix product' if self.measured else 'peak'}"
+                f"{'' if self.preset is None or self.measured else known}; where steps were "
+                f"measured, they took {low:.1f} to {high:.1f} times what such an estimate says"
+            )
+        return StepTime(workload.flops_per_example() * batch / self.rate, None, doubt)
+
+    def measurements(self, workload: Workload) -> tuple[MeasuredSpeed, ...]:
+        """What was measured of the workload's model in this precision, first what is used.
+
+        Of several that with the nearest batch, then the first of the table.
+        """
+        if self.preset is None or workload.model is None:
+            return ()
+        assert self.precision is not None
+        found = presets.measured_speeds(self.preset, workload.model, self.precision)
+        return tuple(sorted(found, key=lambda one: one.distance(workload.batch_size)))
+
+    def _measurement(self, workload: Workload) -> MeasuredSpeed | None:
+        """What is used; None where an estimate is asked for, or there is nothing."""
+        if self.efficiency is not None or self.measured:
+            return None
+        return next(iter(self.measurements(workload)), None)
+
+    def _called(self, workload: Workload) -> str:
+        return f"{workload.model or 'this problem'} on {self.preset} in {self.precision}"
+
+    def _preset_rate(self, name: str) -> float:
+        """FLOP/s of a preset; ValueError where there is none of its kind."""
+        precision = self.precision or presets.device(name).default_precision
+        known = presets.device_matrix_product if self.measured else presets.device_peak
+        return known(name, precision)

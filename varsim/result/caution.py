@@ -1,0 +1,107 @@
+"""What misleads about compute times: that they are a guess, or that all of them are the same."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from varsim.cluster.accelerator import DEVICE_SIGMA
+from varsim.cluster.stop import Stop
+from varsim.scenario import Scenario
+from varsim.units import format_seconds
+
+if TYPE_CHECKING:
+    from varsim.result.result import Result
+
+# A guess is shown at these multiples of its speed, too.
+SPEEDS: Final = {0.5: "half that speed", 1.5: "one and a half times that speed"}
+
+# How much of a run is made again at another speed.
+_MOST_REPLICATIONS: Final = 3
+_MOST_GRADIENTS: Final = 5_000
+_LEAST_ROUNDS: Final = 20  # of all workers, however many they are
+
+
+def guessed(scenario: Scenario) -> str:
+    """That the step time is a guess, and what would be surer; empty where it is none."""
+    doubt = scenario.cluster.doubt(scenario.workload)
+    if not doubt:
+        return ""
+    device = scenario.cluster.device
+    assert device is not None
+    mean = format_seconds(device.step_time(scenario.workload).seconds)
+    return (
+        f"The step time, {mean}, is a guess: {doubt}. Surer is a time of your own: "
+        f"compute: {{kind: lognormal, mean: ..., sigma: {device.sigma or DEVICE_SIGMA:g}}} in "
+        "place of device."
+    )
+
+
+def marching(scenario: Scenario) -> str:
+    """That workers whose compute times are all the same queue as a convoy; empty where none do."""
+    cluster = scenario.cluster
+    law = cluster.law(scenario.workload)
+    update = cluster.server_update
+    if law.varies or (update is not None and update.time is not None and update.time.varies):
+        return ""
+    queueing = [
+        f"'{one.label}'"
+        for one in scenario.strategies
+        if not one.waits_for_others and one.workers(scenario.cluster_of(one)) > 1
+    ]
+    if not queueing:
+        return ""
+    mean, share = format_seconds(law.expectation()), law.backward_share()
+    instead = f"device with a sigma above 0 (default: {DEVICE_SIGMA:g})"
+    if cluster.device is None:
+        instead = f"compute: {{kind: lognormal, mean: {mean}, sigma: {DEVICE_SIGMA:g}}}"
+        instead += "" if share is None else f" and backward_share: {share:.3g}"
+    return (
+        f"Every step computes for exactly {mean}: the workers of {' and '.join(queueing)} meet at "
+        "the servers in the same order and at the same distances for ever, in step, and the rate "
+        "is that of such a convoy. Step times of real workers differ by 1 % and more, which "
+        f"breaks it up; to see that, write {instead}."
+    )
+
+
+def at_other_speeds(scenario: Scenario) -> Iterator[str]:
+    """The answers at half and at one and a half times the speed that was guessed, times only.
+
+    From a few replications of at most some thousand gradients.
+    """
+    from varsim.result.targets import sentences
+
+    for speed, words in SPEEDS.items():
+        result = _result_at(scenario, speed)
+        said = [result.answer().splitlines()[0], *sentences(result)]
+        yield f"At {words} ({_step(scenario, speed)}): {' '.join(dict.fromkeys(said))}"
+
+
+def _step(scenario: Scenario, speed: float) -> str:
+    law = scenario.cluster.law(scenario.workload)
+    return f"{format_seconds(law.expectation() / speed)} a step"
+
+
+def _result_at(scenario: Scenario, speed: float) -> "Result":
+    from varsim.result.result import Result
+    from varsim.simulation import Run, run_one
+    from varsim.why.times import times_only
+
+    workers = max(one.workers(scenario.cluster_of(one)) for one in scenario.strategies)
+    most = max(_MOST_GRADIENTS, _LEAST_ROUNDS * workers) * scenario.workload.batch_size
+    stop = scenario.stop
+    limits = {
+        "time": stop.time,
+        "global_steps": stop.global_steps,
+        "examples": most if stop.examples is None else min(most, stop.examples),
+    }
+    changes = {
+        "replications": min(scenario.replications, _MOST_REPLICATIONS),
+        "stop": Stop.model_validate(limits),
+        "targets": scenario.targets.model_copy(update={"loss": None, "time_to_loss": None}),
+    }
+    other = times_only(scenario.with_law_alone(speed).model_copy(update=changes))
+    traces = [
+        run_one(Run(other, strategy, replication))
+        for strategy in range(len(other.strategies))
+        for replication in range(other.replications)
+    ]
+    return Result(other, traces, [])
