@@ -1,12 +1,13 @@
 """Recorded cases: how they are read, and which of them varsim cannot replay yet."""
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-DATA: Final = Path(__file__).parent / "data"
+from conformance.files import KINDS, files, of_training
+
+DATA: Final = (Path(__file__).parent / "data").resolve()
 
 # One JSON object of a case file, as written there.
 Record = Mapping[str, Any]
@@ -31,15 +32,14 @@ class Case(NamedTuple):
 
 
 def cases(folder: Path) -> list[Case]:
-    """All cases of all files of this kind in a folder."""
-    found = []
-    for path in sorted(folder.glob("*.json")):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if "format" in content:
-            continue  # cases of distributed variables: see variables/
-        assert content["schema"] == 1, f"{path}: unknown schema"
-        found += [Case(path.stem, record) for record in content["cases"]]
-    return found
+    """All cases of the kinds that are replayed in a folder and below it; others: `left_out`."""
+    return [
+        Case(path.stem, record)
+        for path, content in files(folder).items()
+        if of_training(content)
+        for record in content["cases"]
+        if record["kind"] in KINDS
+    ]
 
 
 # What varsim cannot express yet. A case is counted under the first reason that holds.
@@ -50,6 +50,8 @@ NOT_YET: Final[dict[str, Callable[[Record], bool]]] = {}
 LEFT_OUT: Final[dict[str, frozenset[str]]] = {
     "adam_powers_read_at_start": frozenset({"variables"}),
 }
+
+LEFT_OUT_WHY: Final = "the values of variables are not compared"
 
 _AT_ONCE: Final = "start() makes the accumulators, the tokens and the chief; none is there before"
 
@@ -77,6 +79,11 @@ def not_compared(case: Record) -> frozenset[str]:
     return LEFT_OUT.get(case.get("quirk", ""), frozenset())
 
 
+def is_quirk(case: Record) -> bool:
+    """Whether a case records what follows from a detail of TensorFlow's implementation."""
+    return "quirk" in case
+
+
 def has_counterpart(call: Record) -> bool:
     """Whether a call of TensorFlow's Python interface corresponds to something in varsim."""
     return (call["call"], call.get("case")) not in NO_COUNTERPART
@@ -86,6 +93,31 @@ def calls_left_out(all_cases: Iterable[Case]) -> list[tuple[str, str]]:
     """The calls that are not made, by name and case."""
     calls = (call for case in all_cases for call in case.record.get("calls", ()))
     return [(call["call"], call["case"]) for call in calls if not has_counterpart(call)]
+
+
+def quirks(found: Iterable[Case], passed: Set[str], differing: Mapping[str, str]) -> list[str]:
+    """Lines about the cases that record a quirk: how many are followed, and which are not."""
+    names = [case.name for case in found if is_quirk(case.record)]
+    partly = {case.name for case in found if not_compared(case.record)}
+    return told(
+        "cases",
+        names,
+        passed - partly,
+        dict.fromkeys(partly & passed, LEFT_OUT_WHY)
+        | {name: why for name, why in differing.items() if name in names},
+    )
+
+
+def told(
+    what: str, names: Sequence[str], followed: Set[str], differing: Mapping[str, str]
+) -> list[str]:
+    """Lines about recorded quirks, apart from the contract; none if there are none."""
+    if not names:
+        return []
+    number = sum(name in followed for name in names)
+    lines = [f"quirks among these {what}: {number} of {len(names)} followed"]
+    lines += [f"  not followed: {name}: {differing[name]}" for name in names if name in differing]
+    return lines
 
 
 def summary(all_cases: Iterable[Case]) -> str:

@@ -19,6 +19,7 @@ from conformance.cases import (
     calls_left_out,
     cases,
     has_counterpart,
+    is_quirk,
     not_yet,
     summary,
     why_not,
@@ -34,8 +35,13 @@ REPLAY: Final[dict[str, Callable[[Record], None]]] = {
 }
 
 
-def test_recorded_case(case: Case) -> None:
-    REPLAY[case.kind](case.record)
+def test_recorded_case(case: Case, ours: bool) -> None:
+    try:
+        REPLAY[case.kind](case.record)
+    except AssertionError as error:
+        if ours or not is_quirk(case.record):
+            raise
+        pytest.xfail(str(error).splitlines()[0])
 
 
 class TestWhatIsNotReplayed:

@@ -6,9 +6,13 @@ from building import mean
 from numpy.typing import NDArray
 
 from varsim.values.device import Device
+from varsim.values.distribute.context import OUTSIDE
 from varsim.values.distribute.mirrored import MirroredVariable
+from varsim.values.distribute.mirrored_strategy import MirroredStrategy
 from varsim.values.distribute.plain import PlainVariable
 from varsim.values.distribute.sync_on_read import SyncOnReadVariable
+from varsim.values.distribute.tensor import Tensor
+from varsim.values.operation import finish
 from varsim.values.optimizer import Momentum, Optimizer, Sgd
 from varsim.values.variable import (
     Aggregation,
@@ -34,6 +38,17 @@ def mirrored(optimizer: Optimizer, replicas: int) -> MirroredVariable:
 
 def devices(number: int) -> tuple[Device, ...]:
     return tuple(Device(task=task) for task in range(number))
+
+
+def strategy(number: int) -> MirroredStrategy:
+    return MirroredStrategy(devices(number))
+
+
+def read(variable: SyncOnReadVariable) -> Array:
+    """What an outsider reads."""
+    value = finish(variable.read(OUTSIDE))
+    assert isinstance(value, Tensor)
+    return value.array
 
 
 def test_the_enums_are_tensorflows() -> None:
@@ -116,7 +131,9 @@ class TestMirrored:
 class TestSyncOnRead:
     def variable(self, aggregation: Aggregation, replicas: int = 3) -> SyncOnReadVariable:
         asked = Attributes(Synchronization.ON_READ, aggregation)
-        variable = SyncOnReadVariable(START, devices(replicas), asked, Sgd(learning_rate=1.0))
+        variable = SyncOnReadVariable(
+            START, devices(replicas), asked, Sgd(learning_rate=1.0), strategy(replicas)
+        )
         for replica in range(replicas):
             variable.apply(replica, array(replica, 0.1))
         return variable
@@ -136,22 +153,22 @@ class TestSyncOnRead:
         }.items():
             variable = self.variable(aggregation)
             before = list(variable.values)
-            assert variable.aggregated().tolist() == expected
+            assert read(variable).tolist() == expected
             assert all(copy is value for copy, value in zip(variable.values, before, strict=True))
 
     def test_without_aggregation_there_is_no_reading(self) -> None:
         with pytest.raises(ValueError, match="NONE cannot be read from outside"):
-            self.variable(Aggregation.NONE).aggregated()
+            read(self.variable(Aggregation.NONE))
 
     def test_a_sum_starts_with_the_whole_value_in_every_copy(self) -> None:
         # TensorFlow: a variable created as 1 on 3 replicas reads as 3.
         asked = Attributes(Synchronization.ON_READ, Aggregation.SUM)
-        variable = SyncOnReadVariable(array(1.0), devices(3), asked)
+        variable = SyncOnReadVariable(array(1.0), devices(3), asked, strategy=strategy(3))
 
-        assert variable.aggregated().tolist() == [3.0]
+        assert read(variable).tolist() == [3.0]
 
     @pytest.mark.parametrize(
-        ("aggregation", "copy", "read"),
+        ("aggregation", "copy", "whole"),
         [
             (Aggregation.SUM, 2.0, 6.0),
             (Aggregation.MEAN, 6.0, 6.0),
@@ -159,7 +176,7 @@ class TestSyncOnRead:
         ],
     )
     def test_assigning_from_outside(
-        self, aggregation: Aggregation, copy: float, read: float
+        self, aggregation: Aggregation, copy: float, whole: float
     ) -> None:
         # Under SUM each of 3 copies gets a third, so that reading gives what was assigned.
         variable = self.variable(aggregation)
@@ -167,7 +184,7 @@ class TestSyncOnRead:
             variable.write(replica, variable.share(array(6.0, 6.0)))
 
         assert [one.tolist() for one in variable.values] == [[copy, copy]] * 3
-        assert variable.aggregated().tolist() == [read, read]
+        assert read(variable).tolist() == [whole, whole]
 
     def test_assigning_keeps_the_slots(self) -> None:
         asked = Attributes(Synchronization.ON_READ, Aggregation.MEAN)
@@ -180,11 +197,11 @@ class TestSyncOnRead:
 
     def test_reading_and_writing_back_in_turn(self) -> None:
         variable = self.variable(Aggregation.MEAN)
-        read = variable.aggregated()
+        aggregate = read(variable)
         for replica in range(3):
-            variable.write(replica, variable.share(read))
+            variable.write(replica, variable.share(aggregate))
 
-        assert variable.aggregated().tolist() == mean([read] * 3).tolist()
+        assert read(variable).tolist() == mean([aggregate] * 3).tolist()
 
 
 class TestDivergence:

@@ -7,10 +7,12 @@ from varsim.cluster.job import Job
 from varsim.cluster.recovery import Recovery
 from varsim.cluster.worker import Read, Worker
 from varsim.values.device import Device
+from varsim.values.distribute.context import OUTSIDE
 from varsim.values.distribute.creation import Asked
 from varsim.values.distribute.mirrored import MirroredVariable
 from varsim.values.distribute.mirrored_strategy import MirroredStrategy
 from varsim.values.distribute.sync_on_read import SyncOnReadVariable
+from varsim.values.distribute.tensor import Tensor
 from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.gradient import Array, Gradient, Parameters, Value
 from varsim.values.operation import finish
@@ -186,7 +188,7 @@ class LocalReplicas:
 
     def aggregate(self) -> Parameters:
         """The copies as they are now, aggregated."""
-        return tuple([variable.aggregated() for variable in self.variables])
+        return tuple([_read(variable) for variable in self.variables])
 
     def divergence(self) -> float:
         """Largest distance between two copies as they are now."""
@@ -204,6 +206,13 @@ class LocalReplicas:
         for variable, value in zip(self.variables, read.parameters, strict=True):
             variable.write(worker.rank, variable.share(value))
         self._seen[worker.rank] = read.updates
+
+
+def _read(variable: SyncOnReadVariable) -> Array:
+    """A variable as read from outside; the time that it takes is the strategy's to spend."""
+    value = finish(variable.read(OUTSIDE))
+    assert isinstance(value, Tensor)
+    return value.array
 
 
 def _variables(

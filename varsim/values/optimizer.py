@@ -117,8 +117,12 @@ class Adam(Optimizer):
         t = float(state[2]) + 1.0
         m = self.beta1 * state[0] + (1.0 - self.beta1) * gradient
         v = self.beta2 * state[1] + (1.0 - self.beta2) * (gradient * gradient)
-        rate = self.learning_rate * math.sqrt(1.0 - self.beta2**t) / (1.0 - self.beta1**t)
-        return value - rate * m / (np.sqrt(v) + self.epsilon), (m, v, np.array(t))
+        return value - self.rate(t) * m / (np.sqrt(v) + self.epsilon), (m, v, np.array(t))
+
+    def rate(self, t: float) -> float:
+        """The factor of the t-th step (from 1), which corrects m and v for their start at 0."""
+        rate: float = self.learning_rate * math.sqrt(1.0 - self.beta2**t) / (1.0 - self.beta1**t)
+        return rate
 
     def update_rows(
         self, gradient: IndexedSlices, state: State, value: Floats

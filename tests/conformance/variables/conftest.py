@@ -1,21 +1,21 @@
 """One test for every recorded case of distributed variables, one line about known differences."""
 
-from pathlib import Path
-
 import pytest
 
-from conformance.variables.known import DEPENDS_ON_ORDER, NOT_REPRODUCED, summary
-from conformance.variables.records import DATA, cases
+from conformance.cases import told
+from conformance.conftest import folder, is_ours, listed, names
+from conformance.variables.known import summary
+from conformance.variables.records import cases, is_in_sample
 
-
-def folder(config: pytest.Config) -> Path:
-    """Where the cases are; the option belongs to the folder above."""
-    return Path(config.getoption("cases", None) or DATA)
+TEST = "variables/test_variables.py::test_recorded_case["
+BACKWARDS = "test_recorded_case_with_the_last_replica_first["
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "recorded" in metafunc.fixturenames:
         found = cases(folder(metafunc.config))
+        if is_ours(metafunc.config) and metafunc.module.__name__.endswith("test_on_a_cluster"):
+            found = [case for case in found if is_in_sample(case)]
         metafunc.parametrize("recorded", found, ids=[case.name for case in found])
 
 
@@ -23,9 +23,14 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     found = cases(folder(config))
-    if found:
-        terminalreporter.write_line(summary(found))
-        for case in found:
-            for table in (NOT_REPRODUCED, DEPENDS_ON_ORDER):
-                if case.name in table:
-                    terminalreporter.write_line(f"  {case.name}: {table[case.name]}")
+    if not found:
+        return
+    terminalreporter.write_line(summary(found))
+    quirks = [case.name for case in found if case.status == "quirk"]
+    passed, differing = names(terminalreporter, "passed", TEST), listed(terminalreporter, TEST)
+    for line in told("cases of variables", quirks, passed, differing):
+        terminalreporter.write_line(line)
+    backwards = listed(terminalreporter, BACKWARDS)
+    for case in found:
+        if case.name in backwards and case.name not in differing:
+            terminalreporter.write_line(f"  {case.name}: {backwards[case.name]}")

@@ -4,7 +4,7 @@ import numpy as np
 
 from conformance.variables.program import Program
 from conformance.variables.records import Record
-from conformance.variables.steps import Observed, in_context, make
+from conformance.variables.steps import Observed, in_context, make_each
 from conformance.variables.world import World
 from varsim.values.distribute.checkpoint import restore, save
 from varsim.values.distribute.context import Context
@@ -31,10 +31,7 @@ def restore_all(world: World, step: Record) -> Operation[Observed]:
 def restart(world: World, step: Record) -> Operation[Observed]:
     """A new strategy with new variables."""
     world.restart(step["strategy"])
-    made = []
-    for record in step["variables"]:
-        made.append((yield from make(world, record)))  # noqa: PERF401
-    return {"variables": made}
+    return {"variables": (yield from make_each(world, step["variables"]))}
 
 
 def optimizer(world: World, step: Record) -> Operation[Observed]:

@@ -4,10 +4,18 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import pytest
+
 from conformance.variables.records import Case
 
 # Case: "not reproduced: why". A case that is here must differ, so that the table stays true.
-NOT_REPRODUCED: Final[dict[str, str]] = {}
+_ABORTED: Final = (
+    "not reproduced: numbers of several types in one collective end it with InternalError, which "
+    "every later collective of the same process repeats; they were recorded in one process"
+)
+NOT_REPRODUCED: Final[dict[str, str]] = dict.fromkeys(
+    [f"random/{number}" for number in (5178, 5185, 5189, 5190, 5196, 5199)], _ABORTED
+)
 
 # More than this would be another system.
 LIMIT: Final = 15
@@ -22,21 +30,24 @@ DEPENDS_ON_ORDER: Final[dict[str, str]] = {
 }
 
 
-def check(case: Case, differences: Sequence[str]) -> None:
-    """Fail unless a case was as recorded, or differs as it is known to."""
+def check(case: Case, differences: Sequence[str], *, ours: bool) -> None:
+    """Fail unless a case was as recorded, or differs as it is known to.
+
+    A quirk that is not followed is listed. Among the cases of this repository (`ours`) that is
+    only what stands in the table.
+    """
     if case.name in NOT_REPRODUCED:
         assert differences, "it does agree: take it off the table"
-    else:
-        assert not differences, "\n".join(differences)
+        pytest.xfail(NOT_REPRODUCED[case.name])
+    if differences and case.status == "quirk" and not ours:
+        pytest.xfail(differences[0])
+    assert not differences, "\n".join(differences)
 
 
 def summary(found: Iterable[Case]) -> str:
-    """How many cases there are, and how many are known to differ."""
+    """How many cases there are, of which status."""
     listed = list(found)
     kinds = Counter(case.status for case in listed)
-    known = sum(case.name in NOT_REPRODUCED for case in listed)
-    return (
-        f"recorded cases of variables: {len(listed)} ("
-        + ", ".join(f"{number} {status}" for status, number in sorted(kinds.items()))
-        + f"), of which {known} deliberately not reproduced"
+    return f"recorded cases of variables: {len(listed)} (" + (
+        ", ".join(f"{number} {status}" for status, number in sorted(kinds.items())) + ")"
     )

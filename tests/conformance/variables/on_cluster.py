@@ -36,23 +36,30 @@ class OnCluster:
         links = network(clock, self._star)
         hosts = _Hosts(links)
         execution = Execution(clock, links, hosts)
+        ended = False
         try:
-            return execution.run(operations)
+            observed = execution.run(operations)
+            ended = True
+            return observed
         finally:
             links.carried(clock.time)
             moved = [(s.what, s.round, s.source, s.target, s.size) for s in execution.sent]
             up = Counter({device: int(up.moved) for device, (up, _) in hosts.items()})
             down = Counter({device: int(down.moved) for device, (_, down) in hosts.items()})
-            self.steps.append(Step(clock.time, moved, up, down))
+            self.steps.append(Step(clock.time, moved, up, down, ended))
 
 
 class Step(NamedTuple):
-    """What one step of a case took and moved: its time (ns), and bytes by device."""
+    """What one step of a case took and moved: its time (ns), and bytes by device.
+
+    `ended`: not by an error, which may come while others are still sending, or before they begin.
+    """
 
     time: int
     moved: list[Moved]
     up: Counter[Device]
     down: Counter[Device]
+    ended: bool
 
 
 class InNoTime:

@@ -9,9 +9,15 @@ from conformance.variables.records import Record
 from conformance.variables.world import Handed, World
 from varsim.values.device import Device
 from varsim.values.distribute.component import Component
-from varsim.values.distribute.container import Mirrored, PerReplica
+from varsim.values.distribute.container import Mirrored, PerReplica, part_on
 from varsim.values.distribute.context import Context
+from varsim.values.distribute.refusal import (
+    DistributionError,
+    RefusedIndexError,
+    RefusedTypeError,
+)
 from varsim.values.distribute.tensor import Tensor
+from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Operation
 from varsim.values.variable import Aggregation, Variable
 
@@ -55,8 +61,8 @@ class Program:
         if form == "num_replicas":
             return strategy.num_replicas_in_sync
         if form in ARITHMETIC:
-            left, right = yield from self.values(context, inner, names)
-            return ARITHMETIC[form](left, right)
+            operands = yield from self.values(context, inner, names)
+            return (yield from arithmetic(context, form, operands))
         if form == "cast":
             tensor = yield from self.value(context, inner[0], names)
             assert isinstance(tensor, Tensor)
@@ -127,10 +133,32 @@ class Program:
         assert context.strategy is not None
         results = context.strategy.local_results(value)
         if form == "local":
+            if inner[1] >= len(results):  # type: ignore[index]
+                raise RefusedIndexError("UNKNOWN", "tuple index out of range")
             return results[inner[1]]  # type: ignore[index]
         if form == "sum_local":
-            return sum(results)  # type: ignore[arg-type]
+            total: object = 0
+            for part in results:
+                total = yield from arithmetic(context, "add", [total, part])
+            return total
         return Tensor(np.stack([part.array for part in results]))  # type: ignore[attr-defined]
+
+
+def arithmetic(context: Context, form: str, operands: Sequence[object]) -> Operation[object]:
+    """Python's arithmetic: variables are read, copies that stand for one value are one of them."""
+    values = []
+    for value in operands:
+        if isinstance(value, Component):
+            value = value.tensor()
+        if isinstance(value, DistributedVariable):
+            value = yield from value.as_tensor(context)
+        values.append(part_on(context.device, value))
+    try:
+        return ARITHMETIC[form](*values)
+    except DistributionError:
+        raise
+    except TypeError as error:
+        raise RefusedTypeError("UNKNOWN", str(error)) from None
 
 
 def container(value: object) -> str:
@@ -177,7 +205,9 @@ def updater(world: World, name: str) -> Callable[..., Operation[object]]:
         return copy.write(context, name, value)  # type: ignore[arg-type]
 
     def scale_add(context: Context, copy: Component, a: object, b: object) -> Operation[object]:
-        return copy.assign(context, copy.tensor() * a + b)
+        scaled = yield from arithmetic(context, "mul", [copy, a])
+        total = yield from arithmetic(context, "add", [scaled, b])
+        return (yield from copy.assign(context, total))
 
     def nothing(context: Context, copy: Component) -> Operation[object]:
         return None

@@ -11,8 +11,9 @@ from conformance.variables.world import World
 from varsim.values.distribute.component import Component
 from varsim.values.distribute.context import OUTSIDE, Context
 from varsim.values.distribute.creation import Asked
+from varsim.values.distribute.refusal import DistributionError
 from varsim.values.distribute.single import create_outside
-from varsim.values.distribute.tensor import Tensor
+from varsim.values.distribute.tensor import Tensor, tensor_of
 from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Operation
 
@@ -51,7 +52,7 @@ def read(world: World, step: Record) -> Operation[Observed]:
     def act(context: Context) -> Operation[object]:
         if how.startswith("aggregate"):
             context = context.aggregating()
-        if how in ("tensor", "aggregate"):
+        if how in ("tensor", "aggregate") or (how == "value" and variable.kind == "mirrored"):
             return (yield from variable.as_tensor(context))
         return (yield from variable.read(context))
 
@@ -79,6 +80,17 @@ def create(world: World, step: Record) -> Operation[Observed]:
     return (yield from make(world, step["variable"], step.get("context", "cross_replica")))
 
 
+def make_each(world: World, records: list[Record]) -> Operation[list[Observed]]:
+    """Create variables one after the other; of one that is refused, the error."""
+    made: list[Observed] = []
+    for record in records:
+        try:
+            made.append((yield from make(world, record)))
+        except DistributionError as error:
+            made.append({"error": error})
+    return made
+
+
 def make(world: World, record: Record, where: str = "cross_replica") -> Operation[Observed]:
     """Create a variable and describe it."""
     wanted = record.get("initial_per_worker", {world.worker: record["initial"]})[world.worker]
@@ -93,10 +105,11 @@ def make(world: World, record: Record, where: str = "cross_replica") -> Operatio
     strategy = world.other if record.get("scope") == "other" else world.strategy
 
     def act(context: Context) -> Operation[DistributedVariable]:
+        if "colocate_with" in record:
+            beside = world.variables[record["colocate_with"]]
+            context = world.strategy.colocate_vars_with(context, beside)
         if context is OUTSIDE:
             return create_outside(initial, asked)
-        if "colocate_with" in record:
-            context = context.colocated_with(world.variables[record["colocate_with"]])
         return (yield from strategy.create(context, initial, asked))
 
     if where == "replica":
@@ -159,7 +172,8 @@ def broadcast_to(world: World, step: Record) -> Operation[Observed]:
 
     def act(context: Context) -> Operation[object]:
         value = program.handed.value(step["value"], context)
-        place = destination(program.handed, step["destination"], value, context)
+        # The recording program knew no "value" here and handed over None.
+        place = destination(program.handed, step["destination"], None, context)
         return world.strategy.broadcast_to(context, value, place)
 
     return (yield from in_context(world, step, act))
@@ -236,10 +250,15 @@ def run_args(world: World, step: Record) -> Operation[Observed]:
     args: Any = step["args"]
     args = handed.value(args, scope) if "list" in args else handed.value(args["one"], scope)
     named: dict[str, Callable[..., object]] = {
-        "identity": lambda _, x: x.on(x.device),
+        "identity": lambda context, x: _tensor(context, x),
         "same": lambda _, x: x,
         "nothing": lambda _: None,
-        "pair": lambda _, x: [x.on(x.device), x + 1],
+        "pair": lambda context, x: [_tensor(context, x), x + 1],
         "replica_id_times": lambda context, x: x * context.replica_id,
     }
     return {"result": (yield from world.strategy.run(scope, named[step["fn"]], args))}
+
+
+def _tensor(context: Context, value: Any) -> Tensor:
+    """A new tensor of a value."""
+    return value.on(value.device) if isinstance(value, Tensor) else tensor_of(value, context.device)

@@ -1,7 +1,7 @@
 """One worker process of a case: its strategy, variables, optimizers and checkpoints."""
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from conformance.variables.records import Record, Values, array
 from varsim.values.device import Device
@@ -19,11 +19,14 @@ from varsim.values.distribute.partition import (
     Partitioner,
 )
 from varsim.values.distribute.reduction import CrossDeviceOps, ReductionToOneDevice
+from varsim.values.distribute.refusal import DistributionError
 from varsim.values.distribute.single import DefaultStrategy, OneDeviceStrategy
 from varsim.values.distribute.strategy import Strategy
 from varsim.values.distribute.tensor import Tensor
 from varsim.values.distribute.training import DistributedOptimizer
 from varsim.values.distribute.variable import DistributedVariable
+
+T = TypeVar("T")
 
 PARTITIONERS: Final[dict[str, type[Partitioner]]] = {
     "fixed_shards": FixedShardsPartitioner,
@@ -32,15 +35,28 @@ PARTITIONERS: Final[dict[str, type[Partitioner]]] = {
 }
 
 
+class MissingError(DistributionError):
+    """A step names what was never made: the recording program looked it up in a dict."""
+
+    tensorflow = "KeyError"
+
+
+class Named(dict[str, T]):
+    """What exists, by name; MissingError for what does not."""
+
+    def __missing__(self, name: str) -> T:
+        raise MissingError("UNKNOWN", f"{name} was not made")
+
+
 @dataclass
 class World:
     """Everything that a step of a case can name. `worker`: which process this is."""
 
     strategy: Strategy
     worker: int
-    variables: dict[str, DistributedVariable] = field(default_factory=dict)
-    optimizers: dict[str, DistributedOptimizer] = field(default_factory=dict)
-    checkpoints: dict[str, dict[str, Values]] = field(default_factory=dict)
+    variables: Named[DistributedVariable] = field(default_factory=Named)
+    optimizers: Named[DistributedOptimizer] = field(default_factory=Named)
+    checkpoints: Named[dict[str, Values]] = field(default_factory=Named)
     pending: dict[str, Values] = field(default_factory=dict)  # restored when it comes to exist
     other: Strategy = field(default_factory=lambda: MirroredStrategy([Device(), Device(number=1)]))
 
@@ -57,7 +73,7 @@ class World:
     def restart(self, strategy: Record) -> None:
         """Drop all but the checkpoints."""
         self.strategy = make_strategy(strategy, self.worker)
-        self.variables, self.optimizers, self.pending = {}, {}, {}
+        self.variables, self.optimizers, self.pending = Named(), Named(), {}
 
 
 class Handed:
@@ -107,7 +123,7 @@ class Handed:
 
 def make_worlds(record: Record) -> list[World]:
     """One world per worker process."""
-    shared: dict[str, dict[str, Values]] = {}
+    shared: Named[dict[str, Values]] = Named()
     workers = record["workers"] if record["kind"] == "multi_worker_mirrored" else 1
     return [
         World(make_strategy(record, worker), worker, checkpoints=shared)

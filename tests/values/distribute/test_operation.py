@@ -98,11 +98,16 @@ class TestConversion:
         with pytest.raises(ValueError, match="cast it first"):
             convert(tensor(1.0, np.float64), np.dtype(np.float32))
 
-    @pytest.mark.parametrize(("value", "dtype"), [(1, "f4"), (2, "i8"), (1.5, "f8"), (True, "?")])
+    @pytest.mark.parametrize(
+        ("value", "dtype"),
+        [(1, "f4"), (2, "i8"), (1.5, "f8"), (True, "?"), (True, "f4"), ([1, 2.5], "f4")],
+    )
     def test_numbers_fit_where_nothing_is_lost(self, value: object, dtype: str) -> None:
         assert convert(value, np.dtype(dtype)).dtype == dtype
 
-    @pytest.mark.parametrize(("value", "dtype"), [(1.5, "i4"), (True, "f4"), (1, "?"), (1j, "f4")])
+    @pytest.mark.parametrize(
+        ("value", "dtype"), [(1.5, "i4"), (True, "u1"), (1, "?"), (1j, "f4"), ([1, 2.5], "i4")]
+    )
     def test_others_do_not(self, value: object, dtype: str) -> None:
         with pytest.raises(TypeError, match="Cannot convert"):
             convert(value, np.dtype(dtype))
@@ -132,11 +137,13 @@ class TestRefusals:
     def test_an_axis_that_does_not_exist(self) -> None:
         strategy = MirroredStrategy(TWO)
         value = PerReplica([tensor([1.0], device=device) for device in TWO])
-        with pytest.raises(InvalidArgumentError, match="Invalid reduction dimension"):
-            finish(strategy.reduce(OUTSIDE, "SUM", value, 1))
+        for axis in (1, -2, (0, 1)):
+            for op in ("SUM", "MEAN"):
+                with pytest.raises(ValueError, match="Invalid reduction dimension"):
+                    finish(strategy.reduce(OUTSIDE, op, value, axis))
 
     def test_bool_is_not_summed_along_an_axis(self) -> None:
-        with pytest.raises(InvalidArgumentError, match="cast"):
+        with pytest.raises(TypeError, match="cast"):
             finish(MirroredStrategy(TWO).reduce(OUTSIDE, "SUM", tensor([True]), 0))
 
     def test_a_checkpoint_of_another_dtype(self) -> None:
@@ -177,18 +184,22 @@ class TestScatter:
 
         assert [value.tolist() for value in variable.values] == [[5, 0], [0, 5]]
 
-    def test_central_storage_needs_an_aggregation(self) -> None:
+    @pytest.mark.parametrize("aggregation", [Aggregation.NONE, Aggregation.MEAN])
+    def test_central_storage_makes_the_update_of_every_replica(
+        self, aggregation: Aggregation
+    ) -> None:
         strategy = CentralStorageStrategy(TWO, HERE)
-        variable = finish(strategy.create(OUTSIDE, np.zeros(2, np.float32)))
-        with pytest.raises(ValueError, match="specify an aggregation"):
-            finish(
-                strategy.run(
-                    OUTSIDE,
-                    lambda context: variable.scatter(
-                        context, "add", np.array([0]), tensor([1.0], np.float32)
-                    ),
-                )
+        asked = Asked(aggregation=aggregation)
+        variable = finish(strategy.create(OUTSIDE, np.zeros(2, np.float32), asked))
+        finish(
+            strategy.run(
+                OUTSIDE,
+                lambda context: variable.scatter(
+                    context, "add", np.array([0]), tensor([5.0], np.float32)
+                ),
             )
+        )
+        assert variable.value.tolist() == [10.0, 0.0]
 
 
 class TestShards:

@@ -20,12 +20,13 @@ from varsim.values.distribute.packing import options
 from varsim.values.distribute.refusal import DistributionError
 from varsim.values.distribute.single import DefaultStrategy, create_outside
 from varsim.values.distribute.strategy import Strategy
-from varsim.values.distribute.tensor import tensor
+from varsim.values.distribute.tensor import Tensor, tensor
 from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Operation, finish, finish_together
 from varsim.values.variable import Aggregation, Synchronization
 
 TWO = [Device(number=0), Device(number=1)]
+TWO_MIRRORED = MirroredStrategy(TWO)
 ON_READ = Synchronization.ON_READ
 SUM, MEAN, NONE = Aggregation.SUM, Aggregation.MEAN, Aggregation.NONE
 
@@ -226,7 +227,7 @@ PROVOKED: dict[str, tuple[str, Callable[[], object], str]] = {
     ),
     "colocate": (
         "ValueError",
-        lambda: MirroredStrategy(TWO).scope().colocated_with(create_outside(0.0, Asked())),
+        lambda: TWO_MIRRORED.colocate_vars_with(TWO_MIRRORED.scope(), create_outside(0.0, Asked())),
         "create it there",
     ),
     "destination": (
@@ -284,7 +285,12 @@ PROVOKED: dict[str, tuple[str, Callable[[], object], str]] = {
         lambda: outside(
             lambda context, variable: variable.assign(context, parts()), synchronization=ON_READ
         ),
-        "reduce it first, or assign in the replicas",
+        "reduce a per-replica value first, or assign in the replicas",
+    ),
+    "not_a_tensor": (
+        "ValueError",
+        lambda: Tensor(parts()),  # type: ignore[arg-type]
+        "of a container take the part of one replica, or reduce it",
     ),
 }
 
@@ -313,10 +319,11 @@ def test_a_message_does_not_print_a_whole_array() -> None:
     large = tensor(np.zeros((1000, 10)), np.float32)
     with pytest.raises(DistributionError, match=r"float32 of shape \(1000, 10\) cannot be reduced"):
         in_replicas(lambda context, variable: variable.assign_add(context, large))
-    with pytest.raises(DistributionError, match=r"Cannot convert float64 of shape \(3,\) to int64"):
+    with pytest.raises(DistributionError, match=r"of shape \(1000, 10\) cannot hold \(3,\)"):
         outside(
             lambda context, variable: variable.assign(context, np.zeros(3)),
-            initial=np.zeros(3, np.int64),
+            initial=np.zeros((1000, 10)),
+            aggregation=MEAN,
         )
 
 

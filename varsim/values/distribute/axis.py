@@ -5,16 +5,22 @@ import numpy as np
 from varsim.values.device import HERE
 from varsim.values.distribute.component import Component
 from varsim.values.distribute.container import tensors_of
-from varsim.values.distribute.refusal import InvalidArgumentError
-from varsim.values.distribute.tensor import Tensor, Values, add_in_order, tensor_of
+from varsim.values.distribute.refusal import RefusedTypeError, RefusedValueError
+from varsim.values.distribute.tensor import Tensor, Values, tensor_of
 from varsim.values.variable import Variable
 
 
 def sum_along(value: object, axes: tuple[int, ...]) -> Tensor:
-    """One replica's part summed along axes, in its dtype; ValueError for an axis it lacks."""
+    """One replica's part summed along axes, in its dtype; ValueError for an axis it lacks.
+
+    TypeError for bool.
+    """
     part = _one_tensor(value)
+    if part.array.dtype.kind == "b":
+        raise RefusedTypeError(
+            "dtype_unsupported", "bool values are not summed: cast them to int32 or float32"
+        )
     _check_axes(part.array, axes)
-    add_in_order([part.array])  # not bool
     with np.errstate(all="ignore"):
         return Tensor(np.sum(part.array, axis=axes, dtype=part.array.dtype), part.device)
 
@@ -35,7 +41,7 @@ def _one_tensor(value: object) -> Tensor:
 def _check_axes(array: Values, axes: tuple[int, ...]) -> None:
     for axis in axes:
         if not -array.ndim <= axis < array.ndim:
-            raise InvalidArgumentError(
+            raise RefusedValueError(
                 "axis_range",
                 f"Invalid reduction dimension ({axis} for input with {array.ndim} dimension(s)): "
                 "use an axis that all parts have, or None to reduce over replicas only",

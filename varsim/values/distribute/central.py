@@ -13,6 +13,7 @@ from varsim.values.distribute.packing import Options
 from varsim.values.distribute.partition import Partitioner
 from varsim.values.distribute.plain import PlainVariable, ShardedVariable
 from varsim.values.distribute.reducing import (
+    batch_reduce_parts,
     broadcast_to,
     gather_parts,
     reduce_one_value,
@@ -66,8 +67,12 @@ class CentralStorageStrategy(Strategy):
         self, context: Context, op: ReduceOp, value: object, destination: object
     ) -> Operation[object]:
         if not is_per_replica(value):
-            return (yield from reduce_one_value(op, value, destination, self.num_replicas_in_sync))
-        return (yield from reduce_parts(self._cross_device_ops, op, value, destination))
+            return (
+                yield from reduce_one_value(
+                    context, op, value, destination, self.num_replicas_in_sync
+                )
+            )
+        return (yield from reduce_parts(context, self._cross_device_ops, op, value, destination))
 
     def _do_batch_reduce(
         self,
@@ -76,24 +81,19 @@ class CentralStorageStrategy(Strategy):
         pairs: Sequence[tuple[object, object]],
         options: Options,
     ) -> Operation[list[object]]:
-        results = []
-        for value, destination in pairs:
-            results.append(
-                (yield from reduce_parts(self._cross_device_ops, op, value, destination))
-            )
-        return results
+        return (yield from batch_reduce_parts(context, self._cross_device_ops, op, pairs, options))
 
     def _do_broadcast(
         self, context: Context, value: object, destination: object
     ) -> Operation[object]:
-        return (yield from broadcast_to(value, destination))
+        return (yield from broadcast_to(context, value, destination))
 
     def _do_gather(
         self, context: Context, value: object, destination: object, axis: int
     ) -> Operation[object]:
         if not is_per_replica(value):
             return value
-        return (yield from gather_parts(self._cross_device_ops, value, destination, axis))
+        return (yield from gather_parts(context, self._cross_device_ops, value, destination, axis))
 
 
 class ParameterServerStrategy(CentralStorageStrategy):

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, cast
 
 from varsim.values.device import Device
-from varsim.values.distribute.tensor import Tensor
+from varsim.values.distribute.tensor import Tensor, Values
 from varsim.values.operation import Operation
 from varsim.values.variable import Variable
 
@@ -30,20 +30,20 @@ class Component:
         """Its value now."""
         return Tensor(self.variable.values[self.index], self.device)
 
-    def write(self, context: "Context", op: "Write", value: object) -> Operation[Tensor]:
-        """Write this copy alone, without aggregation; returns its new value."""
+    def write(self, context: "Context", op: "Write", value: object) -> "Operation[Unread]":
+        """Write this copy alone, without aggregation; returns it, unread."""
         variable = cast("DistributedVariable", self.variable)
         return (yield from variable.write_copy(self.index, op, value))
 
-    def assign(self, context: "Context", value: object) -> Operation[Tensor]:
+    def assign(self, context: "Context", value: object) -> "Operation[Unread]":
         """Set this copy alone."""
         return (yield from self.write(context, "assign", value))
 
-    def assign_add(self, context: "Context", value: object) -> Operation[Tensor]:
+    def assign_add(self, context: "Context", value: object) -> "Operation[Unread]":
         """Add to this copy alone."""
         return (yield from self.write(context, "assign_add", value))
 
-    def assign_sub(self, context: "Context", value: object) -> Operation[Tensor]:
+    def assign_sub(self, context: "Context", value: object) -> "Operation[Unread]":
         """Subtract from this copy alone."""
         return (yield from self.write(context, "assign_sub", value))
 
@@ -56,3 +56,26 @@ class Component:
 
     def __hash__(self) -> int:
         return hash((id(self.variable), self.index))
+
+
+class Unread(Tensor):
+    """What a write of one copy returns: that copy, not read before somebody looks at it.
+
+    So it shows what later writes make of it (resource_variable_ops.py, _UnreadVariable).
+    """
+
+    __slots__ = ("_copy",)
+    keeps_dtype = True
+
+    def __init__(self, variable: Variable, index: int) -> None:
+        self._copy = Component(variable, index)
+
+    @property
+    def array(self) -> Values:  # type: ignore[override]
+        """The value now."""
+        return self._copy.variable.values[self._copy.index]
+
+    @property
+    def device(self) -> Device:  # type: ignore[override]
+        """The device of the copy."""
+        return self._copy.device

@@ -1,10 +1,11 @@
 """Containers of per-replica values, and grouping by object identity (distribute_utils.py)."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from varsim.values.device import Device
 from varsim.values.distribute.component import Component
-from varsim.values.distribute.refusal import RefusedAttributeError
+from varsim.values.distribute.refusal import RefusedAssertionError, RefusedAttributeError
 from varsim.values.distribute.tensor import Tensor
 from varsim.values.variable import Variable
 
@@ -33,17 +34,18 @@ def regroup(values: Sequence[object], wrap: type[Container] = PerReplica) -> obj
     """What the replicas hand over, as one object; lists, tuples and dicts item by item.
 
     One object in all replicas stays that object, the copies of a variable become the variable, all
-    else is wrapped. So there is no container with one replica.
+    else is wrapped. So there is no container with one replica. AssertionError where replica 0 hands
+    over a list, tuple or dict, and another one anything else than such a one, as long.
     """
     first = values[0]
     if isinstance(first, list | tuple):
-        items = [
-            regroup([value[i] for value in values], wrap)  # type: ignore[index]
-            for i in range(len(first))
-        ]
+        kind = list if isinstance(first, list) else tuple
+        lists = [_alike(value, first, kind) for value in values]
+        items = [regroup([one[i] for one in lists], wrap) for i in range(len(first))]
         return items if isinstance(first, list) else tuple(items)
     if isinstance(first, dict):
-        return {key: regroup([value[key] for value in values], wrap) for key in first}  # type: ignore[index]
+        dicts = [_alike(value, first, dict) for value in values]
+        return {key: regroup([one[key] for one in dicts], wrap) for key in first}
     if isinstance(first, Component) and all(
         isinstance(value, Component) and value.variable is first.variable for value in values
     ):
@@ -53,6 +55,23 @@ def regroup(values: Sequence[object], wrap: type[Container] = PerReplica) -> obj
     return wrap(values)
 
 
+def _alike(value: object, first: Any, kind: type[Any]) -> Any:
+    """The value, if it is of a kind and as long as the first one, of a dict with its keys."""
+    if not isinstance(value, kind):
+        why = f"a {kind.__name__} in replica 0 and a {type(value).__name__} in another one"
+    elif kind is dict and value.keys() != first.keys():
+        why = f"names {sorted(first)} in replica 0 and {sorted(value)} in another one"
+    elif len(value) != len(first):
+        why = f"{len(first)} values in replica 0 and {len(value)} in another one"
+    else:
+        return value
+    raise RefusedAssertionError(
+        "merge_call_mismatch",
+        f"replicas hand over values that do not go together, {why}: let all of them make the same "
+        "call, with arguments of the same structure",
+    )
+
+
 def select(replica: int, value: object) -> object:
     """The part of one replica of this worker, in lists, tuples and dicts too; else the value."""
     if isinstance(value, Container):
@@ -60,6 +79,14 @@ def select(replica: int, value: object) -> object:
     if isinstance(value, Variable) and value.replicated:
         return component(value, replica)
     return map_structure(lambda item: select(replica, item), value, leaf=False)
+
+
+def part_on(device: Device, value: object) -> object:
+    """Of copies that stand for one value the one on a device, or the first; else the value."""
+    if not isinstance(value, Mirrored):
+        return value
+    here = [part for part in value.values if getattr(part, "device", None) == device]
+    return (here or value.values)[0]
 
 
 def map_structure(

@@ -51,15 +51,6 @@ class Context:
         """The same inside variable_sync_on_read_context."""
         return replace(self, aggregates=True)
 
-    def colocated_with(self, variable: "DistributedVariable") -> "Context":
-        """The same inside `colocate_vars_with`: new variables go to the devices of this one.
-
-        ValueError for a variable that the strategy did not create.
-        """
-        if self.strategy is not None:
-            self.strategy.check_colocation(variable)
-        return replace(self, colocated=variable)
-
     def merge_call(
         self,
         function: Callable[..., object],

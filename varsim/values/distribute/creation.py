@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from varsim.values.distribute.refusal import RefusedValueError
-from varsim.values.distribute.tensor import Tensor, Values
+from varsim.values.distribute.tensor import Tensor, Values, array_of, kind_of
 from varsim.values.optimizer import Optimizer
 from varsim.values.variable import Aggregation, Attributes, Synchronization
 
@@ -66,7 +64,7 @@ def mirrored_attributes(attributes: Attributes) -> Attributes:
 
 def check_mean(attributes: Attributes, value: Values) -> None:
     """The mirrored family refuses MEAN of anything but floats (values.DistributedVariable)."""
-    if attributes.aggregation is Aggregation.MEAN and value.dtype.kind != "f":
+    if attributes.aggregation is Aggregation.MEAN and kind_of(value.dtype) != "f":
         raise RefusedValueError(
             "mean_of_non_float",
             f"creating distributed variables with aggregation=MEAN and a non-floating dtype is not "
@@ -80,4 +78,4 @@ def initial_value(initial: object) -> Values:
         initial = initial()  # type: ignore[operator]
     if isinstance(initial, Tensor):
         return initial.array
-    return np.asarray(initial)
+    return array_of(initial)

@@ -24,10 +24,13 @@ def check_reduce_op(op: object) -> ReduceOp:
 
 
 def check_destination(destination: object) -> None:
-    """AssertionError for a list of destinations."""
-    if isinstance(destination, list | tuple) and not isinstance(destination, Device):
+    """AssertionError for a list of destinations, or none."""
+    if destination is None or (
+        isinstance(destination, list | tuple) and not isinstance(destination, Device)
+    ):
+        what = "nothing" if destination is None else "a list"
         raise RefusedAssertionError(
-            "assertion", "a list is no destination: name one variable, value or device"
+            "assertion", f"{what} is no destination: name one variable, value or device"
         )
 
 
@@ -45,7 +48,7 @@ def destination_devices(destination: object) -> tuple[Device, ...]:
         return (Device(parts[0], int(parts[1]), int(parts[2])),)
     if isinstance(destination, Variable | Container | Tensor | Component):
         return devices_of(destination)
-    raise RefusedAssertionError(
-        "assertion",
+    raise RefusedValueError(
+        "destination",
         f"a {type(destination).__name__} has no device: name a variable, a value or a device",
     )

@@ -1,14 +1,18 @@
 """Variables whose replica writes are merged: mirrored copies, or one copy behind a wrapper."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
-from varsim.values.distribute.container import Mirrored, regroup
+from varsim.values.distribute.component import Unread
+from varsim.values.distribute.container import Mirrored
 from varsim.values.distribute.context import Context
 from varsim.values.distribute.refusal import RefusedValueError
+from varsim.values.distribute.scatter import Scatter
 from varsim.values.distribute.tensor import Tensor, Values, convert, divide
 from varsim.values.distribute.variable import (
     DistributedVariable,
-    Scatter,
     Write,
     bring,
     refuse_scatter,
@@ -20,17 +24,23 @@ from varsim.values.variable import Aggregation
 
 
 class MergingVariable(DistributedVariable):
-    """Base: a write in a replica waits for all replicas, and writes the aggregated value."""
+    """Base: a write in a replica waits for all replicas, and writes the aggregated value.
+
+    `write_options` are handed to the merge beside the value, at TensorFlow's defaults: so a write
+    and another merge, in another replica, do not go together.
+    """
+
+    write_options: ClassVar[Mapping[str, object]] = {}
 
     def write_in_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
         """Merge, aggregate the argument, write all copies (values._on_write_update_replica)."""
 
-        def merged(context: Context, value: object) -> Operation[object]:
+        def merged(context: Context, value: object, **options: object) -> Operation[object]:
             assert self.strategy is not None
             total = yield from self.strategy.aggregate(context, self.aggregation, value, self)
             return (yield from self.write_outside(context, op, total))
 
-        return (yield Merge(merged, (value,)))
+        return (yield Merge(merged, (value,), dict(self.write_options)))
 
     def scatter_in_replica(
         self, context: Context, method: Scatter, indices: Values, values: object
@@ -75,6 +85,11 @@ class MirroredVariable(MergingVariable):
 
     kind = "mirrored"
     replicated = True
+    write_options: ClassVar[Mapping[str, object]] = {
+        "use_locking": False,
+        "name": None,
+        "read_value": True,
+    }
     _last: tuple[Values, Values | IndexedSlices, Values, State] | None = None
 
     def apply(self, replica: int, gradient: Values | IndexedSlices) -> None:
@@ -118,6 +133,12 @@ class MirroredVariable(MergingVariable):
         index = self.devices.index(context.device) if here else 0
         return (yield from self.read_copy(index, context.device))
 
+    def as_tensor(self, context: Context) -> Operation[object]:
+        """The copy here, in the scope of another strategy, too (also `value()`)."""
+        if context.updating is None and context.replica is None:
+            return (yield from self.read_outside(context))
+        return (yield from self.read(context))
+
     def check_scatter(self, method: Scatter) -> None:
         """`min`, `max` and `update` are refused under SUM and MEAN."""
         if method in ("min", "max", "update") and self.aggregation in (
@@ -130,9 +151,13 @@ class MirroredVariable(MergingVariable):
                 "the whole value"
             )
 
-    def group(self, values: list[Tensor]) -> object:
+    def group(self, values: list[Unread]) -> object:
         """Copies that stand for one value."""
-        return regroup(values, Mirrored)
+        return (
+            values[0]
+            if len(values) == 1
+            else Mirrored([value.on(value.device) for value in values])
+        )
 
 
 class AggregatingVariable(MergingVariable):
@@ -145,23 +170,19 @@ class AggregatingVariable(MergingVariable):
 
     def write_in_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
         """Aggregated over the replicas; ValueError without aggregation."""
-        self._check_aggregation()
-        return (yield from super().write_in_replica(context, op, value))
-
-    def scatter_in_replica(
-        self, context: Context, method: Scatter, indices: Values, values: object
-    ) -> Operation[object]:
-        """Aggregated over the replicas; ValueError without aggregation."""
-        self._check_aggregation()
-        return (yield from super().scatter_in_replica(context, method, indices, values))
-
-    def _check_aggregation(self) -> None:
         if self.aggregation is Aggregation.NONE:
             raise RefusedValueError(
                 "aggregation_required",
                 "You must specify an aggregation method to update a variable in replica context: "
                 "create it with SUM, MEAN or ONLY_FIRST_REPLICA, or update it from outside",
             )
+        return (yield from super().write_in_replica(context, op, value))
+
+    def scatter(
+        self, context: Context, method: Scatter, indices: Values, values: object
+    ) -> Operation[object]:
+        """Of the one copy, in every context: not aggregated, so once for each replica."""
+        return (yield from self.scatter_copies([0], method, indices, values))[0]
 
     def read(self, context: Context) -> Operation[object]:
         """The one value, in every context."""

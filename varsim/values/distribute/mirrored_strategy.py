@@ -5,12 +5,12 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from varsim.values.device import Device, Transfer, movement
 from varsim.values.distribute.container import (
-    Mirrored,
     is_mirrored,
     is_per_replica,
-    regroup,
     tensors_of,
 )
 from varsim.values.distribute.context import Context
@@ -19,6 +19,7 @@ from varsim.values.distribute.destination import destination_devices
 from varsim.values.distribute.mirrored import MirroredVariable
 from varsim.values.distribute.packing import Implementation, Options
 from varsim.values.distribute.reducing import (
+    batch_reduce_parts,
     broadcast_to,
     gather_parts,
     reduce_one_value,
@@ -57,8 +58,14 @@ class MirroredStrategy(Strategy):
         self._cross_device_ops = cross_device_ops or _chosen(self.devices)
 
     def cross_device_ops(self, value: object = None) -> CrossDeviceOps:
-        """The algorithm, for a value: int32 always goes to one device."""
-        if value is not None and any(one.array.dtype == "int32" for one in tensors_of(value)):
+        """The algorithm, for a value: int32 always goes to one device.
+
+        AttributeError for what has no dtype.
+        """
+        if value is None:
+            return self._cross_device_ops
+        arrays = [value] if isinstance(value, np.ndarray) else [t.array for t in tensors_of(value)]
+        if any(array.dtype == "int32" for array in arrays):
             return ReductionToOneDevice()
         return self._cross_device_ops
 
@@ -99,11 +106,15 @@ class MirroredStrategy(Strategy):
         if is_mirrored(value):
             return self._mirrored(op, value)
         if not is_per_replica(value):
-            return (yield from reduce_one_value(op, value, destination, self.num_replicas_in_sync))
+            return (
+                yield from reduce_one_value(
+                    context, op, value, destination, self.num_replicas_in_sync
+                )
+            )
         devices = destination_devices(destination)
         direct = not same_devices(tensors_of(value), devices) or any_cpu(devices)
         algorithm = ReductionToOneDevice() if direct else self.cross_device_ops(value)
-        return (yield from reduce_parts(algorithm, op, value, destination))
+        return (yield from reduce_parts(context, algorithm, op, value, destination))
 
     def _mirrored(self, op: ReduceOp, value: object) -> object:
         """MEAN of what stands for one value already is that value; SUM is refused."""
@@ -122,45 +133,49 @@ class MirroredStrategy(Strategy):
         pairs: Sequence[tuple[object, object]],
         options: Options,
     ) -> Operation[list[object]]:
-        algorithms = [self.cross_device_ops(value) for value, _ in pairs]
-        # Each int32 value gets an algorithm object of its own.
-        if any(algorithm is not algorithms[0] for algorithm in algorithms):
-            raise RefusedValueError(
-                "batch_mixed",
-                "Inputs to batch_reduce_to must be either all on the host or all on the compute "
-                "devices: reduce int32 values one by one, or use int64",
-            )
-        if not pairs:
+        algorithm: CrossDeviceOps | None = None
+        for value, _ in pairs:
+            # Each int32 value gets an algorithm object of its own.
+            own = self.cross_device_ops(value)
+            if algorithm is not None and own is not algorithm:
+                raise RefusedValueError(
+                    "batch_mixed",
+                    "Inputs to batch_reduce_to must be either all on the host or all on the "
+                    "compute devices: reduce int32 values one by one, or use int64",
+                )
+            algorithm = own
+        if algorithm is None:
             return []
-        lists = [(tensors_of(value), destination_devices(place)) for value, place in pairs]
-        if self._alone and all(
-            len(tensors) == 1 and same_devices(tensors, devices) for tensors, devices in lists
-        ):
-            return [regroup(tensors, Mirrored) for tensors, _ in lists]
-        results = yield from algorithms[0].batch_reduce(op, lists, options)
-        return [regroup(tensors, Mirrored) for tensors in results]
+        return (
+            yield from batch_reduce_parts(context, algorithm, op, pairs, options, self._parties)
+        )
 
     @property
-    def _alone(self) -> bool:
-        """Whether this worker is the only one."""
-        return True
+    def _parties(self) -> int:
+        """How many workers take part."""
+        return 1
 
     def _do_broadcast(
         self, context: Context, value: object, destination: object
     ) -> Operation[object]:
-        return (yield from broadcast_to(value, destination))
+        if not isinstance(value, int | float):
+            self.cross_device_ops(value)  # AttributeError for what has no dtype
+        return (yield from broadcast_to(context, value, destination))
 
     def _do_gather(
         self, context: Context, value: object, destination: object, axis: int
     ) -> Operation[object]:
-        if not is_per_replica(value) and self._alone:
+        if not is_per_replica(value):
             return value
-        return (yield from gather_parts(self.cross_device_ops(value), value, destination, axis))
+        algorithm = self.cross_device_ops(value)
+        return (yield from gather_parts(context, algorithm, value, destination, axis))
 
 
 def _chosen(devices: Sequence[Device]) -> CrossDeviceOps:
     """The algorithm for these devices."""
     kinds = {device.kind for device in devices}
     if kinds == {"cpu"}:
-        return CollectiveAllReduce(Implementation.RING)
-    return CollectiveAllReduce(Implementation.NCCL) if kinds == {"gpu"} else ReductionToOneDevice()
+        return CollectiveAllReduce(Implementation.RING, devices=len(devices))
+    if kinds == {"gpu"}:
+        return CollectiveAllReduce(Implementation.NCCL, devices=len(devices))
+    return ReductionToOneDevice()

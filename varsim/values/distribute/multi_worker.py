@@ -7,19 +7,17 @@ collectives, which every worker has to call in the same order (collective_all_re
 from collections.abc import Sequence
 
 from varsim.values.device import Device, Transfer, movement
-from varsim.values.distribute.container import (
-    Mirrored,
-    is_mirrored,
-    is_per_replica,
-    regroup,
-    tensors_of,
-)
+from varsim.values.distribute.container import is_mirrored, is_per_replica, select, tensors_of
 from varsim.values.distribute.context import Context
 from varsim.values.distribute.creation import initial_value
-from varsim.values.distribute.destination import destination_devices
 from varsim.values.distribute.mirrored_strategy import MirroredStrategy
 from varsim.values.distribute.packing import Implementation
-from varsim.values.distribute.reducing import reduce_one_value, reduce_parts
+from varsim.values.distribute.reducing import (
+    broadcast_to,
+    gather_parts,
+    reduce_one_value,
+    reduce_parts,
+)
 from varsim.values.distribute.reduction import CollectiveAllReduce, CrossDeviceOps
 from varsim.values.distribute.tensor import Tensor, Values
 from varsim.values.operation import Exchange, Operation
@@ -38,7 +36,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         workers: int = 1,
         implementation: Implementation = Implementation.AUTO,
     ) -> None:
-        super().__init__(devices, CollectiveAllReduce(implementation, workers))
+        super().__init__(devices, CollectiveAllReduce(implementation, workers, len(devices)))
+        self._on_host = CollectiveAllReduce(implementation, workers, 1)
         self._worker = worker
         self._workers = workers
 
@@ -67,12 +66,15 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         return self._worker * len(self.devices) + replica
 
     def cross_device_ops(self, value: object = None) -> CrossDeviceOps:
-        """Always collectives."""
-        return self._cross_device_ops
+        """Always collectives: of all replicas, or of one value from each worker."""
+        parts = len(tensors_of(value)) if is_per_replica(value) else 1
+        if value is None or parts == len(self.devices):
+            return self._cross_device_ops
+        return self._on_host
 
     @property
-    def _alone(self) -> bool:
-        return self._workers == 1
+    def _parties(self) -> int:
+        return self._workers
 
     def _initial(self, initial: object) -> Operation[Values]:
         """Worker 0 broadcasts its value, the others ignore theirs."""
@@ -91,22 +93,30 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
     def _do_gather(
         self, context: Context, value: object, destination: object, axis: int
     ) -> Operation[object]:
-        devices = destination_devices(destination)
-        tensors = tensors_of(value)
-        results = yield from self._cross_device_ops.gather(tensors, devices, axis)
-        return regroup(results, Mirrored)
+        algorithm = self.cross_device_ops(value)
+        return (
+            yield from gather_parts(context, algorithm, value, destination, axis, self._workers)
+        )
+
+    def _do_broadcast(
+        self, context: Context, value: object, destination: object
+    ) -> Operation[object]:
+        return (yield from broadcast_to(context, value, destination))
 
     def _do_reduce(
         self, context: Context, op: ReduceOp, value: object, destination: object
     ) -> Operation[object]:
         if is_mirrored(value):
             return self._mirrored(op, value)
-        if is_per_replica(value) and len(tensors_of(value)) == 1:
-            (value,) = tensors_of(value)
-        if not is_per_replica(value) and self._alone:
-            return (yield from reduce_one_value(op, value, destination, self.num_replicas_in_sync))
-        return (
-            yield from reduce_parts(
-                self._cross_device_ops, op, value, destination, workers=self._workers
+        if is_per_replica(value) and len(self.devices) == 1:
+            value = select(0, value)
+        if not is_per_replica(value) and self._workers == 1:
+            return (
+                yield from reduce_one_value(
+                    context, op, value, destination, self.num_replicas_in_sync
+                )
             )
-        )
+        if is_per_replica(value):
+            tensors_of(value)  # AttributeError for numbers
+        algorithm = self.cross_device_ops(value)
+        return (yield from reduce_parts(context, algorithm, op, value, destination, self._workers))

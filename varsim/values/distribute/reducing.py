@@ -1,35 +1,91 @@
 """Reducing and broadcasting one value, as the strategies share it (cross_device_ops.py)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from varsim.values.device import HERE, Transfer, movement
+from varsim.values.device import Transfer, movement
 from varsim.values.distribute.component import Component
-from varsim.values.distribute.container import Mirrored, is_per_replica, regroup, tensors_of
+from varsim.values.distribute.container import (
+    Container,
+    Mirrored,
+    PerReplica,
+    part_on,
+    regroup,
+    tensors_of,
+)
+from varsim.values.distribute.context import Context
 from varsim.values.distribute.destination import destination_devices
+from varsim.values.distribute.packing import Options
 from varsim.values.distribute.reduction import CrossDeviceOps, same_devices
 from varsim.values.distribute.refusal import RefusedAttributeError, RefusedValueError
 from varsim.values.distribute.tensor import Tensor, shown, tensor_of
+from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Operation
 from varsim.values.variable import ReduceOp, Variable
 
 
+def parts_of(context: Context, value: object) -> list[Tensor]:
+    """The parts of a value: of a container or a variable, else the value itself as a tensor."""
+    if isinstance(value, Container):
+        return [tensor for part in value.values for tensor in parts_of(context, part)]
+    if isinstance(value, Tensor | Component | Variable):
+        return tensors_of(value)
+    return [tensor_of(value, context.device)]
+
+
 def reduce_parts(
-    algorithm: CrossDeviceOps, op: ReduceOp, value: object, destination: object, workers: int = 1
+    context: Context,
+    algorithm: CrossDeviceOps,
+    op: ReduceOp,
+    value: object,
+    destination: object,
+    workers: int = 1,
 ) -> Operation[object]:
     """The parts of a value reduced onto a destination; a single part already there stays."""
     devices = destination_devices(destination)
-    if is_per_replica(value) or isinstance(value, Tensor | Component | Variable):
-        tensors = tensors_of(value)
-    else:
-        tensors = [tensor_of(value, HERE)]
+    tensors = parts_of(context, value)
     if workers == 1 and len(tensors) == 1 and same_devices(tensors, devices):
         return tensors[0].on(tensors[0].device)
     results = yield from algorithm.reduce(op, tensors, devices)
     return regroup(results, Mirrored)
 
 
+def batch_reduce_parts(
+    context: Context,
+    algorithm: CrossDeviceOps,
+    op: ReduceOp,
+    pairs: Sequence[tuple[object, object]],
+    options: Options,
+    workers: int = 1,
+) -> Operation[list[object]]:
+    """Several values, each with its destination; single parts already there are handed back."""
+    lists = [
+        (
+            tensors_of(value) if isinstance(value, Container) else parts_of(context, value),
+            destination_devices(place),
+        )
+        for value, place in pairs
+    ]
+    first = tuple(tensor.device for tensor in lists[0][0])
+    if (
+        workers == 1
+        and len(first) == 1
+        and all(
+            same_devices(tensors, places) and same_devices(tensors, first)
+            for tensors, places in lists
+        )
+    ):
+        return [
+            value if isinstance(value, Variable) else regroup(tensors, Mirrored)
+            for (value, _), (tensors, _) in zip(pairs, lists, strict=True)
+        ]
+    results = yield from algorithm.batch_reduce(op, lists, options)
+    return [regroup(tensors, Mirrored) for tensors in results]
+
+
 def reduce_one_value(
-    op: ReduceOp, value: object, destination: object, replicas: int
+    context: Context, op: ReduceOp, value: object, destination: object, replicas: int
 ) -> Operation[object]:
     """A value that is one object in all replicas (reduce_non_distributed_value).
 
@@ -52,36 +108,62 @@ def reduce_one_value(
             f"A non-DistributedValues value {_named(value)} cannot be reduced with the given "
             f"reduce op {op.name}: give each replica a tensor of its own, or use MEAN",
         )
-    return (yield from broadcast(value, destination))
+    return (yield from broadcast(context, value, destination))
 
 
-def broadcast(value: object, destination: object) -> Operation[object]:
-    """A copy of a value on each device of a destination, as tensors."""
-    devices = destination_devices(destination)
-    if isinstance(value, Tensor | Component | Variable):
-        source = tensors_of(value)[0]
-    else:
-        source = tensor_of(value, devices[0])
-    yield from movement(
-        "broadcast", [Transfer(source.device, device, source.size) for device in devices]
-    )
-    return regroup([source.on(device) for device in devices], Mirrored)
+def broadcast(context: Context, value: object, destination: object) -> Operation[object]:
+    """A copy of a value on each device of a destination, as tensors.
+
+    Of copies that stand for one value the one on that device, of a variable what is read there; of
+    a per-replica value all parts.
+    """
+    copies, transfers = [], []
+    for device in destination_devices(destination):
+        if isinstance(value, PerReplica):
+            sources = tensors_of(value)
+        else:
+            sources = [(yield from _read_on(context.at(device), value))]
+        transfers += [Transfer(source.device, device, source.size) for source in sources]
+        moved = [source.on(device) for source in sources]
+        copies.append(PerReplica(moved) if isinstance(value, PerReplica) else moved[0])
+    yield from movement("broadcast", transfers)
+    return regroup(copies, Mirrored)
 
 
-def broadcast_to(value: object, destination: object) -> Operation[object]:
+def broadcast_to(context: Context, value: object, destination: object) -> Operation[object]:
     """As `broadcast`, but a Python number passes unchanged."""
     if isinstance(value, int | float):
         return value
-    return (yield from broadcast(value, destination))
+    return (yield from broadcast(context, value, destination))
 
 
 def gather_parts(
-    algorithm: CrossDeviceOps, value: object, destination: object, axis: int
+    context: Context,
+    algorithm: CrossDeviceOps,
+    value: object,
+    destination: object,
+    axis: int,
+    workers: int = 1,
 ) -> Operation[object]:
-    """The parts of a value joined along an axis, on each device of a destination."""
-    devices = destination_devices(destination)
-    results = yield from algorithm.gather(tensors_of(value), devices, axis)
+    """The parts of a value joined along an axis, on each device of a destination.
+
+    A single part already there stays, whatever the axis.
+    """
+    devices, tensors = destination_devices(destination), parts_of(context, value)
+    if workers == 1 and len(tensors) == 1 and same_devices(tensors, devices):
+        return tensors[0].on(tensors[0].device)
+    results = yield from algorithm.gather(tensors, devices, axis)
     return regroup(results, Mirrored)
+
+
+def _read_on(context: Context, value: object) -> Operation[Tensor]:
+    """A value as one tensor, on the current device if it has a copy there; a variable is read."""
+    value = part_on(context.device, value)
+    if isinstance(value, DistributedVariable):
+        value = yield from value.as_tensor(context)
+    if isinstance(value, Tensor | Component | Variable):
+        return tensors_of(value)[0]
+    return tensor_of(value, context.device)
 
 
 def _named(value: object) -> str:

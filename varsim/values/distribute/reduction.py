@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -12,11 +12,20 @@ from varsim.values.distribute.packing import (
     Options,
     group_by_size,
 )
-from varsim.values.distribute.refusal import InvalidArgumentError, RefusedValueError
+from varsim.values.distribute.refusal import (
+    InvalidArgumentError,
+    RefusedIndexError,
+    RefusedTypeError,
+    RefusedValueError,
+)
 from varsim.values.distribute.ring import ring_movement, ring_sum
 from varsim.values.distribute.tensor import Tensor, Values, add_in_order, divide
 from varsim.values.operation import Exchange, Operation
 from varsim.values.variable import ReduceOp
+
+# The dtypes that TensorFlow's collectives take on CPUs (collective_ops.cc); gathering: GATHERED.
+SENT: Final = ("bfloat16", "float16", "float32", "float64", "int32", "int64")
+GATHERED: Final = SENT[1:]
 
 Devices = tuple[Device, ...]
 Pair = tuple[list[Tensor], Devices]
@@ -83,16 +92,21 @@ class ReductionToOneDevice(CrossDeviceOps):
 class CollectiveAllReduce(CrossDeviceOps):
     """Collective operations over all replicas of all workers, as a ring.
 
-    `workers` processes take part; every one of them has to call in the same order.
+    `workers` processes take part, each with values on `devices` devices; every one of them has to
+    call in the same order.
     """
 
     name = "collective_all_reduce"
 
     def __init__(
-        self, implementation: Implementation = Implementation.AUTO, workers: int = 1
+        self,
+        implementation: Implementation = Implementation.AUTO,
+        workers: int = 1,
+        devices: int | None = None,
     ) -> None:
         self.implementation = implementation
         self._workers = workers
+        self._devices = devices
 
     def reduce(
         self, op: ReduceOp, tensors: list[Tensor], devices: Devices
@@ -121,6 +135,12 @@ class CollectiveAllReduce(CrossDeviceOps):
                 f"Requires start <= limit when delta > 0: there is no axis {axis} to gather along; "
                 "use one that all parts have, and give scalars one of length 1",
             )
+        if tensors[0].array.dtype.name not in GATHERED:
+            raise RefusedTypeError(
+                "dtype_unsupported",
+                f"{tensors[0].array.dtype} is not in the list of allowed values of a collective, "
+                f"which are {', '.join(GATHERED)}: cast it to one of them",
+            )
         everybody = yield from self._exchange([tensors])
         arrays = [tensor.array for tensor in everybody[0]]
         joined = concatenate(arrays, axis)
@@ -136,6 +156,23 @@ class CollectiveAllReduce(CrossDeviceOps):
         yield from movement("ring all-gather", *rounds, parties=self._workers)
         return (yield from copy_to([tensor_like(joined, one) for one in tensors], devices))
 
+    def _check(self, tensors: list[Tensor]) -> None:
+        """IndexError for fewer parts than devices; InvalidArgumentError for a dtype."""
+        if self._devices is not None and len(tensors) < self._devices:
+            raise RefusedIndexError(
+                "batch_mixed",
+                f"a collective of {self._devices} devices takes a part from each, not "
+                f"{len(tensors)}: tuple index out of range; give a value for each replica, or "
+                "reduce it by itself",
+            )
+        for tensor in tensors:
+            if tensor.array.dtype.name not in SENT:
+                raise InvalidArgumentError(
+                    "dtype_unsupported",
+                    f"{tensor.array.dtype} is not in the list of allowed values of a collective, "
+                    f"which are {', '.join(SENT)}: cast it to one of them",
+                )
+
     def _exchange(self, batch: list[list[Tensor]]) -> Operation[list[list[Tensor]]]:
         """The same values with the tensors of all workers' replicas, in order."""
         if self._workers == 1:
@@ -149,6 +186,8 @@ class CollectiveAllReduce(CrossDeviceOps):
     def _all_reduce(
         self, op: ReduceOp, batch: list[list[Tensor]], options: Options
     ) -> Operation[list[list[Tensor]]]:
+        for tensors in batch:
+            self._check(tensors)
         everybody = yield from self._exchange(batch)
         arrays = [[tensor.array for tensor in tensors] for tensors in everybody]
         sums = [ring_sum(values) for values in arrays]
@@ -168,13 +207,15 @@ class CollectiveAllReduce(CrossDeviceOps):
 
 def combine(op: ReduceOp, values: Sequence[Values]) -> Values:
     """The sum from first to last, divided by the number for MEAN."""
-    total = add_in_order(values)
+    total = add_in_order(values) if len(values) > 1 else values[0]
     return divide(total, len(values)) if op is ReduceOp.MEAN else total
 
 
 def concatenate(values: Sequence[Values], axis: int) -> Values:
     """Values joined along an axis; they may differ in length there only."""
     first = values[0]
+    if len(values) == 1:
+        return first
     if not -first.ndim <= axis < first.ndim:
         raise InvalidArgumentError(
             "axis_range",

@@ -41,6 +41,12 @@ class RefusedAttributeError(DistributionError, AttributeError):
     tensorflow = "AttributeError"
 
 
+class RefusedIndexError(DistributionError, IndexError):
+    """TensorFlow raises IndexError, by accident: a part that is not there."""
+
+    tensorflow = "IndexError"
+
+
 class RefusedAssertionError(DistributionError, AssertionError):
     """TensorFlow fails an internal assertion, without words."""
 

@@ -5,7 +5,7 @@ _call_for_each_replica). Effects before a failing merge stay.
 """
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from varsim.values.distribute.container import regroup, select
 from varsim.values.distribute.context import Context
@@ -89,7 +89,7 @@ def _to_next_merge(replica: Operation[object], answer: object) -> Operation[Merg
 def _merge(strategy: "Strategy", context: Context, merges: list[Merge]) -> Operation[object]:
     """Call the function of a merge once, in cross-replica context, with the grouped arguments."""
     first = merges[0]
-    args = [regroup([merge.args[i] for merge in merges]) for i in range(len(first.args))]
-    kwargs = {key: regroup([merge.kwargs[key] for merge in merges]) for key in first.kwargs}
+    args: Any = regroup([merge.args for merge in merges])
+    kwargs: Any = regroup([merge.kwargs for merge in merges])
     cross = strategy.scope_at(context.device)
     return (yield from run_maybe(first.function(cross, *args, **kwargs)))

@@ -1,6 +1,7 @@
 """Devices, properties and contexts of a strategy (distribute_lib.py)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from varsim.values.device import HERE, Device
@@ -120,11 +121,22 @@ class StrategyScope:
         """Does this strategy own the variable (variable_created_in_scope)?"""
         return isinstance(variable, DistributedVariable) and variable.strategy is self
 
-    def check_colocation(self, variable: Variable) -> None:
-        """ValueError unless this strategy created the variable."""
+    def colocate_vars_with(self, context: Context, variable: DistributedVariable) -> Context:
+        """The context inside `colocate_vars_with`: new variables go to the devices of this one.
+
+        RuntimeError outside of the strategy's scope, ValueError for a variable that it did not
+        create.
+        """
+        if context.strategy is None:
+            raise RefusedRuntimeError(
+                "wrong_context",
+                'Need to be inside "with strategy.scope()": create variables beside others there',
+            )
+        context = self.enter(context)
         if not self.created(variable):
             raise RefusedValueError(
                 "colocate",
                 "`colocate_vars_with` must only be passed a variable created in this strategy's "
                 "scope: create it there",
             )
+        return replace(context, colocated=variable)

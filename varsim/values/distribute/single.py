@@ -1,6 +1,7 @@
 """Strategies with one replica and one copy: the default one, and OneDeviceStrategy."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from varsim.values.device import HERE, Device
 from varsim.values.distribute.context import OUTSIDE, Context
@@ -86,8 +87,9 @@ class DefaultStrategy(OneDeviceStrategy):
     ) -> Operation[object]:
         raise _missing("broadcast_to")
 
-    def check_colocation(self, variable: Variable) -> None:
-        """Any variable will do."""
+    def colocate_vars_with(self, context: Context, variable: DistributedVariable) -> Context:
+        """Any variable will do, and no scope is needed."""
+        return replace(self.enter(context), colocated=variable)
 
 
 def create_outside(initial: object, asked: Asked, context: Context = OUTSIDE) -> PlainVariable:

@@ -6,11 +6,11 @@ Every operation takes the context it happens in, and is called as `x = yield fro
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from varsim.values.device import Device
 from varsim.values.distribute.axis import count_along, sum_along
-from varsim.values.distribute.component import Component
+from varsim.values.distribute.component import Component, Unread
 from varsim.values.distribute.container import (
     Mirrored,
     is_per_replica,
@@ -22,11 +22,15 @@ from varsim.values.distribute.context import Context
 from varsim.values.distribute.creation import Asked, checked
 from varsim.values.distribute.destination import check_destination, check_reduce_op
 from varsim.values.distribute.packing import Options
-from varsim.values.distribute.refusal import RefusedRuntimeError, RefusedValueError
+from varsim.values.distribute.refusal import (
+    RefusedRuntimeError,
+    RefusedTypeError,
+    RefusedValueError,
+)
 from varsim.values.distribute.running import call_for_each_replica, run_maybe
 from varsim.values.distribute.scope import StrategyScope
 from varsim.values.distribute.sync_on_read import reduce_op
-from varsim.values.distribute.tensor import Tensor, divide
+from varsim.values.distribute.tensor import Tensor, divide, tensor_of
 from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Merge, Operation
 from varsim.values.optimizer import Optimizer
@@ -55,8 +59,10 @@ class Strategy(StrategyScope, ABC):
         """
         context = self.enter(context)
         if context.replica is not None:
+            colocated = context.colocated
 
             def merged(context: Context) -> Operation[_Shared]:
+                context = replace(context, colocated=colocated)
                 return _Shared((yield from self.create(context, initial, asked)))
 
             shared: _Shared = yield Merge(merged)
@@ -128,6 +134,13 @@ class Strategy(StrategyScope, ABC):
             inside = Context(self, updating=replica, device=variable.devices[index])
             copy = Component(variable, index)
             results.append((yield from run_maybe(function(inside, copy, *own, **own_named))))
+        if group and len(results) > 1:  # grouped, results of writes are read
+            results = [
+                map_structure(
+                    lambda one: one.on(one.device) if isinstance(one, Unread) else one, result
+                )
+                for result in results
+            ]
         result = regroup(results, Mirrored)
         return result if group else map_structure(self.local_results, result)
 
@@ -201,7 +214,8 @@ class Strategy(StrategyScope, ABC):
             pairs = [(value, value) for value in values]
             return (yield from self.batch_reduce_to(context, op, pairs))
 
-        return (yield from _each(value, merged))
+        values = tuple(value) if isinstance(value, list | tuple) else (value,)
+        return (yield from _own(context, value, (yield Merge(merged, values))))
 
     def all_gather(self, context: Context, value: object, axis: int) -> Operation[object]:
         """`ReplicaContext.all_gather` of a tensor or a list: all parts joined, in every replica."""
@@ -215,7 +229,8 @@ class Strategy(StrategyScope, ABC):
                 )
             return joined
 
-        return (yield from _each(value, merged))
+        values = tuple(value) if isinstance(value, list | tuple) else (value,)
+        return (yield from _own(context, value, (yield Merge(merged, values))))
 
     def aggregate(
         self, context: Context, aggregation: Aggregation, value: object, destination: object
@@ -287,12 +302,27 @@ class Strategy(StrategyScope, ABC):
         """Parts joined on the devices of a destination."""
 
 
-def _each(value: object, merged: Callable[..., object]) -> Operation[object]:
-    """Merge a value, or all of a list together; each replica gets tensors of its own."""
-    several = isinstance(value, list | tuple)
-    result = yield Merge(merged, tuple(value) if isinstance(value, list | tuple) else (value,))
-    own = [item.on(item.device) if isinstance(item, Tensor) else item for item in result]
-    return own if several else own[0]
+def _own(context: Context, value: object, results: object) -> Operation[object]:
+    """Tensors of a replica's own, out of a merge: one for a value, or one for each of a list.
+
+    TypeError if another replica's function was called, and its result is no list.
+    """
+    if not isinstance(results, list | tuple):
+        raise RefusedTypeError(
+            "merge_call_mismatch",
+            f"a merge gave a {type(results).__name__}, not a list with a result for each value: "
+            "let all replicas make the same call",
+        )
+    own = []
+    for item in results:
+        if isinstance(item, DistributedVariable):
+            item = yield from item.as_tensor(context)
+        if isinstance(item, Component):
+            item = item.tensor()
+        own.append(
+            item.on(item.device) if isinstance(item, Tensor) else tensor_of(item, context.device)
+        )
+    return own if isinstance(value, list | tuple) else own[0]
 
 
 def _check_replica(context: Context, what: str) -> None:

@@ -1,6 +1,9 @@
 """Variables whose copies are written alone, and aggregated when read from outside (ON_READ)."""
 
-from varsim.values.distribute.container import PerReplica, select
+from types import NoneType
+
+from varsim.values.distribute.component import Component
+from varsim.values.distribute.container import PerReplica, part_on
 from varsim.values.distribute.context import Context
 from varsim.values.distribute.refusal import (
     RefusedAttributeError,
@@ -8,10 +11,10 @@ from varsim.values.distribute.refusal import (
     RefusedTypeError,
     RefusedValueError,
 )
-from varsim.values.distribute.tensor import Tensor, Values, add_in_order, divide, share
+from varsim.values.distribute.scatter import Scatter
+from varsim.values.distribute.tensor import Tensor, Values, share
 from varsim.values.distribute.variable import (
     DistributedVariable,
-    Scatter,
     Write,
     bring,
     refuse_scatter,
@@ -28,18 +31,6 @@ class SyncOnReadVariable(DistributedVariable):
 
     kind = "sync_on_read"
     replicated = True
-
-    def aggregated(self) -> Values:
-        """The value an outsider reads: the copies of this worker aggregated, first to last.
-
-        ValueError without aggregation.
-        """
-        values = self.values
-        if self.aggregation is Aggregation.ONLY_FIRST_REPLICA:
-            return values[0]
-        op = reduce_op(self.aggregation)
-        total = add_in_order(values)
-        return divide(total, len(values)) if op is ReduceOp.MEAN else total
 
     def share(self, value: Values) -> Values:
         """What each copy gets of a value from outside: under SUM its share, cut for integers."""
@@ -64,10 +55,23 @@ class SyncOnReadVariable(DistributedVariable):
                 f"SyncOnReadVariable does not support `{op}` in cross-replica context when "
                 "aggregation is SUM: do it in a replica, or assign the new total",
             )
-        part = yield from self._part(context, value)
-        part = yield from bring(op, part, self.devices)
-        for index in range(len(self.values)):
-            yield from self.write_copy(index, op, part)
+        if self.aggregation is Aggregation.SUM:
+            value = yield from self._shared(context, value)
+        elif isinstance(value, PerReplica):
+            raise RefusedAttributeError(
+                "literal_attribute",
+                "a per-replica value has no dtype: reduce it first, or assign in the replicas",
+            )
+        if isinstance(value, DistributedVariable):
+            # Each copy is written with what is read on its device then: of an ON_READ variable the
+            # aggregate, which a copy that was just written may be part of.
+            for index, device in enumerate(self.devices):
+                read = yield from value.as_tensor(context.at(device))
+                yield from self.write_copy(index, op, read)
+        else:
+            part = yield from bring(op, value, self.devices)
+            for index in range(len(self.values)):
+                yield from self.write_copy(index, op, part)
         return (yield from self.read_outside(context))
 
     def read_outside(self, context: Context) -> Operation[object]:
@@ -76,7 +80,8 @@ class SyncOnReadVariable(DistributedVariable):
             return (yield from self.read_copy(0, context.device))
         op = reduce_op(self.aggregation)
         assert self.strategy is not None
-        return (yield from self.strategy.reduce(context, op, self))
+        value = yield from self.strategy.reduce(context, op, self)
+        return value.tensor() if isinstance(value, Component) else value
 
     def read(self, context: Context) -> Operation[object]:
         """Local in a replica, aggregated outside; not inside variable_sync_on_read_context."""
@@ -106,24 +111,19 @@ class SyncOnReadVariable(DistributedVariable):
             "assign the whole value"
         )
 
-    def _part(self, context: Context, value: object) -> Operation[object]:
-        """What each copy is written with."""
-        if isinstance(value, PerReplica):
-            if self.aggregation is Aggregation.SUM:
-                raise RefusedTypeError(
-                    "per_replica_operand",
-                    "unsupported operand type(s) for /: a per-replica value cannot be shared out; "
-                    "reduce it first, or assign in the replicas",
-                )
-            raise RefusedAttributeError(
-                "literal_attribute",
-                "a per-replica value has no dtype: reduce it first, or assign in the replicas",
+    def _shared(self, context: Context, value: object) -> Operation[object]:
+        """A copy's share of a value, which is divided once, for all of them."""
+        if isinstance(value, PerReplica | list | tuple | NoneType):
+            raise RefusedTypeError(
+                "per_replica_operand",
+                f"unsupported operand type(s) for /: a {type(value).__name__} cannot be shared out;"
+                " reduce a per-replica value first, or assign in the replicas",
             )
-        if self.aggregation is not Aggregation.SUM:
-            return value
         if isinstance(value, DistributedVariable):
-            value = yield from value.read(context)
-        value = select(0, value)
+            value = yield from value.as_tensor(context)
+        value = part_on(context.device, value)
+        if isinstance(value, Component):
+            value = value.tensor()
         device = value.device if isinstance(value, Tensor) else context.device
         assert self.strategy is not None
         return Tensor(share(value, self.strategy.num_replicas_in_sync, self.dtype), device)

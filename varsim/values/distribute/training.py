@@ -3,6 +3,7 @@
 As in Keras 3. Gradients are summed whatever the aggregation of the variable says.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,12 +12,12 @@ import numpy as np
 from varsim.values.distribute.component import Component
 from varsim.values.distribute.context import Context
 from varsim.values.distribute.creation import Asked
-from varsim.values.distribute.refusal import RefusedAttributeError
+from varsim.values.distribute.refusal import InvalidArgumentError, RefusedAttributeError
 from varsim.values.distribute.strategy import Strategy
-from varsim.values.distribute.tensor import Tensor, Values
+from varsim.values.distribute.tensor import Tensor, Values, kind_of
 from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Operation
-from varsim.values.optimizer import Optimizer
+from varsim.values.optimizer import Adam, Optimizer
 from varsim.values.variable import Aggregation
 
 
@@ -32,8 +33,9 @@ class Clip:
         if self.value is not None:
             return np.clip(gradient, -self.value, self.value)
         if self.norm is not None:
-            length = float(np.sqrt(np.sum(gradient * gradient)))
-            return gradient * (self.norm / max(length, self.norm))
+            with np.errstate(all="ignore"):
+                length = float(np.sqrt(np.sum(gradient * gradient)))
+                return gradient * (self.norm / max(length, self.norm))
         return gradient
 
 
@@ -58,21 +60,35 @@ class DistributedOptimizer:
         rule: Optimizer,
         clip: Clip = Clip(),
     ) -> Operation["DistributedOptimizer"]:
-        """An optimizer that has made no step."""
+        """An optimizer that has made no step.
+
+        Learning rate and momentum are rounded to float32, as Keras keeps them, and the betas of
+        Adam where it corrects for the start: for variables of float64, too. (The training
+        strategies of a scenario take them as they are given.)
+        """
         asked = Asked(aggregation=Aggregation.ONLY_FIRST_REPLICA, trainable=False)
         iterations = yield from strategy.create(strategy.scope(), np.array(0, np.int64), asked)
-        return cls(rule, strategy, iterations, clip)
+        return cls(_in_float32(rule), strategy, iterations, clip)
 
     def apply_gradients(
-        self, context: Context, pairs: Sequence[tuple[Tensor, DistributedVariable]]
+        self, context: Context, pairs: Sequence[tuple[object, DistributedVariable]]
     ) -> Operation[None]:
-        """One step with a replica's gradients; AttributeError outside of replicas."""
+        """One step with a replica's gradients; AttributeError outside of replicas.
+
+        InvalidArgumentError for variables that hold no floats.
+        """
         if context.replica is None:
             raise RefusedAttributeError(
                 "wrong_context",
                 "apply_gradients needs a replica: call it inside the function given to run",
             )
-        gradients: list[object] = [self._clipped(gradient) for gradient, _ in pairs]
+        for _, variable in pairs:
+            if kind_of(variable.dtype) not in "fc":
+                raise InvalidArgumentError(
+                    "dtype_unsupported",
+                    f"an optimizer makes no steps of {variable.dtype}: give it variables of floats",
+                )
+        gradients = [self._clipped(gradient) for gradient, _ in pairs]
         sums = yield from self._strategy.all_reduce(context, "SUM", gradients)
         assert isinstance(sums, list)
         for (_, variable), total in zip(pairs, sums, strict=True):
@@ -87,9 +103,32 @@ class DistributedOptimizer:
             for index, name in enumerate(self.rule.slots)
         }
 
-    def _clipped(self, gradient: Tensor) -> Tensor:
+    def _clipped(self, gradient: object) -> object:
+        if not isinstance(gradient, Tensor):
+            return gradient
         clipped = self._clip(gradient.array)
         return gradient if clipped is gradient.array else Tensor(clipped, gradient.device)
+
+
+class _KerasAdam(Adam):
+    """Adam with the powers of Keras (keras/src/optimizers/adam.py: they are cast via float32)."""
+
+    def rate(self, t: float) -> float:
+        """The factor of the t-th step, from betas in float32."""
+        root = math.sqrt(1.0 - float(np.float32(self.beta2)) ** t)
+        rate: float = self.learning_rate * root / (1.0 - float(np.float32(self.beta1)) ** t)
+        return rate
+
+
+def _in_float32(rule: Optimizer) -> Optimizer:
+    """The rule with the numbers that Keras keeps in float32 rounded to it."""
+    kept = {name: getattr(rule, name, None) for name in ("learning_rate", "momentum")}
+    rounded = {
+        name: float(np.float32(number)) for name, number in kept.items() if number is not None
+    }
+    if isinstance(rule, Adam):
+        rule = _KerasAdam(**rule.model_dump())
+    return rule.model_copy(update=rounded)
 
 
 def _apply(context: Context, copy: Component, gradient: Tensor) -> None:

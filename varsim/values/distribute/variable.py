@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from varsim.values.device import HERE, Device, Transfer, movement
-from varsim.values.distribute.component import Component
+from varsim.values.distribute.component import Component, Unread
 from varsim.values.distribute.container import Mirrored, is_per_replica, select
 from varsim.values.distribute.context import Context
 from varsim.values.distribute.refusal import (
@@ -14,6 +14,7 @@ from varsim.values.distribute.refusal import (
     RefusedNotImplementedError,
     RefusedValueError,
 )
+from varsim.values.distribute.scatter import Scatter, scattered
 from varsim.values.distribute.tensor import Tensor, Values, convert
 from varsim.values.operation import Operation
 from varsim.values.optimizer import Optimizer
@@ -23,16 +24,6 @@ if TYPE_CHECKING:
     from varsim.values.distribute.strategy import Strategy
 
 Write: TypeAlias = Literal["assign", "assign_add", "assign_sub"]
-Scatter: TypeAlias = Literal["add", "sub", "mul", "div", "min", "max", "update"]
-
-_SCATTER = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "min": np.minimum,
-    "max": np.maximum,
-}
 
 
 class DistributedVariable(Variable, ABC):
@@ -111,19 +102,14 @@ class DistributedVariable(Variable, ABC):
 
     def scatter_copies(
         self, copies: list[int], method: Scatter, indices: Values, values: object
-    ) -> Operation[list[Tensor]]:
+    ) -> Operation[list[Unread]]:
         """A sparse update of some copies."""
         values = yield from bring("scatter", values, tuple(self.devices[i] for i in copies))
         new = []
         for place, index in enumerate(copies):
             rows = convert(select(place, values), self.dtype)
-            value = self.values[index].copy()
-            if method == "update":
-                value[indices] = rows
-            else:
-                _SCATTER[method].at(value, indices, rows)
-            self.write(index, value)
-            new.append(Tensor(value, self.devices[index]))
+            self.write(index, scattered(method, self.values[index], indices, rows))
+            new.append(Unread(self, index))
         return new
 
     def scatter_in_replica(
@@ -189,20 +175,18 @@ class DistributedVariable(Variable, ABC):
         """Which copy belongs to a replica."""
         return replica if self.replicated else 0
 
-    def group(self, values: list[Tensor]) -> object:
-        """The values of all copies as one object."""
+    def group(self, values: list[Unread]) -> object:
+        """What a write of these copies returns."""
         return values[0]
 
-    def write_copy(self, index: int, op: Write, value: object) -> Operation[Tensor]:
+    def write_copy(self, index: int, op: Write, value: object) -> Operation[Unread]:
         """Write one copy: of a container or variable its part, else the value as it is."""
         value = select(index, value) if is_per_replica(value) else value
         value = yield from bring(op, value, self.devices[index : index + 1])
-        if isinstance(value, Component):
-            value = value.tensor()
-        elif isinstance(value, Variable):
+        if isinstance(value, Variable):
             value = Tensor(value.value, value.devices[0])
         self.write(index, self._new(op, self.values[index], convert(value, self.dtype)))
-        return Tensor(self.values[index], self.devices[index])
+        return Unread(self, index)
 
     def _new(self, op: Write, old: Values, value: Values) -> Values:
         """What a copy holds after a write; copies that do the same share the result."""
@@ -253,6 +237,7 @@ def bring(what: str, value: object, devices: tuple[Device, ...]) -> Operation[ob
     Returns it with a part on each device if there are several, else the value.
     """
     parts = [select(index, value) for index in range(len(devices))]
+    parts = [part.tensor() if isinstance(part, Component) else part for part in parts]
     yield from movement(
         what,
         [

@@ -1,0 +1,54 @@
+"""Files of recorded cases: found in a folder, read once, told apart by what is written in them."""
+
+import gzip
+import json
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+# The kinds of cases with {"schema": 1} that are replayed; {"format": 1} is of variables.
+KINDS: Final = frozenset({"accumulator", "sync_replicas", "async_ps", "errors"})
+
+
+@cache
+def files(folder: Path) -> dict[Path, Any]:
+    """What all JSON files in a folder and below it contain, also those that are compressed."""
+    if not folder.is_dir():
+        raise pytest.UsageError(f"--cases: there is no folder {folder}")
+    found = {}
+    for path in sorted([*folder.rglob("*.json"), *folder.rglob("*.json.gz")]):
+        content = path.read_bytes()
+        try:
+            found[path] = json.loads(gzip.decompress(content) if path.suffix == ".gz" else content)
+        except (ValueError, OSError) as error:
+            raise pytest.UsageError(f"{path} cannot be read: {error}") from None
+    return found
+
+
+def of_variables(content: Any) -> bool:
+    """Whether a file holds cases of distributed variables."""
+    return isinstance(content, dict) and content.get("format") == 1 and "cases" in content
+
+
+def of_training(content: Any) -> bool:
+    """Whether a file holds cases of {"schema": 1}, of any kind."""
+    return isinstance(content, dict) and content.get("schema") == 1 and "cases" in content
+
+
+def left_out(folder: Path) -> list[str]:
+    """A line for each file with something that nothing here replays."""
+    lines = []
+    for path, content in files(folder).items():
+        if of_variables(content):
+            continue
+        if not of_training(content):
+            lines.append(f"{path.name}: no recorded cases in a format that is known; left out")
+            continue
+        unknown = Counter(case["kind"] for case in content["cases"] if case["kind"] not in KINDS)
+        if unknown:
+            kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(unknown.items()))
+            lines.append(f"{path.name}: cases of a topic that is not replayed, left out: {kinds}")
+    return lines or ([] if files(folder) else [f"{folder}: no JSON file, so no recorded cases"])
