@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from varsim.cluster.job import Job
@@ -130,7 +131,12 @@ def run_point(point: ProgramPoint) -> ProgramTrace:
 def run_one(run: Run, *, lazy: bool = True, record: bool = True) -> Trace:
     """One run, from start to stop rule; `lazy` and `record` as in Job."""
     job, strategy = started(run, lazy=lazy, record=record)
-    return job.run(strategy.label)
+    trace = job.run(strategy.label)
+    if job.sends_on:
+        again, _ = started(run, lazy=lazy, record=False)
+        links, sent = again.carried_by(trace.end)
+        trace = replace(trace, links=links, sent=sent)
+    return trace
 
 
 def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, Strategy]:

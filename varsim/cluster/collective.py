@@ -10,13 +10,12 @@ from typing import NamedTuple, Protocol
 
 from simpy.events import Event
 
-from varsim.cluster.clock import Activity, Ended, Pause
+from varsim.cluster.clock import END_OF_TIME, Activity, Ended, Pause
 from varsim.cluster.collectives.plan import Path, Paths, Plan
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Schedule
 from varsim.cluster.collectives.walk import Walk
 from varsim.cluster.job import Job
-from varsim.cluster.link import Link
 from varsim.cluster.overheads import broadcast_overhead, collective_overhead
 from varsim.cluster.pace import Slowed
 from varsim.cluster.parcel import Message
@@ -52,10 +51,9 @@ class Vector(NamedTuple):
 
 
 class _Round(NamedTuple):
-    """What a round moves: its plan, the bytes on links rank by rank, its overhead (ns)."""
+    """What a round moves: its plan, its overhead (ns)."""
 
     plan: Plan
-    loads: list[list[tuple[Link, float]]]
     overhead: int
 
 
@@ -70,7 +68,9 @@ class Collective:
     that of a parameter. `slowed`: at which pace messages go now; by default at the links' own.
 
     With a dead member it stands still: who has the result keeps it, nobody else gets it. When the
-    dead one has come back and taken its place again, everything is sent once more.
+    dead one has come back and taken its place again, everything is sent once more. Where anybody
+    comes back, all is sent message by message, as others send over the same links then; but until
+    somebody dies the recurrence says who goes on when, in the order in which it does otherwise.
     """
 
     def __init__(
@@ -88,27 +88,32 @@ class Collective:
     ) -> None:
         assert schedule.meets
         self._slowed = slowed
+        self._pace = Slowed(0, 1.0)  # of the latest round that all have joined
         number_bytes = number_bytes or job.workload.bytes_per_parameter
         self._job, self._clock = job, job.clock
         self._members: Sequence[Member] = job.workers if members is None else members
         self._ranks = schedule.ranks
         paths = paths or own_links(job, around=schedule.around)
         rounds = [
-            _round(job, vector, paths, by_message, number_bytes)
-            for vector in (Vector(schedule, size), *more)
+            _round(job, vector, paths, number_bytes) for vector in (Vector(schedule, size), *more)
         ]
         self._round, self._turns = rounds[0], cycle([*rounds[1:], rounds[0]])
         plan = rounds[0].plan
         self._several = len(rounds) > 1
         self._idle = plan.idle
-        self._by_message = _needs_messages(job, plan) if by_message is None else by_message
+        shared = _needs_messages(job, plan)
+        self._foreseen = by_message is None and not shared
+        self._by_message = shared or job.lives.restarts if by_message is None else by_message
         self._recurrence = Recurrence(plan)
-        self._entries: list[int] = [0] * self._ranks
+        if not self._by_message:
+            job.network.also_count(self._count)
+        self._entries: list[int | None] = [None] * self._ranks  # to the round they come to
         self._ends: list[Event] = [Event(job.clock) for _ in job.workers]
         self._come = 0
         self._walk: Walk | None = None
         self._under_way: Walk | None = None  # of the latest round that all have joined
         self._broken = False  # one of those who had come has died: nobody sends until all are there
+        self._broken_at = END_OF_TIME  # ns
         self._moving: list[Event] = []  # the ends of the latest round that all have joined
         self._latest = self._round  # what that moves
         self._missing: set[int] = set()  # who died in it before its end
@@ -130,7 +135,7 @@ class Collective:
             worker.waits(Phase.BARRIER, self)
             if self._by_message and not self._broken:
                 if self._walk is None:
-                    self._walk = Walk(clock, this.plan, self._ends, self._under_way, self._slowed)
+                    self._walk = Walk(clock, this.plan, self._under_way, self._slowed)
                 self._walk.enter(worker.rank)
             if self._come == self._ranks:
                 self._start_over()
@@ -142,9 +147,6 @@ class Collective:
             self._break(worker, end)
             raise
         worker.goes_on()
-        if not self._by_message:
-            for link, size in this.loads[worker.rank]:
-                link.moved += size
 
     def _start_over(self) -> None:
         """Everybody has come: fix the ends of this round and be ready for the next."""
@@ -157,28 +159,35 @@ class Collective:
         if self._several:
             self._latest, self._round = self._round, next(self._turns)
             self._recurrence.turn_to(self._latest.plan)
-        if self._by_message and not self._broken:
+        if self._walk is not None:
             self._under_way, self._walk = self._walk, None
+            if self._foreseen and not self._job.lives.died:
+                self._foresee(ends)
+            else:
+                self._under_way.tell(ends)
         else:
-            if self._broken:
-                self._entries = [self._clock.time] * self._ranks
             self._move(ends)
         self._broken = False
+        self._entries = [None] * self._ranks
 
     def _move(self, ends: Sequence[Event]) -> None:
         """Let everything be sent; each rank is done when its event happens."""
-        if self._by_message:
-            self._under_way = Walk(
-                self._clock, self._latest.plan, ends, self._under_way, self._slowed
-            )
-            for rank in range(self._ranks):
-                self._under_way.enter(rank)
+        if not self._by_message:
+            self._foresee(ends)
             return
+        self._under_way = Walk(self._clock, self._latest.plan, self._under_way, self._slowed)
+        self._under_way.tell(ends)
+        for rank in range(self._ranks):
+            self._under_way.enter(rank)
+
+    def _foresee(self, ends: Sequence[Event]) -> None:
+        """Each rank is done when the recurrence says so."""
+        entries = [entry for entry in self._entries if entry is not None]
         if self._slowed is None:
-            times = self._recurrence.ends(self._entries)
+            times = self._recurrence.ends(entries)
         else:
-            slowed = self._slowed()
-            work = self._recurrence.ends([round(slowed.work_at(time)) for time in self._entries])
+            slowed = self._pace = self._slowed()
+            work = self._recurrence.ends([round(slowed.work_at(time)) for time in entries])
             times = [max(self._clock.time, round(slowed.time_of(done))) for done in work]
         for event, time in zip(ends, times, strict=True):
             self._clock.trigger_at(time, event)
@@ -188,6 +197,7 @@ class Collective:
         if end is self._ends[worker.rank]:
             self._come -= 1
             self._broken = True
+            self._broken_at = min(self._broken_at, self._clock.time)
             if self._walk is not None:
                 self._walk.give_up()
                 self._walk = None
@@ -198,13 +208,23 @@ class Collective:
         if self._under_way is not None:
             self._under_way.give_up()
             self._under_way = None
-        self._recurrence.forget()
+        self._recurrence.give_up(self._clock.time)
         for other, event in zip(self._members, self._moving, strict=True):
             if event.callbacks is not None:
                 self._clock.withdraw(event)
                 if self._job.lives.running(other.rank) and other is not worker:
                     other.turns_to(Phase.BARRIER)
                     other.waits_for = self
+
+    def _count(self, end: int) -> None:
+        """Count the bytes that have passed links without a message when the run ends (ns)."""
+        latest, entries, coming = end, self._entries, end
+        if self._slowed is not None:
+            latest = round(self._pace.work_at(end))
+            now = self._slowed()
+            entries = [None if one is None else round(now.work_at(one)) for one in entries]
+            coming = round(now.work_at(end))
+        self._recurrence.count(latest, self._round.plan, entries, self._broken_at, coming)
 
     def _return(self, worker: Member) -> Event:
         """A member is back in the round it died in; its end."""
@@ -214,7 +234,6 @@ class Collective:
         if self._moving[rank].callbacks is None:
             self._moving[rank] = Event(self._clock).succeed()
         elif not any(self._moving[other].callbacks is not None for other in self._missing):
-            self._entries = [self._clock.time] * self._ranks
             for other, event in zip(self._members, self._moving, strict=True):
                 if event.callbacks is not None:
                     other.turns_to(Phase.WRITE)
@@ -227,18 +246,15 @@ class Collective:
         return f"{self._round.plan.schedule.what} that {self._come} of {self._ranks} have joined"
 
 
-def _round(
-    job: Job, vector: Vector, paths: Paths, by_message: bool | None, number_bytes: int
-) -> _Round:
+def _round(job: Job, vector: Vector, paths: Paths, number_bytes: int) -> _Round:
     schedule, size = vector
     overheads, overhead = job.cluster.overheads, 0
     plan = Plan(schedule, size, paths, None if overheads is None else overheads.reduction)
-    by_message = _needs_messages(job, plan) if by_message is None else by_message
     if overheads is not None:
         parameters = math.ceil(size / number_bytes)
         seconds = collective_overhead(overheads, *schedule.traffic(size, parameters))
         overhead = round(seconds * 1e9)
-    return _Round(plan, [] if by_message else plan.loads, overhead)
+    return _Round(plan, overhead)
 
 
 def _needs_messages(job: Job, plan: Plan) -> bool:

@@ -38,8 +38,8 @@ MOST_GROUPS: Final = 64
 class FairShare:
     """Flows that share links max-min fairly over whole routes.
 
-    Latency and the count of bytes on a link are the caller's. Without `hubs` all flows go to the
-    mesh: the same times to the nanosecond, only slower.
+    Latency is the caller's. Without `hubs` all flows go to the mesh: the same times to the
+    nanosecond, only slower.
     """
 
     def __init__(self, clock: Clock, hubs: bool = True) -> None:
@@ -55,18 +55,25 @@ class FairShare:
         self._wake_at = NEVER
 
     def start(
-        self, route: tuple[Link, ...], marks: Sequence[float], reached: Callable[[int], None]
+        self,
+        route: tuple[Link, ...],
+        marks: Sequence[float],
+        reached: Callable[[int], None],
+        *,
+        empty: float = 0.0,
+        sets_off: bool = True,
     ) -> None:
         """Start a flow of marks[-1] bytes over all links of `route` at once.
 
         route: one or more links, all different. marks: bytes since the start, never falling.
         reached(i) is called at the instant (nearest ns) at which marks[i] bytes have passed; for
         0 bytes that is this instant, but not from inside `start`. What is reached in the same
-        instant is told in the order in which the flows were started.
+        instant is told in the order in which the flows were started. `empty`: so much of it, at its
+        beginning, only keeps the links busy. `sets_off`: on the first link.
         """
         now = self._clock.time
         self._started += 1
-        flow = Flow(route, marks, reached, self._started)
+        flow = Flow(route, marks, reached, self._started, empty, sets_off)
         if marks[-1] <= 0:
             self._passed += [(flow.number, index, flow) for index in range(len(marks))]
             self._wake(now)
@@ -85,6 +92,12 @@ class FairShare:
                 self._expect(due, found)
         else:
             self._move_to_mesh(flow, used, now)
+
+    def count(self, end: int) -> None:
+        """Count what has passed of the flows that are there at the end of the run (ns)."""
+        for sharing in {id(one): one for one in self._holder.values()}.values():
+            for flow, passed in sharing.dissolve(end):
+                flow.count(passed)
 
     def _move_to_mesh(self, flow: Flow, used: list[Link], now: int) -> None:
         """Give the mesh a flow, and all flows of the hubs that it touches."""
@@ -204,7 +217,7 @@ class Hub(Sharing):
         return self._epoch + round(self._first()[0] * 1e9)
 
     def dissolve(self, now: int) -> list[tuple[Flow, float]]:
-        """All flows in the order of their start, with the bytes passed; the hub is void."""
+        """See Sharing."""
         self._advance((now - self._epoch) / 1e9)
         self.expected = NEVER
         flows = [(flow, g.virtual - flow.entered) for g in self._groups for *_, flow in g.heap]
@@ -238,6 +251,7 @@ class Hub(Sharing):
 
     def _leave(self, flow: Flow, holder: dict[Link, Sharing]) -> None:
         self._count -= 1
+        flow.ends()
         for link in flow.route:
             if link is not self._link or not self._count:
                 del holder[link]

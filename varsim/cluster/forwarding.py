@@ -12,10 +12,11 @@ In a collective a rank sends its next message when the one before has passed its
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import ClassVar
 
 from varsim.cluster.clock import Clock
 from varsim.cluster.fair import FairShare
-from varsim.cluster.link import Route
+from varsim.cluster.link import Booking, Link, Route, note_passed
 from varsim.cluster.parcel import Message, Parcel
 from varsim.cluster.topology.base import Topology
 from varsim.cluster.transport import WaitingNetwork
@@ -23,6 +24,8 @@ from varsim.cluster.transport import WaitingNetwork
 
 class Forwarding(WaitingNetwork):
     """Links of a route one after the other."""
+
+    cuts_through: ClassVar[bool] = False
 
     def latency(self, route: Route) -> int:
         """See Network; what the other links have is part of passing them."""
@@ -35,12 +38,25 @@ class Forwarding(WaitingNetwork):
         between = sum([link.latency for link in route[:-1]])
         return route[0].overhead + between + sum([link.hold(size) for link in route])
 
+    def passing(self, route: Route, size: float) -> list[tuple[Link, int, int]]:
+        """See Network."""
+        later, found = route[0].overhead if route else 0, []
+        for link in route:
+            found.append((link, later, link.hold(size)))
+            later += link.hold(size) + link.latency
+        return found
+
     def _parcel(self, messages: Sequence[Message]) -> Parcel:
         return Parcel(messages, stored=True)
 
 
 class FirstComeForwarding(Forwarding):
     """Links that serve one message after the other, in the order in which they come."""
+
+    def __init__(self, clock: Clock, topology: Topology) -> None:
+        super().__init__(clock, topology)
+        self._bookings: dict[Booking, None] = {}  # of one link each, until they have passed it
+        self.also_count(self._count)
 
     def _parcel(self, messages: Sequence[Message]) -> Parcel:
         parcel = super()._parcel(messages)
@@ -57,13 +73,27 @@ class FirstComeForwarding(Forwarding):
     def _enter(self, route: Route, hop: int, size: float, reached: Callable[[], None]) -> None:
         """A message has come to a link of its route."""
         link = route[hop]
-        start = max(self.clock.time, link.free_at)
-        link.free_at = start + link.hold(size) + (0 if hop else link.overhead)
+        start = max(self.clock.time, link.free_at) + (0 if hop else link.overhead)
+        link.free_at = start + link.hold(size)
         if hop + 1 == len(route):
-            self.clock.call_at(link.free_at, reached)
+            then, there = reached, link.free_at
         else:
+            then = partial(self._enter, route, hop + 1, size, reached)
             there = link.free_at + link.latency
-            self.clock.call_at(there, partial(self._enter, route, hop + 1, size, reached))
+        booking = Booking((link,), size, [start], sets_off=hop == 0)
+        self._bookings[booking] = None
+        self.clock.call_at(there, partial(self._passed, booking, then))
+
+    def _passed(self, booking: Booking, then: Callable[[], None]) -> None:
+        """A message has passed a link of its route."""
+        del self._bookings[booking]
+        note_passed(booking.route, booking.size, sets_off=booking.sets_off)
+        then()
+
+    def _count(self, end: int) -> None:
+        """Count the messages that are on a link at the end of the run (ns)."""
+        for booking in self._bookings:
+            booking.count(end)
 
 
 class FairForwarding(Forwarding):
@@ -72,6 +102,7 @@ class FairForwarding(Forwarding):
     def __init__(self, clock: Clock, topology: Topology) -> None:
         super().__init__(clock, topology)
         self._share = FairShare(clock)
+        self.also_count(self._share.count)
 
     def _carry(self, route: Route, marks: Sequence[float], reached: Callable[[int], None]) -> None:
         waiting: list[deque[int]] = [deque() for _ in route]  # the first of each is on the link
@@ -84,9 +115,10 @@ class FairForwarding(Forwarding):
         def begin(hop: int) -> None:
             link, index = route[hop], waiting[hop][0]
             size = marks[index] - (marks[index - 1] if index else 0.0)
-            if hop == 0:
-                size += link.overhead * link.bandwidth / 1e9
-            self._share.start((link,), (size,), lambda _: passed(hop))
+            empty = 0.0 if hop else link.overhead * link.bandwidth / 1e9
+            self._share.start(
+                (link,), (size + empty,), lambda _: passed(hop), empty=empty, sets_off=hop == 0
+            )
 
         def passed(hop: int) -> None:
             index = waiting[hop].popleft()

@@ -84,6 +84,7 @@ class Job:
         self.in_flight: dict[Gradient, None] = {}
         self.may_break_off = False  # whether gradients may be given up before they are sent
         self.stopped_by = ""
+        self.sends_on = False  # something was still on its way when the run came to its end
         self._seed = seed
         self._stop = stop
         self._model: Callable[[], Parameters] | None = None
@@ -264,7 +265,7 @@ class Job:
                 f"{self.global_step:,} updates and is not over: 'varsim check' says what a step "
                 "takes; make steps shorter or lower what stops the run"
             )
-        standstill = None
+        standstill, last = None, self.clock.time
         if not self.stopped_by:
             standstill = self._stands_still(label)
         end = self.clock.time
@@ -278,7 +279,8 @@ class Job:
             recorder.gradients += _pending(gradient)
         begun = sum(worker.iteration + 1 for worker in self.workers)
         rows = recorder.gradient_rows()
-        links = self.network.carried(end)
+        self.sends_on = last > end
+        links, sent = self._carried(max(last, end))
         assert begun == len(rows) + len(self.in_flight) - len(pending), "a gradient was lost"
         return Trace(
             strategy=label,
@@ -294,8 +296,8 @@ class Job:
             evaluations=recorder.evaluations,
             steps=np.array(recorder.steps, dtype=np.int64),
             copy_staleness=np.array(recorder.copy_staleness, dtype=np.int64),
-            links=[LinkRow(link.name, link.bandwidth, link.moved) for link in links],
-            sent=self.network.sent(),
+            links=links,
+            sent=sent,
             sending=self._sending,
             hidden=self._hidden,
             heap_events=self.clock.heap_events,
@@ -303,6 +305,22 @@ class Job:
             gradients_aggregated=self._aggregated,
             standstill=standstill,
         )
+
+    def carried_by(self, time: int) -> tuple[list[LinkRow], float]:
+        """Run until a moment (ns) instead: what every link has carried by then, and `Trace.sent`.
+
+        A run that stands still has gone on to the last message that nobody waited for: what had
+        passed when it came to stand still, only the same run once more can tell.
+        """
+        self.clock.call_last(time, self.clock.stop)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            self.clock.run_until_stopped()
+        return self._carried(time)
+
+    def _carried(self, end: int) -> tuple[list[LinkRow], float]:
+        links = self.network.carried(end)
+        rows = [LinkRow(link.name, link.bandwidth, link.moved) for link in links]
+        return rows, self.network.sent()
 
     def _stands_still(self, label: str) -> Standstill | None:
         """Nothing is left to happen: say so, and let the time pass that the run would last.

@@ -10,8 +10,10 @@ class Link:
     between which every tensor is cut evenly) are one Link with their common bandwidth: the same
     times in fewer steps. `latency` (ns) is that of this link alone. A message that sets off here
     holds it `overhead` (ns) longer. `into`, `out_of`: the switch at its end, or at its beginning.
-    `begins`: messages that leave their machine set off on it; `relayed` bytes of what it `moved`
-    did not, but came from another such link.
+    `begins`: messages that leave their machine set off on it.
+
+    At the end of a run, `moved` is what has passed it, `left` what was handed to it and has not;
+    `relayed` bytes of what it moved did not set off on it, but on another link that `begins`.
     """
 
     __slots__ = (
@@ -21,6 +23,8 @@ class Link:
         "free_at",
         "into",
         "latency",
+        "left",
+        "messages",
         "moved",
         "name",
         "out_of",
@@ -48,7 +52,8 @@ class Link:
         self.begins = begins
         self.into, self.out_of = into, out_of
         self.free_at = 0  # ns; for first-come service
-        self.moved = self.relayed = 0.0  # bytes
+        self.moved = self.left = self.relayed = 0.0  # bytes
+        self.messages = 0  # how often something was handed to it
 
     def __repr__(self) -> str:
         return f"Link({self.name!r}, {self.bandwidth!r})"
@@ -56,6 +61,28 @@ class Link:
     def hold(self, size: float) -> int:
         """The time (ns) that `size` bytes need on this link alone."""
         return round(size * 1e9 / self.bandwidth)
+
+    def passed(self, size: float, time: int) -> float:
+        """How many of `size` bytes have passed it alone after so long (ns)."""
+        if time >= self.hold(size):
+            return size
+        return min(size, max(0, time) * self.bandwidth / 1e9)
+
+    def add(self, size: float, passed: float, *, relayed: bool) -> None:
+        """Of `size` bytes that were handed to it so many have passed when the run ends."""
+        self.moved += passed
+        self.left += size - passed
+        self.messages += 1
+        if relayed:
+            self.relayed += passed
+
+    def most(self, end: int) -> float:
+        """Bytes that it can have carried by `end` (ns).
+
+        Messages end at the nearest ns, so each of them may be through half a ns too soon; what
+        floats add up is good to 1e-9 of it.
+        """
+        return self.bandwidth * (end + self.messages / 2) / 1e9 * (1 + 1e-9)
 
 
 # The links that a message crosses, in order; none between two places on one machine.
@@ -65,3 +92,34 @@ Route: TypeAlias = tuple[Link, ...]
 def relays(route: Route) -> list[Link]:
     """The links of a route that hosts on the way pass a message on over: none but in a ring."""
     return [link for link in route[1:] if link.begins]
+
+
+def note_passed(route: Route, size: float, *, sets_off: bool = True) -> None:
+    """A message has passed all links of a route; `sets_off`: on the first of them."""
+    for link in route:
+        link.moved += size
+        link.messages += 1
+    if not sets_off or (len(route) > 1 and route[1].begins):
+        for link in route[sets_off:]:
+            if link.begins:
+                link.relayed += size
+
+
+class Booking:
+    """A message on links that serve one after the other: when its bytes begin to pass each (ns)."""
+
+    __slots__ = ("route", "sets_off", "size", "starts")
+
+    def __init__(
+        self, route: Route, size: float, starts: list[int], *, sets_off: bool = True
+    ) -> None:
+        self.route = route
+        self.size = size
+        self.starts = starts
+        self.sets_off = sets_off  # on the first link of the route
+
+    def count(self, end: int) -> None:
+        """Count what has passed each of its links when the run ends (ns)."""
+        for hop, (link, start) in enumerate(zip(self.route, self.starts, strict=True)):
+            relayed = link.begins and (hop > 0 or not self.sets_off)
+            link.add(self.size, link.passed(self.size, end - start), relayed=relayed)

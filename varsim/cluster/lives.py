@@ -49,6 +49,8 @@ class Lives:
         self._job = job
         self._parts: dict[int, list[Part]] = {}
         self.ends: dict[int, End] = {}  # by rank
+        self.restarts = any(event.restart is not None for event in events)
+        self.died = False  # somebody has
         if events:
             job.allow_breaking_off()
         for event in events:
@@ -128,6 +130,7 @@ class Lives:
             self._note(worker, killed=False, doing="at the end of its work")
 
     def _end(self, worker: Worker, how: Ended) -> None:
+        self.died = True
         doing = self._doing(worker)
         gradient = self._break_off(worker)
         worker.goes_down()

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.link import Link
+from varsim.cluster.link import Link, note_passed
 
 # Later (ns) than any time that a float of seconds can be; a run ends long before (END_OF_TIME).
 NEVER: Final = 1 << 1100
@@ -53,7 +53,7 @@ def max_min_rates(routes: Indices, bandwidth: Floats) -> Floats:
 class Flow:
     """Bytes on their way over a route, and whom to tell when its marks have passed."""
 
-    __slots__ = ("entered", "marks", "number", "reached", "route", "step")
+    __slots__ = ("_empty", "_sets_off", "entered", "marks", "number", "reached", "route", "step")
 
     def __init__(
         self,
@@ -61,6 +61,8 @@ class Flow:
         marks: Sequence[float],
         reached: Callable[[int], None],
         number: int,
+        empty: float = 0.0,
+        sets_off: bool = True,
     ) -> None:
         self.route = route
         self.marks = marks
@@ -68,6 +70,19 @@ class Flow:
         self.number = number  # flows are numbered in the order in which they were started
         self.step = 0  # the mark that it will pass next
         self.entered = 0.0  # a hub's virtual time when it came
+        self._empty, self._sets_off = empty, sets_off  # see FairShare.start
+
+    def ends(self) -> None:
+        """All of it has passed its links."""
+        note_passed(self.route, self.marks[-1] - self._empty, sets_off=self._sets_off)
+
+    def count(self, passed: float) -> None:
+        """Of its bytes so many have passed its links when the run ends."""
+        size = self.marks[-1] - self._empty
+        passed = min(size, max(0.0, passed - self._empty))
+        for hop, link in enumerate(self.route):
+            relayed = link.begins and (hop > 0 or not self._sets_off)
+            link.add(size, passed, relayed=relayed)
 
 
 # A mark that has passed: the flow's number, the mark's index, the flow. Sorts as it is told.
@@ -87,6 +102,10 @@ class Sharing(ABC):
 
         That may be now again, where a flow has several marks in one instant. Times in ns.
         """
+
+    @abstractmethod
+    def dissolve(self, now: int) -> list[tuple[Flow, float]]:
+        """All flows in the order of their start, with the bytes passed; it is void from now on."""
 
 
 class Mesh(Sharing):
@@ -143,6 +162,11 @@ class Mesh(Sharing):
             self._remove(ended, holder)
         return self._next(now)
 
+    def dissolve(self, now: int) -> list[tuple[Flow, float]]:
+        """See Sharing."""
+        self._advance((now - self._epoch) / 1e9)
+        return [*zip(self._flows, self._passed.tolist(), strict=True), *self._coming]
+
     def share(self, now: int) -> int:
         """Let new flows in, set all rates anew; when the next mark is due (ns)."""
         self.changed = False
@@ -186,6 +210,7 @@ class Mesh(Sharing):
 
     def _remove(self, ended: list[int], holder: dict[Link, Sharing]) -> None:
         for index in ended:
+            self._flows[index].ends()
             for link in self._flows[index].route:
                 self._users[link] -= 1
                 if not self._users[link]:

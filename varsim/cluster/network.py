@@ -29,7 +29,7 @@ from typing import TypeVar
 from varsim.cluster.clock import Activity, Clock, Pause
 from varsim.cluster.fair import FairShare
 from varsim.cluster.forwarding import FairForwarding, FirstComeForwarding
-from varsim.cluster.link import Link, Route
+from varsim.cluster.link import Booking, Link, Route, note_passed
 from varsim.cluster.parcel import Parcel
 from varsim.cluster.topology.base import Topology
 from varsim.cluster.transport import (
@@ -40,7 +40,6 @@ from varsim.cluster.transport import (
     Network,
     WaitingNetwork,
     deliver_item,
-    note_passed,
 )
 from varsim.cluster.worker import Worker
 
@@ -50,12 +49,19 @@ T = TypeVar("T")
 class FirstComeNetwork(Network):
     """Links that serve one message after the other: arithmetic, no queue objects."""
 
+    def __init__(self, clock: Clock, topology: Topology) -> None:
+        super().__init__(clock, topology)
+        self._bookings: dict[Booking, None] = {}  # of single messages, until they have passed
+        self.also_count(self._count)
+
     def fetch(self, worker: Worker, parcel: Parcel, content: Callable[[], T]) -> Activity[T]:
         """Costs no event: the end is known, and the worker's own time moves there."""
         if worker.ready_at > self.clock.time:
             yield from worker.catch_up()
+        if parcel.due > self.clock.time:
+            parcel.earlier.append(parcel.latest)
         if parcel.only:
-            first, second = self._book_one(parcel.only)
+            parcel.latest = first, second = self._book_one(parcel.only)
             end = max(first + parcel.only[1], second + parcel.only[3]) + parcel.latency
         else:
             end = max(self._book(parcel))
@@ -72,9 +78,11 @@ class FirstComeNetwork(Network):
         if worker.ready_at > clock.time:
             yield from worker.catch_up()
         last = parcel.items - 1
+        if parcel.due > clock.time:
+            parcel.earlier.append(parcel.latest)
         if parcel.only:
             # One connection keeps the order of its items.
-            first, second = self._book_one(parcel.only)
+            parcel.latest = first, second = self._book_one(parcel.only)
             end = max(first + parcel.only[1], second + parcel.only[3]) + parcel.latency
             for item, _, first_passed, _, second_passed in parcel.passed[:-1]:
                 time = max(first + first_passed, second + second_passed) + parcel.latency
@@ -100,6 +108,7 @@ class FirstComeNetwork(Network):
         end = start = self.clock.time
         latency = 0
         overhead = route[0].overhead if route else 0
+        starts = []
         for link in route:
             start = max(start, link.free_at)
             link.free_at = start + link.hold(size)
@@ -107,10 +116,24 @@ class FirstComeNetwork(Network):
                 link.free_at += overhead
                 start += overhead
                 overhead = 0
+            starts.append(start)
             end = max(end, link.free_at)
             latency += link.latency
-        self.clock.call_at(end, partial(note_passed, route, size, passed))
+        booking = Booking(route, size, starts)
+        self._bookings[booking] = None
+        self.clock.call_at(end, partial(self._passed, booking, passed))
         self.clock.call_at(end + latency, arrived)
+
+    def _passed(self, booking: Booking, passed: Callable[[], None]) -> None:
+        """A single message has passed its links."""
+        del self._bookings[booking]
+        note_passed(booking.route, booking.size)
+        passed()
+
+    def _count(self, end: int) -> None:
+        """Count the single messages under way at the end of the run (ns)."""
+        for booking in self._bookings:
+            booking.count(end)
 
     def _book_one(self, only: tuple[Link, int, Link, int]) -> tuple[int, int]:
         """Hand over what goes over one connection; when each of its links starts on it (ns)."""
@@ -126,6 +149,7 @@ class FirstComeNetwork(Network):
         if not parcel.plain:
             return self._book_legs(parcel)
         starts: dict[Link, int] = {}
+        parcel.latest = starts
         for link in parcel.firsts:
             starts[link] = start = max(self.clock.time, link.free_at)
             link.free_at = start + parcel.holds[link]
@@ -141,6 +165,7 @@ class FirstComeNetwork(Network):
     def _book_legs(self, parcel: Parcel) -> list[int]:
         """The same over routes of any links."""
         starts = parcel.starts(self.clock.time, lambda link: link.free_at)
+        parcel.latest = starts
         for link, hold, _, _ in parcel.legs:
             link.free_at = starts[link] + hold
         return parcel.arrivals(starts, self.clock.time)
@@ -152,6 +177,12 @@ class FairNetwork(WaitingNetwork):
     def __init__(self, clock: Clock, topology: Topology) -> None:
         super().__init__(clock, topology)
         self._share = FairShare(clock)
+        self.also_count(self._share.count)
+
+    def passing(self, route: Route, size: float) -> list[tuple[Link, int, int]]:
+        """See Network."""
+        slowest = max([link.hold(size) for link in route], default=0)
+        return [(link, later, slowest) for link, later, _ in super().passing(route, size)]
 
     def _carry(self, route: Route, marks: Sequence[float], reached: Callable[[int], None]) -> None:
         overhead = route[0].overhead
@@ -173,7 +204,12 @@ class FairNetwork(WaitingNetwork):
 
         first = route[0]
         taken = first.overhead * first.bandwidth / 1e9
-        self._share.start((first,), (taken,), lambda _: self._share.start(route, (size,), passed))
+        self._share.start(
+            (first,),
+            (taken,),
+            lambda _: self._share.start(route, (size,), passed),
+            empty=taken,
+        )
 
 
 def network(clock: Clock, topology: Topology) -> Network:

@@ -56,7 +56,9 @@ Starts: TypeAlias = dict[Link, int]
 class Parcel:
     """Messages that one host sends or asks for at once; an item is there when all its parts are.
 
-    It is made once and sent again and again, so whatever its sizes tell is worked out here.
+    It is made once and sent again and again, so whatever its sizes tell is worked out here. Where
+    links are booked ahead, it keeps when its latest sending starts on each link, and `earlier` ones
+    that were not through when somebody sent it again: what a worker that died had handed over.
     `alone`: the least time (ns) it needs when nothing else uses its links. `stored`: every link
     gets a message once all of it has passed the one before.
     """
@@ -65,8 +67,10 @@ class Parcel:
         self.items = 1 + max(message.item for message in messages)
         self.sent = 0  # how often
         self.due = 0  # when it was, or will be, there (ns)
+        self.latest: Starts | tuple[int, int] = {}  # its starts; of a pair of links in order
+        self.earlier: list[Starts | tuple[int, int]] = []
         self.loads: dict[Link, float] = {}
-        self.relays: dict[Link, float] = {}  # the part of it that others set off on its way
+        self._messages = list(messages)
         self.connections: dict[Route, list[Message]] = {}
         self.parts = [0] * self.items
         for message in messages:
@@ -74,8 +78,6 @@ class Parcel:
             self.parts[message.item] += 1
             for link in message.route:
                 self.loads[link] = self.loads.get(link, 0.0) + message.size
-            for link in relays(message.route):
-                self.relays[link] = self.relays.get(link, 0.0) + message.size
         # For links whose ends nobody knows ahead: the items of each connection, and at which byte
         # each is complete.
         self.marks = [
@@ -98,6 +100,40 @@ class Parcel:
             self.alone = _alone_stored(messages)
         else:
             self._of_many_links(messages)
+
+    def count(self, end: int) -> None:
+        """Count the bytes that have passed each link when the run ends (ns); ends the books."""
+        under_way = [*self.earlier, self.latest] if self.due > end else self.earlier
+        whole = self.sent - len(under_way)
+        for link, size in self.loads.items() if whole else ():
+            link.moved += whole * size
+            link.messages += whole
+        for _, route, size in self._messages if whole else ():
+            for link in relays(route):
+                link.relayed += whole * size
+        for starts in under_way:
+            if isinstance(starts, tuple):
+                assert self.only
+                starts = {self.only[0]: starts[0], self.only[2]: starts[1]}
+            for link in self.loads:
+                self._count_on(link, end - starts[link])
+        self.sent = self.due = 0
+        self.earlier = []
+
+    def _count_on(self, link: Link, time: int) -> None:
+        """Count what has passed one of its links so long (ns) after it started there."""
+        sent = passed = 0.0
+        for _, route, size in self._messages:
+            if link not in route:
+                continue
+            if route[0] is link:
+                time -= link.overhead
+            here = min(size, max(0.0, link.passed(sent + size, time) - sent))
+            sent += size
+            passed += here
+            if link.begins and route[0] is not link:
+                link.relayed += here
+        link.add(sent, passed, relayed=False)
 
     def _is_plain(self, route: Route) -> bool:
         return (

@@ -37,7 +37,8 @@ def walked(made: Job, plan: Plan, waits: Sequence[Sequence[int]]) -> tuple[Times
             yield from made.clock.sleep_until(made.clock.time + of_ranks[rank])
             entered[number][rank] = made.clock.time
             if number == len(walks):
-                walks.append(Walk(made.clock, plan, ends[number], walks[-1] if walks else None))
+                walks.append(Walk(made.clock, plan, walks[-1] if walks else None))
+                walks[-1].tell(ends[number])
             walks[number].enter(rank)
             yield ends[number][rank]
             done[number][rank] = made.clock.time

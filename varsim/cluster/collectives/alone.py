@@ -18,7 +18,8 @@ def ends_alone(clock: Clock, plan: Plan) -> list[int]:
         assert event.callbacks is not None
         event.callbacks.append(partial(_note, done, rank, lambda: clock.time))
     if not plan.idle:
-        walk = Walk(clock, plan, ends)
+        walk = Walk(clock, plan)
+        walk.tell(ends)
         for rank in range(len(done)):
             walk.enter(rank)
         clock.run_until_stopped()

@@ -178,16 +178,23 @@ class Plan:
         return count
 
     @cached_property
-    def loads(self) -> list[list[tuple[Link, float]]]:
-        """The bytes that what a rank sends makes each link carry, rank by rank."""
-        loads: list[dict[Link, float]] = [{} for _ in range(self.schedule.ranks)]
-        for rounds, transfers in self._patterns:
-            for transfer in transfers:
-                _, route, header = self._path(transfer)
-                load, size = loads[transfer.source], rounds * (self._bytes(transfer) + header)
-                for link in route:
-                    load[link] = load.get(link, 0.0) + size
-        return [list(load.items()) for load in loads]
+    def parcels(self) -> list[list[tuple[Path, float]]]:
+        """For each lane which way its messages go, and their bytes with the header."""
+        return [
+            [(self._path(one), self._bytes(one) + self._path(one).header) for one in transfers]
+            for _, transfers in self._patterns
+        ]
+
+    @cached_property
+    def loads(self) -> list[tuple[Link, float, int]]:
+        """The bytes that each link carries, and in how many messages."""
+        loads = dict[Link, tuple[float, int]]()
+        for (rounds, _), lane in zip(self._patterns, self.parcels, strict=True):
+            for path, size in lane:
+                for link in path.route:
+                    moved, messages = loads.get(link, (0.0, 0))
+                    loads[link] = moved + rounds * size, messages + rounds
+        return [(link, *load) for link, load in loads.items()]
 
     def _plain_targets(self) -> set[int]:
         """The ranks that are sent messages by one other only, and need no time to add them."""

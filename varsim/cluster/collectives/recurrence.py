@@ -6,14 +6,27 @@ needed, and when the target was free to receive. So a round is a few operations 
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives.plan import Lane, Plan, Times
 
 
+class Entered(NamedTuple):
+    """A plan that is carried out: when each rank entered (ns), None if it has not.
+
+    `received`: until when each rank received what it was sent before (ns).
+    """
+
+    plan: Plan
+    entries: list[int | None]
+    received: Times
+
+
 class Recurrence:
-    """The ends of a plan's ranks, time after time.
+    """The ends of a plan's ranks, time after time, and the bytes on its links.
 
     A rank that is done early may send to one that is still receiving what it was sent before; so
     it is kept until when each rank received.
@@ -22,10 +35,15 @@ class Recurrence:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._received = np.zeros(plan.schedule.ranks, dtype=np.int64)
+        self._latest: Entered | None = None
+        self._given_up = END_OF_TIME  # ns; when the latest was
+        self._sent: dict[Plan, int] = {}  # how often all of it was sent
 
     def ends(self, entries: Sequence[int]) -> list[int]:
         """When each rank is done (ns), given when each entered."""
         plan = self._plan
+        self._end_latest()
+        self._latest = Entered(plan, list(entries), self._received)
         if not plan.idle and plan.schedule.ends is not None and plan.uniform and not plan.adds:
             return plan.schedule.ends(entries, *plan.message)
         ends, self._received = rounds_ends(plan.lanes, entries, self._received)
@@ -36,17 +54,46 @@ class Recurrence:
         """From now on for another plan of the same ranks."""
         self._plan = plan
 
-    def forget(self) -> None:
-        """What was sent before is of no use any more, and nobody waits for it."""
-        self._received[:] = 0
+    def give_up(self, now: int) -> None:
+        """What has not set off by now (ns) of what is under way never does."""
+        self._given_up = min(self._given_up, now)
+        self._received = np.minimum(self._received, now)
+
+    def count(
+        self, latest: int, plan: Plan, entries: Sequence[int | None], before: int, end: int
+    ) -> None:
+        """Count the bytes that have passed each link when the run ends: at `latest` (ns).
+
+        plan, entries, end: of the round that not all have entered, of which only what sets off
+        `before` a moment (ns) is sent.
+        """
+        if self._latest is not None:
+            count_passed(self._latest, self._given_up, latest)
+        if any(entry is not None for entry in entries):
+            count_passed(Entered(plan, list(entries), self._received), before, end)
+        for whole, times in self._sent.items():
+            for link, size, messages in whole.loads:
+                link.moved += times * size
+                link.messages += times * messages
+        self._latest, self._sent = None, {}
+
+    def _end_latest(self) -> None:
+        """All of what was under way has been sent: everybody has entered the next time."""
+        if self._latest is not None:
+            plan = self._latest.plan
+            self._sent[plan] = self._sent.get(plan, 0) + 1
 
 
 def rounds_ends(
-    lanes: Sequence[Lane], entries: Sequence[int], received: Times
+    lanes: Sequence[Lane],
+    entries: Sequence[int],
+    received: Times,
+    begins: list[Times] | None = None,
 ) -> tuple[Times, Times]:
     """When each rank is done, and when it has received the last message (ns).
 
-    `received`: until when each rank is receiving messages of the time before.
+    `received`: until when each rank is receiving messages of the time before. To `begins` is added
+    when the messages of each round set off.
     """
     free = np.array(entries, dtype=np.int64)  # what a rank sent has left it
     here = free.copy()  # what a rank was sent has arrived and been added
@@ -65,8 +112,30 @@ def rounds_ends(
             else:
                 ready = past[np.maximum(now - lane.slacks, 0), sources]
             begun = np.maximum(np.maximum(free[sources], ready), received[targets])
+            if begins is not None:
+                begins.append(begun)
             passed = begun + lane.holds
             free[sources] = received[targets] = passed
             here[targets] = np.maximum(here[targets], passed + lane.latencies) + lane.adding
             now += 1
     return np.maximum(free, here), received
+
+
+def count_passed(entered: Entered, before: int, end: int) -> None:
+    """Count the bytes of a plan that have passed each link at `end` (ns); see Recurrence.count."""
+    plan = entered.plan
+    entries = [END_OF_TIME if entry is None else entry for entry in entered.entries]
+    begins: list[Times] = []
+    rounds_ends(plan.lanes, entries, entered.received, begins)
+    first = 0
+    for lane, messages in zip(plan.lanes, plan.parcels, strict=True):
+        begun = np.stack(begins[first : first + lane.rounds], axis=1)
+        first += lane.rounds
+        for (path, size), moments in zip(messages, begun, strict=True):
+            sent = moments[moments < before]
+            for link, later, hold in path.network.passing(path.route, size):
+                elapsed = np.clip(end - sent - later, 0, hold)
+                shares = elapsed / hold if hold else (sent + later <= end)
+                link.moved += (passed := float(np.sum(size * shares)))
+                link.left += len(sent) * size - passed
+                link.messages += len(sent)

@@ -11,7 +11,7 @@ from varsim.cluster.pace import Slowed
 
 
 class Walk:
-    """Carries a plan out once; each rank's event of `ends` happens when it is done.
+    """Carries a plan out once; each rank's event happens when it is done, once it was told.
 
     `before`: the walk of the time before; a rank receives all of that first. `slowed`: at which
     pace a message goes that is sent now; it holds its links no longer, but is done with later.
@@ -21,13 +21,12 @@ class Walk:
         self,
         clock: Clock,
         plan: Plan,
-        ends: Sequence[Event],
         before: "Walk | None" = None,
         slowed: Callable[[], Slowed] | None = None,
     ) -> None:
         self._members = members = [
             _Member(clock, slowed, *of_rank)
-            for of_rank in zip(plan.sends, plan.receipts, ends, strict=True)
+            for of_rank in zip(plan.sends, plan.receipts, strict=True)
         ]
         for member in members:
             member.all = members
@@ -39,6 +38,11 @@ class Walk:
     def enter(self, rank: int) -> None:
         """The rank takes part from now on."""
         self._members[rank].enter()
+
+    def tell(self, ends: Sequence[Event]) -> None:
+        """Which event is to happen when each rank is done; in time before the first is."""
+        for member, end in zip(self._members, ends, strict=True):
+            member.end = end
 
     def give_up(self) -> None:
         """Nobody sends any more, and nobody waits for what has not been sent."""
@@ -57,7 +61,6 @@ class _Member:
     __slots__ = (
         "_adding",
         "_clock",
-        "_end",
         "_entered",
         "_here",
         "_place",
@@ -67,6 +70,7 @@ class _Member:
         "_unadded",
         "_waiting",
         "all",
+        "end",
         "later",
         "occupied",
         "over",
@@ -80,7 +84,6 @@ class _Member:
         slowed: Callable[[], Slowed] | None,
         sends: list[Send],
         receipts: int,
-        end: Event,
     ) -> None:
         self.all: list[_Member]
         self._slowed = slowed
@@ -90,7 +93,8 @@ class _Member:
         self.later: _Member | None = None  # the same rank in the walk after this one
         self.occupied = True  # sends, or has not entered
         self.over = False  # nothing is sent any more
-        self._clock, self._sends, self._end = clock, sends, end
+        self.end: Event | None = None
+        self._clock, self._sends = clock, sends
         self._entered = False
         self._place = 0  # in what it sends
         self._time = 0  # how often it has sent what stands there
@@ -119,7 +123,8 @@ class _Member:
         if place == len(self._sends):
             if self._here == self.receipts:
                 self.all = []  # no cycle is left behind; see Clock.run_until_stopped
-                self._end.succeed()
+                if self.end is not None:
+                    self.end.succeed()
             return
         times, number, network, route, size, adding, needs, more, turn, plain = self._sends[place]
         time = self._time
