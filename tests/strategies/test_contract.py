@@ -247,7 +247,7 @@ class TestInvariants:
                 assert computing[-1][1:] == (trace.end, len(computed))
 
     def test_what_leaves_a_link_enters_another(self, trace: Trace, name: str, variant: str) -> None:
-        """But for what is under way at the end: first come, a message starts on one before the next.
+        """But for what is under way: first come, a message starts on one link before the next.
 
         Of each worker that is a read or a push, and one more that it gave up.
         """
