@@ -193,6 +193,34 @@ class TestGuesses:
         assert "(So at 2 of 2 points.)" in swept
 
 
+class TestLosses:
+    TEXT = (
+        DOUBTFUL.replace("  problem: {kind: timing}\n", "  problem: {kind: quadratic}\n")
+        .replace("batch_size: 32", "batch_size: 32\n  optimizer: {kind: sgd, learning_rate: 0.1}")
+        .replace("targets: {throughput: 250 examples/s}", "targets: {loss: 0.2}")
+        .replace("time: 20 s", "time: 60 s")
+    )
+
+    @pytest.fixture
+    def file(self, tmp_path: Path) -> Path:
+        path = tmp_path / "learning.yaml"
+        path.write_text(self.TEXT)
+        return path
+
+    def test_a_time_to_a_loss_is_told_at_other_speeds(self, file: Path) -> None:
+        notes = simulate(load_scenario(file)).notes
+        for share, words in ((0.2, "At half that speed"), (0.6, "At one and a half times")):
+            (line,) = (note for note in notes if note.startswith(words))
+            other = simulate(load_scenario(file, [f"cluster.device.efficiency={share}"]))
+            (told,) = (one for one in other.answer().splitlines() if one.startswith("Loss 0.2"))
+            assert line.endswith(told)
+
+    def test_tuning_says_that_it_is_a_guess(self, file: Path, tmp_path: Path) -> None:
+        rates = ("--rates", "0.05,0.1", "--set", "stop.time=5 s", "--set", "targets.loss=0.9")
+        printed = varsim("tune", file, "--out", tmp_path / "tuned", "--quiet", *rates)
+        assert "The step time, 241 ms, is a guess: " in printed
+
+
 class TestPlans:
     BLOCK = """\
 prices: {device_hour: 2.0}

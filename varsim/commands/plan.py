@@ -91,7 +91,7 @@ def check(file: Path, sets: Sequence[str]) -> None:
     from varsim.plan.cell import all_cells, distinct
     from varsim.plan.loading import load_question
     from varsim.plan.objective import OBJECTIVES
-    from varsim.result.caution import guessed, marching
+    from varsim.result.caution import cautions
     from varsim.result.targets import said as told_target
 
     question = load_question(file, sets)
@@ -103,7 +103,7 @@ def check(file: Path, sets: Sequence[str]) -> None:
         told = ", ".join(values) if len(values) <= 12 else f"{values[0]} to {values[-1]}"
         write(f"  space        {quantity.path}: {told}")
     write(f"  strategies   {', '.join(question.strategies)}")
-    for said in filter(None, (marching(question.base), guessed(question.base))):
+    for said in cautions(question.base):
         write(f"  note         {said}")
     cells = all_cells(question) if question.enumerated else []
     _weigh(question, cells)

@@ -47,7 +47,7 @@ def run(scenario: "Scenario", settings: Settings) -> None:
 def check(scenario: "Scenario") -> None:
     """Say what a scenario is, and how long one step of each strategy should take."""
     from varsim.estimate import describe, estimates
-    from varsim.result.caution import SPEEDS, guessed, marching
+    from varsim.result.caution import SPEEDS, cautions, guessed
     from varsim.units import format_seconds
 
     for line in describe(scenario):
@@ -58,7 +58,7 @@ def check(scenario: "Scenario") -> None:
     time_width = max(len(time) for _, time, _ in rows)
     for label, time, why in rows:
         write(f"  {label:<{label_width}}  {time:>{time_width}}  {why}")
-    for said in filter(None, (marching(scenario), guessed(scenario))):
+    for said in cautions(scenario):
         write(f"\n{said}")
     if guessed(scenario):
         for speed, words in SPEEDS.items():

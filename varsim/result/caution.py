@@ -17,7 +17,13 @@ SPEEDS: Final = {0.5: "half that speed", 1.5: "one and a half times that speed"}
 # How much of a run is made again at another speed.
 _MOST_REPLICATIONS: Final = 3
 _MOST_GRADIENTS: Final = 5_000
+_MOST_LEARNT: Final = 200_000  # where a loss is to be reached, in all
 _LEAST_ROUNDS: Final = 20  # of all workers, however many they are
+
+
+def cautions(scenario: Scenario) -> list[str]:
+    """What misleads, a sentence each; mostly nothing."""
+    return [said for said in (marching(scenario), guessed(scenario)) if said]
 
 
 def guessed(scenario: Scenario) -> str:
@@ -63,16 +69,20 @@ def marching(scenario: Scenario) -> str:
 
 
 def at_other_speeds(scenario: Scenario) -> Iterator[str]:
-    """The answers at half and at one and a half times the speed that was guessed, times only.
+    """The answers at half and at one and a half times the speed that was guessed.
 
-    From a few replications of at most some thousand gradients.
+    From a few replications; without a target loss times only, at most some thousand gradients.
     """
     from varsim.result.targets import sentences
+    from varsim.result.words import soonest
 
     for speed, words in SPEEDS.items():
         result = _result_at(scenario, speed)
-        said = [result.answer().splitlines()[0], *sentences(result)]
-        yield f"At {words} ({_step(scenario, speed)}): {' '.join(dict.fromkeys(said))}"
+        said = [result.answer().splitlines()[0]]
+        if result.target_loss is not None and result.compared:
+            said.append(soonest(result, result.target_loss))
+        told = " ".join(dict.fromkeys([*said, *sentences(result)]))
+        yield f"At {words} ({_step(scenario, speed)}): {told}"
 
 
 def _step(scenario: Scenario, speed: float) -> str:
@@ -81,8 +91,25 @@ def _step(scenario: Scenario, speed: float) -> str:
 
 
 def _result_at(scenario: Scenario, speed: float) -> "Result":
+    from varsim.estimate import expected_gradients
     from varsim.result.result import Result
     from varsim.simulation import Run, run_one
+
+    few = {"replications": min(scenario.replications, _MOST_REPLICATIONS)}
+    other = scenario.with_law_alone(speed).model_copy(update=few)
+    loss = scenario.stop.loss if scenario.targets.loss is None else scenario.targets.loss
+    if loss is None or expected_gradients(other) > _MOST_LEARNT:
+        other = _times_alone(other)
+    traces = [
+        run_one(Run(other, strategy, replication))
+        for strategy in range(len(other.strategies))
+        for replication in range(other.replications)
+    ]
+    return Result(other, traces, [])
+
+
+def _times_alone(scenario: Scenario) -> Scenario:
+    """The beginning of a scenario, with nothing learnt."""
     from varsim.why.times import times_only
 
     workers = max(one.workers(scenario.cluster_of(one)) for one in scenario.strategies)
@@ -94,14 +121,7 @@ def _result_at(scenario: Scenario, speed: float) -> "Result":
         "examples": most if stop.examples is None else min(most, stop.examples),
     }
     changes = {
-        "replications": min(scenario.replications, _MOST_REPLICATIONS),
         "stop": Stop.model_validate(limits),
         "targets": scenario.targets.model_copy(update={"loss": None, "time_to_loss": None}),
     }
-    other = times_only(scenario.with_law_alone(speed).model_copy(update=changes))
-    traces = [
-        run_one(Run(other, strategy, replication))
-        for strategy in range(len(other.strategies))
-        for replication in range(other.replications)
-    ]
-    return Result(other, traces, [])
+    return times_only(scenario.model_copy(update=changes))

@@ -67,7 +67,7 @@ def _comparison(result: "Result") -> str:
             when = f"measured last in the {time(min(ends) / NANOSECONDS)} that every run lasted"
             sentences.append(_lowest(result, "loss_at_100", when))
     if result.target_loss is not None:
-        sentences.append(_soonest(result, result.target_loss))
+        sentences.append(soonest(result, result.target_loss))
     sentences.append(cost.sentence(result))
     return "\n".join(sentence for sentence in sentences if sentence)
 
@@ -200,7 +200,8 @@ def _lowest(result: "Result", metric: str, when: str) -> str:
     return f"The lowest loss {when} is that of '{best}': {low}; next is '{runner}': {next_low}."
 
 
-def _soonest(result: "Result", target: float) -> str:
+def soonest(result: "Result", target: float) -> str:
+    """Which strategy reaches a loss first, and when."""
     ranking = _ranked(result, "time_to_target")
     if not ranking:
         return f"No strategy reached loss {target:g} in {_how_many(result, 'time_to_target')}."

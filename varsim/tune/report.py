@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from varsim.load.loading import dump_scenario
+from varsim.result.caution import cautions
 from varsim.result.provenance import provenance
 from varsim.result.render import MADE_BY
 from varsim.result.statistics import CONFIDENCE
@@ -53,7 +54,8 @@ class Rates:
     @property
     def words(self) -> Words:
         """What there is to say."""
-        return Words(self.goal, self.tuned, self.scenario.report.equal_within)
+        within = self.scenario.report.equal_within
+        return Words(self.goal, self.tuned, within, cautions(self.scenario))
 
     @property
     def columns(self) -> list[str]:

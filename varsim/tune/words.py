@@ -14,10 +14,17 @@ if TYPE_CHECKING:
 
 
 class Words:
-    """The sentences about what was found for one goal."""
+    """The sentences about what was found for one goal; `cautions` are those about step times."""
 
-    def __init__(self, goal: Goal, tuned: Sequence[Tuned], equal_within: float) -> None:
+    def __init__(
+        self,
+        goal: Goal,
+        tuned: Sequence[Tuned],
+        equal_within: float,
+        cautions: Sequence[str] = (),
+    ) -> None:
         self._goal, self._tuned, self._within = goal, tuned, equal_within
+        self._cautions = cautions
 
     @property
     def ranking(self) -> list[Trial]:
@@ -45,7 +52,7 @@ class Words:
             )
         if any(one.ties for one in self._tuned):
             lines.append("As good: other rates that those runs do not tell from the best.")
-        return [*lines, *self._edges()]
+        return [*lines, *self._edges(), *self._cautions]
 
     def verdict(self, one: Tuned) -> str:
         """How a strategy stands to the best one."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from varsim.explain.flow import flow
-from varsim.result.caution import guessed, marching
+from varsim.result.caution import cautions
 from varsim.result.measure import NANOSECONDS
 from varsim.result.statistics import Estimate, interval
 from varsim.result.stragglers import stragglers
@@ -53,13 +53,7 @@ def notes(why: Why) -> list[str]:
         "step takes less once it is gone as well. An iteration: the time in which as many updates "
         "are made as there are workers. Intervals: 95 %, paired over replications."
     )
-    caution = [marching(why.scenario), guessed(why.scenario)]
-    return [
-        first,
-        words.looked_at(why),
-        words.idle_note(why.idle),
-        *(one for one in caution if one),
-    ]
+    return [first, words.looked_at(why), words.idle_note(why.idle), *cautions(why.scenario)]
 
 
 def as_json(why: Why) -> dict[str, Any]:
