@@ -129,7 +129,7 @@ def test_a_quantity_is_read(text: str, dimension: str, value: float) -> None:
         ("5 GB", "time", "'GB' is the unit of a size; a time is needed: s, ms"),
         ("5 ms", "rate", "'ms' is the unit of a time; a rate is needed: bit/s"),
         # no unit, no number
-        ("32", "time", "32 has no unit: write for example 32 ms (units: s, ms"),
+        ("32", "time", "32 has no unit: write for example 32 ms or 32 s (units: s, ms"),
         ("32", "rate", "32 has no unit: write for example 32 Gbit/s"),
         ("", "time", "'' is not a time: write a time such as 20 ms"),
         ("s", "time", "'s' is not a time"),

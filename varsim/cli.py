@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from varsim.commands import (
+    calibration_options,
+    plan_options,
+    sweep_options,
+    training,
+    tune_options,
+    variables,
+)
 from varsim.commands import plan as planning
-from varsim.commands import plan_options, sweep_options, training, tune_options, variables
 from varsim.commands import stragglers as straggling
 from varsim.commands import sweep as sweeping
-from varsim.commands.calibration import byte_size, collective_name
 from varsim.commands.console import (
     DONE,
     Group,
@@ -23,9 +29,18 @@ from varsim.commands.console import (
     flush,
     write,
 )
-from varsim.commands.options import File, Kinds, Quiet, Seed, with_shorthands
+from varsim.commands.options import (
+    File,
+    Jobs,
+    Kinds,
+    Quiet,
+    Runs,
+    Seed,
+    processes,
+    with_shorthands,
+)
 from varsim.commands.settings import Formats, Settings, question
-from varsim.commands.validation import Halves, percent
+from varsim.commands.validation import percent
 
 if TYPE_CHECKING:
     from varsim.scenario import Scenario
@@ -48,7 +63,7 @@ Sets = Annotated[
     typer.Option(
         "--set",
         metavar="KEY.PATH=VALUE",
-        help="Change one value of the scenario, for example cluster.workers=4; repeatable.",
+        help="Change one value of the scenario, for example workload.batch_size=64; repeatable.",
     ),
 ]
 Out = Annotated[
@@ -57,13 +72,6 @@ Out = Annotated[
 ]
 Replications = Annotated[
     int | None, typer.Option(metavar="N", help="The same as --set replications=N.")
-]
-Jobs = Annotated[
-    int, typer.Option(min=1, metavar="N", help="Processes to run in; the results are the same.")
-]
-Runs = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Recorded runs, *.json; default: those of varsim."),
 ]
 Format = Annotated[Formats, typer.Option("--format", help="How the summary is printed.")]
 
@@ -87,14 +95,14 @@ def run(
     replications: Replications = None,
     sets: Sets = [],  # noqa: B006  (typer reads it, nobody changes it)
     strategy: Kinds = [],  # noqa: B006
-    jobs: Jobs = 1,
+    jobs: Jobs = "1",  # type: ignore[assignment]
     quiet: Quiet = False,
     format: Format = "table",
 ) -> None:
     """Simulate a scenario and write its report."""
     given = with_shorthands(sets, seed=seed, replications=replications)
     scenario = _loaded(file, given, strategy)
-    settings = Settings(question(file), out, jobs, quiet, format)
+    settings = Settings(question(file), out, processes(jobs), quiet, format)
     from varsim.variables import VariablesScenario
 
     if isinstance(scenario, VariablesScenario):
@@ -105,25 +113,35 @@ def run(
 
 
 @app.command()
-def demo(out: Out = None, jobs: Jobs = 1, quiet: Quiet = False, format: Format = "table") -> None:
+def demo(
+    out: Out = None,
+    jobs: Jobs = "1",  # type: ignore[assignment]
+    quiet: Quiet = False,
+    format: Format = "table",
+) -> None:
     """Simulate the bundled quickstart."""
     file = bundled_quickstart()
     scenario = _loaded(file, [])
     from varsim.scenario import Scenario
 
     assert isinstance(scenario, Scenario), "the quickstart trains"
-    training.run(scenario, Settings(question(file), out, jobs, quiet, format))
+    training.run(scenario, Settings(question(file), out, processes(jobs), quiet, format))
 
 
 app.command()(sweep_options.sweep)
 app.command()(sweep_options.merge)
 app.command()(plan_options.plan)
 app.command()(tune_options.tune)
+app.command()(calibration_options.calibrate)
 app.command()(straggling.stragglers)
 
 
 @app.command()
-def check(file: File, sets: Sets = []) -> None:  # noqa: B006
+def check(
+    file: File,
+    sets: Sets = [],  # noqa: B006
+    strategy: Kinds = [],  # noqa: B006
+) -> None:
     """Validate a scenario and estimate its steps.
 
     Says in plain words what the scenario is, and on the back of an envelope how long one step of
@@ -131,16 +149,17 @@ def check(file: File, sets: Sets = []) -> None:  # noqa: B006
     that takes.
     """
     if sweeping.is_sweep(file, sets):
-        sweeping.check(file, sets)
+        sweeping.check(file, sets, strategy)
         return
     if planning.is_plan(file):
-        planning.check(file, sets)
+        planning.check(file, sets, strategy)
         return
-    scenario = _loaded(file, sets)
+    scenario = _loaded(file, sets, strategy)
     write(f"{file}: ok")
     from varsim.variables import VariablesScenario
 
     if isinstance(scenario, VariablesScenario):
+        variables.refuse_strategies(scenario, strategy)
         variables.check(scenario)
     else:
         training.check(scenario)
@@ -292,9 +311,7 @@ def validate(
         Path | None,
         typer.Option(metavar="DIR", help="Where to write; of everything: reports/validation."),
     ] = None,
-    jobs: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Processes; the results are the same.")
-    ] = 2,
+    jobs: Jobs = "2",  # type: ignore[assignment]
     quiet: Quiet = False,
 ) -> None:
     """Compare varsim with theory and measurements.
@@ -311,100 +328,14 @@ def validate(
     if equivalences and any(one is not None for one in others):
         raise typer.BadParameter("--equivalences goes with --only and --out alone")
     if runs is None and max_error is None:
-        wanted = validation.Wanted(points, published, equivalences, file, only, out, jobs, quiet)
+        wanted = validation.Wanted(
+            points, published, equivalences, file, only, out, processes(jobs), quiet
+        )
         validation.validate_all(wanted)
         return
     if points is not None or published is not None or only is not None:
         raise typer.BadParameter("--runs and --max-error go without --points, --published, --only")
     validation.validate(runs, max_error, out, quiet)
-
-
-@app.command()
-def calibrate(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="[FILE]...",
-            show_default=False,
-            help="Output of nccl-tests (text or JSON), CSV (bytes,seconds or step times), traces "
-            "of torch.profiler (one per rank).",
-        ),
-    ] = [],  # noqa: B006
-    form: Annotated[
-        Literal["nccl", "csv", "steps", "kineto"] | None,
-        typer.Option("--as", help="What the files are; default: told by what is in them."),
-    ] = None,
-    size: Annotated[
-        float | None,
-        typer.Option(
-            parser=byte_size,
-            metavar="SIZE",
-            help="Message size that the network is to be right for, as in 100 MB; default: the "
-            "largest measured.",
-        ),
-    ] = None,
-    collective: Annotated[
-        str | None,
-        typer.Option(
-            parser=collective_name,
-            metavar="NAME",
-            help="What nccl-tests measured, where it does not say so: all_reduce, all_gather, ...",
-        ),
-    ] = None,
-    ranks: Annotated[
-        int | None, typer.Option(min=2, max=1_000_000, metavar="N", help="How many ranks it had.")
-    ] = None,
-    unit: Annotated[
-        Literal["s", "ms", "us", "ns"] | None,
-        typer.Option(help="Unit of times in a CSV whose header has none."),
-    ] = None,
-    workers_per_node: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Fit a network of kind nodes: collectives of at most N ranks tell the links "
-            "inside, those of more the network cards.",
-        ),
-    ] = None,
-    idle: Annotated[
-        Literal["keep", "drop"] | None,
-        typer.Option(
-            help="Of traces: whether time in which a GPU does nothing counts as compute; default: "
-            "keep, as a step takes it."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the YAML there, not to stdout.")
-    ] = None,
-    quiet: Quiet = False,
-    runs: Runs = None,
-    half: Annotated[
-        Halves, typer.Option(help="Use the first, the second half of the runs, or all.")
-    ] = "first",
-) -> None:
-    """Make measurements into part of a scenario.
-
-    With files: latency and bandwidth, or the law of compute times. Without: the overheads of a
-    cluster, from recorded runs (--runs, --half).
-    """
-    from varsim.commands import calibration
-
-    calibration.check_options(
-        bool(files),
-        {"--as": form, "--size": size, "--collective": collective, "--ranks": ranks, "--unit": unit}
-        | {"--workers-per-node": workers_per_node, "--idle": idle, "--out": out},
-        {"--runs": runs, "--half": None if half == "first" else half},
-    )
-    if files:
-        from varsim.calibration.forms import Options
-
-        options = Options(form, collective, ranks, unit, idle)
-        calibration.calibrate(files, options, size, workers_per_node, out, quiet)
-    else:
-        from varsim.commands import validation
-
-        validation.calibrate(runs, half)
 
 
 @app.command()

@@ -14,7 +14,7 @@ from varsim.cluster.stop import Stop
 from varsim.prices import Prices
 from varsim.reporting import Reporting
 from varsim.schema import Model
-from varsim.strategies import AnyStrategy, Strategy
+from varsim.strategies import AnyStrategy, Strategy, meant
 from varsim.targets import Targets
 from varsim.values.workload import Workload
 
@@ -40,12 +40,12 @@ class Scenario(Model):
     def _strategies_fit(self, info: ValidationInfo) -> Self:
         """Those of the context need to fit alone, if it names some: the others will not run."""
         wanted: Sequence[str] = (info.context or {}).get("strategies", ())
-        running = [strategy.among(wanted) for strategy in self.strategies]
+        chosen = meant(self.strategies, wanted)
         labels = [strategy.label for strategy in self.strategies]
         for label in labels:
             if labels.count(label) > 1:
                 raise ValueError(f"two strategies are called {label!r}; give them different names")
-        for index, strategy in compress(enumerate(self.strategies), running):
+        for index, strategy in compress(enumerate(self.strategies), chosen):
             try:
                 if strategy.on is not None:
                     strategy.on.check(uses_servers=strategy.uses_servers)
@@ -57,7 +57,7 @@ class Scenario(Model):
                 own = re.split(r"[.: ]", str(error))[0] in type(strategy).model_fields
                 raise ValueError(f"strategies.{index}{'.' if own else ': '}{error}") from None
         check_events(self.events, self.cluster.workers, self.stop.time)
-        self._refuse_idle_knobs(list(compress(self.strategies, running)))
+        self._refuse_idle_knobs(list(compress(self.strategies, chosen)))
         self.targets.check(self.stop.loss)
         return self
 
@@ -92,10 +92,10 @@ class Scenario(Model):
     def chosen(self, names: Sequence[str]) -> tuple[Strategy, ...]:
         """The strategies of these kinds or labels; ValueError where there is none of one."""
         for name in names:
-            if not any(strategy.among([name]) for strategy in self.strategies):
+            if not any(meant(self.strategies, [name])):
                 there = ", ".join(strategy.label for strategy in self.strategies)
                 raise ValueError(f"no strategy {name!r} in this scenario; it has: {there}")
-        return tuple(strategy for strategy in self.strategies if strategy.among(names))
+        return tuple(compress(self.strategies, meant(self.strategies, names)))
 
     def with_only(self, strategies: tuple[Strategy, ...]) -> "Scenario":
         """The scenario with these of its strategies; what only the others used is left out."""

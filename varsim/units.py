@@ -265,10 +265,11 @@ def _listed(dimension: str) -> str:
 
 
 def _bare(number: str, known: Dimension) -> str:
-    unit = known.example.partition(" ")[2]
+    unit, said = known.example.partition(" ")[2], _short(number, quoted=False)
+    longer = f" or {said} s" if "s" in known.units else ""
     return (
-        f"{_short(number, quoted=False)} has no unit: write for example "
-        f"{_short(number, quoted=False)} {unit} (units: {', '.join(known.units)})"
+        f"{said} has no unit: write for example {said} {unit}{longer} "
+        f"(units: {', '.join(known.units)})"
     )
 
 

@@ -70,7 +70,7 @@ def test_a_problem_is_shown_with_its_line_and_a_caret(name: str) -> None:
 
 def test_a_misspelt_key_is_not_also_missing() -> None:
     text = VALID.replace("workers: 8", "worker: 8")
-    assert problems(text) == [(6, 3, "unknown key 'worker'; did you mean 'workers'?")]
+    assert problems(text) == [(6, 3, "cluster: unknown key 'worker'; did you mean 'workers'?")]
 
 
 def test_problems_of_yaml_and_of_the_model_are_told_together() -> None:
@@ -86,7 +86,7 @@ def test_a_broken_value_hides_no_other_problem_and_makes_none() -> None:
 
 def test_a_kind_written_as_a_key_is_explained() -> None:
     text = VALID.replace("- {kind: on_write}", "- on_write: {}")
-    assert problems(text) == [(17, 5, "kind is missing: write {kind: on_write, ...}")]
+    assert problems(text) == [(17, 5, "strategies[0].kind is missing: write {kind: on_write, ...}")]
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ FORMS: Final = {
     "steps": "CSV of step times (worker,step,seconds)",
     "kineto": "Chrome trace of torch.profiler (.json or .json.gz)",
 }
+_STDIN: Final = Path("-")
 _LARGEST_TEXT: Final = 2**26
 _LARGEST_JSON: Final = 2**31
 _LARGEST: Final = {"text": _LARGEST_TEXT, "JSON": _LARGEST_JSON}
@@ -179,7 +180,7 @@ def _text(path: Path) -> str:
     if path.is_dir():
         raise UnreadableError([f"{path.name}: a folder; name its files (or --runs for recordings)"])
     try:
-        with path.open("rb") as plain:
+        with open(0 if path == _STDIN else path, "rb") as plain:
             packed = plain.peek(2)[:2] == b"\x1f\x8b"
             file = gzip.GzipFile(fileobj=plain) if packed else plain
             start = file.read(_LARGEST_TEXT + 1)

@@ -16,18 +16,35 @@ def jobs(text: str) -> int:
     return int(text)
 
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A scenario, in YAML.")]
+def processes(jobs: int) -> int:
+    """How many processes `jobs` means."""
+    if jobs:
+        return jobs
+    from varsim.sweep.execution import cores
+
+    return cores()
+
+
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A scenario, in YAML; - is standard input.")
+]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="The same as --set seed=N.")]
 Kinds = Annotated[
     list[str],
     typer.Option(
-        "--strategy", metavar="KIND", help="Run only this kind (or name) of strategy; repeatable."
+        "--strategy",
+        metavar="NAME",
+        help="Only the strategy of this name, or those of this kind; repeatable.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Jobs = Annotated[
     int,
     typer.Option(parser=jobs, metavar="N", help="Processes to run in; auto: one per core."),
+]
+Runs = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Recorded runs, *.json; default: those of varsim."),
 ]
 Backend = Annotated[
     Literal["local", "dask"], typer.Option(help="This machine, or a cluster of dask.")

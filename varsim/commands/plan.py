@@ -86,7 +86,7 @@ def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> No
         raise typer.Exit(OUT_OF_BOUNDS)
 
 
-def check(file: Path, sets: Sequence[str]) -> None:
+def check(file: Path, sets: Sequence[str], strategies: Sequence[str] = ()) -> None:
     """Say what a plan asks, and how large its space is."""
     from varsim.plan.cell import all_cells, distinct
     from varsim.plan.loading import load_question
@@ -94,7 +94,7 @@ def check(file: Path, sets: Sequence[str]) -> None:
     from varsim.result.caution import cautions
     from varsim.result.targets import said as told_target
 
-    question = load_question(file, sets)
+    question = load_question(file, sets, strategies=strategies)
     write(f"{file}: ok")
     write(f"  minimize     {question.objective}: {OBJECTIVES[question.objective].about}")
     for name, bound in question.targets.bounds.items():

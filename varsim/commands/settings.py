@@ -27,11 +27,16 @@ class Settings(NamedTuple):
 
 def question(file: Path) -> str:
     """What a scenario is to answer: its first line, if that is a comment."""
-    with file.open(encoding="utf-8-sig") as lines:
-        try:
-            first = lines.readline(1000).strip()
-        except UnicodeDecodeError as error:
-            from varsim.files.keeping import damaged
+    from varsim.load.loading import STDIN, read_text
 
-            raise damaged(file) from error
+    if file == STDIN:
+        first = read_text(file).partition("\n")[0].strip()
+    else:
+        with file.open(encoding="utf-8-sig") as lines:
+            try:
+                first = lines.readline(1000).strip()
+            except UnicodeDecodeError as error:
+                from varsim.files.keeping import damaged
+
+                raise damaged(file) from error
     return first.lstrip("# ") if first.startswith("#") else ""

@@ -193,13 +193,13 @@ def redraw(directory: Path) -> None:
         sweep_report.write(table_of(sweep, cases, books), directory, question(file))
 
 
-def check(file: Path, sets: Sequence[str]) -> None:
+def check(file: Path, sets: Sequence[str], strategies: Sequence[str] = ()) -> None:
     """Say what a sweep varies, and how many runs that takes."""
     from varsim.sweep.loading import load_sweep
 
-    sweep = load_sweep(file, sets)
+    sweep = load_sweep(file, sets, strategies=strategies)
     write(f"{file}: ok")
-    cases = _cases(sweep, ())
+    cases = _cases(sweep, strategies)
     distinct = len({case.key for _, _, case in cases})
     for index, quantity in enumerate(sweep.quantities):
         values = list(dict.fromkeys(point.values[index].text for point in sweep.points))
@@ -217,11 +217,12 @@ def check(file: Path, sets: Sequence[str]) -> None:
 
 
 def _cases(sweep: "Sweep", strategies: Sequence[str]) -> "list[tuple[int, str, Case]]":
+    from varsim.strategies import meant
     from varsim.sweep.case import cases_of
 
     there = {s.label: s for point in sweep.points for s in point.scenario.strategies}
     for name in strategies:
-        if not any(strategy.among([name]) for strategy in there.values()):
+        if not any(meant(list(there.values()), [name])):
             known = ", ".join(there)
             raise typer.BadParameter(f"no strategy {name!r} in this scenario; it has: {known}")
     return cases_of(sweep, strategies)

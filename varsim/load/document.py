@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from varsim.load.fault import Fault, Mark, Source, quoted
@@ -54,10 +55,38 @@ Node: TypeAlias = ScalarNode | SequenceNode | MappingNode
 
 
 def read_document(text: str, source: Source) -> tuple[Node | None, list[Fault]]:
-    """The tree of a YAML text, and what is wrong with it.
+    """The tree of a YAML text, and what is wrong with it; a tree of the caller's own.
 
-    The tree is None where the text cannot be read to its end, or holds nothing.
+    The tree is None where the text cannot be read to its end, or holds nothing. A text that is
+    asked for again and again, of one name, is read once.
     """
+    if source.order:
+        return _read(text, source)
+    root, faults = _of_file(text, source.name)
+    return None if root is None else copied(root), list(faults)
+
+
+def copied(node: Node) -> Node:
+    """A tree that can be changed while this one stays as it is."""
+    if isinstance(node, MappingNode):
+        values = {key: copied(value) for key, value in node.values.items()}
+        return MappingNode(node.mark, dict(node.keys), values)
+    if isinstance(node, SequenceNode):
+        return SequenceNode(node.mark, list(map(copied, node.items)))
+    return ScalarNode(node.mark, node.text, node.value)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, whatever system wrote it."""
+    return re.split("\r\n|\r|\n", text)
+
+
+@lru_cache(maxsize=1)
+def _of_file(text: str, name: str) -> tuple[Node | None, list[Fault]]:
+    return _read(text, Source(name, lines_of(text)))
+
+
+def _read(text: str, source: Source) -> tuple[Node | None, list[Fault]]:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     unreadable = _unreadable(text, source)
     if unreadable:

@@ -94,13 +94,16 @@ def printable(text: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant."""
+    """The known name that was probably meant: of nearly these letters, or of these initials."""
     if not 0 < len(name) <= 60:
         return None
     exact = {other.lower().replace("-", "_"): other for other in known}
     plain = name.strip().lower().replace("-", "_").replace(" ", "_")
     if plain in exact:
         return exact[plain]
+    short = [long for long in exact if "".join(word[:1] for word in long.split("_")) == plain]
+    if len(short) == 1 and len(plain) > 1:
+        return exact[short[0]]
     close = get_close_matches(plain, exact, n=1, cutoff=0.6)
     return exact[close[0]] if close else None
 

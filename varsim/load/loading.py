@@ -2,7 +2,9 @@
 
 import re
 import stat
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -17,17 +19,21 @@ from varsim.load.document import (
     MappingNode,
     ScalarNode,
     SequenceNode,
+    copied,
+    lines_of,
     plain,
     read_document,
     resolve,
 )
 from varsim.load.fault import Fault, ScenarioError, Source, nearest, quoted
-from varsim.load.wording import faults_of
+from varsim.load.wording import faults_of, mended
 from varsim.scenario import Scenario
 from varsim.variables import VariablesScenario
 
 __all__ = ["ScenarioError", "dump_scenario", "load_scenario", "load_text", "scenario_schema"]
 
+STDIN: Final = Path("-")
+_MOST_ROUNDS: Final = 4
 _LINES: Final = "a scenario is made of lines 'key: value'"
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
@@ -82,7 +88,7 @@ def _model(text: str, name: str) -> type[Scenario] | type[VariablesScenario]:
 
     ScenarioError where its kind is none of these, or where it is left out of one of variables.
     """
-    root, _ = read_document(text, Source(name, lines_of(text)))
+    root, _ = read_document(text, Source(name))
     if not isinstance(root, MappingNode):
         return Scenario
     if "sweep" in root.keys:
@@ -109,7 +115,7 @@ def validated(
     model: type[AnyModel], text: str, name: str, context: Context, sets: Sequence[str] = ()
 ) -> AnyModel:
     """A model of any class from YAML text; see `load_scenario`."""
-    source = Source(name, lines_of(text))
+    source = Source(name)
     root, faults = read_document(text, source)
     if root is None and not faults:
         faults = [Fault(source, 0, 0, NOTHING)]
@@ -132,11 +138,26 @@ def modelled(
     model: type[AnyModel], root: MappingNode, context: Context
 ) -> tuple[AnyModel | None, list[Fault], int]:
     """A model from a tree; or None, what is wrong with it, and how much of that was left out."""
-    try:
-        content = plain(root)
-        return model.model_validate(content, context={"text": True, **context._asdict()}), [], 0
-    except ValidationError as error:
-        return None, *faults_of(error, root, model)
+    faults: list[Fault] = []
+    left_out = 0
+    for _ in range(_MOST_ROUNDS):
+        try:
+            content = plain(root)
+            found = model.model_validate(content, context={"text": True, **context._asdict()})
+        except ValidationError as error:
+            told = faults_of(error, root, model)
+        else:
+            return (None if faults else found), faults, left_out
+        known = {(fault.line, fault.column, fault.message) for fault in faults}
+        faults += [f for f in told.faults if (f.line, f.column, f.message) not in known]
+        left_out = max(left_out, told.left_out)
+        if not told.mends:
+            break
+        # What a misspelt kind or key hides is told of at once, as if it were spelt right.
+        fresh = copied(root)
+        assert isinstance(fresh, MappingNode)
+        root = mended(fresh, told.mends)
+    return None, faults, left_out
 
 
 def dump_scenario(scenario: Scenario | VariablesScenario) -> str:
@@ -173,20 +194,23 @@ def _tidied(schema: object) -> object:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; ScenarioError with one line where there is none to be had."""
+    """The text of a file, or of standard input; ScenarioError where there is none to be had."""
     source = Source(str(path))
 
     def refused(reason: str) -> ScenarioError:
         return ScenarioError([Fault(source, 0, 0, reason)])
 
     try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise refused(f"this is a folder{_offers(path)}")
-        if not stat.S_ISREG(status.st_mode):
-            raise refused("this is not an ordinary file")
-        with path.open("rb") as file:
-            content = file.read(LARGEST_TEXT + 1)
+        if path == STDIN:
+            content = _piped()
+        else:
+            status = path.stat()
+            if stat.S_ISDIR(status.st_mode):
+                raise refused(f"this is a folder{_offers(path)}")
+            if not stat.S_ISREG(status.st_mode):
+                raise refused("this is not an ordinary file")
+            with path.open("rb") as file:
+                content = file.read(LARGEST_TEXT + 1)
     except FileNotFoundError:
         raise refused(f"no such file{_similar(path)}") from None
     except (OSError, ValueError) as error:
@@ -208,9 +232,10 @@ def read_text(path: Path) -> str:
         raise ScenarioError([fault]) from None
 
 
-def lines_of(text: str) -> list[str]:
-    """The lines of a text, whatever system wrote it."""
-    return re.split("\r\n|\r|\n", text)
+@cache
+def _piped() -> bytes:
+    """What stands in standard input, which can be read but once."""
+    return sys.stdin.buffer.read(LARGEST_TEXT + 1)
 
 
 def _offers(folder: Path) -> str:

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from varsim.load.document import Broken, MappingNode, Node, ScalarNode, SequenceNode, resolve
+from varsim.load.document import Broken, MappingNode, Node, ScalarNode, SequenceNode
 from varsim.load.fault import Fault, Mark, nearest, quoted
+from varsim.load.hint import hint, nested
 from varsim.load.shape import (
     Shape,
     described,
@@ -21,8 +22,6 @@ from varsim.load.shape import (
 
 _MOST_WORDED: Final = 1000
 _LONGEST_MESSAGE: Final = 500
-_FALSE_WORDS: Final = ("no", "off", "n", "f", "0")
-_TRUE_WORDS: Final = ("yes", "on", "y", "t", "1")
 # Kind of refusal -> where it says how many, and how to say it.
 _LENGTHS: Final = {
     "too_short": ("min_length", "at least", "entry"),
@@ -41,10 +40,43 @@ PATTERNS: Final[Mapping[str, str]] = {
 }
 
 
-def faults_of(
-    error: ValidationError, root: Node, model: type[BaseModel]
-) -> tuple[list[Fault], int]:
-    """What is wrong with the file `root`, from what `model` refused; and how much was left out.
+class Mend(NamedTuple):
+    """What was meant by a misspelt key (`old`), or by a misspelt kind: at a mapping's path."""
+
+    path: tuple[str | int, ...]
+    old: str
+    meant: str
+
+
+class Told(NamedTuple):
+    """What is wrong with a file, how much of it was left out, and what was surely meant."""
+
+    faults: list[Fault]
+    left_out: int
+    mends: list[Mend]
+
+
+def mended(root: MappingNode, mends: Iterable[Mend]) -> MappingNode:
+    """The tree, changed in place: misspelt keys and kinds as they were meant."""
+    for path, old, meant in mends:
+        node: Node | None = root
+        for step in path:
+            if isinstance(node, MappingNode):
+                node = node.values.get(str(step))
+            elif isinstance(node, SequenceNode):
+                node = node.items[int(step)]
+        if not isinstance(node, MappingNode) or old not in node.values:
+            continue
+        if old == "kind":
+            mark = node.values[old].mark
+            node.values[old] = ScalarNode(mark, meant, meant)
+        else:
+            node.keys[meant], node.values[meant] = node.keys.pop(old), node.values.pop(old)
+    return root
+
+
+def faults_of(error: ValidationError, root: Node, model: type[BaseModel]) -> Told:
+    """What is wrong with the file `root`, from what `model` refused.
 
     A thousand refusals are looked at, so that a hostile file costs little more than its reading.
     """
@@ -56,6 +88,7 @@ def faults_of(
     places = [pair for pair in places if not _of_another_type(*pair, inside)]
     worded: dict[tuple[object, ...], Fault] = {}
     renamed: set[tuple[object, ...]] = set()
+    mends: list[Mend] = []
     homes_of_keys = homes(model)
     for place, detail in places:
         if place.broken or _beside_the_point(place, detail):
@@ -65,6 +98,7 @@ def faults_of(
             worded[place.path] = fault
             if meant is not None:
                 renamed.add((*place.path[:-1], meant))
+                mends.append(Mend(place.path[:-1], str(place.path[-1]), meant))
     for place, detail in places:
         # One fault to a place: the members of a union all complain of the same value. And a key
         # that is missing because it was misspelt is told of once.
@@ -72,7 +106,9 @@ def faults_of(
             continue
         if place.path not in worded and place.path not in renamed:
             worded[place.path] = Fault.at(*_worded(place, detail))
-    return list(worded.values()), left_out
+            if detail["type"] == "union_tag_invalid" and (kind := _meant_kind(place)):
+                mends.append(Mend(place.path, "kind", kind))
+    return Told(list(worded.values()), left_out, mends)
 
 
 @dataclass(slots=True)
@@ -132,12 +168,19 @@ class _Place:
 
     @property
     def name(self) -> str:
-        """The last key, with the indexes behind it."""
-        names = [index for index, element in enumerate(self.path) if isinstance(element, str)]
-        if not names:
-            return "the scenario"
-        last = names[-1]
-        return str(self.path[last]) + "".join(f"[{index}]" for index in self.path[last + 1 :])
+        """The path from the top of the file: `strategies[1].optimizer`."""
+        return _dotted(self.path) or "the scenario"
+
+    @property
+    def within(self) -> str:
+        """What a complaint about the last key begins with: `cluster.network: `."""
+        return f"{_dotted(self.path[:-1])}: " if len(self.path) > 1 else ""
+
+
+def _dotted(path: Iterable[str | int]) -> str:
+    """Keys and indexes as one text."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join(steps).removeprefix(".")
 
 
 def _worded(place: _Place, detail: Mapping[str, Any]) -> tuple[Mark, str]:
@@ -203,48 +246,8 @@ def _of_another_type(
 
 def _wrong_type(place: _Place) -> str:
     text = f"{place.name} must be {described(place.shapes)}, not {_shown(place.node)}"
-    hint = _hint(place)
-    return f"{text}; {hint}" if hint else text
-
-
-def _hint(place: _Place) -> str:
-    """What to type instead of a value of the wrong type, where that is plain to see."""
-    node, types = place.node, {shape.type for shape in place.shapes}
-    if not isinstance(node, ScalarNode):
-        return ""
-    if node.text[:1] in ("{", "["):
-        return "leave out the quotation marks"
-    tagged = kinds(place.shapes)
-    if tagged:
-        meant = nearest(node.text, tagged)
-        return f"write {{kind: {meant}}}" if meant else f"kinds: {listed(list(tagged))}"
-    word = node.text.lower()
-    if bool in types and word in _TRUE_WORDS + _FALSE_WORDS:
-        return f"write {'true' if word in _TRUE_WORDS else 'false'}"
-    if not types & {int, float} or any(shape.dimension for shape in place.shapes):
-        return ""
-    if isinstance(node.value, float) and int in types and node.value == int(node.value):
-        return f"write {int(node.value)}"
-    if isinstance(node.value, str):
-        return _number_hint(node.value)
-    return ""
-
-
-def _number_hint(text: str) -> str:
-    """How to write a number that was taken for text."""
-    if isinstance(resolve(text) if len(text) < 40 else text, int | float):
-        return "leave out the quotation marks"
-    if re.fullmatch(r"[+-]?[0-9.]+[,;]", text):
-        return f"write {text[:-1]}"
-    if re.fullmatch(r"[+-]?[0-9]{1,3}([,_ ][0-9]{3})+", text):
-        return f"write {re.sub('[,_ ]', '', text)}"
-    if re.fullmatch(r"[+-]?[0-9]+,[0-9]+", text):
-        return f"write {text.replace(',', '.')}"
-    if re.fullmatch(r"[+-]?[0-9.]+ ?%", text):
-        return "write the fraction: 50 % is 0.5"
-    if re.fullmatch(r"[+-]?[0-9.]+ ?[^\W\d][\w/]*", text):
-        return "it has no unit"
-    return ""
+    said = hint(place.node, place.shapes)
+    return f"{text}; {said}" if said else text
 
 
 def _unknown_key(
@@ -255,9 +258,13 @@ def _unknown_key(
     elsewhere = homes_of_keys.get(name, ())
     present = place.owner.keys if place.owner is not None else {}
     meant = nearest(name, known)
-    text = f"unknown key {quoted(name)}"
+    text = f"{place.within}unknown key {quoted(name)}"
+    within = nested(name, place.owner_shapes)
     if name == "<<":
         text += "; mappings cannot be merged: write the keys out"
+    elif within:
+        meant = None
+        text += f"; keys are nested: write {within}"
     elif meant is not None and not (elsewhere and meant in present):
         text += f"; did you mean '{meant}'?"
     elif elsewhere:
@@ -269,6 +276,12 @@ def _unknown_key(
     return Fault.at(place.mark, text), meant if meant not in present else None
 
 
+def _meant_kind(place: _Place) -> str | None:
+    """The kind that was probably meant by a misspelt one."""
+    node = place.node.values.get("kind") if isinstance(place.node, MappingNode) else None
+    return nearest(node.text, kinds(place.shapes)) if isinstance(node, ScalarNode) else None
+
+
 def _unknown_kind(place: _Place) -> tuple[Mark, str]:
     options = list(kinds(place.shapes))
     node = place.node
@@ -278,26 +291,28 @@ def _unknown_kind(place: _Place) -> tuple[Mark, str]:
             return node.keys["kind"], f"kind must be one of {listed(options)}"
         if value.value is None:
             return value.mark, f"kind must be one of {listed(options)}, not {_shown(value)}"
-        meant = nearest(value.text, options)
+        meant = _meant_kind(place)
         guess = f"; did you mean '{meant}'?" if meant else ""
-        return value.mark, f"unknown kind {_shown(value)}{guess} (one of: {listed(options)})"
+        text = f"{_dotted(place.path)}: unknown kind {_shown(value)}{guess}"
+        return value.mark, f"{text} (one of: {listed(options)})"
     if isinstance(node, MappingNode):
         for key, mark in node.keys.items():
             if key in options:
-                return mark, f"kind is missing: write {{kind: {key}, ...}}"
+                return mark, f"{place.name}.kind is missing: write {{kind: {key}, ...}}"
             if key.lower() == "type" or nearest(key, ["kind"]):
                 return mark, f"unknown key {quoted(key)}; did you mean 'kind'?"
-    return place.mark, f"kind is missing: one of {listed(options)}"
+    return place.mark, f"{place.name}.kind is missing: one of {listed(options)}"
 
 
 def _unknown_option(place: _Place) -> str:
     options = [
         str(option) for shape in place.shapes for option in getattr(shape.type, "__args__", ())
     ]
-    text = place.node.text if isinstance(place.node, ScalarNode) else ""
-    meant = nearest(text, options)
+    given = place.node.text if isinstance(place.node, ScalarNode) else ""
+    meant = nearest(given, options)
     guess = f"; did you mean '{meant}'?" if meant else ""
-    return f"unknown {place.name} {_shown(place.node)}{guess} (one of: {listed(options)})"
+    text = f"{place.within}unknown {_dotted(place.path[-1:])} {_shown(place.node)}{guess}"
+    return f"{text} (one of: {listed(options)})"
 
 
 def _refused(place: _Place, message: str) -> tuple[Mark, str]:

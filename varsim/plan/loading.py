@@ -7,7 +7,7 @@ from typing import Final
 
 from varsim.load.document import MappingNode, Node, ScalarNode
 from varsim.load.fault import Fault, Mark, ScenarioError, Source, nearest, quoted
-from varsim.load.loading import Context, lines_of, read_text
+from varsim.load.loading import Context, read_text
 from varsim.plan.objective import OBJECTIVES
 from varsim.plan.question import (
     MOST_CELLS,
@@ -60,7 +60,7 @@ def question_of_text(
     strategies: Sequence[str] = (),
 ) -> Question:
     """What the plan block of a YAML text asks; see `load_question`."""
-    source = Source(name, lines_of(text))
+    source = Source(name)
     root = tree_of(text, source, "not planned: it has no cluster to choose")
     if BLOCK not in root.keys:
         raise ScenarioError([Fault(source, 0, 0, f"nothing is asked: add, say, {_EXAMPLE}")])

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from varsim.schema import one_of
 from varsim.strategies.backup_workers import BackupWorkers
-from varsim.strategies.base import Strategy
+from varsim.strategies.base import Strategy, meant
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.on_read import OnRead
 from varsim.strategies.on_write import OnWrite
 from varsim.strategies.single import Single
 from varsim.strategies.sync_replicas import SyncReplicas
 
-__all__ = ["STRATEGIES", "AnyStrategy", "Single", "Strategy"]
+__all__ = ["STRATEGIES", "AnyStrategy", "Single", "Strategy", "meant"]
 
 STRATEGIES: Final[dict[str, type[Strategy]]] = {
     "on_write": OnWrite,

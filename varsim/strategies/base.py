@@ -55,10 +55,6 @@ class Strategy(Model, ABC):
         """What it is called in tables and plots."""
         return self.kind if self.name is None else self.name
 
-    def among(self, names: Sequence[str]) -> bool:
-        """Whether it is of one of these kinds or labels; of no names every strategy is."""
-        return not names or self.kind in names or self.label in names
-
     @property
     def uses_servers(self) -> bool:
         """Whether anything is sent to parameter servers."""
@@ -98,3 +94,15 @@ class Strategy(Model, ABC):
     @abstractmethod
     def start(self, job: Job) -> None:
         """Start the processes, one per role."""
+
+
+def meant(strategies: Sequence[Strategy], names: Sequence[str]) -> list[bool]:
+    """Which of them are meant: those with these labels, and of a name that is no label that kind.
+
+    Of no names all are.
+    """
+    labels = {strategy.label for strategy in strategies}
+    of_kind = {name for name in names if name not in labels}
+    return [
+        not names or strategy.label in names or strategy.kind in of_kind for strategy in strategies
+    ]

@@ -6,6 +6,7 @@ import pickle
 import time
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import compress
 from typing import Final, NamedTuple
 
 from varsim.result import measure as measuring
@@ -14,7 +15,7 @@ from varsim.result.measure import Gradients
 from varsim.result.provenance import trace_sha256
 from varsim.scenario import Scenario
 from varsim.simulation import Run, run_one
-from varsim.strategies import Strategy
+from varsim.strategies import Strategy, meant
 from varsim.sweep.space import Sweep
 from varsim.trace import ENGINE_VERSION, Trace
 
@@ -59,8 +60,9 @@ def cases_of(sweep: Sweep, strategies: Sequence[str] = ()) -> list[tuple[int, st
     return [
         (index, strategy.label, case_of(point.scenario, strategy))
         for index, point in enumerate(sweep.points)
-        for strategy in point.scenario.strategies
-        if strategy.among(strategies)
+        for strategy in compress(
+            point.scenario.strategies, meant(point.scenario.strategies, strategies)
+        )
     ]
 
 

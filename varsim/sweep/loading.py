@@ -18,7 +18,7 @@ from varsim.load.document import (
     read_document,
 )
 from varsim.load.fault import Fault, Mark, ScenarioError, Source, nearest, quoted
-from varsim.load.loading import Context, block, flow, lines_of, read_text
+from varsim.load.loading import Context, block, flow, read_text
 from varsim.load.shape import Shape, field_names, members, read_from
 from varsim.scenario import Scenario
 from varsim.sweep.constraint import Constraint, ConstraintError, parse
@@ -103,7 +103,7 @@ def sweep_of_text(
     strategies: Sequence[str] = (),
 ) -> Sweep:
     """The sweep of a YAML text; see `load_sweep`."""
-    source = Source(name, lines_of(text))
+    source = Source(name)
     root = tree_of(text, source, "not swept: see its own key 'vary'")
     if "plan" in root.keys:
         message = f"this file asks for a plan: 'varsim plan {name}'; a sweep has a file of its own"

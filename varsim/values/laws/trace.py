@@ -75,7 +75,11 @@ class MeasuredTimes(Law):
 
 def read_step_times(path: Path) -> tuple[tuple[float, ...], ...]:
     """Seconds per step, one tuple per worker; a ValueError names file and line."""
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except OSError as problem:  # as of a name that no file can have
+        raise ValueError(f"{path}: {problem.strerror}") from None
+    if not there:
         raise ValueError(f"{path}: there is no such file")
     if path.stat().st_size > _LARGEST_FILE:
         raise ValueError(f"{path}: larger than {_LARGEST_FILE // 2**20} MiB")
