@@ -111,7 +111,8 @@ def quirks(found: Iterable[Case], passed: Set[str], differing: Mapping[str, str]
 def told(
     what: str, names: Sequence[str], followed: Set[str], differing: Mapping[str, str]
 ) -> list[str]:
-    """Lines about recorded quirks, apart from the contract; none if there are none."""
+    """Lines about the recorded quirks that were replayed, apart from the contract."""
+    names = [name for name in names if name in followed or name in differing]
     if not names:
         return []
     number = sum(name in followed for name in names)

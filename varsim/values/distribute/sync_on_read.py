@@ -67,7 +67,8 @@ class SyncOnReadVariable(DistributedVariable):
             # aggregate, which a copy that was just written may be part of.
             for index, device in enumerate(self.devices):
                 read = yield from value.as_tensor(context.at(device))
-                yield from self.write_copy(index, op, read)
+                assert isinstance(read, Tensor)
+                yield from self.write_copy(index, op, read.on(device))
         else:
             part = yield from bring(op, value, self.devices)
             for index in range(len(self.values)):
