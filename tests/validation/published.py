@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from varsim.validation.published.experiment import Family
-from varsim.validation.published.findings import refused
+from varsim.validation.published.experiment import Calibrated, Family
+from varsim.validation.published.findings import Setting, known, refused
 from varsim.validation.published.table import Row, bundled_rows
 
 ROWS = bundled_rows()
 HEADER = (
     "experiment,source,system,model,strategy,batch_per_worker,workers,servers,metric,value,unit,"
-    "detail,where_read,status\n"
+    "detail,where_read,status,hardware,interconnect\n"
 )
 
 
@@ -18,7 +18,35 @@ def silent(_: str) -> None:
 
 
 def rows_of(family: Family) -> list[Row]:
-    return [row for row in ROWS if family.knows(row.experiment) and not refused(family, row)]
+    return [row for row in ROWS if family.knows(row) and not refused(family, row)]
+
+
+def settings_of(family: Family) -> list[Setting]:
+    return [one for one in known(ROWS, False) if one.family is family]
+
+
+def told(setting: Setting) -> list[Row]:
+    """The rows that tell constants."""
+    family = setting.family
+    return family.told_by(
+        [r for r in setting.rows if not (refused(family, r) or family.is_given(r))]
+    )
+
+
+def used(setting: Setting) -> list[Row]:
+    """The rows that are calibrated on."""
+    family = setting.family
+    given = [r for r in setting.rows if not refused(family, r) and family.is_given(r)]
+    return given + told(setting)
+
+
+def setting_of(experiment: str) -> Setting:
+    """The one that an experiment belongs to."""
+    return next(one for one in known(ROWS, False) if one.rows[0].experiment == experiment)
+
+
+def calibrated(experiment: str) -> Calibrated:
+    return setting_of(experiment).calibrated()
 
 
 def write(folder: Path, *lines: str) -> Path:
@@ -32,5 +60,5 @@ def curve(
 ) -> str:
     return (
         f"{experiment},somebody,MXNet,resnet50,single device,{batch},1,,throughput,{value},"
-        f"image/s,,page 3,{status or 'seen'}"
+        f"image/s,,page 3,{status or 'seen'},my GPU,none"
     )

@@ -1,32 +1,34 @@
 """HKBU's seven methods: what their scenarios say of machines, copies and lines."""
 
-from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from validation.published import ROWS
 
 from varsim.scenario import Scenario
-from varsim.validation.published.experiment import step_time
+from varsim.validation.published.experiment import Calibrated, step_time
 from varsim.validation.published.hkbu import Hkbu
 from varsim.validation.published.table import Row
 
 FAMILY = Hkbu()
 # A GPU takes 0.5 s, a machine with 4 of them 1 s.
-FITTED: Mapping[str, float] = {
-    "resnet50 1": 0.5,
-    "bert_large 1": 0.5,
-    "bus resnet50": 4e9,
-    "bus bert_large": 4e9,
-    "servers 10gbe": 0.5,
-    "servers 100gbib": 1.0,
-    "servers 100gbe": 5e8,
-    **{
-        f"hkbu2020-{model}-{line} {system} 4": 1.0
-        for model in ("resnet50", "bert_large")
-        for line in ("10gbe", "100gbib", "100gbe")
-        for system in ("BSP-PS", "WFBP-PS", "ByteScheduler-PS")
-    },
-}
+LINES = ("10 Gbit/s TCP", "100 Gbit/s RDMA", "100 Gbit/s TCP")
+FITTED = Calibrated(
+    {
+        "resnet50 with batch 64": 0.5,
+        "bert_large with batch 8": 0.5,
+        "bus": 4e9,
+        "servers of 10 Gbit/s TCP": 0.5,
+        "servers of 100 Gbit/s RDMA": 1.0,
+        "servers of 100 Gbit/s TCP": 0.04,
+        **{
+            f"{model} by {system} on {line}": 1.0
+            for model in ("resnet50", "bert_large")
+            for line in LINES
+            for system in ("BSP-PS", "WFBP-PS", "ByteScheduler-PS")
+        },
+    }
+)
 
 
 def row_of(experiment: str, system: str, gpus: int) -> Row:
@@ -45,17 +47,6 @@ def scenario_of(experiment: str, system: str, gpus: int) -> Scenario:
 def alone_of(scenario: Scenario) -> float:
     """Seconds of a machine by itself."""
     return scenario.cluster.law(scenario.workload).expectation()
-
-
-@pytest.mark.parametrize("system", ["BSP-PS", "WFBP-PS"])
-def test_rows_of_100gbe_that_are_of_10gbe_are_predicted_by_it(system: str) -> None:
-    on_both = [
-        scenario_of(f"bert_large-{line}", system, 16).cluster.network
-        for line in ("10gbe", "100gbe")
-    ]
-    assert on_both[0] == on_both[1]
-    assert not FAMILY.is_calibrated_on(row_of("bert_large-100gbe", system, 8))
-    assert FAMILY.is_calibrated_on(row_of("bert_large-100gbe", "ByteScheduler-PS", 8))
 
 
 def test_a_connection_bounds_what_few_servers_get() -> None:
@@ -79,3 +70,30 @@ def test_copies_lengthen_what_the_backward_pass_does_not_hide() -> None:
     assert alone_of(scenario_of("bert_large-100gbib", "WFBP-PS", 8)) == pytest.approx(
         1.0 + size / 4e9 / 2
     )
+
+
+def test_what_tells_is_the_smallest_and_the_largest_that_is_there() -> None:
+    rows = [row for row in ROWS if row.experiment.startswith("hkbu2020-") and row.workers > 1]
+
+    def told(rows: list[Row]) -> set[tuple[str, str, int]]:
+        used = FAMILY.told_by([row for row in rows if not FAMILY.is_given(row)])
+        return {(row.model, row.system, row.workers) for row in used if "10gbe" in row.experiment}
+
+    assert ("resnet50", "WFBP-A2A", 8) in told(rows)
+    left = [row for row in rows if row.workers < 32 and (row.model, row.workers) != ("resnet50", 8)]
+    assert {("resnet50", "WFBP-A2A", 16), ("bert_large", "BSP-A2A", 16)} <= told(left)
+    middle = [replace(row, model="bert_base") for row in rows if row.model == "bert_large"]
+    assert not {one for one in told([*rows, *middle]) if one[:2] == ("bert_base", "WFBP-A2A")}
+
+
+def test_a_schedule_is_told_by_the_models_own_row_and_else_by_those_of_others() -> None:
+    (row,) = [
+        row
+        for row in ROWS
+        if (row.experiment, row.system, row.workers)
+        == ("hkbu2020-resnet50-10gbe", "ByteScheduler-A2A", 4)
+    ]
+    known = Calibrated({**FITTED, "hop": 1e-6, "pace": 1.0, "scheduling": 1e-3})
+    own = Calibrated({**known, "scheduling of resnet50": 2e-3})
+    by_others, by_itself = (step_time(FAMILY.scenario(row, fitted)) for fitted in (known, own))
+    assert by_itself - by_others == pytest.approx(161 * 1e-3, rel=0.01)

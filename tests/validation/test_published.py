@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from validation.published import ROWS, rows_of
+from validation.published import ROWS, rows_of, setting_of, settings_of, told, used
 
 from varsim.load.loading import load_text
 from varsim.simulation import Run, run_one
@@ -20,11 +20,10 @@ from varsim.validation.published.experiment import (
 )
 from varsim.validation.published.export import as_yaml, scenarios
 from varsim.validation.published.families import FAMILIES, family_of
-from varsim.validation.published.findings import calibrated, refused
+from varsim.validation.published.findings import refused
 from varsim.validation.published.hosts import slowest
-from varsim.validation.published.table import experiments
 
-KNOWN = [row for row in ROWS if family_of(row.experiment) is not None]
+KNOWN = [row for row in ROWS if family_of(row) is not None]
 
 by_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
 
@@ -36,58 +35,63 @@ class AnyValues(Calibrated):
         super().__init__({parameter.name: parameter.start for parameter in family.parameters})
 
     def __missing__(self, name: str) -> float:
-        if name == "compute":
-            return 0.5
-        return 0.2 if "-PS " in name else 0.1
+        if name.startswith(("line of", "servers of", "hop of", "pace of", "scheduling of")):
+            return self[name.split(" of ")[0]]
+        return 0.2 if "-PS on" in name else 0.1
 
 
 class TestSplit:
     @by_family
     def test_something_is_calibrated_on_and_more_is_predicted(self, family: Family) -> None:
-        rows = rows_of(family)
-        used = [row for row in rows if family.is_calibrated_on(row)]
-        assert used
-        assert len(rows) - len(used) > len(family.parameters)
+        calibrated_on = [row for setting in settings_of(family) for row in used(setting)]
+        assert calibrated_on
+        assert len(rows_of(family)) - len(calibrated_on) > len(family.parameters)
         assert family.split
 
     @by_family
-    def test_the_split_does_not_look_at_what_was_measured(self, family: Family) -> None:
-        for row in rows_of(family):
-            other = replace(row, value=3 * row.value)
-            assert family.is_calibrated_on(other) == family.is_calibrated_on(row)
-
-    def test_every_experiment_has_at_most_one_family(self) -> None:
-        for experiment, _ in experiments(ROWS):
-            assert sum(family.knows(experiment) for family in FAMILIES) <= 1
+    def test_the_split_looks_at_no_name_and_at_nothing_that_was_measured(
+        self, family: Family
+    ) -> None:
+        for setting in settings_of(family):
+            others = [
+                replace(row, value=3 * row.value, experiment=f"other {row.experiment}")
+                for row in setting.rows
+            ]
+            assert {family_of(row) for row in others} == {family}
+            again = setting._replace(rows=others)
+            assert [row.line for row in told(again)] == [row.line for row in told(setting)]
 
     def test_the_experiments_that_were_asked_for_have_scenarios(self) -> None:
         known = {row.experiment for row in KNOWN}
-        for beginning, number in {
+        asked = {
             "tf2017-": 5,
             "hkbu2020-": 5,
             "mxnet-p2-scaling-": 2,
             "mxnet-1gpu-batch-": 2,
             "cscs2017-": 4,
             "vtrain-allreduce-": 1,
+            "deepbench-allreduce-": 2,
             "dl2-ps-": 4,
             "adaptdl-t4-": 3,
-        }.items():
+        }
+        for beginning, number in asked.items():
             assert sum(name.startswith(beginning) for name in known) == number
-        assert not [row for row in KNOWN if refused(family_of(row.experiment), row)]
+        for row in KNOWN:
+            if row.experiment.startswith(tuple(asked)):
+                family = family_of(row)
+                assert family is not None
+                assert not refused(family, row)
 
     @pytest.mark.parametrize("only", ["mxnet-1gpu-batch-v100", "vtrain-allreduce-a100"])
     def test_predictions_do_not_look_at_the_rows_that_they_predict(self, only: str) -> None:
-        family = family_of(only)
-        assert family is not None
-        rows = [row for row in rows_of(family) if row.experiment == only]
-        spoilt = [
-            row if family.is_calibrated_on(row) else replace(row, value=7 * row.value)
-            for row in rows
-        ]
-        assert calibrated(family, spoilt) == calibrated(family, rows)
-        fitted = calibrated(family, rows)
-        for row, other in zip(rows, spoilt, strict=True):
-            assert family.predicted(row, fitted) == family.predicted(other, fitted)
+        setting = setting_of(only)
+        spoilt = setting._replace(
+            rows=[
+                row if row in used(setting) else replace(row, value=7 * row.value)
+                for row in setting.rows
+            ]
+        )
+        assert spoilt.calibrated() == setting.calibrated()
 
 
 class TestScenarios:
@@ -146,8 +150,8 @@ class TestScenarios:
 
 class TestFit:
     def test_it_finds_what_was_put_in(self) -> None:
-        family = family_of("vtrain-allreduce-a100")
-        assert family is not None
+        setting = setting_of("vtrain-allreduce-a100")
+        family = setting.family
         true = {
             f"{length} {name}": value
             for length, times in (("short", 1.0), ("long", 1.5))
@@ -157,11 +161,7 @@ class TestFit:
                 ("bandwidth", 3e11 / (times + 0.5)),
             )
         }
-        rows = [
-            replace(row, value=family.predicted(row, true))
-            for row in rows_of(family)
-            if family.is_calibrated_on(row)
-        ]
+        rows = [replace(row, value=family.predicted(row, true)) for row in told(setting)]
         assert family.calibrate(rows) == pytest.approx(true, rel=2e-3)
 
     def test_no_rows_tell_nothing(self) -> None:

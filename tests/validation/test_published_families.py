@@ -6,13 +6,13 @@ from math import sqrt
 from statistics import median, quantiles
 
 import pytest
-from validation.published import ROWS, rows_of, silent
+from validation.published import ROWS, rows_of, settings_of, silent
 
 from varsim.simulation import Run, run_one
 from varsim.validation.finding import Verdict
 from varsim.validation.published import findings
 from varsim.validation.published.adaptdl import AdaptDl
-from varsim.validation.published.cscs import P28xlarge, PizDaint
+from varsim.validation.published.allreduce import AllReduces
 from varsim.validation.published.dl2 import Dl2
 from varsim.validation.published.experiment import (
     Calibrated,
@@ -21,19 +21,22 @@ from varsim.validation.published.experiment import (
     fit,
     timed,
 )
+from varsim.validation.published.facts import servers
+from varsim.validation.published.families import FAMILIES
 from varsim.validation.published.hosts import layers_of, many_exchanging_hosts, slowest
+from varsim.validation.published.machines import Machines
 from varsim.validation.published.table import Row
-from varsim.validation.published.vtrain import Vtrain
 
 MIB = 2**20
 NETWORK = {"bandwidth": 1e9, "latency": 1e-5}
-DAINT = {"compute": 0.5, "spread": 0.06, "efficiency": 0.25, "input": 0.05}
+COMPUTE = "inception_v3 with batch 64"
+DAINT = {COMPUTE: 0.5, "spread": 0.06, "efficiency": 0.25, "input": 0.05}
 ADAPTDL = Calibrated(
     {
         "cifar10 with batch 32": 0.04,
         "cifar10 with batch 64": 0.06,
         "cifar10 with batch 128": 0.12,
-        "cifar10 spread": 0.1,
+        "spread": 0.1,
         "inside": 3e9,
         "two": 4e8,
         "more": 6e8,
@@ -42,6 +45,7 @@ ADAPTDL = Calibrated(
 )
 
 Placement = tuple[str, ...]
+(ADAPTDL_FAMILY,) = [family for family in FAMILIES if isinstance(family, AdaptDl)]
 
 
 def one(family: Family, experiment: str, workers: int) -> Row:
@@ -81,26 +85,32 @@ class TestExchangingHosts:
         assert 0.3 * late < (steps[1] - steps[0]) / 1e9 < 0.3 * late + 0.003
 
 
-class TestCscs:
+class TestMachines:
     def test_every_variable_goes_to_the_emptiest_server_or_to_the_next(self) -> None:
-        family = PizDaint()
+        family = Machines()
         emptiest = family.scenario(one(family, "cscs2017-daint-synth", 8), DAINT)
         in_turn = family.scenario(one(family, "cscs2017-daint-synth", 4), DAINT)
         assert emptiest.cluster.placement == "by_bytes"
         assert in_turn.cluster.placement == "round_robin"
 
-    def test_the_network_is_not_told_without_its_row(self) -> None:
-        family = PizDaint()
-        rows = [row for row in rows_of(family) if row.workers in (1, 8)]
-        told = Calibrated(family.calibrate(rows))
-        assert set(told) == {"compute", "spread", "input"}
+    def test_the_network_is_not_told_without_its_rows(self) -> None:
+        family = Machines()
+        rows = [r for r in rows_of(family) if "cscs2017-daint" in r.experiment]
+        told = Calibrated(family.calibrate([row for row in rows if row.workers in (1, 8)]))
+        assert set(told) == {COMPUTE, "spread"}
         with pytest.raises(NotCalibratedError, match="tells efficiency"):
             family.scenario(one(family, "cscs2017-daint-synth", 16), told)
 
+    def test_servers_are_those_that_the_row_says(self) -> None:
+        family = Machines()
+        many = {row.model: row for row in rows_of(family) if "ec2-dist" in row.experiment}
+        said = {model: servers(row, row.workers // 8) for model, row in many.items()}
+        assert said == {"inception_v3": 6, "resnet50": 8, "resnet152": 4}
+
     def test_on_10_gbit_everything_is_hidden_as_soon_as_servers_get_an_eighth(self) -> None:
-        family = P28xlarge()
+        family = Machines()
         row = one(family, "cscs2017-p28xlarge-synth", 64)
-        fitted = {"compute": 2.1, "spread": 0.04}
+        fitted = {COMPUTE: 2.1, "spread": 0.04, "efficiency": 1.0}
         scenario = family.scenario(row, fitted)
         network = scenario.cluster.network
         slower = network.model_copy(update={"efficiency": 0.125})
@@ -112,11 +122,12 @@ class TestCscs:
         assert times[1] == pytest.approx(times[0], rel=1e-3)
 
 
-class TestVtrain:
+class TestAllReduces:
     def test_short_and_long_messages_go_by_their_own_line(self) -> None:
-        family = Vtrain()
+        family = AllReduces()
         fitted = Calibrated({"short launch": 1e-3, "short latency": 0.0, "short bandwidth": 1e15})
-        times = {row.detail.split(" ", 1)[0]: row for row in rows_of(family) if row.workers == 4}
+        rows = [row for row in rows_of(family) if "vtrain" in row.experiment]
+        times = {row.detail.split(" ", 1)[0]: row for row in rows if row.workers == 4}
         assert family.predicted(times[str(4 * MIB)], fitted) == pytest.approx(1.0, rel=1e-4)
         with pytest.raises(NotCalibratedError, match="tells long"):
             family.predicted(times[str(8 * MIB)], fitted)
@@ -140,7 +151,7 @@ class TestAdaptDl:
             AdaptDl().predicted(self.row(64), fitted)
 
     def test_replicas_wait_for_the_slowest(self) -> None:
-        none = Calibrated({**ADAPTDL, "cifar10 spread": 0.0})
+        none = Calibrated({**ADAPTDL, "spread": 0.0})
         few, many = (AdaptDl().predicted(self.row(128, 4), fitted) for fitted in (none, ADAPTDL))
         assert many - few == pytest.approx(0.12 * (slowest(4, 0.1) - 1), rel=0.05)
 
@@ -168,18 +179,17 @@ class TestAdaptDl:
                 assert f" {number} " in said
 
     def test_cifar10_got_more_of_two_machines_than_bert(self) -> None:
-        family = AdaptDl()
-        rows = [row for row in rows_of(family) if row.model != "imagenet"]
-        told = [row for row in rows if family.is_calibrated_on(row)]
-        fitted = family.calibrate(told)
-        (two,) = [parameter for parameter in family.parameters if parameter.name == "two"]
+        (setting,) = settings_of(ADAPTDL_FAMILY)
+        fitted = setting.calibrated()
+        (two,) = [parameter for parameter in ADAPTDL_FAMILY.parameters if parameter.name == "two"]
         own = [
             row
-            for row in rows
+            for row in setting.rows
             if row.model == "cifar10" and row.nodes == 2 and row.workers in (2, 8)
         ]
         assert fitted["two"] == pytest.approx(0.4e9, rel=0.02)
-        assert fit([two], own, family.predicted, fitted)["two"] == pytest.approx(0.5e9, rel=0.05)
+        found = fit([two], own, ADAPTDL_FAMILY.predicted, fitted)
+        assert found["two"] == pytest.approx(0.5e9, rel=0.05)
 
     def test_of_16_machines_those_with_24_replicas_are_faster(self) -> None:
         on_16 = {

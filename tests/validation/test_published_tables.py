@@ -35,7 +35,7 @@ class TestFiles:
         assert str(refusal.value).splitlines() == [
             f"{path}:2: column 'value': 'many' is not a number",
             f"{path}:4: column 'value': 'nan' is not a number",
-            f"{path}:5: 2 columns where the header has 14",
+            f"{path}:5: 2 columns where the header has 16",
             f"{path}:6: column 'batch_per_worker': '4.5' is not a whole number from 1 to 1,000,000",
             f"{path}:7: column 'experiment': is empty",
         ]

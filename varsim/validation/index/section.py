@@ -14,6 +14,7 @@ class Section(NamedTuple):
     """`key` names its files; `bound` was written before anything was run; `about`: how it is made.
 
     `scaled`: whether a plot of predicted against expected says something. `link`: a page with more.
+    `lead`: what is said first of what came out.
     """
 
     key: str
@@ -23,6 +24,7 @@ class Section(NamedTuple):
     findings: Sequence[Finding]
     scaled: bool = True
     link: str = ""
+    lead: str = ""
 
 
 class Group(NamedTuple):

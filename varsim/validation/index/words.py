@@ -47,7 +47,8 @@ def sentence(section: Section) -> str:
     """What came out, in a sentence or two."""
     counts = verdict_counts(section)
     judged = counts[Verdict.PASS] + counts[Verdict.MISS]
-    said = f"{counts[Verdict.PASS]} of {judged} lines keep their bound."
+    lead = f"{section.lead} " if section.lead else ""
+    said = f"{lead}{counts[Verdict.PASS]} of {judged} lines keep their bound."
     errors = sizes(section.findings)
     if section.scaled and errors:
         said += f" Median error {100 * median(errors):.2g} %, largest {100 * max(errors):.3g} %."

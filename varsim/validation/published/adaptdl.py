@@ -4,7 +4,16 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
 from varsim.scenario import Scenario
-from varsim.validation.published.experiment import Family, Fitted, Parameter, fit, step_time, timed
+from varsim.validation.published.experiment import (
+    Family,
+    Fitted,
+    Parameter,
+    extremes,
+    fit,
+    step_time,
+    timed,
+)
+from varsim.validation.published.facts import has_size, per_host, size
 from varsim.validation.published.hosts import slowest
 from varsim.validation.published.table import Row
 
@@ -12,9 +21,7 @@ from varsim.validation.published.table import Row
 _PROFILES: Final = {"bert": "bert_base", "imagenet": "resnet50"}
 _RESNET18_BYTES: Final = 44_695_848
 _RESNET18_LAYERS: Final = 18
-
-_PER_MACHINE: Final = 4
-_TELLS_NETWORK: Final = "bert"
+_RESNET18: Final = "cifar10"
 
 
 class AdaptDl(Family):
@@ -25,12 +32,12 @@ class AdaptDl(Family):
     slowest; how different they are is told for every network by a machine with four of them.
     """
 
-    names = ("adaptdl-t4-*",)
     split = (
-        "one and four replicas on one machine of every network, and bert with its smallest and its "
-        "largest batch (4 and 12) and one or four replicas on every machine; all else of bert, and "
-        "all other rows of imagenet and cifar10, predicted"
+        "one replica of every network given; of the network with the most bytes the smallest and "
+        "the largest batch with one or all replicas of every machine. All else predicted"
     )
+    units = ("s",)
+    by_hand = ("18 layers of ResNet-18 in four stages",)
     parameters = (
         Parameter("inside", "bytes/s", 3e9, 2e8, 15.75e9, "a ring inside a machine"),
         Parameter("two", "bytes/s", 5e8, 1e8, 6.25e9, "a ring through two machines"),
@@ -45,38 +52,32 @@ class AdaptDl(Family):
         "none of them."
     )
 
-    def is_calibrated_on(self, row: Row) -> bool:
+    def knows(self, row: Row) -> bool:
+        """Times of steps for placements on nodes."""
+        return row.metric == "step time" and row.nodes > 0
+
+    def told_by(self, rows: Sequence[Row]) -> list[Row]:
         """See `split`."""
-        if row.nodes == 1 and row.workers in (1, _PER_MACHINE):
-            return True
-        even = row.workers in (row.nodes, _PER_MACHINE * row.nodes)
-        return row.model == _TELLS_NETWORK and row.batch in (4, 12) and even
+        rows = [row for row in rows if row.workers > 1]
+        most = max((_bytes(row.model) for row in rows), default=0)
+        largest = [row for row in rows if _bytes(row.model) == most]
+        even = [r for r in largest if r.workers in (r.nodes, per_host(r) * r.nodes)]
+        return extremes(even, lambda row: row.batch)
 
     def calibrate(self, rows: Sequence[Row]) -> Fitted:
-        """Single replicas as they are; one machine of every network; more machines of bert."""
+        """Single replicas as they are; one machine; more machines."""
         fitted = {_alone(row.model, row.batch): row.value for row in rows if row.workers == 1}
         inside, *between, spread = self.parameters
         machine = [row for row in rows if row.nodes == 1 < row.workers]
-        models = {row.model for row in machine}
-        for model in sorted(models, key=lambda model: model != _TELLS_NETWORK):
-            unknown = [spread._replace(name=f"{model} {spread.name}")]
-            if model == _TELLS_NETWORK:
-                unknown.append(inside)
-            own = [row for row in machine if row.model == model]
-            fitted |= fit(unknown, own, self.predicted, fitted)
+        fitted |= fit([inside, spread], machine, self.predicted, fitted)
         more = [row for row in rows if row.nodes > 1]
         return fitted | fit(between, more, self.predicted, fitted)
 
-    def tells(self, experiment: str, name: str, parameter: Parameter) -> bool:
-        """The network is that of all, a spread that of one of them."""
-        model = experiment.removeprefix("adaptdl-t4-")
-        return name in (parameter.name, f"{model} {parameter.name}")
-
     def refuses(self, row: Row) -> str:
         """Known networks."""
-        if row.model not in (*_PROFILES, "cifar10"):
+        if not _bytes(row.model):
             return f"{row.model}: its size is not known"
-        return super().refuses(row)
+        return "" if row.batch else "the row does not say its batch"
 
     def scenario(self, row: Row, fitted: Fitted) -> Scenario:
         """Replicas on a star of the slowest hop."""
@@ -92,13 +93,13 @@ class AdaptDl(Family):
         strategy: dict[str, object] = {"kind": "on_write"}
         if row.workers > 1:
             strategy |= {"overlap": True, "bucketing": "ddp"}
-            late = slowest(row.workers, fitted[f"{row.model} spread"])
+            late = slowest(row.workers, fitted["spread"])
             cluster["slow_workers"] = ({"rank": 0, "factor": late},)
         workload: dict[str, object] = {"batch_size": row.batch}
-        if row.model in _PROFILES:
-            workload["model"] = _PROFILES[row.model]
-        else:
+        if row.model == _RESNET18:
             workload |= _resnet18()
+        else:
+            workload["model"] = _PROFILES.get(row.model, row.model)
         return timed(
             f"adaptdl-{row.model}-{where}-{row.workers}-{row.batch}",
             row.workers,
@@ -129,6 +130,14 @@ class AdaptDl(Family):
         """Placement and batch."""
         placed = row.strategy or f"{row.workers} on {row.nodes} nodes"
         return f"placement {placed}, batch {row.batch}"
+
+
+def _bytes(model: str) -> int:
+    """Of its parameters; 0 where nobody knows them."""
+    profile = _PROFILES.get(model, model)
+    if model == _RESNET18:
+        return _RESNET18_BYTES
+    return size(profile) if has_size(profile) else 0
 
 
 def _alone(model: str, batch: int) -> str:

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from varsim.scenario import Scenario
 from varsim.validation.published.experiment import Family, Fitted, Parameter, fit, step_time, timed
+from varsim.validation.published.facts import is_speed
 from varsim.validation.published.hosts import parameter_server
 from varsim.validation.published.table import Row
 
@@ -17,9 +18,8 @@ class Dl2(Family):
     both shared out over the servers, and for one request however small.
     """
 
-    names = ("dl2-ps-*",)
     split = (
-        "every fourth number of servers (1, 5, 9, ...) with odd numbers of workers, for each "
+        "every fourth number of servers and every second of workers, from the smallest, for each "
         "network by itself; all others predicted"
     )
     parameters = (
@@ -35,32 +35,39 @@ class Dl2(Family):
         "and more servers; the same configuration was never measured twice."
     )
 
-    def is_calibrated_on(self, row: Row) -> bool:
-        """A quarter of the numbers of servers."""
-        return row.servers % 4 == 1 and row.workers % 2 == 1
+    def knows(self, row: Row) -> bool:
+        """Speeds with a global batch."""
+        return is_speed(row) and "batch is that of all workers" in row.detail
+
+    def setting(self, row: Row) -> str:
+        """Every network has constants of its own."""
+        return f"{row.model} by {row.system}"
+
+    def is_given(self, row: Row) -> bool:
+        """Nothing is."""
+        return False
+
+    def told_by(self, rows: Sequence[Row]) -> list[Row]:
+        """An eighth of the pairs."""
+        servers = sorted({row.servers for row in rows})[::4]
+        workers = sorted({row.workers for row in rows})[::2]
+        return [row for row in rows if row.servers in servers and row.workers in workers]
 
     def calibrate(self, rows: Sequence[Row]) -> Fitted:
-        """For every network by itself."""
-        found: dict[str, float] = {}
-        for model in dict.fromkeys(row.model for row in rows):
-            own = [row for row in rows if row.model == model]
-            fitted = fit(
-                self.parameters,
-                own,
-                lambda row, tried: self.predicted(row, _named(row.model, tried)),
-            )
-            found |= _named(model, fitted)
-        return found
+        """All at once."""
+        return fit(self.parameters, rows, self.predicted)
 
     def refuses(self, row: Row) -> str:
         """Only synchronous rows are of this kind."""
         if row.strategy != "dist_sync":
             return f"mode {row.strategy}: only dist_sync has a scenario"
-        return super().refuses(row)
+        if not row.servers:
+            return "the row does not say how many servers"
+        return "" if row.batch else "the row does not say its batch"
 
     def scenario(self, row: Row, fitted: Fitted) -> Scenario:
         """Every server holds its share of everything; the largest local batch counts."""
-        of = {p.name: fitted[f"{row.model} {p.name}"] for p in self.parameters}
+        of = {p.name: fitted[p.name] for p in self.parameters}
         examples = -(-row.batch // row.workers)
         compute = of["fixed"] + of["per_example"] * examples
         gradient = of["gradient"] / row.servers + of["request"]
@@ -82,10 +89,6 @@ class Dl2(Family):
         """Examples per second; the batch is that of all workers."""
         return row.batch / step_time(self.scenario(row, fitted))
 
-    def tells(self, experiment: str, name: str, parameter: Parameter) -> bool:
-        """Every network has all of them."""
-        return name == f"{experiment.removeprefix('dl2-ps-')} {parameter.name}"
-
     def explains(self, row: Row) -> str:
         """Noise, and what is known of uneven servers besides."""
         if row.model != "resnet-50":
@@ -99,8 +102,3 @@ class Dl2(Family):
     def label(self, row: Row) -> str:
         """Servers and workers."""
         return f"{row.servers} servers, {row.workers} workers"
-
-
-def _named(model: str, values: Fitted) -> Fitted:
-    """Parameters of one network."""
-    return {f"{model} {name}": value for name, value in values.items()}

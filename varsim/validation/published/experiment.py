@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from varsim.scenario import Scenario
 from varsim.simulation import Run, run_one
 from varsim.units import format_rate, format_seconds
+from varsim.validation.published.facts import SPEEDS, has_size
 from varsim.validation.published.table import Row
 
 # Parameters that were fitted, by name. Times in seconds, rates in bytes/s.
@@ -47,39 +48,51 @@ class Parameter(NamedTuple):
 
 
 class Family(ABC):
-    """Experiments that are described in one way.
+    """Experiments that are described in one way, known by what their rows say.
 
-    `names`: the experiments; one that ends with `*` stands for all that begin so. `split`: which
-    rows are calibrated on, in words; all others are predicted. `bound`: the median of the absolute
-    errors of the predicted rows of an experiment is at most that. `why`: what explains errors.
+    Rows of one `setting` share their constants. Some rows are given: what one worker, or one
+    machine, does by itself is an input. The smallest and the largest of the others tell the
+    constants, in words `split`; all that are left are predicted. `bound`: the median of the
+    absolute errors of the predicted rows of an experiment is at most that. `by_hand`: constants
+    that stand in the code. `left_out`: what the others predict, each in turn. `why`: what explains
+    errors.
     """
 
-    names: ClassVar[tuple[str, ...]]
     split: ClassVar[str]
     bound: ClassVar[float] = 0.08
     parameters: ClassVar[tuple[Parameter, ...]] = ()
+    by_hand: ClassVar[tuple[str, ...]] = ()
     why: ClassVar[str] = ""
-
-    def knows(self, experiment: str) -> bool:
-        """Whether an experiment is one of these."""
-        return any(
-            experiment.startswith(name[:-1]) if name.endswith("*") else experiment == name
-            for name in self.names
-        )
-
-    def refuses(self, row: Row) -> str:
-        """Why there is no scenario for a row; nothing where there is one."""
-        if not row.workers:
-            return "the row does not say on how many workers"
-        return "" if row.batch else "the row does not say its batch"
+    left_out: ClassVar[tuple[Literal["model", "experiment"], ...]] = ("model", "experiment")
+    units: ClassVar[tuple[str, ...]] = tuple(f"{name}/s" for name in SPEEDS)
 
     @abstractmethod
-    def is_calibrated_on(self, row: Row) -> bool:
-        """Whether a row is one of those that parameters are fitted to."""
+    def knows(self, row: Row) -> bool:
+        """Whether a row is one of these."""
+
+    def setting(self, row: Row) -> str:
+        """What constants belong to: rows for which this is equal share them."""
+        return f"{row.framework or row.system} on {row.hardware}, {row.interconnect}"
+
+    def refuses(self, row: Row) -> str:
+        """Which fact is missing for a scenario of a row; nothing where there is one."""
+        if not row.workers:
+            return "the row does not say on how many workers"
+        if not row.batch:
+            return "the row does not say its batch"
+        return "" if has_size(row.model) else f"{row.model}: its size is not known"
+
+    def is_given(self, row: Row) -> bool:
+        """Whether a row is an input of others: by default what one worker does by itself."""
+        return row.workers == 1
+
+    @abstractmethod
+    def told_by(self, rows: Sequence[Row]) -> list[Row]:
+        """Of the rows of a setting that are not given, those that tell its constants."""
 
     @abstractmethod
     def calibrate(self, rows: Sequence[Row]) -> Fitted:
-        """Parameters from these rows, which are those to calibrate on, of all experiments."""
+        """Parameters from these rows of a setting, which are given or tell them."""
 
     @abstractmethod
     def scenario(self, row: Row, fitted: Fitted) -> Scenario:
@@ -93,23 +106,26 @@ class Family(ABC):
         """What explains an error of a row."""
         return self.why
 
-    def learnt(self, experiment: str, fitted: Fitted) -> list[str]:
-        """What was fitted for an experiment, in words."""
+    def learnt(self, fitted: Fitted) -> list[str]:
+        """What was fitted, in words."""
         return [
             f"{name} {_with_unit(fitted[name], parameter.unit)} ({parameter.meaning})"
             for parameter in self.parameters
             for name in fitted
-            if self.tells(experiment, name, parameter)
+            if name == parameter.name or name.startswith(f"{parameter.name} of ")
         ]
-
-    def tells(self, experiment: str, name: str, parameter: Parameter) -> bool:
-        """Whether what is fitted as `name` is this parameter, and counts for an experiment."""
-        return name == parameter.name
 
     def label(self, row: Row) -> str:
         """What tells a row from the others of its experiment."""
         gpus = f"{row.workers} worker{'s' if row.workers > 1 else ''}"
         return f"{row.model}, {row.strategy}, batch {row.batch}, {gpus}"
+
+
+def extremes(rows: Sequence[Row], key: Callable[[Row], float]) -> list[Row]:
+    """The rows for which a key is smallest, and those for which it is largest."""
+    keys = [key(row) for row in rows]
+    ends = {min(keys), max(keys)} if keys else set()
+    return [row for row, one in zip(rows, keys, strict=True) if one in ends]
 
 
 def timed(
@@ -148,9 +164,13 @@ def _with_unit(value: float, unit: str) -> str:
     return format_seconds(value) if unit == "s" else format_rate(value)
 
 
-@lru_cache(maxsize=20_000)
 def step_time(scenario: Scenario) -> float:
     """Seconds from the first update to the second, which is the time of a step."""
+    return _step_time(scenario.model_copy(update={"name": "timed"}))
+
+
+@lru_cache(maxsize=20_000)
+def _step_time(scenario: Scenario) -> float:
     steps = run_one(Run(scenario, 0, 0), record=False).steps
     return float(steps[1] - steps[0]) / 1e9
 

@@ -1,41 +1,41 @@
 """All experiments that have scenarios."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from varsim.validation.published.adaptdl import AdaptDl
+from varsim.validation.published.allreduce import AllReduces
 from varsim.validation.published.batch_curves import BatchCurves
-from varsim.validation.published.cscs import P28xlarge, PizDaint
 from varsim.validation.published.dl2 import Dl2
 from varsim.validation.published.experiment import Family
 from varsim.validation.published.hkbu import Hkbu
-from varsim.validation.published.mxnet import MxnetScaling
-from varsim.validation.published.tensorflow2017 import ManyMachines, OneMachine
-from varsim.validation.published.vtrain import Vtrain
+from varsim.validation.published.machines import Machines
+from varsim.validation.published.one_machine import OneMachine
+from varsim.validation.published.table import Row
 
 FAMILIES: Final[tuple[Family, ...]] = (
     BatchCurves(),
-    OneMachine(),
-    ManyMachines(),
-    PizDaint(),
-    P28xlarge(),
-    MxnetScaling(),
     Hkbu(),
-    Vtrain(),
+    OneMachine(),
+    Machines(),
+    AllReduces(),
     Dl2(),
     AdaptDl(),
 )
 
 
-_SPEEDS: Final = ("image/s", "images/s", "sample/s", "samples/s", "example/s", "examples/s")
-_OTHERS: Final[Mapping[type[Family], tuple[str, ...]]] = {Vtrain: ("ms",), AdaptDl: ("s",)}
+def family_of(row: Row) -> Family | None:
+    """The family that has scenarios for a row; None where there is none."""
+    return next((family for family in FAMILIES if family.knows(row)), None)
 
 
-def units_of(family: Family) -> tuple[str, ...]:
-    """In which units a family's predictions can be compared with a row; the first is its own."""
-    return _OTHERS.get(type(family), _SPEEDS)
-
-
-def family_of(experiment: str) -> Family | None:
-    """The family that has scenarios for an experiment; None where there is none."""
-    return next((family for family in FAMILIES if family.knows(experiment)), None)
+def settings(rows: Sequence[Row]) -> Iterator[tuple[Family, str, list[Row]]]:
+    """The rows of every family and setting, in the order in which they first occur."""
+    found: dict[tuple[int, str], list[Row]] = {}
+    for row in rows:
+        for number, family in enumerate(FAMILIES):
+            if family.knows(row):
+                found.setdefault((number, family.setting(row)), []).append(row)
+                break
+    for (number, setting), own in sorted(found.items(), key=lambda item: item[0][0]):
+        yield FAMILIES[number], setting, own

@@ -1,4 +1,4 @@
-"""Seven ways to train on 32 GPUs over three networks: Shi et al., 2020 (HKBU).
+"""Seven ways to train on machines with several GPUs over three networks: Shi et al., 2020 (HKBU).
 
 `A2A`: rings over all GPUs, by Horovod. `PS`: BytePS, whose machines add up their gradients before
 they send them to as many servers on machines of their own (the scripts start them on machines 9 and
@@ -11,11 +11,19 @@ from typing import Any, Final, NamedTuple
 
 from varsim import presets
 from varsim.scenario import Scenario
-from varsim.validation.published.experiment import Family, Fitted, Parameter, fit, timed
+from varsim.validation.published.experiment import (
+    Family,
+    Fitted,
+    NotCalibratedError,
+    Parameter,
+    extremes,
+    fit,
+    timed,
+)
+from varsim.validation.published.facts import has_rdma, is_speed, line_rate, per_host, size
 from varsim.validation.published.hosts import alone, unfilled
 from varsim.validation.published.table import Row
 
-_PER_HOST: Final = 4
 _LEAST: Final = 1e-6  # s, where one machine took no longer than one GPU
 
 
@@ -26,6 +34,7 @@ class _Method(NamedTuple):
     keys: Mapping[str, Any]
 
 
+_SCHEDULED: Final = "ByteScheduler"
 _METHODS: Final[Mapping[str, _Method]] = {
     "BSP-A2A": _Method(False, {}),
     "WFBP-A2A": _Method(False, {"overlap": True, "bucketing": "layers"}),
@@ -38,122 +47,132 @@ _METHODS: Final[Mapping[str, _Method]] = {
     "WFBP-PS": _Method(True, {}),
     "ByteScheduler-PS": _Method(True, {}),
 }
+RINGS: Final = tuple(name for name, method in _METHODS.items() if not method.servers)
+PLAIN: Final = ("BSP-A2A", "WFBP-A2A", "MG-WFBP")
+
 # Kernel by kernel, AdamW goes over an array of the parameters' size 21 times, SGD 3 times, at the
 # 616 GB/s of an RTX 2080 Ti. The scripts train BERT by AdamW, with BytePS by SGD.
 _MEMORY: Final = 616e9
 _ADAMW, _SGD = 21, 3
 _PARTITION: Final = 4_096_000.0  # bytes; BYTEPS_PARTITION_BYTES
 _LATENCY: Final = 50e-6  # s, between a machine and a server
-_MODELS: Final = ("resnet50", "bert_base", "bert_large")
-_LINES: Final = {"10gbe": 1.25e9, "100gbib": 12.5e9, "100gbe": 12.5e9}  # bytes/s
-# Of 100gbe, measured on 10gbe: see `split`.
-_MISTAKEN: Final = {(m, s) for m in ("resnet50", "bert_large") for s in ("BSP-PS", "WFBP-PS")}
+_FAST: Final = 5e9  # bytes/s: on faster lines one TCP connection is what bounds servers
 
 
 class Hkbu(Family):
     """A ring goes at the pace of its slowest hop, so a star of such hops takes as long.
 
-    A hop takes longer with ResNet-50: there NCCL shares the GPUs with the backward pass all the
-    time, with BERT most is sent after it.
+    While GPUs compute, rings go slower: NCCL shares them, and the machine's bus.
     """
 
-    names = ("hkbu2020-*",)
     split = (
-        "1 GPU, and one machine (4 GPUs) of BSP-A2A and of each PS method; 8 GPUs of BSP-A2A, and "
-        "of BSP-PS (on 100gbe: of ByteScheduler-PS); on 10gbe WFBP-A2A on 32 GPUs (hop), and "
-        "ByteScheduler-A2A on 4 with resnet50 (scheduling). All other rows predicted, of WFBP-A2A, "
-        "MG-WFBP and ByteScheduler-A2A all but those. BSP-PS and WFBP-PS of bert_large on 100gbe "
-        "are predicted with what 10gbe tells: their rows are its rows within 2 % (117.9 and 118.0 "
-        "samples/s of BSP-PS on 32 GPUs), those of resnet50 in the same table too (4,356 and "
-        "4,377), while ByteScheduler-PS, the same program, has 338"
+        "1 GPU of every network given, and one machine of it by each PS method; of the networks "
+        "with the fewest and with the most bytes, on one machine and on every line, BSP-A2A on the "
+        "most GPUs and WFBP-A2A on the fewest and the most; ByteScheduler-PS on the fewest "
+        "machines; ByteScheduler-A2A on the fewest GPUs for its own schedule. All others "
+        "predicted, of MG-WFBP all"
     )
     parameters = (
-        *(
-            Parameter(f"bus {model}", "bytes/s", 5e9, 1e9, 15.75e9, "a hop inside a machine")
-            for model in _MODELS
-        ),
-        *(
-            Parameter(f"hop {model}", "s", 1e-5, 1e-6, 1e-3, "latency of a hop of a ring")
-            for model in _MODELS
-        ),
+        Parameter("bus", "bytes/s", 5e9, 1e9, 15.75e9, "a hop inside a machine"),
+        Parameter("hop", "s", 6e-6, 1e-7, 1e-3, "latency of a hop of a ring"),
+        Parameter("pace", "share", 0.5, 0.1, 1.0, "of rings while GPUs compute"),
+        Parameter("launch", "s", 1.5e-5, 1e-7, 1e-4, "of a pass of AdamW over a tensor"),
         Parameter("scheduling", "s", 5e-4, 1e-6, 1e-2, "for which ByteScheduler holds a tensor"),
-        *(
-            Parameter(f"ring {line}", "share", 0.2, 0.01, 1.0, "of the line rate")
-            for line in _LINES
-        ),
-        *(
-            Parameter(f"servers {line}", "share", 0.2, 0.01, 1.0, "of the line rate")
-            for line in ("10gbe", "100gbib")
-        ),
-        Parameter("servers 100gbe", "bytes/s", 5e8, 5e7, 12.5e9, "of one TCP connection"),
+        Parameter("line", "share", 0.5, 0.01, 1.0, "of the line rate, for rings"),
+        Parameter("servers", "share", 0.5, 0.005, 1.0, "of the line rate, for servers"),
+    )
+    by_hand = (
+        "616 GB/s of GPU memory",
+        "21 passes over all parameters by AdamW",
+        "3 passes by SGD",
+        "4 MB parts of BytePS",
+        "16 MB under way of ByteScheduler",
+        "50 us between a machine and a server",
+        "one TCP connection at a time where the line is faster than 40 Gbit/s",
     )
 
-    def is_calibrated_on(self, row: Row) -> bool:
-        """See `split`."""
-        if row.workers == 1:
-            return True
-        if _METHODS[row.system].servers:
-            return row.workers == _PER_HOST or _tells_servers(row)
-        if row.system == "BSP-A2A":
-            return row.workers in (_PER_HOST, 2 * _PER_HOST)
-        return _tells_hop(row) or _tells_scheduling(row)
+    def knows(self, row: Row) -> bool:
+        """Speeds of one of the methods, or of one that calls itself like them."""
+        return is_speed(row) and row.system.endswith(("-A2A", "-PS", "-WFBP"))
 
-    def calibrate(self, rows: Sequence[Row]) -> Fitted:
-        """One after the other: machines, lines, hops, scheduling."""
-        fitted = {f"{r.model} 1": r.batch / r.value for r in rows if r.workers == 1}
-        for row in rows:
-            if row.workers == _PER_HOST and _METHODS[row.system].servers:
-                fitted[_host(row)] = row.batch * _PER_HOST / row.value
-        start = {p.name: p.start for p in self.parameters}
-
-        def learn(names: Sequence[str], own: Sequence[Row]) -> None:
-            chosen = [p for p in self.parameters if p.name in names]
-            fitted.update(fit(chosen, own, self.predicted, {**start, **fitted}))
-
-        rings = [row for row in rows if row.system == "BSP-A2A"]
-        for model in _MODELS:
-            own = [row for row in rings if row.model == model and row.workers == _PER_HOST]
-            learn([f"bus {model}"], own)
-        for line in _LINES:
-            told = [row for row in rings if _line(row) == line and row.workers > _PER_HOST]
-            hops = [row for row in rows if _tells_hop(row) and _line(row) == line]
-            learn([f"ring {line}", *(f"hop {row.model}" for row in hops)], told + hops)
-            served = [row for row in rows if _tells_servers(row) and _line(row) == line]
-            learn([f"servers {line}"], served)
-        learn(["scheduling"], [row for row in rows if _tells_scheduling(row)])
-        return fitted
+    def setting(self, row: Row) -> str:
+        """Machines are the same on all lines."""
+        return f"{row.framework} on {row.hardware}"
 
     def refuses(self, row: Row) -> str:
         """Known methods on whole machines."""
         if row.system not in _METHODS:
             return f"{row.system}: no such method is known"
-        if _line(row) not in _LINES:
-            return f"{_line(row)}: no such network is known"
-        return super().refuses(row) or unfilled(row.workers, _PER_HOST)
+        why = super().refuses(row)
+        if not why and not per_host(row):
+            why = f"hardware {row.hardware!r} does not say how many GPUs a machine has"
+        if not why and not line_rate(row):
+            why = f"interconnect {row.interconnect!r} does not say how fast it is"
+        return why or unfilled(row.workers, per_host(row))
+
+    def is_given(self, row: Row) -> bool:
+        """One GPU, and for servers one machine."""
+        return row.workers == 1 or (_METHODS[row.system].servers and row.workers == per_host(row))
+
+    def told_by(self, rows: Sequence[Row]) -> list[Row]:
+        """See `split`."""
+        told: list[Row] = []
+        rows = [row for row in rows if row.workers > 1]
+        for line in dict.fromkeys(map(_line, rows)):
+            of_line = [row for row in rows if _line(row) == line]
+            for system in ("BSP-A2A", "WFBP-A2A"):
+                for where in (_crosses, _stays):
+                    there = [row for row in of_line if row.system == system and where(row)]
+                    told += _ends(there, few=system == "WFBP-A2A")
+            served = [row for row in of_line if row.system == "ByteScheduler-PS"]
+            fewest = min((row.workers for row in served), default=0)
+            told += [row for row in served if row.workers == fewest]
+            scheduled = [row for row in of_line if row.system == "ByteScheduler-A2A"]
+            for model in dict.fromkeys(row.model for row in scheduled):
+                own = [row for row in scheduled if row.model == model]
+                told.append(min(own, key=lambda row: row.workers))
+        return told
+
+    def calibrate(self, rows: Sequence[Row]) -> Fitted:
+        """Machines and lines of rings together; then servers, line by line; then schedules."""
+        of = {one.name: one for one in self.parameters}
+        fitted: dict[str, float] = {}
+        for row in rows:
+            if self.is_given(row):
+                fitted[_given(row)] = row.batch * row.workers / row.value
+        told = [row for row in rows if not self.is_given(row)]
+
+        def learn(parameters: Sequence[Parameter], own: Sequence[Row]) -> None:
+            fitted.update(fit(parameters, own, self.predicted, fitted))
+
+        rings = [row for row in told if row.system in PLAIN]
+        inside = [row for row in rings if _stays(row)]
+        adam = [of["launch"]] if any(map(_is_adam, inside)) else []
+        learn([of["bus"], *adam], [row for row in inside if row.system == "BSP-A2A"])
+        learn([of["hop"], of["pace"]], [row for row in inside if row.system != "BSP-A2A"])
+        for line in _lines(rings):
+            own = [row for row in rings if _crosses(row) and _line(row) == line]
+            rate, hop, pace = (
+                of[n]._replace(name=f"{n} of {line}") for n in ("line", "hop", "pace")
+            )
+            learn([rate], [row for row in own if row.system == "BSP-A2A"])
+            learn([hop, pace], [row for row in own if row.system != "BSP-A2A"])
+        served = [row for row in told if _METHODS[row.system].servers]
+        for line in _lines(served):
+            own = [row for row in served if _line(row) == line]
+            learn([of["servers"]._replace(name=f"servers of {line}")], own)
+        scheduled = [row for row in told if row.system == "ByteScheduler-A2A"]
+        learn([of["scheduling"]], scheduled)
+        for model in dict.fromkeys(row.model for row in scheduled):
+            own = [row for row in scheduled if row.model == model]
+            learn([of["scheduling"]._replace(name=f"scheduling of {model}")], own)
+        return fitted
 
     def scenario(self, row: Row, fitted: Fitted) -> Scenario:
         """Rings over all GPUs; or machines whose gradients servers add up."""
         if row.workers == 1:
-            return _alone(row, fitted[f"{row.model} 1"])
-        if _METHODS[row.system].servers:
-            return self._served(row, fitted)
-        return self._ring(row, fitted)
-
-    def _ring(self, row: Row, fitted: Fitted) -> Scenario:
-        network = {"bandwidth": fitted[f"bus {row.model}"]}
-        if row.workers > _PER_HOST:
-            line = _line(row)
-            network = {"bandwidth": _LINES[line], "efficiency": fitted[f"ring {line}"]}
-        passes, update = _passes(row, fitted), _update(row)
-        if row.system == "ByteScheduler-A2A":
-            passes += fitted["scheduling"] * len(presets.model(row.model).tensors)
-        cluster = alone(passes)
-        hop = fitted[f"hop {row.model}"]
-        cluster["network"] = {**network, "latency": hop, "sharing": "first_come"}
-        cluster["optimizer_time"] = update
-        strategy = {"kind": "on_write", "collective": "ring", **_METHODS[row.system].keys}
-        workload = {"model": row.model, "batch_size": row.batch}
-        return timed(_name(row), row.workers, cluster, workload, strategy)
+            return _alone(row, fitted[_given(row)])
+        return self._served(row, fitted) if _METHODS[row.system].servers else _ring(row, fitted)
 
     def _served(self, row: Row, fitted: Fitted) -> Scenario:
         """A machine is a worker: its gradients leave as its GPUs add them up.
@@ -161,13 +180,14 @@ class Hkbu(Family):
         Parts go in the order in which they are ready: no priorities, and no forward pass begins
         before all sums are there, as ByteScheduler's would.
         """
-        host = fitted[_host(row)]
-        if row.workers == _PER_HOST:
+        gpus = per_host(row)
+        host = fitted[f"{row.model} by {row.system} on {_line(row)}"]
+        if row.workers == gpus:
             return _alone(row, host)
-        hosts = row.workers // _PER_HOST
+        hosts = row.workers // gpus
         backward = 0.0 if row.system == "BSP-PS" else 2 / 3 * _passes(row, fitted)
         before = _passes(row, fitted) + _update(row) - backward
-        host += _copies(fitted[f"bus {row.model}"], row.model, backward)
+        host += _copies(fitted["bus"], row, backward)
         cluster = {
             "compute": {
                 "kind": "phases",
@@ -179,40 +199,62 @@ class Hkbu(Family):
             "partitioner": {"kind": "max_size", "size": _PARTITION},
             "network": {**_to_servers(row, fitted), "latency": _LATENCY},
         }
-        workload = {"model": row.model, "batch_size": row.batch * _PER_HOST}
+        workload = {"model": row.model, "batch_size": row.batch * gpus}
         strategy = {"kind": "on_write", "collective": "push_pull", "overlap": True}
         return timed(_name(row), hosts, cluster, workload, strategy)
 
-    def tells(self, experiment: str, name: str, parameter: Parameter) -> bool:
-        """Of a bus, or a line, that of the experiment."""
-        of = name.partition(" ")[2]
-        return name == parameter.name and of in ("", *experiment.split("-"))
-
     def explains(self, row: Row) -> str:
-        """By method and network."""
-        if row.experiment == "hkbu2020-bert_large-100gbib" and row.system == "ByteScheduler-PS":
-            return _WHY_JUMP
+        """By method."""
         return _WHY_SERVERS if _METHODS[row.system].servers else _WHY_RINGS
 
     def label(self, row: Row) -> str:
         """Method and GPUs."""
-        return f"{row.system}, {row.workers} GPUs"
+        return f"{row.model}, {row.system}, {row.workers} GPUs"
 
 
-_WHY_JUMP: Final = (
-    "In the scripts, ByteScheduler-PS differs from WFBP-PS in the order of the servers' queues "
-    "alone. On 8, 16 and 32 GPUs it has 86, 148 and 350 samples/s, with standard deviations of 13, "
-    "23 and 24; WFBP-PS has 90, 176 and 344, with 5, 9 and 30."
-)
 _WHY_SERVERS: Final = (
     "BytePS spreads parts over servers by a hash, here they are spread evenly; sums take servers "
-    "no time; nothing is sent by priority."
+    "no time; nothing is sent by priority. BSP-PS and WFBP-PS of the 100 GbE table are its 10 GbE "
+    "rows within 2 % (117.9 and 118.0 samples/s of BERT-large on 32 GPUs), while ByteScheduler-PS, "
+    "the same program, has 338; on InfiniBand ByteScheduler-PS has 86, 148 and 350 on 8, 16 and "
+    "32 GPUs, with standard deviations of 13, 23 and 24."
 )
 _WHY_RINGS: Final = (
     "Tensors of one ring after the other, each with all hops of the ring: NCCL pipelines small "
-    "ones, and has less of a machine's bus while its GPUs compute; MG-WFBP merges by constants of "
-    "two networks (for 32 GPUs on 10gbe such that BERT is one bucket); ByteScheduler cuts at 4 MB."
+    "ones; MG-WFBP merges by constants of two networks (for 32 GPUs on 10 GbE such that BERT is "
+    "one bucket); ByteScheduler cuts at 4 MB."
 )
+
+
+def _ring(row: Row, fitted: Fitted) -> Scenario:
+    network, where = {"bandwidth": fitted["bus"]}, ""
+    if _crosses(row):
+        where = f" of {_line(row)}"
+        network = {"bandwidth": line_rate(row), "efficiency": fitted[f"line{where}"]}
+    passes = _passes(row, fitted)
+    tensors = len(presets.model(row.model).tensors)
+    if row.system.startswith(_SCHEDULED):
+        passes += tensors * _scheduling(row.model, fitted)
+    cluster = alone(passes)
+    hop = fitted[f"hop{where}"] if _METHODS[row.system].keys else 0.0
+    cluster["network"] = {**network, "latency": hop, "sharing": "first_come"}
+    # Its kernels are launched once the sums are there, not ahead of time as on one GPU.
+    launched = _ADAMW * tensors * fitted.get("launch", 0.0) if _is_adam(row) else 0.0
+    cluster["optimizer_time"] = max(_update(row), launched)
+    keys = _METHODS[row.system].keys
+    if keys.get("overlap"):
+        cluster["overlap_pace"] = fitted[f"pace{where}"]
+    strategy = {"kind": "on_write", "collective": "ring", **keys}
+    workload = {"model": row.model, "batch_size": row.batch}
+    return timed(_name(row), row.workers, cluster, workload, strategy)
+
+
+def _scheduling(model: str, fitted: Fitted) -> float:
+    """Of the model itself, or of the others."""
+    try:
+        return fitted[f"scheduling of {model}"]
+    except NotCalibratedError:
+        return fitted["scheduling"]
 
 
 def _alone(row: Row, compute: float) -> Scenario:
@@ -221,36 +263,63 @@ def _alone(row: Row, compute: float) -> Scenario:
     return timed(_name(row), 1, alone(compute), workload, {"kind": "on_write"})
 
 
+def _crosses(row: Row) -> bool:
+    """Whether a line between machines is crossed."""
+    return row.workers > per_host(row)
+
+
+def _stays(row: Row) -> bool:
+    return not _crosses(row)
+
+
+def _ends(rows: Sequence[Row], *, few: bool) -> list[Row]:
+    """Of the smallest and the largest model the most GPUs; of the smallest the fewest, too."""
+    ends = sorted(extremes(rows, lambda row: size(row.model)), key=lambda row: size(row.model))
+    told: list[Row] = []
+    for model in dict.fromkeys(row.model for row in ends):
+        own = sorted((row for row in ends if row.model == model), key=lambda row: row.workers)
+        told += own[:1] if few and not told and len(own) > 1 else []
+        told.append(own[-1])
+    return told
+
+
 def _line(row: Row) -> str:
-    return row.experiment.rsplit("-", 1)[1]
+    return f"{line_rate(row) * 8 / 1e9:g} Gbit/s {'RDMA' if has_rdma(row) else 'TCP'}"
 
 
-def _host(row: Row) -> str:
-    return f"{row.experiment} {row.system} {_PER_HOST}"
+def _lines(rows: Sequence[Row]) -> list[str]:
+    """Lines that are crossed."""
+    return list(dict.fromkeys(_line(row) for row in rows if _crosses(row)))
+
+
+def _given(row: Row) -> str:
+    """What the time of a step of a row that is given is called."""
+    if row.workers == 1:
+        return f"{row.model} with batch {row.batch}"
+    return f"{row.model} by {row.system} on {_line(row)}"
 
 
 def _name(row: Row) -> str:
     return f"{row.experiment}-{row.system}-{row.workers}"
 
 
-def _bytes(model: str) -> int:
-    """Of all parameters, or of their gradients."""
-    return 4 * presets.model(model).parameters
+def _is_adam(row: Row) -> bool:
+    return presets.model(row.model).kind == "transformer" and not _METHODS[row.system].servers
 
 
 def _update(row: Row) -> float:
     """Seconds of the optimizer."""
-    adam = row.model != "resnet50" and not _METHODS[row.system].servers
-    return (_ADAMW if adam else _SGD) * _bytes(row.model) / _MEMORY
+    return (_ADAMW if _is_adam(row) else _SGD) * size(row.model) / _MEMORY
 
 
 def _passes(row: Row, fitted: Fitted) -> float:
     """Seconds of a forward and a backward pass: a step of one GPU without its optimizer."""
-    optimizer = _SGD if row.model == "resnet50" else _ADAMW
-    return fitted[f"{row.model} 1"] - optimizer * _bytes(row.model) / _MEMORY
+    optimizer = _ADAMW if presets.model(row.model).kind == "transformer" else _SGD
+    alone = fitted[f"{row.model} with batch {row.batch}"]
+    return max(alone - optimizer * size(row.model) / _MEMORY, alone / 2)
 
 
-def _copies(bus: float, model: str, backward: float) -> float:
+def _copies(bus: float, row: Row, backward: float) -> float:
     """Seconds that a machine takes longer because it talks to servers.
 
     GeForce GPUs reach each other through the host's memory only: `bus` is what each has of it, in
@@ -258,33 +327,14 @@ def _copies(bus: float, model: str, backward: float) -> float:
     all gradients, a quarter for each GPU: to the host, out by its network card, in, and back. What
     the backward pass hides of that costs nothing.
     """
-    once = _bytes(model) / bus
-    sums = 2 * (_PER_HOST - 1) / _PER_HOST * once
-    return max(backward, sums + once / 2) - max(backward, sums)
+    gpus, once = per_host(row), size(row.model) / bus
+    sums = 2 * (gpus - 1) / gpus * once
+    return max(backward, sums + once * 2 / gpus) - max(backward, sums)
 
 
 def _to_servers(row: Row, fitted: Fitted) -> dict[str, Any]:
-    """The network: a share of the line; on 100gbe connections, one from each to each."""
-    line = "10gbe" if _is_mistaken(row) else _line(row)
-    told = fitted[f"servers {line}"]
-    if line == "100gbe":
-        return {"bandwidth": _LINES[line], "flows": 1, "flow_bandwidth": told}
-    return {"bandwidth": _LINES[line], "efficiency": told}
-
-
-def _is_mistaken(row: Row) -> bool:
-    return _line(row) == "100gbe" and (row.model, row.system) in _MISTAKEN
-
-
-def _tells_servers(row: Row) -> bool:
-    told = "ByteScheduler-PS" if _line(row) == "100gbe" else "BSP-PS"
-    return (row.system, row.workers) == (told, 2 * _PER_HOST)
-
-
-def _tells_hop(row: Row) -> bool:
-    return (_line(row), row.system, row.workers) == ("10gbe", "WFBP-A2A", 32)
-
-
-def _tells_scheduling(row: Row) -> bool:
-    known = ("hkbu2020-resnet50-10gbe", "ByteScheduler-A2A", _PER_HOST)
-    return (row.experiment, row.system, row.workers) == known
+    """The network: a share of the line, of fast lines without RDMA for each connection."""
+    rate, share = line_rate(row), fitted[f"servers of {_line(row)}"]
+    if rate > _FAST and not has_rdma(row):
+        return {"bandwidth": rate, "flows": 1, "flow_bandwidth": share * rate}
+    return {"bandwidth": rate, "efficiency": share}

@@ -28,7 +28,8 @@ class Row:
 
     `workers`: what computes, GPUs or machines (0: not said). `nodes`: machines they are in (0: not
     said). `batch`: examples per worker and step (0: not said), except where an experiment keeps the
-    batch of all workers together. `file`, `line`: where it stands.
+    batch of all workers together. `servers`: a number, where that is all that is said of them.
+    `file`, `line`: where it stands.
     """
 
     file: str
@@ -36,17 +37,36 @@ class Row:
     experiment: str
     system: str
     model: str
+    framework: str
+    hardware: str
+    interconnect: str
     strategy: str
+    precision: str
     batch: int
     workers: int
     nodes: int
     servers: int
+    servers_said: str
     metric: str
     value: float
     unit: str
     detail: str
     source: str
     status: str
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """What was measured and what came out, without the names of experiment and file."""
+        what = (self.system, self.model, self.hardware, self.interconnect, self.strategy)
+        return (
+            *what,
+            self.precision,
+            self.batch,
+            self.workers,
+            self.nodes,
+            self.detail,
+            self.value,
+        )
 
     @property
     def where(self) -> str:
@@ -141,11 +161,16 @@ def _published(cells: Cells, name: str, line: int) -> Row:
         experiment=cells["experiment"],
         system=cells["system"],
         model=cells["model"],
+        framework=cells.get("framework", ""),
+        hardware=cells.get("hardware", ""),
+        interconnect=cells.get("interconnect", ""),
         strategy=cells["strategy"],
+        precision=cells.get("precision", ""),
         batch=_count(cells, "batch_per_worker", empty=True),
         workers=_count(cells, "workers", empty=True),
         nodes=0,
         servers=int(servers) if servers.isascii() and servers.isdigit() else 0,
+        servers_said=servers,
         metric=cells["metric"],
         value=_number(cells, "value"),
         unit=cells["unit"],
@@ -165,11 +190,16 @@ def _adaptdl(cells: Cells, name: str, line: int) -> Row:
         experiment=f"adaptdl-t4-{cells['model']}",
         system="AdaptDL",
         model=cells["model"],
+        framework="PyTorch",
+        hardware="T4, 4 per node",
+        interconnect="",
         strategy=cells["placement"],
+        precision="",
         batch=_count(cells, "batch_per_replica"),
         workers=replicas,
         nodes=nodes,
         servers=0,
+        servers_said="",
         metric="step time",
         value=_above_0(cells, "step_time_s"),
         unit="s",
@@ -186,11 +216,16 @@ def _dl2(cells: Cells, name: str, line: int) -> Row:
         experiment=f"dl2-ps-{cells['model']}",
         system="MXNet",
         model=cells["model"],
+        framework="MXNet",
+        hardware="",
+        interconnect="",
         strategy=cells["mode"],
+        precision="",
         batch=_count(cells, "global_batch"),
         workers=_count(cells, "workers"),
         nodes=0,
         servers=_count(cells, "servers"),
+        servers_said=cells["servers"],
         metric="training throughput",
         value=_above_0(cells, "samples_per_s_total"),
         unit="sample/s",
