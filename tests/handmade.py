@@ -90,7 +90,7 @@ def a_scenario(labels: Sequence[str] = ("none",), **changes: Any) -> Scenario:
         "replications": 1,
         "cluster": {
             "workers": 2,
-            "compute": {"kind": "constant", "value": 2.0},
+            "compute": {"kind": "uniform", "low": 1.0, "high": 3.0},
             "network": {"kind": "star", "bandwidth": 100.0, "latency": 0.001},
         },
         "workload": {

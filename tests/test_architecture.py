@@ -14,7 +14,7 @@ LAYERS = (
     "schema units presets trace values",
     "cluster",
     "strategies",
-    "scenario targets prices reporting variables",
+    "scenario targets prices reporting variables randomness",
     "load",
     "simulation estimate variables_estimate result files explain why",
     "validation calibration",

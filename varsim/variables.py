@@ -7,7 +7,6 @@ from pydantic import Field, StringConstraints, model_validator
 from varsim.cluster.program import ReplicaCluster
 from varsim.schema import Model
 from varsim.values.distribute.refusal import DistributionError
-from varsim.values.laws.simple import Constant
 from varsim.values.operation import finish
 from varsim.values.program.action import Read, Writing
 from varsim.values.program.description import Program
@@ -139,7 +138,7 @@ class VariablesScenario(Model):
                 "cross_device_ops has no effect: no replica writes a variable that is mirrored "
                 "(on_write) and summed or averaged; int32 always goes to one device"
             )
-        if self.replications > 1 and isinstance(cluster.compute, Constant | None):
+        if self.replications > 1 and not self.times_are_random:
             raise ValueError("replications has no effect: no time is random")
         return self
 
@@ -194,6 +193,12 @@ class VariablesScenario(Model):
     def all_modes(self) -> tuple[Mode, ...]:
         """What is run; one run where every variable has its own synchronization."""
         return self.modes or ("on_write",)
+
+    @property
+    def times_are_random(self) -> bool:
+        """Whether the time of a step may differ between replications."""
+        compute = self.cluster.compute
+        return compute is not None and compute.is_random
 
     @property
     def labels(self) -> tuple[str, ...]:

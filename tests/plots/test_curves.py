@@ -132,18 +132,26 @@ class TestTitle:
         ("losses", "said"),
         [
             ({"a": [0.5]}, "After 10 s the loss of 'a' is 0.5"),
-            ({"a": [0.5, 0.5], "b": [0.4, 0.4]}, "After 10 s 'b' has the lowest loss: 0.4"),
+            ({"a": [0.5, 0.5], "b": [0.4, 0.4]}, "After 10 s the lowest loss is that of 'b': 0.4"),
             (
                 {"a": [0.5, 0.7], "b": [0.4, 0.9]},
                 "After 10 s the lowest loss is that of 'a' or 'b', too close to call: 0.6",
             ),
             (
                 {"a": [0.5, 0.7], "b": [0.5, 0.7]},
-                "After 10 s the loss is equal in all strategies: 0.6",
+                "'a' and 'b' have the same loss after 10 s: 0.6",
             ),
             (
-                {"a": [0.5], "b": [0.5], "c": [0.7]},
-                "After 10 s 'a' and 'b' have the same, lowest loss: 0.5",
+                {"a": [0.5, 0.6], "b": [0.5, 0.6], "c": [0.7, 0.84]},
+                "'a' and 'b' have the same loss after 10 s, the best of 3: 0.55",
+            ),
+            (
+                {"a": [0.5], "c": [0.7]},
+                "After 10 s the lowest loss is that of 'a' in one replication: 0.5",
+            ),
+            (
+                {"a": [0.500, 0.600], "b": [0.501, 0.602]},
+                "After 10 s the lowest loss is that of 'a' or 'b', practically equal: 0.55",
             ),
             ({"a": [math.nan]}, "No finite loss was measured"),
         ],
@@ -166,7 +174,7 @@ class TestTitle:
         one = evaluated("one", [(0, 0, 2), (5, 2, 1), (9, 3, 0.5)])
         other = evaluated("other", [(0, 0, 2), (5, 2, 1), (9, 8, 0.7)])
         said = curves.title(result_of(one, other), "global_step")
-        assert said == "After 2 updates the loss is equal in all strategies: 1"
+        assert said == "'one' and 'other' have the same loss after 2 updates: 1"
 
     def test_without_a_common_number_of_updates_nothing_is_claimed(self) -> None:
         one, other = (evaluated(str(n), [(0, 0, 2), (5, n, 1)]) for n in (2, 3))
@@ -179,7 +187,9 @@ class TestTitle:
             evaluated("longer", [(0, 0, 2), (9, 2, 0.7), (20, 9, 0.1)]), end=20 * SECOND
         )
         said = curves.title(result_of(short, longer), "time")
-        assert said == "By 10 s 'longer' has the lowest loss measured last: 0.7"
+        assert said == (
+            "By 10 s the lowest loss measured last is that of 'longer' in one replication: 0.7"
+        )
 
 
 class TestUpdatesAxis:

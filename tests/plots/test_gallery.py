@@ -177,8 +177,8 @@ class TestThroughput:
         ("paces", "said"),
         [
             ({"a": (1,)}, "'a' applies 2.500 examples/s"),
-            ({"a": (1, 1), "b": (2, 2)}, "'a' is the fastest: 2.500 examples/s, 2.00 times 'b'"),
-            ({"a": (2, 2), "b": (1, 1)}, "'b' is the fastest: 2.500 examples/s, 2.00 times 'a'"),
+            ({"a": (1, 1), "b": (2, 2)}, "The fastest is 'a': 2.500 examples/s, 2.00 times 'b'"),
+            ({"a": (2, 2), "b": (1, 1)}, "The fastest is 'b': 2.500 examples/s, 2.00 times 'a'"),
             ({"a": (1, 1), "b": (1, 1)}, "'a' and 'b' are equally fast: 2.500 examples/s"),
             ({"a": (1,), "b": (1,)}, "'a' and 'b' are equally fast: 2.500 examples/s"),
             (

@@ -8,16 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from varsim.result.statistics import (
-    CLOSE,
-    EQUAL,
-    SAME,
     difference,
     interval,
     latest,
     ratio,
     spread,
     student_t,
-    verdict,
 )
 
 # From printed tables of Student's t, two-sided 95 %.
@@ -81,37 +77,6 @@ def test_pairing_removes_what_replications_have_in_common() -> None:
 def test_a_pair_with_a_missing_number_has_no_ratio(bad: float) -> None:
     assert math.isnan(ratio([1.0, 2.0], [1.0, bad]).mean)
     assert math.isnan(ratio([1.0, bad], [1.0, 2.0]).mean)
-
-
-@pytest.mark.parametrize(
-    ("above", "below", "said"),
-    [
-        ([2.0, 2.1, 2.2], [1.0, 1.0, 1.0], "faster"),
-        ([1.0, 1.0, 1.0], [2.0, 2.1, 2.2], "slower"),
-        ([0.9, 1.0, 1.2], [1.0, 1.0, 1.0], CLOSE),
-        ([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], SAME),
-        ([0.1 + 0.2, 0.3], [0.3, 0.3], SAME),  # but for rounding
-        ([2.0], [1.0], "one replication: no interval"),
-        ([0.3], [0.3], SAME),
-        ([0.1 + 0.2], [0.3], SAME),  # but for rounding
-        ([2.0, math.nan], [1.0, 1.0], "in 1 of 2 replications"),
-        ([1.009, 1.010, 1.011], [1.0, 1.0, 1.0], EQUAL),  # surely more, but not by 2 %
-        ([1.02, 1.02], [1.0, 1.0], EQUAL),
-        ([1.021, 1.021], [1.0, 1.0], "faster"),
-        ([1.0, 1.0], [1.021, 1.021], "slower"),
-        ([1.000, 1.015, 1.030], [1.0, 1.0, 1.0], CLOSE),  # on average less, perhaps more
-        ([1.010, 1.015, 1.020], [1.0, 1.0, 1.0], CLOSE),  # surely more, perhaps by enough
-    ],
-)
-def test_the_verdict_of_a_ratio(above: list[float], below: list[float], said: str) -> None:
-    assert verdict(ratio(above, below), "faster", "slower", 0.02) == said
-
-
-def test_how_little_is_practically_equal_can_be_said() -> None:
-    exact = ratio([1.05, 1.05], [1.0, 1.0])
-    assert verdict(exact, "faster", "slower", 0.02) == "faster"
-    assert verdict(exact, "faster", "slower", 0.05) == EQUAL
-    assert verdict(ratio([1.001, 1.001], [1.0, 1.0]), "faster", "slower", 0.0) == "faster"
 
 
 def test_a_difference_is_paired() -> None:

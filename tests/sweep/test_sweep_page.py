@@ -152,13 +152,28 @@ class TestWords:
         assert answer(table)[1].startswith("'on_write' does ")
         assert answer(table)[1].endswith(" examples/s at workers = 4.")
 
-    def test_equal_points_are_called_the_same(self, tmp_path: Path) -> None:
+    def test_a_learning_rate_has_no_effect_on_throughput(self, tmp_path: Path) -> None:
+        """There is no fastest point, and no other one that is slower."""
         base = BASE.replace("{kind: timing, size: 1 MB}", "{kind: quadratic}")
         base = base.replace("batch_size: 4", "optimizer: {kind: sgd, learning_rate: 1}")
-        block = "workload.optimizer.learning_rate: [0.1, 0.2]"
+        block = "workload.optimizer.learning_rate: [0.1, 0.2, 0.3]"
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
-        assert answer(table)[1].endswith(", the same at learning_rate = 0.2; every other point is "
-                                         "slower.")  # fmt: skip
+        assert answer(table)[1].endswith(
+            " examples/s at every point: learning_rate has no effect on that, only on what is "
+            "learnt."
+        )
+
+    def test_beside_what_matters_it_is_told_once(self, tmp_path: Path) -> None:
+        base = BASE.replace("{kind: timing, size: 1 MB}", "{kind: quadratic}")
+        base = base.replace("batch_size: 4", "optimizer: {kind: sgd, learning_rate: 1}")
+        block = "workload.optimizer.learning_rate: [0.1, 0.2]\ncluster.workers: [2, 8]"
+        table, _, _ = carried_out(sweep(block, base=base), tmp_path)
+        line = answer(table)[1]
+        assert line.startswith("'on_write' is fastest at workers = 8: ")
+        assert line.endswith(
+            "; every other point is slower (learning_rate has no effect on that, only on what is "
+            "learnt)."
+        )
 
     @pytest.mark.parametrize("replications", [1, 2])
     def test_equal_strategies_are_called_equally_fast(
@@ -172,12 +187,12 @@ class TestWords:
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
         first, own, *_ = answer(table)
         assert first.startswith(
-            "'on_write', 'b' and 'c', each at its best point, are equally fast: "
+            "'on_write' at workers = 4, 'b' at workers = 4 and 'c' at workers = 4 are equally fast:"
         )
         assert own.endswith("; every other point is slower.")
         block = block.replace("cluster.workers: [2, 4]", "seed: [1, 2]")
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
-        assert answer(table)[1].endswith(", the same at seed = 2; every other point is slower.")
+        assert answer(table)[1].endswith(" at every point: seed has no effect on that.")
 
     def test_rows_that_are_not_printed(self, tmp_path: Path) -> None:
         block = "seed: {from: 1, to: 21, step: 1}\nmost_replications: 2"

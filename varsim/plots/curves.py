@@ -21,7 +21,8 @@ from varsim.plots.figure import (
     strategy_line,
     time_unit,
 )
-from varsim.result.statistics import CLOSE, difference, interval, latest
+from varsim.result.statistics import interval, latest
+from varsim.result.winner import Wording, headline
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
@@ -106,27 +107,28 @@ def title(result: "Result", by: Against) -> str:
     end, losses, exact = compared(result, by)
     if not losses:
         return "No finite loss was measured"
-    means = {strategy: interval(values).mean for strategy, values in losses.items()}
-    best, *others = sorted(means, key=means.__getitem__)
-    if by == "global_step" and end == 0 and others:
+    if by == "global_step" and end == 0 and len(losses) > 1:
         return "The strategies were never all measured after the same number of updates"
     unit = time_unit(end)
     when = f"{end / unit.seconds:.3g} {unit.name}" if by == "time" else f"{end:,.0f} updates"
     # A loss measured a while before the end may be another by then.
     after, loss = (f"After {when}", "loss") if exact else (f"By {when}", "loss measured last")
-    if not others:
-        return f"{after} the {loss} of {named(best)} is {means[best]:.3g}"
-    gap = difference(losses[best], losses[others[0]])
-    both = f"{named(best)} or {named(others[0])}"
-    if losses[best] == losses[others[0]]:
-        same = [name for name in means if losses[name] == losses[best]]
-        if len(same) == len(means):
-            return f"{after} the {loss} is equal in all strategies: {means[best]:.3g}"
-        who = " and ".join(map(named, same)) if len(same) < 4 else f"{len(same)} strategies"
-        return f"{after} {who} have the same, lowest {loss}: {means[best]:.3g}"
-    if gap.low <= 0 <= gap.high:
-        return f"{after} the lowest {loss} is that of {both}, {CLOSE}: {means[best]:.3g}"
-    return f"{after} {named(best)} has the lowest {loss}: {means[best]:.3g}"
+    ranking = result.ranking_of(losses, "loss_at_100")
+    assert ranking is not None, "all of these losses are finite"
+
+    def mean(strategy: str) -> str:
+        return f"{interval(losses[strategy]).mean:.3g}"
+
+    if not ranking.rivals:
+        return f"{after} the {loss} of {named(ranking.best)} is {mean(ranking.best)}"
+    wording = Wording(
+        f"{after} the lowest {loss} is that of {{name}}: {{value}}", "", f"{loss} {_small(after)}"
+    )
+    return headline(ranking, wording, named, mean)
+
+
+def _small(text: str) -> str:
+    return text[0].lower() + text[1:]
 
 
 def heights(result: "Result", by: Against) -> list[float]:

@@ -28,7 +28,8 @@ from varsim.plots.figure import (
 )
 from varsim.plots.plot import Plot, draw_one
 from varsim.result.formatting import digits, plus_minus
-from varsim.result.statistics import CLOSE, EQUAL, ratio, verdict
+from varsim.result.winner import headline
+from varsim.result.words import FASTEST
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
@@ -92,22 +93,16 @@ def throughput(result: "Result", axes: Axes) -> Axes:
 
 def throughput_title(result: "Result") -> str:
     """Which strategy applies the most examples per second, as far as the intervals tell."""
-    known = [s for s in result.compared if math.isfinite(result.estimate(s, "examples_per_s").mean)]
-    if not known:
+    ranking = result.ranking("examples_per_s", highest=True)
+    if ranking is None:
         return "No strategy has a throughput"
-    best, *others = sorted(known, key=lambda s: -result.estimate(s, "examples_per_s").mean)
-    rate = f"{plus_minus(result.estimate(best, 'examples_per_s'))} examples/s"
-    if not others:
-        return f"{named(best)} applies {rate}"
-    values = [result.values(strategy, "examples_per_s") for strategy in (best, others[0])]
-    lead = ratio(values[0], values[1])
-    said = verdict(lead, "faster", "slower", result.scenario.report.equal_within)
-    both = (named(best), named(others[0]))
-    if said == "the same":
-        return f"{both[0]} and {both[1]} are equally fast: {rate}"
-    if said in (CLOSE, EQUAL):
-        return f"The fastest is {both[0]} or {both[1]}, {said}: {rate}"
-    return f"{both[0]} is the fastest: {rate}, {digits(lead.mean)} times {both[1]}"
+
+    def rate(strategy: str) -> str:
+        return plus_minus(result.estimate(strategy, "examples_per_s"), unit="examples/s")
+
+    if not ranking.rivals:
+        return f"{named(ranking.best)} applies {rate(ranking.best)}"
+    return headline(ranking, FASTEST, named, rate)
 
 
 def _times_first(result: "Result", strategy: str) -> str:

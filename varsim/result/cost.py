@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Final
 
-from varsim.result.formatting import digits, plus_minus
+from varsim.result.formatting import plus_minus
 from varsim.result.measure import NANOSECONDS, Metric
-from varsim.result.statistics import CLOSE, Estimate, interval, ratio
+from varsim.result.statistics import Estimate, interval
+from varsim.result.winner import Wording, told
 from varsim.trace import Trace
 
 if TYPE_CHECKING:
@@ -15,6 +16,12 @@ COSTS: Final = {
     "cost_per_million_examples": Metric("", "price of a million examples in applied gradients"),
     "cost_to_target": Metric("", "price of the time to the target loss"),
 }
+
+CHEAPEST: Final = Wording(
+    "A million examples cost least with {name}: {value}",
+    "With which a million examples cost least",
+    "the cost of a million examples",
+)
 
 
 def sent_per_second(trace: Trace) -> float:
@@ -45,7 +52,15 @@ def estimates(result: "Result", strategy: str) -> dict[str, Estimate]:
     """Each of COSTS over the replications; nothing without prices."""
     if result.scenario.prices is None:
         return {}
-    return {name: interval(values) for name, values in costs(result, strategy).items()}
+    return {
+        name: interval(values, exact=result.exact(strategy, _follows_from(name)))
+        for name, values in costs(result, strategy).items()
+    }
+
+
+def _follows_from(cost: str) -> str:
+    """A metric that is random where a cost is."""
+    return "time_to_target" if cost == "cost_to_target" else "examples_per_s"
 
 
 def cells(result: "Result", strategy: str) -> dict[str, str]:
@@ -72,27 +87,17 @@ def sentence(result: "Result") -> str:
     """Which strategy is the cheapest for what it does; empty without prices."""
     prices = result.scenario.prices
     found = {name: estimates(result, name) for name in result.compared}
-    means = {
-        name: own["cost_per_million_examples"] for name, own in found.items() if own
-    }  # of those that applied a gradient
-    known = {name: own for name, own in means.items() if own.mean == own.mean}
-    if prices is None or not known:
+    if prices is None:
         return ""
-    ranking = sorted(known, key=lambda name: known[name].mean)
-    told = {name: plus_minus(known[name], unit=prices.currency) for name in ranking}
-    first = ranking[0]
-    if len(ranking) == 1:
-        return f"A million examples cost {told[first]} with '{first}'."
-    second = ranking[1]
-    least = costs(result, first)["cost_per_million_examples"]
-    paired = ratio(costs(result, second)["cost_per_million_examples"], least)
-    if paired.low <= 1 <= paired.high and paired.low < paired.high:
-        return (
-            f"With which a million examples cost least is {CLOSE}: '{first}' {told[first]}, "
-            f"'{second}' {told[second]}."
-        )
-    more = "as much" if paired.mean == 1 else f"{digits(paired.mean)} times as much"
-    return (
-        f"A million examples cost least with '{first}', {told[first]}; next is '{second}' with "
-        f"{more}."
-    )
+    metric = "cost_per_million_examples"
+    values = {name: costs(result, name)[metric] for name in found}
+    ranking = result.ranking_of(values, metric)
+    if ranking is None:
+        return ""
+
+    def price(name: str) -> str:
+        return plus_minus(found[name][metric], unit=prices.currency)
+
+    if not ranking.rivals:
+        return f"A million examples cost {price(ranking.best)} with '{ranking.best}'."
+    return told(ranking, CHEAPEST, lambda name: f"'{name}'", price) + "."

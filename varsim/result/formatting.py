@@ -4,7 +4,8 @@ import math
 from typing import TYPE_CHECKING
 
 from varsim.result.measure import ACTIVITIES, METRICS, NANOSECONDS
-from varsim.result.statistics import CLOSE, EQUAL, Estimate
+from varsim.result.statistics import Estimate
+from varsim.result.verdict import CLOSE, EQUAL
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -53,6 +54,15 @@ def largest(result: "Result", strategy: str, metric: str) -> float:
 def digits(value: float) -> str:
     """Three digits, or all of them before the point."""
     return f"{value:,.{max(0, 2 - _magnitude(value))}f}"
+
+
+def factor(value: float) -> str:
+    """A ratio in three digits; in more where it would look like 1 and is not."""
+    text = digits(value)
+    beyond = abs(value - 1)
+    if text not in ("1.00", "1.000") or not 1e-6 < beyond < math.inf:
+        return text
+    return f"{value:.{1 - _magnitude(beyond)}f}"
 
 
 def _row(result: "Result", strategy: str) -> dict[str, str]:

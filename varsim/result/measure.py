@@ -115,6 +115,11 @@ METRICS: dict[str, Metric] = {
         "", "largest distance between two copies: largest evaluation of a replication"
     ),
 }
+# These are about values, and so may differ between replications whose times are equal.
+OF_VALUES = (
+    *("final_loss", "final_accuracy", *COMMON_TIMES, "time_to_target", "updates_to_target"),
+    *("time_to_target_ratio", "divergence_mean", "divergence_max"),
+)
 # These compare runs; the others are measured of one run alone.
 COMPARISONS = ("speedup", "throughput_ratio", "time_to_target_ratio")
 

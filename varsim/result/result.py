@@ -1,7 +1,7 @@
 """The result of a scenario: tables, summary, and what they mean."""
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.job import DeadlockError
+from varsim.randomness import is_random, times_are_random
 from varsim.result import measure as measuring
 from varsim.result import tables
 from varsim.result.measure import METRICS, NANOSECONDS, Gradients
 from varsim.result.provenance import provenance
-from varsim.result.statistics import Estimate, interval, latest, ratio, verdict
+from varsim.result.statistics import Estimate, interval, latest, ratio
 from varsim.result.tables import COLUMNS
+from varsim.result.verdict import Ranking, ranked, verdict
 from varsim.scenario import Scenario
 from varsim.trace import Trace
 
@@ -108,6 +110,30 @@ class Result:
         """One metric of one strategy, a value per replication; ratios are paired."""
         index = self.strategies.index(strategy) * self.replications
         return [run[metric] for run in self._measured[index : index + self.replications]]
+
+    def exact(self, strategy: str, metric: str) -> bool:
+        """Whether nothing random has an effect on this number: every replication has it."""
+        if metric in measuring.COMMON_TIMES:  # which depend on how long the others' runs were
+            return not any(values for _, values in self._randomness.values())
+        return not self._randomness[strategy][metric in measuring.OF_VALUES]
+
+    def ranking(self, metric: str, *, highest: bool = False) -> Ranking[str] | None:
+        """The strategies that are compared, by one metric; None where none of them has it."""
+        values = {strategy: self.values(strategy, metric) for strategy in self.compared}
+        if metric == "examples_per_s":  # one that applied no gradient does not compete
+            values = {strategy: own for strategy, own in values.items() if min(own) > 0}
+        return self.ranking_of(values, metric, highest=highest)
+
+    def ranking_of(
+        self, values: Mapping[str, Sequence[float]], metric: str, *, highest: bool = False
+    ) -> Ranking[str] | None:
+        """The ranking of strategies by these values, which follow from a metric."""
+        return ranked(
+            values,
+            equal_within=self.scenario.report.equal_within,
+            highest=highest,
+            exact=lambda strategy: self.exact(strategy, metric),
+        )
 
     def estimate(self, strategy: str, metric: str) -> Estimate:
         """One metric of one strategy over the replications; nan where it does not exist."""
@@ -238,6 +264,17 @@ class Result:
         return f"<h4>{html.escape(self.scenario.name)}</h4>{self.table().to_html()}{sentences}"
 
     @cached_property
+    def _randomness(self) -> dict[str, tuple[bool, bool]]:
+        """Per strategy whether times, and whether times or values, may differ."""
+        return {
+            strategy.label: (
+                times_are_random(self.scenario, strategy),
+                is_random(self.scenario, strategy),
+            )
+            for strategy in self.scenario.strategies
+        }
+
+    @cached_property
     def _gradients(self) -> list[Gradients]:
         return [Gradients.of(trace) for trace in self.traces]
 
@@ -277,13 +314,20 @@ class Result:
 
     def _estimated(self, strategy: str, metric: str) -> Estimate:
         if metric in measuring.COMPARISONS:
-            found = ratio(self.values(strategy, metric), [1.0] * self.replications)
+            # All are compared with the first: their intervals are to hold together.
+            others = len(self.strategies) - 1 if metric in _PAIRED else 1
+            found = ratio(
+                self.values(strategy, metric),
+                [1.0] * self.replications,
+                comparisons=max(others, 1),
+                exact=self.exact(strategy, metric) and self.exact(self.first, metric),
+            )
             if metric not in _PAIRED or found.replications == 0:
                 return found
             within = self.scenario.report.equal_within
             note = verdict(found, *_VERDICTS[metric], within)
             return found._replace(note="the yardstick" if strategy == self.first else note)
-        found = interval(self.values(strategy, metric))
+        found = interval(self.values(strategy, metric), exact=self.exact(strategy, metric))
         if metric in measuring.COMMON_TIMES and found.replications:
             end = self.common_end * measuring.COMMON_TIMES[metric]
             return found._replace(note=f"at {end / NANOSECONDS:.6g} s. {found.note}".rstrip(". "))

@@ -8,11 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
-CLOSE = "too close to call"
-EQUAL = "practically equal"
-SAME = "the same"
-# Ratios nearer to 1 than this differ by rounding only.
-_ROUNDING = 1e-9
 
 
 class Estimate(NamedTuple):
@@ -43,11 +38,13 @@ class Spread(NamedTuple):
     maximum: float
 
 
-def interval(values: Sequence[float]) -> Estimate:
+def interval(values: Sequence[float], *, comparisons: int = 1, exact: bool = False) -> Estimate:
     """The mean of one value per replication, with its Student t interval.
 
-    One replication has no interval, equal values one of zero width. Where the number is missing
-    (not finite) in some replications there is no mean: the rest would not be a fair sample.
+    One replication has no interval, unless it is `exact`: every other one would be the same. Equal
+    values have one of zero width. Where the number is missing (not finite) in some replications
+    there is no mean: the rest would not be a fair sample. `comparisons`: of how many intervals,
+    all of which are to hold with CONFIDENCE, this is one (Bonferroni).
     """
     finite = [value for value in values if math.isfinite(value)]
     count = len(values)
@@ -56,21 +53,24 @@ def interval(values: Sequence[float]) -> Estimate:
     if len(finite) < count:
         note = f"in {len(finite)} of {count} replications"
         return Estimate(math.nan, math.nan, math.nan, len(finite), note)
-    if count == 1:
+    if count == 1 and not exact:
         return Estimate(finite[0], math.nan, math.nan, 1)
     if min(finite) == max(finite):
         return Estimate(finite[0], finite[0], finite[0], count)
     mean = math.fsum(finite) / count
     variance = math.fsum((value - mean) ** 2 for value in finite) / (count - 1)
-    half = student_t(count - 1) * math.sqrt(variance / count)
+    half = student_t(count - 1, comparisons) * math.sqrt(variance / count)
     return Estimate(mean, mean - half, mean + half, count)
 
 
-def student_t(degrees: int) -> float:
-    """How many standard errors a two-sided interval of CONFIDENCE reaches to either side."""
+def student_t(degrees: int, comparisons: int = 1) -> float:
+    """Standard errors from the middle to either end of a two-sided interval of CONFIDENCE.
+
+    `comparisons`: of that many intervals together (Bonferroni).
+    """
     from scipy.special import stdtrit
 
-    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
+    return float(stdtrit(degrees, 1 - (1 - (1 + CONFIDENCE) / 2) / comparisons))
 
 
 def one_sided(values: Sequence[float], *, lower: bool) -> float:
@@ -88,48 +88,42 @@ def one_sided(values: Sequence[float], *, lower: bool) -> float:
     return found.mean - reach if lower else found.mean + reach
 
 
-def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate:
+def ratio(
+    numerators: Sequence[float],
+    denominators: Sequence[float],
+    *,
+    comparisons: int = 1,
+    exact: bool = False,
+) -> Estimate:
     """The paired ratio: geometric mean and t interval of the logarithms, one pair a replication.
 
     Both must be above 0 where they exist; a pair with a missing number or a 0 has no ratio.
+    `comparisons` and `exact` as in `interval`.
     """
     assert len(numerators) == len(denominators), "pairs come from the same replications"
     ratios = [
         above / below if 0 < above < math.inf and 0 < below < math.inf else math.nan
         for above, below in zip(numerators, denominators, strict=True)
     ]
-    logs = interval([math.log(value) for value in ratios])
+    logs = interval([math.log(value) for value in ratios], comparisons=comparisons, exact=exact)
     if not math.isfinite(logs.mean) or min(ratios) == max(ratios):
-        return interval(ratios)
+        return interval(ratios, exact=exact)
     return logs._replace(mean=math.exp(logs.mean), low=math.exp(logs.low), high=math.exp(logs.high))
 
 
-def verdict(paired: Estimate, above: str, below: str, equal_within: float) -> str:
-    """What a paired ratio says, in words: `above` where it is surely over 1, `below` under 1.
+def difference(
+    left: Sequence[float],
+    right: Sequence[float],
+    *,
+    comparisons: int = 1,
+    exact: bool = False,
+) -> Estimate:
+    """The paired difference left - right with its t interval, one pair a replication.
 
-    EQUAL where the whole interval differs from 1 by at most the share `equal_within`, in either
-    direction. Where the ratio itself does, but its interval reaches further, nothing is sure, and
-    it is CLOSE even if the interval leaves out 1: a lead that is too small to matter is none.
+    `comparisons` and `exact` as in `interval`.
     """
-    if math.isnan(paired.mean):
-        return paired.note
-    if math.isnan(paired.low):
-        same = abs(paired.mean - 1) <= _ROUNDING
-        return SAME if same else "one replication: no interval"
-    if max(abs(paired.low - 1), abs(paired.high - 1)) <= _ROUNDING:
-        return SAME
-    least, most = 1 / (1 + equal_within) - _ROUNDING, 1 + equal_within + _ROUNDING
-    if least <= paired.low and paired.high <= most:
-        return EQUAL
-    includes_one = paired.low <= 1 + _ROUNDING and paired.high >= 1 - _ROUNDING
-    if includes_one or least <= paired.mean <= most:
-        return CLOSE
-    return above if paired.mean > 1 else below
-
-
-def difference(left: Sequence[float], right: Sequence[float]) -> Estimate:
-    """The paired difference left - right with its t interval, one pair a replication."""
-    return interval([a - b for a, b in zip(left, right, strict=True)])
+    gaps = [a - b for a, b in zip(left, right, strict=True)]
+    return interval(gaps, comparisons=comparisons, exact=exact)
 
 
 def spread(values: NDArray[np.int64] | NDArray[np.float64]) -> Spread:

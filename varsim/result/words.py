@@ -1,15 +1,28 @@
 """The answer of a result, in sentences to read out."""
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from varsim.result import cost, targets
 from varsim.result.formatting import digits, largest, plus_minus, time
 from varsim.result.measure import METRICS, NANOSECONDS
-from varsim.result.statistics import CLOSE, EQUAL, SAME, Estimate, difference, ratio, verdict
+from varsim.result.verdict import SAME, WORSE, Ranking
+from varsim.result.winner import Wording, joined, times, told
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
+
+
+FASTEST: Final = Wording(
+    "The fastest is {name}: {value}",
+    "Which is the fastest",
+    "throughput",
+    next="",
+    by="; that is {times} what {name} does, the next fastest",
+    headline=", {times} {name}",
+    equal="are equally fast",
+)
 
 
 def answer(result: "Result") -> str:
@@ -52,14 +65,10 @@ def deadlock(result: "Result") -> str:
 
 
 def _comparison(result: "Result") -> str:
-    ranking = [
-        strategy
-        for strategy in _ranked(result, "examples_per_s", highest=True)
-        if min(result.values(strategy, "examples_per_s")) > 0
-    ]
-    if not ranking:
+    ranking = result.ranking("examples_per_s", highest=True)
+    if ranking is None:
         return f"No strategy applied a gradient in {_how_many(result, 'gradients_per_s')}."
-    sentences = [_fastest(result, ranking), _price(result, ranking[0]), _apart(result)]
+    sentences = [_fastest(result, ranking), _price(result, ranking.best), _apart(result)]
     if len(result.compared) > 1:
         sentences.append(_lowest(result, "final_loss", "at the end of its run"))
         ends = [trace.end for trace in result.traces if trace.strategy in result.compared]
@@ -72,70 +81,35 @@ def _comparison(result: "Result") -> str:
     return "\n".join(sentence for sentence in sentences if sentence)
 
 
-def _ranked(result: "Result", metric: str, highest: bool = False) -> list[str]:
-    """The strategies that have the metric in every replication, best first."""
-    sizes = {}
-    for strategy in result.compared:
-        values = result.values(strategy, metric)
-        if all(map(math.isfinite, values)):
-            # Ratios are compared by their geometric mean, so the order must be by that, too.
-            logs = [math.log(value) for value in values if value > 0]
-            sizes[strategy] = math.fsum(logs) if len(logs) == len(values) else -math.inf
-    return sorted(sizes, key=lambda strategy: sizes[strategy], reverse=highest)
-
-
-def _fastest(result: "Result", ranking: list[str]) -> str:
-    best = ranking[0]
+def _fastest(result: "Result", ranking: Ranking[str]) -> str:
+    best = ranking.best
     alone = result.estimate(best, "speedup")
     is_yardstick = result.scenario.strategies[result.strategies.index(best)].kind == "single"
-    worth = f", {_times(alone)} what one worker does alone"
+    worth = f", {times(alone)} what one worker does alone"
     if is_yardstick or math.isnan(alone.mean):
         worth = ""
-    if len(ranking) == 1:
+    if not ranking.rivals:
         return f"'{best}' does {_rate(result, best)}{worth}."
-    runner = ranking[1]
-    lead = _paired(result, best, runner)
-    said = verdict(lead, "faster", "slower", result.scenario.report.equal_within)
-    sure = ", in one replication" if math.isnan(lead.low) else ""
-    if said == SAME:
-        equal = [name for name in ranking if _as_fast(result, best, name)]
-        text = f"{_and(equal)} are equally fast{sure}: {_rate(result, best)}{worth}."
-    elif said in (CLOSE, EQUAL):
-        which = "Which is the fastest is" if said == CLOSE else "The two fastest are"
-        text = (
-            f"{which} {said}: '{best}' does {_rate(result, best)}, '{runner}' "
-            f"{_rate(result, runner)}; that is {_times(lead)} as much."
-        )
-    else:
-        text = (
-            f"The fastest is '{best}'{sure}: {_rate(result, best)}{worth}; that is {_times(lead)} "
-            f"what '{runner}' does, the next fastest."
-        )
-    if result.first in ranking[2:]:
+    text = told(
+        ranking,
+        FASTEST,
+        _quoted,
+        lambda name: _rate(result, name),
+        why_same=why_same(result, ranking.same),
+        beside=worth,
+    )
+    first = next((one for one in ranking.rivals[1:] if one.key == result.first), None)
+    if first is not None and first.said != SAME:
+        sure = "" if first.said == WORSE else f": {first.said}"
         text += (
-            f" '{best}' does {_times(_paired(result, best, result.first))} what "
-            f"'{result.first}' does, the first strategy."
+            f". '{best}' does {times(first.lead, ranking.comparisons)} what '{result.first}' does, "
+            f"the first strategy{sure}"
         )
-    return text
+    return f"{text}."
 
 
 def _rate(result: "Result", strategy: str) -> str:
     return plus_minus(result.estimate(strategy, "examples_per_s"), unit="examples/s")
-
-
-def _paired(result: "Result", best: str, other: str) -> Estimate:
-    return ratio(result.values(best, "examples_per_s"), result.values(other, "examples_per_s"))
-
-
-def _as_fast(result: "Result", best: str, other: str) -> bool:
-    within = result.scenario.report.equal_within
-    return verdict(_paired(result, best, other), "faster", "slower", within) == SAME
-
-
-def _times(found: Estimate) -> str:
-    low, high = digits(found.low), digits(found.high)
-    sure = "" if math.isnan(found.low) or low == high else f" (95 % interval {low} to {high})"
-    return f"{digits(found.mean)} times{sure}"
 
 
 def _price(result: "Result", best: str) -> str:
@@ -181,48 +155,64 @@ def _part(share: float) -> str:
 
 
 def _lowest(result: "Result", metric: str, when: str) -> str:
-    means = {name: result.estimate(name, metric).mean for name in result.compared}
-    ranking = sorted((name for name in means if math.isfinite(means[name])), key=means.__getitem__)
-    if len(ranking) < 2:
+    ranking = result.ranking(metric)
+    if ranking is None or not ranking.rivals:
         return ""
-    best, runner = ranking[:2]
-    gap = difference(result.values(best, metric), result.values(runner, metric))
-    low, next_low = (plus_minus(result.estimate(name, metric)) for name in (best, runner))
-    if gap.mean == 0 and not gap.low < gap.high:  # nor where one replication has no interval
-        least = result.values(best, metric)
-        equal = [name for name in ranking if result.values(name, metric) == least]
-        return f"The lowest loss {when}, {low}, is that of {_and(equal)}."
-    if gap.low <= 0 <= gap.high:
-        return (
-            f"Which has the lowest loss {when} is {CLOSE}: '{best}' has {low}, '{runner}' "
-            f"{next_low}."
-        )
-    return f"The lowest loss {when} is that of '{best}': {low}; next is '{runner}': {next_low}."
+    wording = Wording(
+        f"The lowest loss {when} is that of {{name}}: {{value}}",
+        f"Which has the lowest loss {when}",
+        f"loss {when}",
+    )
+    why = why_same(result, ranking.same)
+    means = {name: _mean(result, name, metric) for name in result.compared}
+    return told(ranking, wording, _quoted, means.__getitem__, why_same=why) + "."
 
 
 def soonest(result: "Result", target: float) -> str:
     """Which strategy reaches a loss first, and when."""
-    ranking = _ranked(result, "time_to_target")
-    if not ranking:
+    ranking = result.ranking("time_to_target")
+    if ranking is None:
         return f"No strategy reached loss {target:g} in {_how_many(result, 'time_to_target')}."
-    after = {name: time(result.estimate(name, "time_to_target")) for name in ranking}
-    best = ranking[0]
-    text = f"Loss {target:g} was reached after {after[best]} by '{best}'"
-    if len(ranking) == 1:
+
+    def after(name: str) -> str:
+        return time(result.estimate(name, "time_to_target"))
+
+    if not ranking.rivals:
         alone = len(result.compared) == 1
+        text = f"Loss {target:g} was reached after {after(ranking.best)} by '{ranking.best}'"
         return text + ("." if alone else ", and by no other in every replication.")
-    runner = ranking[1]
-    said = verdict(
-        ratio(result.values(best, "time_to_target"), result.values(runner, "time_to_target")),
-        "later",
-        "sooner",
-        result.scenario.report.equal_within,
+    return told(ranking, reaching(f"loss {target:g}"), _quoted, after) + "."
+
+
+def reaching(goal: str) -> Wording:
+    """How it is told what reaches a goal first."""
+    capital = goal[0].upper() + goal[1:]
+    return Wording(
+        f"{capital} is reached soonest by {{name}}: after {{value}}",
+        f"By which {goal} is reached soonest",
+        f"time to {goal}",
+        "; next is {name} after {value}",
+        ", {times} as long",
     )
-    if said in (CLOSE, EQUAL, SAME):
-        return f"{text} and after {after[runner]} by '{runner}': {said}."
-    return f"{text}, the soonest; next is '{runner}' after {after[runner]}."
 
 
-def _and(names: list[str]) -> str:
-    quoted = [f"'{name}'" for name in names]
-    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+def why_same(result: "Result", names: Sequence[str]) -> str:
+    """Why strategies are the same in every replication, as far as their settings tell."""
+    chosen = [one for one in result.scenario.strategies if one.label in names]
+    settings = [one.model_dump(exclude={"name"}) for one in chosen]
+    if len({one.kind for one in chosen}) > 1 or len(chosen) < 2:
+        return ""
+    apart = [
+        key for key in settings[0] if any(one[key] != settings[0][key] for one in settings[1:])
+    ]
+    if not apart:
+        return "they are set alike"
+    return f"{joined(apart)} makes no difference to it here"
+
+
+def _mean(result: "Result", name: str, metric: str) -> str:
+    return plus_minus(result.estimate(name, metric))
+
+
+def _quoted(name: str) -> str:
+    return f"'{name}'"

@@ -6,15 +6,18 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from varsim.randomness import is_random
 from varsim.result.statistics import interval
+from varsim.scenario import Scenario
 from varsim.sweep.case import Case, Finished, Task, packed
 from varsim.sweep.execution import Backend
 from varsim.sweep.space import Sweep
 from varsim.sweep.stopping import replications
 from varsim.sweep.store import Store
 
-# By this the campaign is steered: its interval says how often a case is run.
+# By these the campaign is steered: their intervals say how often a case is run.
 STEERING: Final = "examples_per_s"
+TARGET: Final = "time_to_target"
 # Several short runs go to a process together, as many as take about so long: handing them out one
 # by one costs as much as some of them, and a process that waits for the next does nothing.
 _TOGETHER: Final = 0.3  # seconds
@@ -31,6 +34,12 @@ class Status(NamedTuple):
     resumed: int
     failed: int
     best: tuple[str, float] | None  # key of the case that is fastest so far, its examples/s
+
+
+def steering(scenario: Scenario) -> tuple[str, ...]:
+    """The metrics that are to be precise: throughput, and the time to the target loss if any."""
+    wanted = scenario.stop.loss is not None or scenario.targets.loss is not None
+    return (STEERING, TARGET) if wanted else (STEERING,)
 
 
 Watcher: TypeAlias = Callable[[Status], None]
@@ -76,29 +85,39 @@ class Books:
     def runs(self, key: str) -> list[Finished]:
         """The runs of a case that count, by replication: as many as its values ask for."""
         found = self._runs[key]
-        count, _ = replications(self._values(key), *self._rule)
+        count, _ = self._wanted(key)
         return [found[number] for number in range(count) if number in found]
 
     def complete(self, key: str) -> bool:
         """Whether all runs of a case have been made, none of them in vain."""
-        return replications(self._values(key), *self._rule)[1]
+        return self._wanted(key)[1]
 
     @property
     def status(self) -> Status:
         """How far the sweep is."""
         return Status(self._done, self._total, self.resumed, self._failed, self._best)
 
-    @property
-    def _rule(self) -> tuple[int, int, float]:
-        return self.sweep.first_replications, self.sweep.most_replications, self.sweep.precision
+    def _wanted(self, key: str) -> tuple[int, bool]:
+        """How often a case is to be run as far as is known, and whether it was."""
+        runs, scenario = self._whole(key), self.cases[key].scenario
+        if not self.random(key):
+            return 1, bool(runs)
+        rule = self.sweep.first_replications, self.sweep.most_replications, self.sweep.precision
+        values = [[run.measured[metric] for run in runs] for metric in steering(scenario)]
+        return replications(values[0], *rule, *values[1:])
 
-    def _values(self, key: str) -> list[float]:
-        """The throughput of replications 0, 1, ... up to the first that is missing or failed."""
-        values: list[float] = []
+    def random(self, key: str) -> bool:
+        """Whether the replications of a case may differ at all."""
+        scenario = self.cases[key].scenario
+        return is_random(scenario, scenario.strategies[0])
+
+    def _whole(self, key: str) -> list[Finished]:
+        """Replications 0, 1, ... up to the first that is missing or failed."""
+        runs: list[Finished] = []
         found = self._runs[key]
-        while (run := found.get(len(values))) is not None and not run.failure:
-            values.append(run.measured[STEERING])
-        return values
+        while (run := found.get(len(runs))) is not None and not run.failure:
+            runs.append(run)
+        return runs
 
     def _more(self, key: str) -> list[tuple[str, int]]:
         """What a case wants now: nothing while something is under way, or once one run failed."""
@@ -108,15 +127,14 @@ class Books:
         asked = self._asked[key]
         if any(number not in found for number in range(asked)):
             return []
-        values = self._values(key)
-        count, enough = replications(values, *self._rule)
+        count, enough = self._wanted(key)
         there = sum(number in found for number in range(asked, count))
         self._asked[key] = count
         self._total += count - asked
         self._done += there
         self.resumed += there
         if enough:
-            mean = interval(values[:count]).mean
+            mean = interval([run.measured[STEERING] for run in self._whole(key)[:count]]).mean
             if self._best is None or mean > self._best[1]:
                 self._best = (key, mean)
             return []

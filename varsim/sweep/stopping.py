@@ -1,4 +1,4 @@
-"""How often a case is to be run: until its throughput is known well enough."""
+"""How often a case is to be run: until its numbers are known well enough."""
 
 import math
 from collections.abc import Sequence
@@ -13,20 +13,23 @@ def precise(values: Sequence[float], precision: float) -> bool:
 
 
 def replications(
-    values: Sequence[float], first: int, most: int, precision: float
+    values: Sequence[float], first: int, most: int, precision: float, *others: Sequence[float]
 ) -> tuple[int, bool]:
     """How many replications a case has after which to stop, and whether these are all there.
 
-    `values` are those of replications 0, 1, ... that are there. Where more are wanted the number
-    is the next at which to look again: as many as would do if they scattered as those before, but
-    at most twice as many as now. So it follows from the values alone, not from the order in which
-    runs end.
+    `values` are those of replications 0, 1, ... that are there; `others` are other numbers of the
+    same replications that are to be as precise: of those that do not exist in all of them there is
+    no mean to know. Where more are wanted the number is the next at which to look again: as many
+    as would do if they scattered as those before, but at most twice as many as now. So it follows
+    from the values alone, not from the order in which runs end.
     """
     count = first
     while count <= len(values):
-        if count >= most or precise(values[:count], precision):
+        known = [own[:count] for own in others if all(map(math.isfinite, own[:count]))]
+        wide = [own for own in (values[:count], *known) if not precise(own, precision)]
+        if count >= most or not wide:
             return count, True
-        count = min(most, _next(values[:count], precision))
+        count = min(most, max(_next(own, precision) for own in wide))
     return count, False
 
 

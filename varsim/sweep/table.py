@@ -5,18 +5,19 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from varsim.randomness import is_random, times_are_random
 from varsim.result.cost import COSTS
-from varsim.result.measure import METRICS
+from varsim.result.measure import METRICS, OF_VALUES
 from varsim.result.provenance import provenance
 from varsim.result.render import MADE_BY, sealed
 from varsim.result.statistics import CONFIDENCE, Estimate, interval
 from varsim.scenario import Scenario
-from varsim.sweep.campaign import STEERING, Books
+from varsim.sweep.campaign import STEERING, Books, steering
 from varsim.sweep.case import SENT, Case, Finished
 from varsim.sweep.scaling import COLUMNS as SPEEDS
 from varsim.sweep.scaling import Speed, Yardstick, scaling
@@ -45,14 +46,17 @@ HALF_WIDTH: Final = "_half_width"
 class Row(NamedTuple):
     """One strategy at one point: `estimates` by metric; `failure` says why there are none.
 
-    `speeds` are the examples/s of every replication; equal replications of two rows are a pair.
+    `values` are those of every replication, by metric; equal replications of two rows are a pair.
     Rows of one `case` are of the same runs; `traces` are the hashes of what these simulated.
+    `random`: whether its times, and whether anything of it, may differ between replications.
     """
 
     point: int
     strategy: str
     case: str
-    speeds: tuple[float, ...]
+    replications: int
+    values: dict[str, tuple[float, ...]]
+    random: tuple[bool, bool]
     precise: bool
     estimates: dict[str, Estimate]
     scaling: dict[str, float]
@@ -60,9 +64,13 @@ class Row(NamedTuple):
     traces: tuple[str, ...] = ()
 
     @property
-    def replications(self) -> int:
-        """How often it was run."""
-        return len(self.speeds)
+    def speeds(self) -> tuple[float, ...]:
+        """The examples/s of every replication."""
+        return self.values.get(STEERING, ())
+
+    def exact(self, metric: str) -> bool:
+        """Whether nothing random has an effect on a metric."""
+        return not self.random[metric in OF_VALUES or metric == "cost_to_target"]
 
     def mean(self, metric: str) -> float:
         """The mean of a metric over replications; nan where it does not exist."""
@@ -109,9 +117,13 @@ class Table:
         """
         return self._named(row, self.mattering(row.strategy))
 
-    def told(self, row: Row) -> str:
-        """`place` in words: `workers = 8, batch_size = 32`; the whole point where it is empty."""
-        place = self.place(row) or self._named(row, range(len(self.sweep.quantities)))
+    def told(self, row: Row, without: Collection[int] = ()) -> str:
+        """`place` in words: `workers = 8, batch_size = 32`; the whole point where it is empty.
+
+        `without`: quantities that are not to be told of.
+        """
+        mattering = [index for index in self.mattering(row.strategy) if index not in without]
+        place = self._named(row, mattering or range(len(self.sweep.quantities)))
         return ", ".join(f"{name} = {value}" for name, value in place.items())
 
     def _named(self, row: Row, chosen: Sequence[int]) -> dict[str, str]:
@@ -129,6 +141,36 @@ class Table:
         group = self.sweep.quantities[index].group
         # What is zipped with others never changes alone.
         return sum(quantity.group == group for quantity in self.sweep.quantities) > 1
+
+    def idle(self, strategy: str, metric: str) -> list[int]:
+        """The quantities that matter to the runs of a strategy, but not to this metric of them.
+
+        It is the same in every replication of any two rows that differ in their group alone.
+        """
+        own = [row for row in self.rows if row.strategy == strategy and metric in row.values]
+        return [
+            index
+            for index in self.mattering(strategy)
+            if self._leaves(self.sweep.quantities[index].group, own, metric)
+        ]
+
+    def _leaves(self, group: int, rows: Sequence[Row], metric: str) -> bool:
+        seen: dict[tuple[str, ...], tuple[float, ...]] = {}
+        compared = False
+        for row in rows:
+            pairs = zip(self.sweep.quantities, self.sweep.points[row.point].values, strict=True)
+            others = tuple(value.text for one, value in pairs if one.group != group)
+            values, first = row.values[metric], seen.get(others, row.values[metric])
+            compared |= others in seen
+            if any(a != b for a, b in zip(values, first, strict=False)):
+                return False
+            seen.setdefault(others, values)
+        return compared
+
+    @property
+    def equal_within(self) -> float:
+        """The share of a difference that does not matter."""
+        return self.sweep.points[0].scenario.report.equal_within
 
     @property
     def failed(self) -> list[Row]:
@@ -225,7 +267,7 @@ class Table:
 def table_of(sweep: Sweep, cases: Sequence[tuple[int, str, Case]], books: Books) -> Table:
     """The table of a sweep whose runs have all been made; `cases` as `cases_of` gives them."""
     found = {case.key: books.runs(case.key) for _, _, case in cases}
-    rows = [_row(sweep, point, label, case.key, found[case.key]) for point, label, case in cases]
+    rows = [_row(sweep, point, label, case, found[case.key]) for point, label, case in cases]
     yardstick = Yardstick.of(sweep)
     if yardstick is None:
         return Table(sweep, tuple(rows))
@@ -245,13 +287,16 @@ def descriptions(table: Table) -> dict[str, str]:
     said |= {
         "strategy": "label of the strategy",
         "replications": "how often it was run",
-        "precise": "whether the interval of examples_per_s is as narrow as was asked for",
+        "precise": "whether the interval of examples_per_s, and of the time to the target loss if "
+        "there is one, is as narrow as was asked for",
         "failure": "why a run failed; empty if none did",
     }
     for metric, column in table.shown.items():
         unit, about = (METRICS | COSTS)[metric]
         said[column] = f"{about} [{unit or '1'}]: mean over replications"
-        said[column + HALF_WIDTH] = "half the width of its 95 % interval (Student t)"
+        said[column + HALF_WIDTH] = (
+            "half the width of its 95 % interval (Student t); 0 where nothing random has an effect"
+        )
     return {name: {**said, **SPEEDS}[name] for name in table.columns}
 
 
@@ -269,20 +314,35 @@ def short_names(paths: Sequence[str]) -> list[str]:
     return found
 
 
-def _row(sweep: Sweep, point: int, label: str, case: str, runs: Sequence[Finished]) -> Row:
-    speeds = tuple(run.measured[STEERING] for run in runs if not run.failure)
+def _row(sweep: Sweep, point: int, label: str, case: Case, runs: Sequence[Finished]) -> Row:
+    strategy = case.scenario.strategies[0]
+    random = times_are_random(case.scenario, strategy), is_random(case.scenario, strategy)
     failures = [run.failure for run in runs if run.failure]
-    traces = tuple(run.trace for run in runs)
+    made = len(runs) - len(failures)
+    row = Row(point, label, case.key, made, {}, random, False, {}, {}, "".join(failures[:1]))
+    row = row._replace(traces=tuple(run.trace for run in runs))
     if failures:
-        return Row(point, label, case, speeds, False, {}, {}, failures[0], traces)
-    estimates = {metric: interval([run.measured[metric] for run in runs]) for metric in SHOWN}
-    estimates |= _costs(sweep.points[point].scenario, label, runs)
-    known = precise(speeds, sweep.precision)
-    return Row(point, label, case, speeds, known, estimates, {}, "", traces)
+        return row
+    values = {metric: tuple(run.measured[metric] for run in runs) for metric in SHOWN}
+    values |= _costs(sweep.points[point].scenario, label, runs)
+    steered = [
+        values[metric]
+        for metric in steering(case.scenario)
+        if metric == STEERING or all(map(math.isfinite, values[metric]))
+    ]
+    return row._replace(
+        values=values,
+        precise=not random[1] or all(precise(own, sweep.precision) for own in steered),
+        estimates={
+            metric: interval(own, exact=row.exact(metric)) for metric, own in values.items()
+        },
+    )
 
 
-def _costs(scenario: Scenario, label: str, runs: Sequence[Finished]) -> dict[str, Estimate]:
-    """Each of COSTS over the runs of a strategy; nothing without prices."""
+def _costs(
+    scenario: Scenario, label: str, runs: Sequence[Finished]
+) -> dict[str, tuple[float, ...]]:
+    """Each of COSTS in every run of a strategy; nothing without prices."""
     prices = scenario.prices
     if prices is None:
         return {}
@@ -294,7 +354,7 @@ def _costs(scenario: Scenario, label: str, runs: Sequence[Finished]) -> dict[str
         )
         for run in runs
     ]
-    return {name: interval([one[name] for one in each]) for name in COSTS}
+    return {name: tuple(one[name] for one in each) for name in COSTS}
 
 
 def _mean_and_half_width(estimate: Estimate | None) -> tuple[float, float]:

@@ -1,22 +1,23 @@
 """What a sweep says, in sentences: the best point of each strategy, and of all."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from varsim.reporting import EQUAL_WITHIN
 from varsim.result.caution import guessed, marching
-from varsim.result.formatting import digits, plus_minus, time
-from varsim.result.statistics import CLOSE, EQUAL, SAME, Estimate, ratio, verdict
-from varsim.sweep.campaign import STEERING
-from varsim.sweep.table import Row, Table
+from varsim.result.cost import CHEAPEST
+from varsim.result.formatting import plus_minus, time
+from varsim.result.statistics import Estimate
+from varsim.result.verdict import Ranking, ranked
+from varsim.result.winner import Wording, joined, told
+from varsim.result.words import reaching
+from varsim.sweep.campaign import STEERING, TARGET
+from varsim.sweep.table import Row, Table, short_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 LONGEST_TABLE: Final = 40  # rows that are printed; of more, only the best of each strategy
-TIED: Final = (CLOSE, EQUAL, SAME)
-_MOST_TIES: Final = 4  # points that are told of besides the best
 
 
 def answer(table: Table) -> list[str]:
@@ -24,24 +25,26 @@ def answer(table: Table) -> list[str]:
     bests = [row for label in table.strategies if (row := best(table, label)) is not None]
     if not bests:
         return ["No strategy applied a gradient at any point."]
-    if len(table.strategies) == 1:
-        lines = [_at_its_best(table, row, "Throughput is highest at") for row in bests]
-    else:
-        lines = [_of_all(table, bests)] if len(bests) > 1 else []
-        lines += [_at_its_best(table, row, f"'{row.strategy}' is fastest at") for row in bests]
+    lines = [_of_all(table, bests)] if len(bests) > 1 else []
+    lines += [_at_its_best(table, row) for row in bests]
     return [*lines, *_soonest(table), *_cheapest(table)]
 
 
 def notes(table: Table) -> list[str]:
     """What a reader of the table must know besides."""
     found = []
-    wide = [row for row in table.rows if not row.failure and not row.precise]
+    rows = [row for row in table.rows if not row.failure]
+    wide = [row for row in rows if not row.precise]
     if wide:
         share = f"{100 * table.sweep.precision:g} %"
         found.append(
-            f"In {len(wide)} of {len(table.rows)} rows the interval of the throughput is wider "
+            f"In {len(wide)} of {len(table.rows)} rows the interval of {_steered(wide)} is wider "
             f"than ± {share} after {table.sweep.most_replications} replications."
         )
+    exact = [row for row in rows if not row.random[1]]
+    if exact:
+        which = "All rows are" if len(exact) == len(table.rows) else f"{len(exact)} rows are"
+        found.append(f"{which} exact: nothing in these runs is random, so each was run once.")
     for row in table.failed[:3]:
         where = table.told(row)
         found.append(f"'{row.strategy}' failed at {where}: {row.failure.splitlines()[0]}")
@@ -56,6 +59,12 @@ def notes(table: Table) -> list[str]:
     return found
 
 
+def _steered(rows: Sequence[Row]) -> str:
+    """What is not known well enough of some rows."""
+    target = any(math.isfinite(row.mean(TARGET)) for row in rows)
+    return "the throughput or of the time to the target loss" if target else "the throughput"
+
+
 def left_out(table: Table) -> list[str]:
     """What a reader of `shown` must know: that it has not all rows."""
     if len(table.rows) <= LONGEST_TABLE:
@@ -67,19 +76,6 @@ def best(table: Table, strategy: str) -> Row | None:
     """The row of a strategy with the highest throughput; None where it applied no gradient."""
     rows = [row for row in table.rows if row.strategy == strategy and row.mean(STEERING) > 0]
     return max(rows, key=lambda row: row.mean(STEERING), default=None)
-
-
-def ties(table: Table, first: Row) -> list[Row]:
-    """The other rows of its strategy that may be as fast: the interval of the ratio contains 1.
-
-    In one replication, that has no interval, those that are as fast.
-
-    Replications are paired: at all points they meet the same draws. Of rows that are of the same
-    runs there is one.
-    """
-    others = {row.case: row for row in table.rows if row.strategy == first.strategy}
-    del others[first.case]
-    return [row for row in others.values() if row.speeds and _verdict(first, row) in TIED]
 
 
 def shown(table: Table) -> "DataFrame":
@@ -126,84 +122,144 @@ def _numbers(table: Table, row: Row, wants_target: bool) -> dict[str, str]:
         found[million] = plus_minus(of["cost_per_million_examples"])
     if row.scaling:
         found["efficiency"] = f"{100 * row.scaling['efficiency_fraction']:.0f} %"
-    found["replications"] = str(row.replications)
+    found["replications"] = str(row.replications) + ("" if row.random[1] else " (exact)")
     return found
 
 
 def _of_all(table: Table, bests: Sequence[Row]) -> str:
-    ranking = sorted(bests, key=lambda row: row.mean(STEERING), reverse=True)
-    first, second = ranking[:2]
-    where = table.told(first)
-    lead, said = _paired(first, second), _verdict(first, second)
-    if said == SAME:
-        *names, last = (f"'{row.strategy}'" for row in ranking if _verdict(first, row) == SAME)
-        equal = f"{', '.join(names)} and {last}"
-        return f"{equal}, each at its best point, are equally fast: {_rate(first)}."
-    if said in (CLOSE, EQUAL):
-        return (
-            f"Which strategy is the fastest, each at its best point, is {CLOSE}: "
-            f"'{first.strategy}' does {_rate(first)}, '{second.strategy}' {_rate(second)}."
-        )
-    return (
-        f"The fastest is '{first.strategy}' at {where}: {_rate(first)}, {digits(lead.mean)} times "
-        f"what '{second.strategy}' does at its best point, the next fastest."
+    """Which strategy is the fastest, each at its best point."""
+    wording = Wording(
+        "The fastest is {name}: {value}",
+        "Which strategy is the fastest, each at its best point,",
+        "throughput at their best points",
+        next="",
+        by=", {times} what {name} does, the next fastest",
+        equal="are equally fast",
     )
+    runs = len({(row.strategy, row.case) for row in table.rows})
+    ranking = _ranking(table, bests, STEERING, chosen_from=runs)
+    assert ranking is not None, "they all have a throughput"
+
+    def name(index: int) -> str:
+        row = bests[index]
+        return f"'{row.strategy}' at {table.told(row, table.idle(row.strategy, STEERING))}"
+
+    return told(ranking, wording, name, lambda index: _rate(bests[index])) + "."
 
 
-def _at_its_best(table: Table, row: Row, opening: str) -> str:
+def _at_its_best(table: Table, row: Row) -> str:
+    """Where a strategy is at its best; `row`: of its highest throughput."""
+    label = row.strategy
     if len(table.sweep.points) == 1:
-        return f"'{row.strategy}' does {_rate(row)} at {table.told(row)}."
-    if not table.mattering(row.strategy):
-        return f"'{row.strategy}' does {_rate(row)}, whatever is swept here."
-    sentence = f"{opening} {table.told(row)}: {_rate(row)}"
-    equal = ties(table, row)
-    same = [one for one in equal if _verdict(row, one) == SAME]
-    close = [one for one in equal if _verdict(row, one) in (CLOSE, EQUAL)]
-    if same:
-        sentence += f", the same at {_several(table, same)}"
-    if not close:
-        return f"{sentence}; every other point is slower."
-    return f"{sentence}; {CLOSE} between that and {_several(table, close)}."
+        return f"'{label}' does {_rate(row)} at {table.told(row)}."
+    if not table.mattering(label):
+        return f"'{label}' does {_rate(row)}, whatever is swept here."
+    idle = table.idle(label, STEERING)
+    no_effect = _no_effect([table.sweep.quantities[index].path for index in idle])
+    # Of points that differ in nothing else, one.
+    rows = list(
+        {
+            table.told(one, idle): one
+            for one in reversed(table.rows)
+            if one.strategy == label and one.mean(STEERING) > 0
+        }.values()
+    )[::-1]
+    ranking = _ranking(table, rows, STEERING)
+    assert ranking is not None, "one has the highest throughput"
+    if len(ranking.same) == len(rows):
+        why = no_effect or "what is swept has no effect on that"
+        return f"'{label}' does {_rate(row)} at every point: {why}."
+    only = len(table.strategies) == 1
+    wording = Wording(
+        "Throughput is highest at {name}: {value}"
+        if only
+        else f"'{label}' is fastest at {{name}}: {{value}}",
+        "Where throughput is highest" if only else f"Where '{label}' is fastest",
+        "throughput" if only else f"throughput with '{label}'",
+        next="; every other point is slower",
+        by="",
+    )
+    text = told(
+        ranking,
+        wording,
+        lambda index: table.told(rows[index], idle),
+        lambda index: _rate(rows[index]),
+    )
+    return f"{text} ({no_effect})." if idle else f"{text}."
 
 
-def _several(table: Table, rows: Sequence[Row]) -> str:
-    """Where some rows lie, in words; of many the first few."""
-    told = [table.told(one) for one in rows[:_MOST_TIES]]
-    more = f" and {len(rows) - _MOST_TIES} more" if len(rows) > _MOST_TIES else ""
-    return "; ".join(told) + more
+def _no_effect(paths: Sequence[str]) -> str:
+    """That some quantities change nothing, and why; empty where there are none."""
+    if not paths:
+        return ""
+    names = joined(short_names(paths))
+    learning = all("optimizer" in path.split(".") for path in paths)
+    why = ", only on what is learnt" if learning else ""
+    return f"{names} {'has' if len(paths) == 1 else 'have'} no effect on that{why}"
 
 
 def _soonest(table: Table) -> list[str]:
     """At which point the target loss is reached first."""
-    rows = [row for row in table.rows if math.isfinite(row.mean("time_to_target"))]
-    if not rows:
-        return []
-    first = min(rows, key=lambda row: row.mean("time_to_target"))
-    where = table.told(first)
-    after = time(first.estimates["time_to_target"])
-    return [f"The target loss is reached soonest by '{first.strategy}' at {where}: after {after}."]
+    return _least(
+        table,
+        TARGET,
+        reaching("the target loss"),
+        time,
+        "The target loss is reached after {value} by {name}, and in every replication nowhere else",
+    )
 
 
 def _cheapest(table: Table) -> list[str]:
     """Where a million examples cost least."""
-    metric = "cost_per_million_examples"
-    rows = [row for row in table.rows if math.isfinite(row.mean(metric))]
-    if not rows:
+
+    def price(found: Estimate) -> str:
+        return plus_minus(found, unit=table.currency)
+
+    alone = "A million examples cost {value} with {name}"
+    return _least(table, "cost_per_million_examples", CHEAPEST, price, alone)
+
+
+def _least(
+    table: Table,
+    metric: str,
+    wording: Wording,
+    value: Callable[[Estimate], str],
+    alone: str,
+) -> list[str]:
+    """Which row has the least of something, among all that have it in every replication."""
+    distinct = {(row.strategy, row.case): row for row in reversed(table.rows)}
+    rows = [row for row in reversed(distinct.values()) if math.isfinite(row.mean(metric))]
+    ranking = _ranking(table, rows, metric, highest=False)
+    if ranking is None:
         return []
-    first = min(rows, key=lambda row: row.mean(metric))
-    price = plus_minus(first.estimates[metric], unit=table.currency)
-    return [
-        f"A million examples cost least with '{first.strategy}' at {table.told(first)}: {price}."
-    ]
+
+    def name(index: int) -> str:
+        return f"'{rows[index].strategy}' at {table.told(rows[index])}"
+
+    def shown(index: int) -> str:
+        return value(rows[index].estimates[metric])
+
+    if not ranking.rivals:
+        return [alone.format(name=name(ranking.best), value=shown(ranking.best)) + "."]
+    return [told(ranking, wording, name, shown) + "."]
 
 
-def _paired(one: Row, other: Row) -> Estimate:
-    count = min(one.replications, other.replications)
-    return ratio(one.speeds[:count], other.speeds[:count])
-
-
-def _verdict(first: Row, other: Row) -> str:
-    return verdict(_paired(first, other), "faster", "slower", EQUAL_WITHIN)
+def _ranking(
+    table: Table,
+    rows: Sequence[Row],
+    metric: str,
+    *,
+    highest: bool = True,
+    chosen_from: int = 0,
+) -> Ranking[int] | None:
+    """Some rows, by their place among them."""
+    return ranked(
+        {index: row.values[metric] for index, row in enumerate(rows)},
+        equal_within=table.equal_within,
+        highest=highest,
+        exact=lambda index: rows[index].exact(metric),
+        chosen_from=chosen_from,
+    )
 
 
 def _rate(row: Row) -> str:

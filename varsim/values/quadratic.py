@@ -39,6 +39,11 @@ class Quadratic(Problem):
             raise ValueError("a quadratic of dimension 1 has condition_number 1")
         return self
 
+    @property
+    def is_random(self) -> bool:
+        """By its noise alone."""
+        return self.noise > 0
+
     def variables(self) -> tuple[VariableSpec, ...]:
         """One variable, `x`."""
         return (VariableSpec("x", (self.dimension,)),)

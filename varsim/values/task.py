@@ -113,6 +113,11 @@ def tangent(loss: float, slope: Parameters, touched: Parameters) -> Floor:
 class Problem(Model, ABC):
     """What is minimised. Fields are its settings; `task` makes it concrete."""
 
+    @property
+    def is_random(self) -> bool:
+        """Whether values may differ between replications, by what they start from or by batches."""
+        return True
+
     @abstractmethod
     def variables(self) -> tuple[VariableSpec, ...]:
         """The variables, in the order of every tuple of parameters and gradients."""

@@ -30,6 +30,11 @@ class Timing(Problem):
             raise ValueError(f"size must be at least 1 byte for each of {self.parts} parts")
         return self
 
+    @property
+    def is_random(self) -> bool:
+        """There are no values."""
+        return False
+
     def variables(self) -> tuple[VariableSpec, ...]:
         """Variables of one parameter each."""
         return tuple(VariableSpec(f"part {index}", (1,)) for index in range(self.parts))

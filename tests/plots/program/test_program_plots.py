@@ -96,12 +96,12 @@ class TestCost:
         [
             (
                 {"modes": ("on_write", "on_read")},
-                "'on_write' is the cheapest: 5.776 ms per step; 'on_read' takes 1.40 times as long",
+                "The cheapest is 'on_write': 5.776 ms per step; 'on_read' takes 1.40 times as long",
             ),
             ({"modes": ("none",)}, "A step takes 16.20 ms"),
             (
                 {"outside": (), "modes": ("on_read", "on_write")},
-                "'on_read' is the cheapest: 0 s per step, 5.776 ms with on_write",
+                "The cheapest is 'on_read': 0 s per step, 5.776 ms per step with 'on_write'",
             ),
         ],
     )

@@ -155,7 +155,7 @@ def test_what_is_told_where_there_is_nothing(tmp_path: Path) -> None:
     assert answer(nothing) == ["No strategy applied a gradient at any point."]
     failed = Table(
         found.sweep,
-        tuple(row._replace(estimates={}, speeds=(), failure="why\nmore") for row in found.rows),
+        tuple(row._replace(estimates={}, values={}, failure="why\nmore") for row in found.rows),
     )
     assert notes(failed)[0].endswith(": why")
     assert notes(failed)[-1] == "3 more rows failed; see the column 'failure'."

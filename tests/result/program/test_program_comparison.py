@@ -1,51 +1,64 @@
-"""Who takes longer, in words: on paired differences."""
+"""Which mode is the cheapest, and by how much: on paired differences."""
 
 import pytest
 from programs import WIRE, add, read, scenario, variable
 
-from varsim.result.program.comparison import LONGER, SHORTER, apart, beside, judged
-from varsim.result.statistics import CLOSE, SAME
+from varsim.result.statistics import Estimate
+from varsim.result.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, lead_of, verdict
+from varsim.result.winner import times
 from varsim.simulation import simulate_variables
 
 
+def said(longer: list[float], shorter: list[float], within: float = 0.0) -> str:
+    exact = len(longer) == 1
+    return verdict(lead_of(longer, shorter, exact=exact, additive=True), WORSE, "less", within)
+
+
 @pytest.mark.parametrize(
-    ("times", "others", "said"),
+    ("longer", "shorter", "found"),
     [
-        ([2.0], [1.0], LONGER),
-        ([1.0], [2.0], SHORTER),
+        ([2.0], [1.0], WORSE),
+        ([1.0], [2.0], "less"),
         ([1.0], [1.0], SAME),
         ([1.0, 5.0], [1.0, 5.0], SAME),
         ([1.0, 5.0], [1.0 + 1e-12, 5.0], SAME),
-        ([1.1, 5.1, 9.1], [1.0, 5.0, 9.0], LONGER),  # always by 0.1, whatever the ratio
-        ([1.0, 5.0, 9.0], [1.1, 5.1, 9.1], SHORTER),
+        ([1.1, 5.1, 9.1], [1.0, 5.0, 9.0], WORSE),  # always by 0.1, whatever the ratio
+        ([1.0, 5.0, 9.0], [1.1, 5.1, 9.1], "less"),
         ([1.0, 5.0, 9.0], [2.0, 4.0, 9.5], CLOSE),
         ([0.0], [0.0], SAME),
+        ([1.0], [0.0], WORSE),
     ],
 )
-def test_judged_by_differences(times: list[float], others: list[float], said: str) -> None:
-    assert judged(times, others) == said
+def test_judged_by_differences(longer: list[float], shorter: list[float], found: str) -> None:
+    assert said(longer, shorter) == found
+
+
+def test_a_sure_difference_may_be_too_small_to_matter() -> None:
+    assert said([1.1, 5.1, 9.1], [1.0, 5.0, 9.0], 0.01) == WORSE  # by 2 % of the mean, 5
+    assert said([1.1, 5.1, 9.1], [1.0, 5.0, 9.0], 0.021) == EQUAL
+
+
+def test_one_replication_of_what_is_random_says_nothing() -> None:
+    assert verdict(lead_of([2.0], [1.0], additive=True), WORSE, "less", 0.0) == UNTOLD
 
 
 @pytest.mark.parametrize(
-    ("times", "others", "said"),
+    ("longer", "shorter", "told"),
     [
-        ([2.2], [1.0], "2.20 times as long"),
-        ([1.002], [1.0], "as long to 0.2 %"),
-        ([1.0 + 1e-7], [1.0], "as long to 0.001 %"),
-        ([1.0], [1.0], "as long"),
-        ([1.5, 3.0], [1.0, 2.0], "1.50 times as long"),
-        ([1.5001, 3.0], [1.0, 2.0], "1.50 times as long"),
-        ([1.2, 3.3], [1.0, 3.0], "1.15 times (95 % interval 0.661 to 2.00) as long"),
-        ([1.5, 10.5], [1.0, 10.0], "500 ms longer"),  # the interval of the ratio holds 1
+        ([2.2, 2.2], [1.0, 1.0], "2.20 times"),
+        ([1.002, 1.002], [1.0, 1.0], "1.0020 times"),  # never 1.00 times
+        ([1.5, 3.5], [1.0, 3.0], "1.25 times"),
+        ([1.2, 3.3], [1.0, 3.0], "1.12 times (95 % interval 0.807 to 1.44)"),
     ],
 )
-def test_how_much_longer(times: list[float], others: list[float], said: str) -> None:
-    assert beside(times, others) == said
+def test_how_much_longer(longer: list[float], shorter: list[float], told: str) -> None:
+    assert times(lead_of(longer, shorter, additive=True)) == told
 
 
-def test_how_far_apart() -> None:
-    assert apart([1.5, 10.5], [1.0, 10.0]) == "500 ms longer"
-    assert apart([1.0, 10.0], [1.5, 10.5]) == "500 ms shorter"
+def test_beside_no_time_there_is_no_factor() -> None:
+    found = lead_of([1.0, 2.0], [0.0, 0.0], additive=True)
+    assert isinstance(found, Estimate)
+    assert found.note == "no ratio"
 
 
 def test_a_sure_crossover_and_the_comparison_agree() -> None:
@@ -69,6 +82,5 @@ def test_a_sure_crossover_and_the_comparison_agree() -> None:
     first, second, *_ = found.answer().splitlines()
     assert "interval" not in first
     assert "the cheapest is 'on_read'" in second
-    assert second.endswith(" us longer.")
+    assert second.endswith(" times as long.")
     assert CLOSE not in found.answer()
-    assert found.table()["vs. on_read"].iloc[1].endswith(" us longer)")

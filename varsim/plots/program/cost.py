@@ -18,10 +18,11 @@ from varsim.plots.figure import (
     row_heights,
     time_unit,
 )
-from varsim.result.formatting import digits, plus_minus, time
-from varsim.result.program.comparison import beside, judged, near
+from varsim.result.formatting import plus_minus, time
+from varsim.result.program.comparison import ranking_of
 from varsim.result.program.formatting import size
-from varsim.result.statistics import CLOSE, SAME, ratio
+from varsim.result.program.words import CHEAPEST
+from varsim.result.winner import headline
 
 if TYPE_CHECKING:
     from varsim.result.variables import VariablesResult
@@ -81,28 +82,14 @@ def heights(result: "VariablesResult") -> list[float]:
 
 def title(result: "VariablesResult") -> str:
     """Which mode is the cheapest, as far as the intervals tell."""
-    times = {mode: result.values(mode, "time_per_step") for mode in result.modes}
-    best, *others = sorted(times, key=lambda mode: math.fsum(times[mode]))
-    least = time(result.estimate(best, "time_per_step"))
-    if not others:
-        return f"A step takes {least}"
-    lead = ratio(times[others[0]], times[best])
-    if times[best] == times[others[0]]:
-        equal = [named(mode) for mode in times if times[mode] == times[best]]
-        return f"{', '.join(equal[:-1])} and {equal[-1]} are equally cheap: {least} per step"
-    if judged(times[others[0]], times[best]) in (CLOSE, SAME):
-        both = f"{named(best)} or {named(others[0])}"
-        return f"The cheapest is {both}, too close to call: {least} per step"
-    head = f"{named(best)} is the cheapest: {least} per step"
-    if math.isnan(lead.mean):
-        return f"{head}, {time(result.estimate(others[0], 'time_per_step'))} with {others[0]}"
-    return f"{head}; {named(others[0])} takes {_beside(times[others[0]], times[best])}"
+    ranking = ranking_of(result)
 
+    def least(mode: str) -> str:
+        return time(result.estimate(mode, "time_per_step"))
 
-def _beside(times: Sequence[float], best: Sequence[float]) -> str:
-    """How long the second takes, without intervals: `2.20 times as long`."""
-    mean = ratio(times, best)._replace(low=math.nan, high=math.nan)
-    return f"{digits(mean.mean)} times as long" if not near(mean) else beside(times, best)
+    if not ranking.rivals:
+        return f"A step takes {least(ranking.best)}"
+    return headline(ranking, CHEAPEST, named, lambda mode: f"{least(mode)} per step")
 
 
 def _draw(modes: Sequence[str], axes: Axes, found: Sequence[Bar], scale: float) -> None:

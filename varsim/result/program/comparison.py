@@ -1,61 +1,54 @@
-"""Whether a step surely takes longer in one mode than in another, and by how much, in words."""
+"""How modes compare by the time of a step: the one verdict, and by how much, in words."""
 
-import math
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING
 
-from varsim.result.formatting import digits, time
-from varsim.result.statistics import CLOSE, SAME, Estimate, difference, ratio
+from varsim.reporting import EQUAL_WITHIN
+from varsim.result.statistics import Estimate, interval
+from varsim.result.verdict import Ranking, Rival, lead_of, ranked, verdict
+from varsim.result.winner import times
 
-LONGER: Final = "longer"
-SHORTER: Final = "shorter"
-_ROUNDING: Final = 1e-9  # of the longer time
+if TYPE_CHECKING:
+    from varsim.result.variables import VariablesResult
 
 
-def judged(times: Sequence[float], others: Sequence[float]) -> str:
-    """LONGER, SHORTER, SAME or CLOSE: what the paired differences say, one a replication.
+def ranking_of(result: "VariablesResult") -> Ranking[str]:
+    """The modes by their time per step.
 
-    Differences, as crossovers are where they are 0: what both modes spend alike counts in neither.
+    By differences, as crossovers are where they are 0: what both modes spend alike counts in
+    neither.
     """
-    found = difference(times, others)
-    least = _ROUNDING * max(*times, *others)
-    low, high = (found.mean if math.isnan(end) else end for end in (found.low, found.high))
-    if max(abs(low), abs(high)) <= least:
-        return SAME
-    if low <= least and high >= -least:
-        return CLOSE
-    return LONGER if found.mean > 0 else SHORTER
+    found = ranked(
+        {mode: result.values(mode, "time_per_step") for mode in result.modes},
+        equal_within=EQUAL_WITHIN,
+        exact=lambda mode: not result.scenario.times_are_random,
+        additive=True,
+    )
+    assert found is not None, "every step takes a time"
+    return found
 
 
-def beside(times: Sequence[float], others: Sequence[float]) -> str:
-    """`2.20 times as long`, `as long to 0.2 %`, or by how much where only that is sure."""
-    found = ratio(times, others)
-    if unsure(found) and judged(times, others) in (LONGER, SHORTER):
-        return apart(times, others)
-    if near(found):
-        percent = 100 * abs(found.mean - 1)
-        if judged(times, others) == SAME:
-            return "as long"
-        return f"as long to {percent:.1g} %" if percent >= 1e-3 else "as long to 0.001 %"
-    low, high = digits(found.low), digits(found.high)
-    sure = f" (95 % interval {low} to {high})" if found.high > found.low and low != high else ""
-    return f"{digits(found.mean)} times{sure} as long"
+def against_first(result: "VariablesResult", mode: str) -> tuple[Estimate, str]:
+    """How many times as long as in the first mode a step takes, and the verdict on that."""
+    lead = lead_of(
+        *(result.values(one, "time_per_step") for one in (mode, result.modes[0])),
+        comparisons=len(result.modes) - 1,
+        exact=not result.scenario.times_are_random,
+        additive=True,
+    )
+    return lead, verdict(lead, "longer", "shorter", EQUAL_WITHIN)
 
 
-def apart(times: Sequence[float], others: Sequence[float]) -> str:
-    """`12 ± 1 us longer`: the mean of the paired differences."""
-    found = difference(times, others)
-    if found.mean < 0:
-        return f"{time(difference(others, times))} {SHORTER}"
-    return f"{time(found)} {LONGER}"
+def longer(result: "VariablesResult", ranking: Ranking[str], rival: Rival[str]) -> str:
+    """`takes 2.20 times as long`; where the best takes no time, how long it takes."""
+    if rival.lead.note:
+        return f"takes {step_time(result.values(rival.key, 'time_per_step'))}"
+    return f"takes {times(rival.lead, ranking.comparisons)} as long"
 
 
-def near(found: Estimate) -> bool:
-    """Whether a ratio, and its interval if there is one, is 1 in three digits."""
-    ends = [end for end in found[:3] if not math.isnan(end)]
-    return bool(ends) and all(digits(end) in ("1.00", "0.999", "1.000") for end in ends)
+def step_time(values: Sequence[float]) -> str:
+    """The mean time of a step with its interval."""
+    from varsim.result.formatting import time
 
-
-def unsure(found: Estimate) -> bool:
-    """Whether the interval of a ratio holds 1."""
-    return found.low <= 1 <= found.high and found.low < found.high
+    found = interval(values)
+    return time(found) if found.mean else "no time"

@@ -1,12 +1,12 @@
 """The tables of a result of variables that are read first, as text."""
 
-import math
 from typing import TYPE_CHECKING, Final
 
-from varsim.result.formatting import digits, plus_minus, time
-from varsim.result.program.comparison import apart, judged, unsure
+from varsim.result.formatting import factor, plus_minus, time
+from varsim.result.program.comparison import against_first
 from varsim.result.program.values import shown, side_by_side
-from varsim.result.statistics import CLOSE, Estimate, ratio
+from varsim.result.statistics import Estimate
+from varsim.result.verdict import CLOSE, EQUAL
 from varsim.units import format_bytes
 
 if TYPE_CHECKING:
@@ -85,14 +85,9 @@ def size(found: Estimate) -> str:
 
 def _times(result: "VariablesResult", mode: str) -> str:
     """How many times the time of the first mode."""
-    first = result.modes[0]
-    times, others = (result.values(one, "time_per_step") for one in (mode, first))
-    found = ratio(times, others)
-    if math.isnan(found.mean):
-        return found.note or "-"  # one of them takes no time
-    low, high = digits(found.low), digits(found.high)
+    found, said = against_first(result, mode)
+    if found.note or not any(result.values(mode, "time_per_step")):
+        return "-"  # one of them takes no time
+    low, high = factor(found.low), factor(found.high)
     between = f" ({low} to {high})" if found.high > found.low and low != high else ""
-    close = judged(times, others) == CLOSE
-    if unsure(found) and not close:
-        between = f" ({apart(times, others)})"
-    return f"{digits(found.mean)}x{between}{', ' + CLOSE if close else ''}"
+    return f"{factor(found.mean)}x{between}{', ' + said if said in (CLOSE, EQUAL) else ''}"

@@ -3,21 +3,32 @@
 import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from varsim.result.formatting import digits, plus_minus, time
-from varsim.result.program.comparison import beside, judged
+from varsim.result.program.comparison import longer, ranking_of, step_time
 from varsim.result.program.crossover import Crossover
 from varsim.result.program.formatting import size
 from varsim.result.program.values import number, shown
-from varsim.result.statistics import CLOSE, interval, ratio
-from varsim.values.laws.simple import Constant
+from varsim.result.verdict import WORSE
+from varsim.result.winner import Wording, joined, told
 from varsim.values.program.given import Normal
 
 if TYPE_CHECKING:
     from varsim.result.variables import VariablesResult
 
 _MOST_VARIABLES = 4  # whose values are told in a sentence
+
+
+CHEAPEST: Final = Wording(
+    "The cheapest is {name}: {value}",
+    "Which is the cheapest",
+    "step time",
+    next="",
+    by="",
+    headline="; {name} takes {times} as long",
+    equal="are equally cheap",
+)
 
 
 def answer(result: "VariablesResult") -> str:
@@ -33,35 +44,16 @@ def notes(result: "VariablesResult") -> tuple[str, ...]:
 
 def _cheapest(result: "VariablesResult") -> str:
     """The mode with the shortest step, and how much longer the others take."""
-    times = {mode: result.values(mode, "time_per_step") for mode in result.modes}
-    ranking = sorted(times, key=lambda mode: math.fsum(times[mode]))
-    best, *others = ranking
+    ranking = ranking_of(result)
     written = "As the program is written, " if result.ratios else ""
-    if not others:
-        return _sentence(f"{written}a step takes {_time(result, best)}.")
-    if times[best] == times[others[0]]:
-        equal = [mode for mode in ranking if times[mode] == times[best]]
-        text = f"{written}{_and(equal)} are equally cheap: {_time(result, best)} per step"
-        others = [mode for mode in others if mode not in equal]
-    elif judged(times[others[0]], times[best]) == CLOSE:
-        text = (
-            f"{written}which is the cheapest is {CLOSE}: a step takes {_time(result, best)} in "
-            f"'{best}', {_time(result, others[0])} in '{others[0]}'"
-        )
-        others = others[1:]
-    else:
-        text = f"{written}the cheapest is '{best}': {_time(result, best)} per step"
-    if not others:
-        return _sentence(f"{text}.")
-    longer = [f"'{mode}' {_longer(times[mode], times[best])}" for mode in others]
-    return _sentence(f"{text}; {_listed(longer)}.")
-
-
-def _longer(values: Sequence[float], best: Sequence[float]) -> str:
-    """How long a step takes beside the shortest."""
-    if math.isnan(ratio(values, best).mean):  # the best takes no time
-        return f"takes {time(interval(values))}"
-    return f"takes {beside(values, best)}"
+    if not ranking.rivals:
+        return _sentence(f"{written}a step takes {_time(result, ranking.best)}.")
+    text = told(
+        ranking, CHEAPEST, lambda mode: f"'{mode}'", lambda mode: f"{_time(result, mode)} per step"
+    )
+    others = [f"'{rival.key}' {longer(result, ranking, rival)}" for rival in ranking.of(WORSE)]
+    text = written + (text[0].lower() + text[1:] if written else text)
+    return f"{text}; {joined(others)}." if others else f"{text}."
 
 
 def _traffic(result: "VariablesResult") -> str:
@@ -123,7 +115,7 @@ def _changes(result: "VariablesResult") -> Iterator[str]:
             never.setdefault(dearer, []).append(cheaper)
     if never:
         said = [f"'{mode}' is never cheaper than {_and(than)}" for mode, than in never.items()]
-        yield _sentence(f"{between} {_listed(said)}.")
+        yield _sentence(f"{between} {joined(said)}.")
 
 
 def crossover(found: Crossover) -> str:
@@ -143,10 +135,9 @@ def crossover(found: Crossover) -> str:
 
 def _notes(result: "VariablesResult") -> Iterator[str]:
     scenario = result.scenario
-    compute = scenario.cluster.compute
     if result.replications > 1:
         yield f"± is half a 95 % confidence interval over {result.replications} replications."
-    elif not isinstance(compute, Constant | None):
+    elif scenario.times_are_random:
         yield "One replication: no intervals. More replications show how sure this is."
     draws = any(
         isinstance(getattr(action, "value", None), Normal)
@@ -184,8 +175,7 @@ def cut(result: "VariablesResult") -> Iterator[str]:
 
 
 def _time(result: "VariablesResult", mode: str) -> str:
-    found = interval(result.values(mode, "time_per_step"))
-    return time(found) if found.mean else "no time"
+    return step_time(result.values(mode, "time_per_step"))
 
 
 def _sum(result: "VariablesResult", mode: str) -> float:
@@ -201,8 +191,4 @@ def _sentence(text: str) -> str:
 
 
 def _and(modes: Sequence[str]) -> str:
-    return _listed([f"'{mode}'" for mode in modes])
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return joined([f"'{mode}'" for mode in modes])

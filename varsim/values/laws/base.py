@@ -48,6 +48,11 @@ class Law(Model):
         return True
 
     @property
+    def is_random(self) -> bool:
+        """Whether a worker's times may differ between replications."""
+        return self.varies
+
+    @property
     def needs_batch(self) -> bool:
         """Whether only `for_batch` makes it a law that can be drawn from."""
         return False

@@ -24,6 +24,11 @@ class BatchCurve(Law):
     sigma: float | None = Field(None, gt=0, le=10)
 
     @property
+    def is_random(self) -> bool:
+        """As it is for every batch."""
+        return self.sigma is not None
+
+    @property
     def needs_batch(self) -> bool:
         """It does."""
         return True

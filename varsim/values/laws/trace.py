@@ -68,6 +68,11 @@ class MeasuredTimes(Law):
             else:
                 yield row[np.arange(block * BLOCK, (block + 1) * BLOCK) % row.size]
 
+    @property
+    def is_random(self) -> bool:
+        """Only where different times are drawn; a cycle draws nothing."""
+        return self.replay == "resample" and any(len(set(row)) > 1 for row in self.seconds)
+
     def expectation(self) -> float:
         """The mean of the rows' means: that of workers in equal numbers for every row."""
         return sum(math.fsum(row) / len(row) for row in self.seconds) / len(self.seconds)
