@@ -172,7 +172,7 @@ def test_strategies_are_compared_each_at_its_best(tmp_path: Path) -> None:
     assert rates["none"] < rates["on_write"] == pytest.approx(1.6, rel=0.2)
     assert said.startswith("Each at its best learning rate, 'none' reaches loss 1e-06 soonest: ")
     # 9 and 13 steps of 100 ms.
-    assert "'on_write' takes 1.300 s at learning rate 1.4; that is 1.44 times as long." in said
+    assert "; next is 'on_write': 1.300 s at learning rate 1.4, 1.44 times as long." in said
     assert not more
     assert found.tuned_scenario().workload.optimizer is None
     assert {

@@ -74,7 +74,7 @@ def _row(result: "Result", strategy: str) -> dict[str, str]:
         "updates/s": plus_minus(of["updates_per_s"]),
         "examples/s": plus_minus(of["examples_per_s"]),
         "examples/s vs. first": _compared(of["throughput_ratio"]),
-        "speed-up": _times(of["speedup"]),
+        "speed-up": ratio_cell(of["speedup"]),
         "step p50": time(of["step_time_p50"]),
         "step p99": time(of["step_time_p99"]),
         "staleness mean": plus_minus(of["staleness_mean"]),
@@ -130,18 +130,18 @@ def _most_time(of: dict[str, Estimate]) -> str:
 
 
 def _compared(found: Estimate) -> str:
-    return _times(found) + (f", {found.note}" if found.note in (CLOSE, EQUAL) else "")
+    return ratio_cell(found) + (f", {found.note}" if found.note in (CLOSE, EQUAL) else "")
 
 
-def _times(found: Estimate) -> str:
+def ratio_cell(found: Estimate) -> str:
     """A ratio, `1.45x (1.40 to 1.50)`."""
     if math.isnan(found.mean):
         return found.note or "-"
-    return f"{digits(found.mean)}x{_between(found)}"
+    return f"{factor(found.mean)}x{_between(found)}"
 
 
 def _between(found: Estimate) -> str:
-    low, high = digits(found.low), digits(found.high)
+    low, high = factor(found.low), factor(found.high)
     return "" if math.isnan(found.low) or low == high else f" ({low} to {high})"
 
 

@@ -5,15 +5,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from varsim.plan.cell import Cell
-from varsim.result.statistics import (
-    CLOSE,
-    SAME,
-    Estimate,
-    difference,
-    interval,
-    ratio,
-    verdict,
-)
+from varsim.result.statistics import Estimate, interval
+from varsim.result.verdict import CLOSE, lead_of, verdict
 from varsim.sweep.case import Finished
 
 BETTER, WORSE = "better", "worse"
@@ -95,24 +88,13 @@ class Trial(NamedTuple):
         return 1, sum(last) / len(last), self.rate
 
 
-def times(one: Trial, other: Trial) -> Estimate:
-    """The metric of one as a multiple of another's, paired by replication."""
-    count = min(one.replications, other.replications)
-    return ratio(one.values[:count], other.values[:count])
-
-
 def compared(one: Trial, other: Trial, equal_within: float) -> str:
-    """Whether one is WORSE or BETTER than another, CLOSE, EQUAL or the SAME, paired."""
+    """Whether one is WORSE or BETTER than another, or the verdict where that is not sure."""
     if not (one.sound and other.sound):
         return CLOSE if one.sound == other.sound else BETTER if one.sound else WORSE
-    found = times(one, other)
-    if math.isnan(found.mean):  # not all above 0
-        count = min(one.replications, other.replications)
-        gap = difference(one.values[:count], other.values[:count])
-        if math.isnan(gap.low) or gap.low <= 0 <= gap.high:
-            return SAME if gap.low == gap.high else CLOSE
-        return WORSE if gap.mean > 0 else BETTER
-    return verdict(found, WORSE, BETTER, equal_within)
+    count = min(one.replications, other.replications)
+    lead = lead_of(one.values[:count], other.values[:count])
+    return verdict(lead, WORSE, BETTER, equal_within)
 
 
 def tied(said: str) -> bool:

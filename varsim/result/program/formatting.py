@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from varsim.result.formatting import factor, plus_minus, time
+from varsim.result.formatting import plus_minus, ratio_cell, time
 from varsim.result.program.comparison import against_first
 from varsim.result.program.values import shown, side_by_side
 from varsim.result.statistics import Estimate
@@ -88,6 +88,4 @@ def _times(result: "VariablesResult", mode: str) -> str:
     found, said = against_first(result, mode)
     if found.note or not any(result.values(mode, "time_per_step")):
         return "-"  # one of them takes no time
-    low, high = factor(found.low), factor(found.high)
-    between = f" ({low} to {high})" if found.high > found.low and low != high else ""
-    return f"{factor(found.mean)}x{between}{', ' + said if said in (CLOSE, EQUAL) else ''}"
+    return ratio_cell(found) + (f", {said}" if said in (CLOSE, EQUAL) else "")
