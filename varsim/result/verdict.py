@@ -125,10 +125,9 @@ def ranked(
     comparisons = max(len(others), chosen_from - 1, 1)
     rivals = []
     for key in others:
-        count = min(len(known[first]), len(known[key]))
-        pair = known[first][:count], known[key][:count]
+        best, other = paired(known[first], known[key], exact=(exact(first), exact(key)))
         lead = lead_of(
-            *(pair if highest else pair[::-1]),
+            *((best, other) if highest else (other, best)),
             comparisons=comparisons,
             exact=exact(first) and exact(key),
             additive=additive,
@@ -136,6 +135,19 @@ def ranked(
         # By fewer replications than it was ranked by, one may look better than the best.
         rivals.append(Rival(key, lead, verdict(lead, WORSE, CLOSE, equal_within)))
     return Ranking(first, tuple(rivals), equal_within, comparisons)
+
+
+def paired(
+    one: Sequence[float], other: Sequence[float], exact: tuple[bool, bool] = (False, False)
+) -> tuple[Sequence[float], Sequence[float]]:
+    """The replications that both have; what is exact has the one it was run in every other, too."""
+    longest = max(len(one), len(other))
+    one, other = (
+        [*own, *[own[0]] * (longest - len(own))] if same else own
+        for own, same in zip((one, other), exact, strict=True)
+    )
+    count = min(len(one), len(other))
+    return one[:count], other[:count]
 
 
 def lead_of(
