@@ -16,8 +16,9 @@ from varsim.load.loading import load_scenario
 from varsim.plan import question as plan_question
 from varsim.plan.loading import load_question, question_of_text
 from varsim.plan.optimizer import BATCH
-from varsim.plan.question import MOST_CELLS, TOLERANCE, TRIALS
+from varsim.plan.question import MOST_CELLS, TRIALS
 from varsim.plan.search import FRESH
+from varsim.reporting import EQUAL_WITHIN
 from varsim.simulation import simulate
 from varsim.strategies import STRATEGIES
 from varsim.sweep.loading import load_sweep
@@ -282,7 +283,7 @@ class TestPlans:
         said = " ".join(prose.split())
         assert f"Of more than {MOST_CELLS:,} cells `trials` are tried (default: {TRIALS})" in said
         assert f"`most_replications` (default: {plan_question.MOST_REPLICATIONS})" in said
-        assert f"`tolerance` (default: {100 * TOLERANCE:g} %)" in said
+        assert f"`tolerance` (default: {100 * EQUAL_WITHIN:g} %)" in said
         assert f"at least {FRESH} times" in said
         assert f"in batches of {BATCH}" in said
 

@@ -6,7 +6,8 @@ from planning import BASE, BLOCK, question, text
 from varsim.load.fault import ScenarioError
 from varsim.load.loading import load_text
 from varsim.plan.loading import question_of_text
-from varsim.plan.question import MOST_REPLICATIONS, TOLERANCE, TRIALS
+from varsim.plan.question import MOST_REPLICATIONS, TRIALS
+from varsim.reporting import EQUAL_WITHIN
 from varsim.sweep.loading import sweep_of_text
 from varsim.sweep.schema import file_schema
 
@@ -38,7 +39,7 @@ class TestWhatIsAsked:
 
     def test_defaults(self) -> None:
         asked = question("minimize: workers\nspace: {cluster.workers: [1, 2]}")
-        assert asked.tolerance == TOLERANCE
+        assert asked.tolerance == EQUAL_WITHIN
         assert asked.most_replications == MOST_REPLICATIONS
         assert asked.trials == TRIALS
 

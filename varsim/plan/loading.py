@@ -12,7 +12,6 @@ from varsim.plan.objective import OBJECTIVES
 from varsim.plan.question import (
     MOST_CELLS,
     MOST_REPLICATIONS,
-    TOLERANCE,
     TRIALS,
     Question,
 )
@@ -121,7 +120,7 @@ class _Asked:
             self._competing(base),
             base.replications,
             max(most, base.replications),
-            tolerance,
+            base.report.equal_within if tolerance is None else tolerance,
             trials,
         )
         self._check(question)
@@ -201,15 +200,15 @@ class _Asked:
             self._faults.append(Fault.at(node.mark, message))
         return said
 
-    def _tolerance(self) -> float:
+    def _tolerance(self) -> float | None:
         node = self._node.values.get("tolerance")
         if node is None:
-            return TOLERANCE
+            return None
         try:
             return percentage(node.text if isinstance(node, ScalarNode) else "")
         except ValueError as error:
             self._faults.append(Fault.at(node.mark, f"tolerance: {error}"))
-            return TOLERANCE
+            return None
 
     def _number(self, key: str, default: int, least: int) -> int:
         node: Node | None = self._node.values.get(key)

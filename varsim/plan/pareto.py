@@ -4,6 +4,7 @@ from typing import Final, NamedTuple
 
 from varsim.plan.search import Found
 from varsim.plan.standing import Standing
+from varsim.result.verdict import surely_more
 from varsim.sweep.front import front
 
 MOST_ROWS: Final = 12
@@ -28,7 +29,17 @@ def trade(found: Found) -> Trade:
         for one in every
         if one.speed.mean > 0 and all(miss.target == "throughput" for miss in one.missed)
     ]
-    best = front([(one.hourly, one.speed.mean) for one in fine])
+
+    def faster(index: int, than: int) -> bool:
+        one, other = fine[index], fine[than]
+        return surely_more(
+            (one.speeds, one.exact),
+            (other.speeds, other.exact),
+            comparisons=len(fine) - 1,
+            equal_within=found.question.base.report.equal_within,
+        )
+
+    best = front([(one.hourly, one.speed.mean) for one in fine], faster)
     return Trade(every, [fine[index] for index in best])
 
 

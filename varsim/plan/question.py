@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final
 
+from varsim.reporting import EQUAL_WITHIN
 from varsim.scenario import Scenario
 from varsim.sweep.space import Number, Point, Quantity
 from varsim.targets import Targets
 
 # Of so many combinations of values and strategies all are looked at; of more, some are chosen.
 MOST_CELLS: Final = 5_000
-TOLERANCE: Final = 0.02
 MOST_REPLICATIONS: Final = 30
 TRIALS: Final = 400
 
@@ -39,7 +39,7 @@ class Question:
     strategies: tuple[str, ...]
     first_replications: int
     most_replications: int = MOST_REPLICATIONS
-    tolerance: float = TOLERANCE
+    tolerance: float = EQUAL_WITHIN
     trials: int = TRIALS
 
     @property

@@ -15,6 +15,7 @@ from varsim.plan.guess import Guess
 from varsim.plan.pareto import trade
 from varsim.plan.search import Found
 from varsim.plan.standing import Standing
+from varsim.plan.unpriced import unpriced
 from varsim.plan.words import Words, table, table_note, verdict
 from varsim.result.provenance import provenance
 from varsim.result.render import MADE_BY
@@ -141,6 +142,7 @@ class Plan:
                 for label in question.strategies
             },
             "guess": self._guess(),
+            "unpriced": [one._asdict() for one in unpriced(found)],
             "binding": self._binding(),
             "sentences": self.sentences,
             "pareto": [self._cell(one) for one in trade(found).front],

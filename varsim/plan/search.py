@@ -15,12 +15,14 @@ same runs are made in any number of processes.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from varsim.plan.cell import Cell, cell_of, distinct
 from varsim.plan.question import Question
 from varsim.plan.runs import Runs
-from varsim.plan.standing import Standing, may_be_lower, standing
+from varsim.plan.standing import Standing, is_exact, may_be_lower, standing
+from varsim.result.verdict import Rival, beside
 from varsim.sweep.space import Point
 
 BATCH: Final = 16
@@ -54,6 +56,23 @@ class Found:
             if one.feasible and number not in out and label in (None, one.cell.label)
         ]
         return sorted(fine, key=lambda one: one.order)
+
+    @cached_property
+    def compared(self) -> dict[int, Rival[int]]:
+        """The cells that meet the targets, by number, each beside the answer (which is missing)."""
+        fine = {one.cell.number: one for one in self.ranking()}
+        best = self.answer
+        if best is None:
+            return {}
+        return {
+            rival.key: rival
+            for rival in beside(
+                best.cell.number,
+                {number: one.values for number, one in fine.items()},
+                equal_within=self.question.base.report.equal_within,
+                exact=lambda number: fine[number].exact,
+            )
+        }
 
     @property
     def runner_up(self) -> Standing | None:
@@ -92,6 +111,9 @@ class Search:
             if self._wanted[best.cell.label] == 1:
                 self._wanted[best.cell.label] = 2  # of the answer's strategy the runner-up, too
                 continue
+            if best.exact:  # other seeds would give the same numbers
+                found.answer = best
+                return found
             check = self._check(best)
             if check.feasible:
                 found.answer, found.check = best, check
@@ -127,9 +149,9 @@ class Search:
         return True
 
     def _screen(self, cells: Iterable[Cell]) -> None:
-        count = self._question.first_replications
         cells = list(cells)
-        self._runs.make((cell, count) for cell in cells)
+        count = self._question.first_replications
+        self._runs.make((cell, 1 if is_exact(self._question, cell) else count) for cell in cells)
         self._enter(cells)
 
     def _decide(self) -> None:
@@ -158,7 +180,8 @@ class Search:
             first = ranking[0]
             rivals = [one for one in ranking[1:] if may_be_lower(one, first, question.tolerance)]
             close += [*rivals, first] if rivals else []
-        return [one for one in close if one.replications < question.most_replications]
+        most = question.most_replications
+        return [one for one in close if one.replications < most and not one.exact]
 
     def _may_beat(self, one: Standing, best: Standing | None) -> bool:
         tolerance = self._question.tolerance

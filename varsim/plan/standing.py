@@ -6,8 +6,10 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from varsim.plan.cell import Cell
 from varsim.plan.question import Question
-from varsim.result.statistics import Estimate, interval, one_sided, ratio
+from varsim.randomness import is_random, times_are_random
+from varsim.result.statistics import Estimate, interval, one_sided
 from varsim.result.targets import Judgement, judged
+from varsim.result.verdict import paired
 from varsim.sweep.case import Finished
 from varsim.targets import BOUNDS
 
@@ -33,6 +35,8 @@ class Standing(NamedTuple):
     judgements: tuple[Judgement, ...]
     failure: str = ""
     traces: tuple[str, ...] = ()  # the hashes of what its runs simulated
+    speeds: tuple[float, ...] = ()  # examples/s, a value per replication
+    exact: bool = False  # nothing random has an effect on what is asked: one run tells all
 
     @property
     def replications(self) -> int:
@@ -70,12 +74,14 @@ def standing(question: Question, cell: Cell, runs: Sequence[Finished]) -> Standi
     if failures:
         nothing = interval([])
         return Standing(cell, "infeasible", nothing, (), nothing, math.nan, (), failures[0], traces)
+    exact = is_exact(question, cell)
     values = tuple(cell.values(question.objective, runs))
     judgements = tuple(
         judged(name, bound, cell.label, [run.measured[BOUNDS[name].metric] for run in runs])
         for name, bound in question.targets.bounds.items()
     )
-    objective = interval(values)
+    speeds = tuple(run.measured[SPEED] for run in runs)
+    objective = interval(values, exact=exact)
     surely_not = math.isnan(objective.mean) or any(
         _surely_missed(one, [run.measured[BOUNDS[one.target].metric] for run in runs])
         for one in judgements
@@ -87,11 +93,20 @@ def standing(question: Question, cell: Cell, runs: Sequence[Finished]) -> Standi
         verdict,
         objective,
         values,
-        interval([run.measured[SPEED] for run in runs]),
+        interval(speeds, exact=exact),
         cell.hourly(runs),
         judgements,
         traces=traces,
+        speeds=speeds,
+        exact=exact,
     )
+
+
+def is_exact(question: Question, cell: Cell) -> bool:
+    """Whether nothing random has an effect on what is asked of a cell."""
+    scenario = cell.case.scenario
+    random = times_are_random if question.loss is None else is_random
+    return not random(scenario, scenario.strategies[0])
 
 
 def margin(one: Judgement, *, mean: bool = False) -> float:
@@ -110,18 +125,11 @@ def may_be_lower(one: Standing, best: Standing, tolerance: float) -> bool:
     The same replications of both meet the same draws, so that their ratio is known better than
     either. A cell beside its own or with one that is known exactly leaves nothing open.
     """
-    count = min(len(one.values), len(best.values))
-    ours, theirs = one.values[:count], best.values[:count]
+    ours, theirs = paired(one.values, best.values, (one.exact, best.exact))
     if min(*ours, *theirs) <= 0:
         return one_sided(ours, lower=True) < one_sided(theirs, lower=False)
     logs = [math.log(a / b) for a, b in zip(ours, theirs, strict=True)]
     return one_sided(logs, lower=True) < math.log1p(-tolerance)
-
-
-def paired(one: Standing, other: Standing) -> Estimate:
-    """The objective of one as a multiple of another's, paired by replication."""
-    count = min(len(one.values), len(other.values))
-    return ratio(one.values[:count], other.values[:count])
 
 
 def _surely_missed(one: Judgement, values: Sequence[float]) -> bool:

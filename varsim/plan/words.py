@@ -10,12 +10,14 @@ from varsim.plan.guess import Guess
 from varsim.plan.objective import OBJECTIVES, told
 from varsim.plan.pareto import shown, trade
 from varsim.plan.search import Found
-from varsim.plan.standing import Standing, margin, paired
+from varsim.plan.standing import Standing, margin
+from varsim.plan.unpriced import unpriced
 from varsim.result.caution import SPEEDS
 from varsim.result.cost import COSTS
 from varsim.result.formatting import plus_minus
 from varsim.result.measure import ACTIVITIES
 from varsim.result.targets import Judgement, amount, said
+from varsim.result.verdict import CLOSE, SAME, WORSE
 from varsim.targets import BOUNDS
 from varsim.why.names import busy, resource
 
@@ -49,8 +51,9 @@ class Words:
             *self._margins(best),
             *self._checked(),
             *self._guesses(),
-            *self._runner_up(best),
+            *self._runner_up(),
             *self._others(best),
+            *self._free(),
         ]
 
     def binding(self, best: Standing, bound: Binding) -> list[str]:
@@ -86,8 +89,9 @@ class Words:
         text = f"Simulated: {count:,} of {cells:,} cells that differ"
         if found.combinations > cells:
             text += f" (of {found.combinations:,} points and strategies)"
-        least = self._question.first_replications
-        text += f", {runs:,} runs, {least} to {max(most, least)} of each cell"
+        least = min((one.replications for one in found.looked_at.values()), default=0)
+        of_each = f"{least} to {most}" if least < most else f"{most}"
+        text += f", {runs:,} runs, {of_each} of each cell"
         if not self._question.enumerated:
             whole = self._question.combinations
             return (
@@ -145,9 +149,10 @@ class Words:
             target = said(one.target, one.bound, self._question.loss)
             sure = amount(one.target, one.surely)
             sign = "at least" if BOUNDS[one.target].at_least else "at most"
+            certain = f" on average, {self._sure} {sign} {sure}"
             lines.append(
-                f"Target {target}: {amount(one.target, one.mean)} on average, {self._sure} "
-                f"{sign} {sure}: {_spare(one)}."
+                f"Target {target}: {amount(one.target, one.mean)}"
+                f"{'' if best.exact else certain}: {_spare(one)}."
             )
         if not best.judgements:
             lines.append(f"Throughput: {plus_minus(best.speed, unit='examples/s')}.")
@@ -156,7 +161,7 @@ class Words:
     def _checked(self) -> list[str]:
         check = self._found.check
         if check is None:
-            return []
+            return ["Nothing random has an effect on these numbers: they are exact, from one run."]
         seed = check.cell.point.scenario.seed
         text = f"Run {check.replications} times with fresh seeds (seed {seed})"
         reached = [f"{amount(one.target, one.mean)} ({_spare(one)})" for one in check.judgements]
@@ -187,15 +192,28 @@ class Words:
             lines.append(f"What to take at {half} says the same plan with {self._guess.again}.")
         return lines
 
-    def _runner_up(self, best: Standing) -> list[str]:
+    def _runner_up(self) -> list[str]:
         second = self._found.runner_up
         if second is None:
             return ["There is no runner-up: no other cell that was run meets every target."]
-        same = second.objective.mean == best.objective.mean
-        more = "as much, but slower" if same else self._more(second, best)
-        if same and second.speed.mean >= best.speed.mean:
-            more = "as much"
-        return [f"Runner-up: {self._places.full(second.cell)}: {self._value(second)}, {more}."]
+        more = self._more(second)
+        lines = [f"Runner-up: {self._places.full(second.cell)}: {self._value(second)}, {more}."]
+        close = [one for one in self._found.compared.values() if one.said == CLOSE]
+        if close:
+            others = "1 other cell" if len(close) == 1 else f"{len(close)} other cells"
+            lines.append(
+                f"Which is the lowest is {CLOSE} between the answer and {others} that meet every "
+                "target: it has the lowest mean."
+            )
+        return lines
+
+    def _free(self) -> list[str]:
+        """What the answer has for nothing, as it has no price."""
+        return [
+            f"No price is given for {one.name}: the answer takes {one.has} for nothing "
+            f"({one.remedy})."
+            for one in unpriced(self._found)
+        ]
 
     def _others(self, best: Standing | None) -> list[str]:
         """The best cell of every other strategy."""
@@ -209,7 +227,7 @@ class Words:
                 where = self._places.told(first.cell)
                 lines.append(
                     f"The best of '{label}'{where and f', with {where}'}: "
-                    f"{self._value(first)}, {self._more(first, best)}."
+                    f"{self._value(first)}, {self._more(first)}."
                 )
             elif (near := closest(self._found, label)) is not None:
                 lines.append(self._in_vain(label, near))
@@ -261,19 +279,22 @@ class Words:
             return "no number"
         return told(self._question.objective, one.objective, self._question.currency)
 
-    def _more(self, one: Standing, best: Standing) -> str:
-        """By how much it is more than the best, with an interval where that is not exact."""
-        if one.objective.mean <= 0 or best.objective.mean <= 0:
-            gap = one.objective.mean - best.objective.mean
-            return f"{told(self._question.objective, gap, self._question.currency)} more"
-        found = paired(one, best)
-        share = _percent(found.mean - 1)
-        if abs(found.mean - 1) < 5e-4:
-            return "as much"
-        if math.isnan(found.low) or found.high - found.low < 1e-9:
-            return f"{share} more" if found.mean > 1 else f"{_percent(1 - found.mean)} less"
-        between = f"({_percent(found.low - 1)} to {_percent(found.high - 1)})"
-        return f"{share} more {between}"
+    def _more(self, one: Standing) -> str:
+        """By how much it is more than the answer, as far as that is sure."""
+        _, lead, said = self._found.compared[one.cell.number]
+        best = self._found.answer
+        if said == SAME:
+            slower = best is not None and one.speed.mean < best.speed.mean
+            return "as much, but slower" if slower else "as much"
+        if lead.note or best is None:
+            gap = one.objective.mean - (0.0 if best is None else best.objective.mean)
+            more = f"{told(self._question.objective, gap, self._question.currency)} more"
+        else:
+            side = "more" if lead.mean >= 1 else "less"
+            more = f"{_percent(abs(lead.mean - 1))} {side}"
+            if lead.low < lead.high:
+                more += f" ({_percent(lead.low - 1)} to {_percent(lead.high - 1)})"
+        return more if said == WORSE else f"{more}, {said}"
 
 
 def table(found: Found, places: Places) -> "DataFrame":

@@ -73,7 +73,7 @@ def _row(result: "Result", strategy: str) -> dict[str, str]:
         **_standstill(result, strategy),
         "updates/s": plus_minus(of["updates_per_s"]),
         "examples/s": plus_minus(of["examples_per_s"]),
-        "examples/s vs. first": _compared(of["throughput_ratio"]),
+        "examples/s vs. first": _compared(result, strategy),
         "speed-up": ratio_cell(of["speedup"]),
         "step p50": time(of["step_time_p50"]),
         "step p99": time(of["step_time_p99"]),
@@ -129,8 +129,10 @@ def _most_time(of: dict[str, Estimate]) -> str:
     return ", ".join(f"{name} {100 * share:.0f} %" for share, name in shares[:3] if share >= 0.005)
 
 
-def _compared(found: Estimate) -> str:
-    return ratio_cell(found) + (f", {found.note}" if found.note in (CLOSE, EQUAL) else "")
+def _compared(result: "Result", strategy: str) -> str:
+    note = result.estimate(strategy, "throughput_ratio").note
+    cell = ratio_cell(result.against_first(strategy, "throughput_ratio"))
+    return cell + (f", {note}" if note in (CLOSE, EQUAL) else "")
 
 
 def ratio_cell(found: Estimate) -> str:

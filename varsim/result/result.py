@@ -135,6 +135,15 @@ class Result:
             exact=lambda strategy: self.exact(strategy, metric),
         )
 
+    def against_first(self, strategy: str, metric: str) -> Estimate:
+        """A ratio to the first strategy; its interval holds together with those of all others."""
+        return ratio(
+            self.values(strategy, metric),
+            [1.0] * self.replications,
+            comparisons=max(len(self.strategies) - 1, 1),
+            exact=self.exact(strategy, metric) and self.exact(self.first, metric),
+        )
+
     def estimate(self, strategy: str, metric: str) -> Estimate:
         """One metric of one strategy over the replications; nan where it does not exist."""
         return self._estimates[strategy, metric]
@@ -314,18 +323,12 @@ class Result:
 
     def _estimated(self, strategy: str, metric: str) -> Estimate:
         if metric in measuring.COMPARISONS:
-            # All are compared with the first: their intervals are to hold together.
-            others = len(self.strategies) - 1 if metric in _PAIRED else 1
-            found = ratio(
-                self.values(strategy, metric),
-                [1.0] * self.replications,
-                comparisons=max(others, 1),
-                exact=self.exact(strategy, metric) and self.exact(self.first, metric),
-            )
+            exact = self.exact(strategy, metric) and self.exact(self.first, metric)
+            found = ratio(self.values(strategy, metric), [1.0] * self.replications, exact=exact)
             if metric not in _PAIRED or found.replications == 0:
                 return found
-            within = self.scenario.report.equal_within
-            note = verdict(found, *_VERDICTS[metric], within)
+            together = self.against_first(strategy, metric)
+            note = verdict(together, *_VERDICTS[metric], self.scenario.report.equal_within)
             return found._replace(note="the yardstick" if strategy == self.first else note)
         found = interval(self.values(strategy, metric), exact=self.exact(strategy, metric))
         if metric in measuring.COMMON_TIMES and found.replications:

@@ -32,8 +32,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "metric": "what is measured",
         "unit": "unit of mean, low and high; empty for pure numbers",
         "mean": "mean over replications (geometric for ratios); empty where it does not exist",
-        "low": "lower end of the 95 % confidence interval (Student t over replications; those of "
-        "the ratios to the first strategy hold together, by Bonferroni)",
+        "low": "lower end of the 95 % confidence interval (Student t over replications)",
         "high": "upper end of the 95 % confidence interval",
         "replications": "number of replications in which the number exists",
         "note": "what else there is to say about this number",

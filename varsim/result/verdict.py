@@ -123,18 +123,57 @@ def ranked(
     sizes = {key: _size(own, by_ratio=by_ratio) for key, own in known.items()}
     first, *others = sorted(known, key=sizes.__getitem__, reverse=highest)
     comparisons = max(len(others), chosen_from - 1, 1)
+    rivals = beside(
+        first,
+        {first: known[first], **{key: known[key] for key in others}},
+        equal_within=equal_within,
+        highest=highest,
+        exact=exact,
+        additive=additive,
+        comparisons=comparisons,
+    )
+    return Ranking(first, tuple(rivals), equal_within, comparisons)
+
+
+def beside(
+    best: K,
+    values: Mapping[K, Sequence[float]],
+    *,
+    equal_within: float,
+    highest: bool = False,
+    exact: Callable[[K], bool] = lambda key: False,
+    additive: bool = False,
+    comparisons: int = 0,
+) -> list[Rival[K]]:
+    """All but the best, each with its verdict beside that; by default as many comparisons."""
     rivals = []
-    for key in others:
-        best, other = paired(known[first], known[key], exact=(exact(first), exact(key)))
+    for key in values:
+        if key == best:
+            continue
+        own, other = paired(values[best], values[key], (exact(best), exact(key)))
         lead = lead_of(
-            *((best, other) if highest else (other, best)),
-            comparisons=comparisons,
-            exact=exact(first) and exact(key),
+            *((own, other) if highest else (other, own)),
+            comparisons=comparisons or max(len(values) - 1, 1),
+            exact=exact(best) and exact(key),
             additive=additive,
         )
         # By fewer replications than it was ranked by, one may look better than the best.
         rivals.append(Rival(key, lead, verdict(lead, WORSE, CLOSE, equal_within)))
-    return Ranking(first, tuple(rivals), equal_within, comparisons)
+    return rivals
+
+
+def surely_more(
+    one: tuple[Sequence[float], bool],
+    other: tuple[Sequence[float], bool],
+    *,
+    comparisons: int,
+    equal_within: float,
+) -> bool:
+    """Whether the one is surely larger; each: its values, and whether they are exact."""
+    (ours, exact), (theirs, also) = one, other
+    pair = paired(ours, theirs, (exact, also))
+    lead = lead_of(*pair, comparisons=comparisons, exact=exact and also)
+    return verdict(lead, WORSE, CLOSE, equal_within) == WORSE
 
 
 def paired(

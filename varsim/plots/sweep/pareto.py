@@ -17,6 +17,8 @@ from varsim.plots.figure import (
     strategy_line,
 )
 from varsim.plots.sweep.axis import chosen
+from varsim.result.verdict import surely_more
+from varsim.sweep.campaign import STEERING
 from varsim.sweep.front import front
 from varsim.sweep.table import short_names
 
@@ -40,13 +42,29 @@ def priced(table: "Table") -> "list[Row]":
     ]
 
 
+def best_for_cost(table: "Table") -> list[int]:
+    """The front among the `priced` rows: each is surely faster than all that cost less."""
+    rows = priced(table)
+
+    def faster(index: int, than: int) -> bool:
+        one, other = rows[index], rows[than]
+        return surely_more(
+            (one.speeds, one.exact(STEERING)),
+            (other.speeds, other.exact(STEERING)),
+            comparisons=len(rows) - 1,
+            equal_within=table.equal_within,
+        )
+
+    return front([(row.mean("cost_per_hour"), row.mean(STEERING)) for row in rows], faster)
+
+
 def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
     """Every row a mark; the front a line, its points named."""
     (axes,) = panels
     look = looks(table.strategies)
     rows = priced(table)
     pairs = [(row.mean("cost_per_hour"), row.mean("examples_per_s")) for row in rows]
-    best = front(pairs)
+    best = best_for_cost(table)
     axes.step(
         [pairs[index][0] for index in best],
         [pairs[index][1] for index in best],
@@ -91,8 +109,8 @@ def heights(_: "Table") -> list[float]:
 def title(table: "Table") -> str:
     """What the cheapest and the fastest point cost."""
     rows = priced(table)
-    best = front([(row.mean("cost_per_hour"), row.mean("examples_per_s")) for row in rows])
-    return f"For {len(best)} of {len(rows)} rows no other one does more and costs less"
+    best = best_for_cost(table)
+    return f"{len(best)} of {len(rows)} rows surely do more than all that cost less"
 
 
 def legend(table: "Table") -> list[Artist]:
