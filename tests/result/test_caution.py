@@ -89,6 +89,18 @@ class TestConvoys:
     def test_others_are_not(self, made: Scenario) -> None:
         assert marching(made) == ""
 
+    def test_workers_that_still_fall_out_of_step_are_told_of(self) -> None:
+        def said(made: Scenario) -> list[str]:
+            return [note for note in simulate(made).notes if note.startswith("Not settled: ")]
+
+        device = {"preset": "a100_sxm_80gb", "efficiency": 0.15}
+        (note,) = said(serving(device, stop={"time": 20.0}))
+        assert note.startswith("Not settled: 1.")
+        assert "times in 'none' as many updates a second in the second half of a run" in note
+        assert said(serving({**device, "sigma": 0.1}, stop={"time": 200.0})) == []
+        assert said(serving(device, stop={"time": 20.0}, kind="on_write")) == []
+        assert said(serving({**device, "sigma": 0.0}, stop={"time": 20.0})) == []
+
     def test_run_check_and_explain_say_so(self, tmp_path: Path) -> None:
         file = tmp_path / "convoy.yaml"
         file.write_text(CONSTANT)

@@ -1,18 +1,25 @@
-"""What misleads about compute times: that they are a guess, or that all of them are the same."""
+"""What misleads about compute times: guesses, and workers in step."""
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.accelerator import DEVICE_SIGMA
 from varsim.cluster.stop import Stop
+from varsim.result.formatting import digits
+from varsim.result.statistics import ratio
 from varsim.scenario import Scenario
 from varsim.units import format_seconds
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
+    from varsim.trace import Trace
 
 # A guess is shown at these multiples of its speed, too.
 SPEEDS: Final = {0.5: "half that speed", 1.5: "one and a half times that speed"}
+
+# An asynchronous run is as fast in its second half as in its first, but for so much.
+_SETTLED: Final = 1.05
 
 # How much of a run is made again at another speed.
 _MOST_REPLICATIONS: Final = 3
@@ -66,6 +73,38 @@ def marching(scenario: Scenario) -> str:
         "is that of such a convoy. Step times of real workers differ by 1 % and more, which "
         f"breaks it up; to see that, write {instead}."
     )
+
+
+def unsettled(result: "Result") -> Iterator[str]:
+    """Whose workers are still falling out of step, so that a longer run would be faster."""
+    scenario = result.scenario
+    if scenario.events or any(one.after or one.until for one in scenario.cluster.slow_workers):
+        return
+    found = []
+    for strategy in scenario.strategies:
+        if strategy.waits_for_others or strategy.label not in result.compared:
+            continue
+        halves = [
+            _halves(result.trace(strategy.label, number)) for number in range(result.replications)
+        ]
+        later = ratio([second for _, second in halves], [first for first, _ in halves])
+        if later.mean > _SETTLED and not later.low < 1:
+            found.append(f"{digits(later.mean)} times in '{strategy.label}'")
+    if found:
+        yield (
+            f"Not settled: {', '.join(found)} as many updates a second in the second half of a run "
+            "as in the first. Workers that start at one moment queue as a convoy until they have "
+            "fallen out of step; a longer run (stop) says what they come to."
+        )
+
+
+def _halves(trace: "Trace") -> tuple[float, float]:
+    """Updates per second in either half of a run, by updates; nan of too few."""
+    half = len(trace.steps) // 2
+    if half < trace.workers:
+        return math.nan, math.nan
+    middle, end = trace.steps[half - 1], trace.steps[2 * half - 1]
+    return half / float(middle), half / float(end - middle)
 
 
 def at_other_speeds(scenario: Scenario) -> Iterator[str]:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from varsim.result.caution import at_other_speeds, guessed, marching
+from varsim.result.caution import at_other_speeds, guessed, marching, unsettled
 from varsim.result.formatting import digits, time
 from varsim.result.measure import NANOSECONDS
 from varsim.result.statistics import interval
@@ -37,8 +37,8 @@ def notes(result: "Result") -> tuple[str, ...]:
 
 def _compute(result: "Result") -> Iterator[str]:
     """What misleads about compute times."""
-    if said := marching(result.scenario):
-        yield said
+    yield from filter(None, [marching(result.scenario)])
+    yield from unsettled(result)
     if said := guessed(result.scenario):
         yield said
         yield from at_other_speeds(result.scenario)
