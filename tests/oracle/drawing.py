@@ -61,6 +61,12 @@ def drawn(seed: str) -> Scenario:
     }
     if source.random() < 0.1:
         strategy["on"] = {"parameter_servers": source.randint(1, 4)}
+    # From a source of their own, too.
+    after = random.Random(f"{seed} update")
+    if after.random() < 0.5:
+        cluster["server_update"] = _server_update(after, size)
+    if strategy["kind"] == "none" and after.random() < 0.5:
+        strategy["use_locking"] = True
     return Scenario.model_validate(
         {
             "name": "drawn",
@@ -91,6 +97,24 @@ def _strategy(source: random.Random, workers: int) -> Drawn:
     if first is not None:
         strategy["initial_tokens"] = first
     return strategy
+
+
+def _server_update(source: random.Random, size: int) -> Drawn:
+    """Often whole ms, so that it ends as something else happens."""
+    time = source.choice(
+        [
+            {"kind": "constant", "value": source.randint(1, 3) * _MS},
+            {"kind": "constant", "value": source.choice([0.25, 0.5]) * _MS},
+            {"kind": "exponential", "mean": source.uniform(0.1, 2) * _MS},
+            {"kind": "trace", "seconds": ((1 * _MS, 2 * _MS), (1 * _MS,)), "replay": "cycle"},
+        ]
+    )
+    update: Drawn = {"threads": source.choice([1, 1, 2])}
+    if source.random() < 0.7:
+        update["time"] = time
+    if "time" not in update or source.random() < 0.3:
+        update["rate"] = size / (source.choice([0.5, 1.0, source.uniform(0.1, 3)]) * _MS)
+    return update
 
 
 def _stop(source: random.Random, workers: int, batch_size: int, strategy: Drawn) -> Drawn:

@@ -9,7 +9,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.waiting import TokenQueue
 from varsim.cluster.worker import Worker
 from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one
+from varsim.simulation import Run, started
 from varsim.trace import Outcome, Phase
 
 
@@ -40,7 +40,8 @@ def observed(scenario: Scenario, replication: int) -> History:
     put: list[Put] = []
     taken: list[Taken] = []
     with watched(put, taken):
-        trace = run_one(Run(scenario, 0, replication))
+        job, strategy = started(Run(scenario, 0, replication))
+        trace = job.run(strategy.label)
     return History(
         trace.stopped_by,
         trace.end,

@@ -6,7 +6,10 @@ Where several things happen in one instant:
 - what somebody sets off in an instant comes after all that was set off before: the chief's turn
   when the last variable is updated, the turn of those who wait for tokens when tokens are put in,
   in the order in which they asked;
-- a worker that has handed over its gradient asks for a token, and with a token reads, at once.
+- a worker that has handed over its gradient asks for a token, and with a token reads, at once;
+- where a gradient takes time to be applied, it is applied before its worker goes on;
+- who leaves a lock goes on at once, so it reads before the next one in line begins; those who wait
+  come in the order in which their gradients were there.
 """
 
 from abc import ABC, abstractmethod
@@ -23,6 +26,7 @@ from oracle.history import Doing, Fate, History, Measured, Put, Taken
 from oracle.known import KNOWN
 from oracle.links import FirstCome, Wires, nearest
 from oracle.setting import Setting, Slow, Tokens
+from oracle.updating import Handling, Updates
 
 
 @dataclass(eq=False)
@@ -107,6 +111,9 @@ class Replicas(ABC):
         ]
         self.alone = [self.wires.alone(worker.rank) for worker in self.workers]
         self.variables = len(setting.tensors)
+        self.updates: Updates | None = None
+        if setting.update is not None:
+            self.updates = Updates(setting.update, self.wires.parts)
         self.ended_by = ""
         self.steps: list[int] = []
         self.put: list[Put] = []
@@ -173,29 +180,38 @@ class Replicas(ABC):
     def push(self, worker: Worker, gradient: Gradient) -> None:
         """Send it, variable by variable."""
         worker.doing = "write"
+        handling = Handling()
 
         def arrived(variable: int) -> None:
-            gradient.arrived = self.agenda.now
-            self.arrived(variable, gradient)
+            gradient.arrived = now = self.agenda.now
+            end = now
+            if self.updates is not None and not self.setting.locking:
+                end = self.updates.handle(variable, now, handling)
+            if end > now:
+                self.agenda.at(end, partial(self.arrived, variable, gradient))
+            else:
+                self.arrived(variable, gradient)
 
-        self.wires.push(
-            worker.rank,
-            lambda end: self.moved(worker, "write", end),
-            arrived,
-            lambda: self.handed_over(worker),
-        )
+        def sent() -> None:
+            if self.updates is not None and handling.end > self.agenda.now:
+                self.moved(worker, "write", handling.end, self.updates.alone(handling))
+                self.agenda.at(handling.end, partial(self.handed_over, worker, gradient))
+            else:
+                self.handed_over(worker, gradient)
+
+        self.wires.push(worker.rank, lambda end: self.moved(worker, "write", end), arrived, sent)
 
     @abstractmethod
     def arrived(self, variable: int, gradient: Gradient) -> None:
         """A variable's part of a gradient is there."""
 
     @abstractmethod
-    def handed_over(self, worker: Worker) -> None:
-        """All of a worker's gradient is there."""
+    def handed_over(self, worker: Worker, gradient: Gradient) -> None:
+        """All of a worker's gradient is there, and handled."""
 
-    def moved(self, worker: Worker, activity: str, end: int) -> None:
+    def moved(self, worker: Worker, activity: str, end: int, alone: int | None = None) -> None:
         """A transfer ends; what it took beyond an idle route was queueing."""
-        begin = end - self.alone[worker.rank]
+        begin = end - (self.alone[worker.rank] if alone is None else alone)
         if begin > worker.since:
             worker.end("queue", begin, worker.iteration)
         worker.end(activity, end, worker.iteration)
@@ -269,8 +285,56 @@ class Asynchronous(Replicas):
         if gradient.left == 0:
             self.count_step()
 
-    def handed_over(self, worker: Worker) -> None:
+    def handed_over(self, worker: Worker, gradient: Gradient) -> None:
         """Go on."""
+        self.read(worker)
+
+
+class Locking(Replicas):
+    """A gradient is applied whole, by its worker, which has a lock meanwhile."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.line: deque[tuple[Worker, Gradient]] = deque()  # who has the lock, then who waits
+
+    def arrived(self, variable: int, gradient: Gradient) -> None:
+        """Keep it."""
+
+    def handed_over(self, worker: Worker, gradient: Gradient) -> None:
+        """Take the lock, or wait for it."""
+        self.line.append((worker, gradient))
+        if len(self.line) == 1:
+            self.begin()
+        else:
+            worker.doing = "lock"
+
+    def next(self) -> None:
+        """The next in line has the lock."""
+        worker, _ = self.line[0]
+        worker.end("lock", self.agenda.now, worker.iteration)
+        self.begin()
+
+    def begin(self) -> None:
+        """Update all variables."""
+        worker, _ = self.line[0]
+        worker.doing = "write"
+        now, handling = self.agenda.now, Handling()
+        for variable in range(self.variables) if self.updates is not None else ():
+            self.updates.handle(variable, now, handling)
+        if handling.end > now:
+            self.agenda.at(handling.end, self.updated)
+        else:
+            self.updated()
+
+    def updated(self) -> None:
+        """Count the step, leave the lock, go on."""
+        worker, gradient = self.line.popleft()
+        worker.end("write", self.agenda.now, worker.iteration)
+        for _ in range(self.variables):
+            self.settle(gradient, applied=True)
+        self.count_step()
+        if self.line:
+            self.agenda.at(self.agenda.now, self.next)
         self.read(worker)
 
 
@@ -318,7 +382,7 @@ class Synchronous(Replicas):
         for variable in range(self.variables):
             self.serve(variable)
 
-    def handed_over(self, worker: Worker) -> None:
+    def handed_over(self, worker: Worker, gradient: Gradient) -> None:
         """Ask for a token."""
         if self.tokens:
             self.go_on(worker, self.tokens.popleft())
@@ -359,5 +423,5 @@ class Synchronous(Replicas):
 def expected(setting: Setting) -> History:
     """What is to come out; raises DoubtfulError where the rules leave it open."""
     if setting.tokens is None:
-        return Asynchronous(setting).run()
+        return (Locking if setting.locking else Asynchronous)(setting).run()
     return Synchronous(setting, setting.tokens).run()

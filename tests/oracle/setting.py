@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+from varsim.cluster.description import Cluster
 from varsim.scenario import Scenario
 from varsim.values.stream import stream
 
@@ -34,6 +35,14 @@ class Limits(NamedTuple):
     time: float | None
 
 
+class Update(NamedTuple):
+    """What applying gradients takes on a server: a time drawn for each, and bytes/s, or one."""
+
+    seconds: Callable[[int], Iterator[float]] | None  # what the n-th server draws
+    rate: float | None
+    threads: int
+
+
 @dataclass(frozen=True)
 class Setting:
     """All that a run depends on, in seconds, bytes and bytes/s."""
@@ -50,6 +59,8 @@ class Setting:
     worker_rates: list[float]  # of each worker's link, each way
     server_rate: float
     tokens: Tokens | None  # None: nobody waits for anybody
+    update: Update | None  # None: no time
+    locking: bool  # one gradient at a time is applied, and whole
     batch_size: int
     measure_every: int  # examples
     limits: Limits
@@ -86,6 +97,8 @@ def setting(scenario: Scenario, replication: int) -> Setting:
         worker_rates=rates,
         server_rate=network.server_rate,
         tokens=_tokens(strategy.model_dump()),
+        update=_update(scenario, cluster, replication),
+        locking=strategy.model_dump().get("use_locking", False),
         batch_size=workload.batch_size,
         measure_every=workload.examples_between_evaluations(cluster.workers),
         limits=Limits(stop.global_steps, stop.examples, stop.time),
@@ -97,3 +110,20 @@ def _tokens(strategy: dict[str, Any]) -> Tokens | None:
         return None
     names = "replicas_to_aggregate", "total_num_replicas", "initial_tokens"
     return Tokens(*(strategy[name] for name in names))
+
+
+def _update(scenario: Scenario, cluster: Cluster, replication: int) -> Update | None:
+    update = cluster.server_update
+    if update is None:
+        return None
+    law = update.time
+
+    def seconds(server: int) -> Iterator[float]:
+        def generator(block: int) -> object:
+            return stream(scenario.seed, replication, "server update", server, block)
+
+        assert law is not None
+        blocks = law.blocks(server, generator)  # type: ignore[arg-type]
+        return chain.from_iterable(block.tolist() for block in blocks)
+
+    return Update(None if law is None else seconds, update.rate, update.threads)

@@ -61,6 +61,11 @@ class TestWhatIsDrawn:
             ),
             *(f"{sharing} latency {some}" for sharing in ("first_come", "fair") for some in (0, 1)),
             *("slow always", "slow for a while", "slow link", *sides, *initial),
+            *(
+                f"{kind} update {threads}"
+                for kind in ("none", "locking", "sync_replicas")
+                for threads in (0, 1, 2)
+            ),
         ]
 
         assert [feature for feature in wanted if met[feature] < 2] == []
@@ -75,6 +80,7 @@ class TestWhatIsDrawn:
             "old token": 20,
             "many at once": 20,
             "queue": 20,
+            "lock": 10,
         }
 
         assert {name: met[name] for name, least in wanted.items() if met[name] < least} == {}
@@ -101,6 +107,9 @@ def features(one: Case) -> list[str]:
         f"{strategy.kind} {network.sharing} {cluster.placement} {several}",
         f"{network.sharing} latency {int(network.delay > 0)}",
     ]
+    update = cluster.server_update
+    locking = "locking" if getattr(strategy, "use_locking", False) else strategy.kind
+    found.append(f"{locking} update {0 if update is None else update.threads}")
     for slow in cluster.slow_workers:
         always = slow.after == 0 and slow.until is None
         found.append("slow always" if always else "slow for a while")
@@ -187,6 +196,11 @@ class TestTheComparisonCanFail:
             ("batch_size", lambda s: s.batch_size + 1),
             ("required", lambda s: s.tokens and s.tokens._replace(required=s.tokens.required + 1)),
             ("total", lambda s: s.tokens and s.tokens._replace(total=s.tokens.required + 5)),
+            ("locking", lambda s: s.tokens is None and not s.locking),
+            (
+                "update",
+                lambda s: s.update and s.update._replace(threads=s.update.threads + 1),
+            ),
             ("initial", lambda s: s.tokens and s.tokens._replace(initial=s.tokens.required + 1)),
         ],
     )
@@ -206,7 +220,7 @@ def another(value: int | str) -> int | str:
     return value + "?" if isinstance(value, str) else value + 1
 
 
-@pytest.mark.parametrize("name", ["agenda", "links", "fluid", "replicas", "history"])
+@pytest.mark.parametrize("name", ["agenda", "links", "fluid", "replicas", "updating", "history"])
 def test_the_model_takes_nothing_from_varsim(name: str) -> None:
     tree = ast.parse(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
     froms = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]

@@ -1,0 +1,117 @@
+"""Random scenarios of all kinds keep what every run keeps; 3,000 of them in the slow test.
+
+One again: drawn(SEED) of `drawing` is its scenario.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from building import assert_same
+
+from invariants.checking import problems
+from invariants.drawing import drawn
+from varsim.files.save import load_result, save
+from varsim.scenario import Scenario
+from varsim.simulation import Run, run_one, simulate
+from varsim.strategies import STRATEGIES
+from varsim.trace import Phase
+
+SAMPLE = range(60)
+ALL = range(3_000)
+CHUNK = 250
+
+
+def check(seed: int) -> None:
+    """All runs of the scenario of a seed, twice."""
+    scenario = drawn(seed)
+    for number in range(len(scenario.strategies)):
+        for replication in range(scenario.replications):
+            run = Run(scenario, number, replication)
+            trace = run_one(run)
+            wrong = list(problems(scenario, number, trace))
+            assert not wrong, f"seed {seed}, strategy {number}, {replication}:\n" + "\n".join(wrong)
+            assert_same(trace, run_one(run))
+
+
+@pytest.mark.parametrize("seed", SAMPLE)
+def test_a_sample(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ALL[::CHUNK])
+def test_three_thousand(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        check(seed)
+
+
+@pytest.mark.parametrize("seed", SAMPLE[::12])
+def test_files_that_are_read_again_are_equal(seed: int, tmp_path: Path) -> None:
+    result = simulate(drawn(seed))
+    loaded = load_result(save(result, tmp_path / "run").directory)
+    assert loaded.scenario == result.scenario
+    for one, other in zip(loaded.traces, result.traces, strict=True):
+        # Counts of the simulator itself are not kept.
+        assert_same(one, other, but=("heap_events", "gradients_evaluated", "gradients_aggregated"))
+
+
+def features(scenario: Scenario) -> set[str]:
+    """What a scenario has."""
+    found = {f"problem {scenario.workload.problem.kind}"}
+    found |= {f"at {next(iter(event.model_fields_set - {'at'}))}" for event in scenario.events}
+    found |= {f"stop {key}" for key in scenario.stop.model_fields_set}
+    if scenario.workload.optimizer is not None:
+        found.add(f"optimizer {scenario.workload.optimizer.kind}")
+    found |= {f"workload.{key}" for key in scenario.workload.model_fields_set}
+    for strategy in scenario.strategies:
+        cluster = scenario.cluster_of(strategy)
+        network = cluster.network
+        assert cluster.compute is not None
+        found |= {f"law {cluster.compute.kind}", f"placement {cluster.placement}"}
+        found |= {f"servers_on {cluster.servers_on}"}
+        found |= {f"{network.kind} {network.sharing} {strategy.kind}"}
+        found |= {f"{network.kind} {network.forwarding}"}
+        found |= {f"cluster.{key}" for key in cluster.model_fields_set}
+        found |= {f"network.{key}" for key in network.model_fields_set}
+        found |= {f"{strategy.kind}.{key}" for key in strategy.model_fields_set}
+        found.add(f"collective {getattr(strategy, 'collective', None)}")
+    return found
+
+
+def test_everything_is_drawn() -> None:
+    met = Counter(feature for seed in range(1_000) for feature in features(drawn(seed)))
+    kinds = ("star", "ring", "full_mesh", "racks", "nodes")
+    training = [kind for kind in STRATEGIES if kind != "single"]
+    wanted = [
+        *(
+            f"{kind} {sharing} {strategy}"
+            for kind in kinds
+            for sharing in ("fair", "first_come")
+            for strategy in training
+        ),
+        *(f"{kind} store_and_forward" for kind in kinds if kind != "full_mesh"),
+        *(f"collective {name}" for name in ("ring", "push_pull", "hierarchical", "binomial_tree")),
+        *("at kill", "at restart", "at stop", "stop time", "stop examples", "stop global_steps"),
+        *("servers_on workers", "placement round_robin", "placement by_bytes"),
+        *(f"cluster.{key}" for key in ("server_update", "overheads", "partitioner")),
+        *(f"cluster.{key}" for key in ("slow_workers", "optimizer_time", "backward_share")),
+        *("network.flows", "network.message_overhead", "network.slow_links"),
+        *("network.efficiency", "network.server_bandwidth"),
+        *("workload.gradient_precision", "workload.round_gradients", "workload.layers"),
+        *(f"{kind}.overlap" for kind in ("on_write", "none", "sync_replicas", "backup_workers")),
+        *("on_write.bucketing", "on_write.bucket_size", "none.use_locking", "on_read.write_back"),
+        *("problem timing", "problem digits", "problem embedding", "law markov", "law trace"),
+    ]
+    assert [feature for feature in wanted if not met[feature]] == []
+
+
+def test_everything_happens() -> None:
+    met = Counter[str]()
+    for seed in SAMPLE:
+        trace = run_one(Run(drawn(seed), 0, 0))
+        met.update({trace.stopped_by} | {Phase(phase).name for phase in trace.spans[:, 1]})
+        met.update(f"outcome {outcome}" for outcome in set(trace.gradients[:, 9].tolist()))
+    wanted = [*(phase.name for phase in Phase), "deadlock", "time", "global_steps", "examples"]
+    wanted += [f"outcome {outcome}" for outcome in (0, 1, 3, 4)]
+    assert [what for what in wanted if not met[what]] == []
