@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SPEEDS: Final = {0.5: "half that speed", 1.5: "one and a half times that speed"}
 
 # An asynchronous run is as fast in its second half as in its first, but for so much.
-_SETTLED: Final = 1.05
+_SETTLED: Final = 1.1
 
 # How much of a run is made again at another speed.
 _MOST_REPLICATIONS: Final = 3
@@ -78,6 +78,8 @@ def marching(scenario: Scenario) -> str:
 def unsettled(result: "Result") -> Iterator[str]:
     """Whose workers are still falling out of step, so that a longer run would be faster."""
     scenario = result.scenario
+    if marching(scenario):
+        return
     if scenario.events or any(one.after or one.until for one in scenario.cluster.slow_workers):
         return
     found = []
