@@ -429,6 +429,35 @@ class TestDeadlock:
         # 3 workers; TensorFlow: "initial tokens must be at least N - T".
         with pytest.raises(ValueError, match=f"initial_tokens must be at least {least} "):
             scenario({"kind": "sync_replicas", **settings})
+        for enough in {least, least + 1} - {-1}:
+            scenario({"kind": "sync_replicas", **settings, "initial_tokens": enough})
+        with pytest.raises(ValueError, match=f", not {least - 5} "):
+            scenario({"kind": "sync_replicas", **settings, "initial_tokens": least - 5})
+
+    @pytest.mark.parametrize(
+        ("needed", "given", "advised"),
+        [(5, 0, 2), (5, 1, 2), (9, 2, 6), (9, 5, 6), (20, -2, 17), (4, 0, 1)],
+    )
+    def test_the_advised_initial_tokens_free_it_and_one_less_does_not(
+        self, needed: int, given: int, advised: int
+    ) -> None:
+        # 3 workers begin without a token; every token is one gradient more, and all count.
+        def tried(tokens: int) -> Trace:
+            return run(
+                {
+                    "kind": "sync_replicas",
+                    "replicas_to_aggregate": needed,
+                    "total_num_replicas": needed + 2,
+                    "initial_tokens": tokens,
+                },
+                stop={"global_steps": 1},
+            )
+
+        trace = tried(given)
+        assert trace.stopped_by == "deadlock"
+        assert f"to free it: initial_tokens: {advised} at least" in stuck(trace).report
+        assert tried(advised).stopped_by == "global_steps"
+        assert tried(advised - 1).stopped_by == "deadlock"
 
     @pytest.mark.parametrize(("given", "there"), [(0, 0), (-2, 0), (1, 1), (5, 5)])
     def test_so_many_initial_tokens_are_so_many_iterations(self, given: int, there: int) -> None:

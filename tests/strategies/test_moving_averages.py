@@ -46,6 +46,23 @@ def test_the_model_that_is_measured_is_the_average(num_updates: bool) -> None:
     assert [row.global_step for row in trace.evaluations] == list(range(16))
 
 
+@pytest.mark.parametrize("every", [4, 7])
+def test_it_is_updated_at_every_step_whether_or_not_anybody_looks(every: int) -> None:
+    settings = {"decay": 0.75}
+    trace, model = trained(settings, workload={"evaluate_every": every})
+    values = model.start
+    averages = MovingAverages(VariableAverages.model_validate(settings), values)
+    expected = {0: model.loss(values)}
+    for step in range(15):
+        values = model.step(values, model.gradient(values, 0, step))
+        averages.update(step + 1, values)
+        expected[step + 1] = model.loss(averages.values)
+
+    measured = {row.global_step: row.loss for row in trace.evaluations}
+    assert {0, every, 15} <= set(measured) < set(expected)
+    assert measured == {step: expected[step] for step in measured}
+
+
 def test_nobody_trains_on_it() -> None:
     whole = {"cluster": {"workers": 4}, "stop": {"global_steps": 30}}
     one, other = (trained(averages, **whole)[0] for averages in (None, {"decay": 0.5}))
