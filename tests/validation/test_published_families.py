@@ -36,7 +36,7 @@ ADAPTDL = Calibrated(
         "cifar10 with batch 32": 0.04,
         "cifar10 with batch 64": 0.06,
         "cifar10 with batch 128": 0.12,
-        "spread": 0.1,
+        "spread in a machine by cifar10": 0.1,
         "inside": 3e9,
         "two": 4e8,
         "more": 6e8,
@@ -151,7 +151,7 @@ class TestAdaptDl:
             AdaptDl().predicted(self.row(64), fitted)
 
     def test_replicas_wait_for_the_slowest(self) -> None:
-        none = Calibrated({**ADAPTDL, "spread": 0.0})
+        none = Calibrated({**ADAPTDL, "spread in a machine by cifar10": 0.0})
         few, many = (AdaptDl().predicted(self.row(128, 4), fitted) for fitted in (none, ADAPTDL))
         assert many - few == pytest.approx(0.12 * (slowest(4, 0.1) - 1), rel=0.05)
 

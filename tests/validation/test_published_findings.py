@@ -348,6 +348,24 @@ class TestMeshes:
         assert whole.got is not None
         assert whole.got < 0.01
 
+    def test_training_on_a_mesh_is_told_by_all_its_gpus(self, tmp_path: Path) -> None:
+        speeds = {1: 400, 2: 780, 4: 1560, 8: 3100, 16: 6000}
+        lines = [
+            f'mine,a,DDP,resnet50,"all-reduce, synchronous",64,{gpus},,throughput,{speed},'
+            "image/s,,,seen,V100 (DGX-1),NVLink"
+            for gpus, speed in speeds.items()
+        ]
+        found = {
+            one.name: one
+            for one in findings(write(tmp_path, *lines), None, silent)
+            if one.group == "mine"
+        }
+        label = "resnet50, all-reduce, synchronous, batch 64"
+        verdicts = {gpus: found[f"{label}, {gpus} workers"].verdict for gpus in (2, 4, 8, 16)}
+        assert {verdicts[2], verdicts[4]} <= {Verdict.PASS, Verdict.MISS}
+        assert (verdicts[8], verdicts[16]) == (Verdict.CALIBRATED, Verdict.NOT_RUN)
+        assert "of which a machine has 8" in found[f"{label}, 16 workers"].why
+
     def test_whose_gpus_are_a_mesh(self) -> None:
         meshes = {row.experiment for row in ROWS if mesh(row)}
         assert "tf2017-dgx1-p100-synth" in meshes

@@ -33,8 +33,9 @@ class AdaptDl(Family):
     """
 
     split = (
-        "one replica of every network given; of the network with the most bytes the smallest and "
-        "the largest batch with one or all replicas of every machine. All else predicted"
+        "one replica, and one full machine, of every network given (the latter for how different "
+        "replicas are); of the network with the most bytes the smallest and the largest batch with "
+        "one or all replicas of every machine. All else predicted"
     )
     units = ("s",)
     by_hand = ("18 layers of ResNet-18 in four stages",)
@@ -56,6 +57,10 @@ class AdaptDl(Family):
         """Times of steps for placements on nodes."""
         return row.metric == "step time" and row.nodes > 0
 
+    def is_given(self, row: Row) -> bool:
+        """One replica, and one full machine."""
+        return row.nodes == 1 and row.workers in (1, per_host(row))
+
     def told_by(self, rows: Sequence[Row]) -> list[Row]:
         """See `split`."""
         rows = [row for row in rows if row.workers > 1]
@@ -69,8 +74,14 @@ class AdaptDl(Family):
         fitted = {_alone(row.model, row.batch): row.value for row in rows if row.workers == 1}
         inside, *between, spread = self.parameters
         machine = [row for row in rows if row.nodes == 1 < row.workers]
-        fitted |= fit([inside, spread], machine, self.predicted, fitted)
         more = [row for row in rows if row.nodes > 1]
+        telling = {row.model for row in more}
+        for model in sorted({row.model for row in machine}, key=lambda model: model not in telling):
+            unknown = [spread._replace(name=_spread(model))]
+            if inside.name not in fitted:
+                unknown.append(inside)
+            own = [row for row in machine if row.model == model]
+            fitted |= fit(unknown, own, self.predicted, fitted)
         return fitted | fit(between, more, self.predicted, fitted)
 
     def refuses(self, row: Row) -> str:
@@ -93,7 +104,7 @@ class AdaptDl(Family):
         strategy: dict[str, object] = {"kind": "on_write"}
         if row.workers > 1:
             strategy |= {"overlap": True, "bucketing": "ddp"}
-            late = slowest(row.workers, fitted["spread"])
+            late = slowest(row.workers, fitted[_spread(row.model)])
             cluster["slow_workers"] = ({"rank": 0, "factor": late},)
         workload: dict[str, object] = {"batch_size": row.batch}
         if row.model == _RESNET18:
@@ -138,6 +149,11 @@ def _bytes(model: str) -> int:
     if model == _RESNET18:
         return _RESNET18_BYTES
     return size(profile) if has_size(profile) else 0
+
+
+def _spread(model: str) -> str:
+    """What the spread of a network's replicas is called, which is given with its machine."""
+    return f"spread in a machine by {model}"
 
 
 def _alone(model: str, batch: int) -> str:

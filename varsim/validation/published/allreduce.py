@@ -19,6 +19,7 @@ from varsim.validation.published.table import Row
 
 _MIB: Final = 2**20
 _LONG: Final = 8 * _MIB  # bytes
+_MOST_RANKS: Final = 256
 _UNITS: Final[Mapping[str, float]] = {"ms": 1e3, "s": 1.0, "us": 1e6}
 
 
@@ -69,6 +70,8 @@ class AllReduces(Family):
             return "the row does not say on how many GPUs"
         if row.workers == 1:
             return "one GPU has nothing to reduce"
+        if row.workers > _MOST_RANKS:
+            return f"{row.workers} GPUs: a single ring of at most {_MOST_RANKS} is simulated"
         if mesh(row) and row.workers > 8:
             return f"{row.workers} GPUs, of which a hybrid mesh has 8"
         return "" if message_bytes(row) else "its detail does not begin with a number of bytes"
