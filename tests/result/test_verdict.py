@@ -2,10 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from varsim.result.statistics import ratio
-from varsim.result.verdict import CLOSE, EQUAL, SAME, verdict
+from varsim.result.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, ranked, verdict
+from varsim.result.winner import Wording, told
 
 
 @pytest.mark.parametrize(
@@ -37,3 +39,108 @@ def test_how_little_is_practically_equal_can_be_said() -> None:
     assert verdict(exact, "faster", "slower", 0.02) == "faster"
     assert verdict(exact, "faster", "slower", 0.05) == EQUAL
     assert verdict(ratio([1.001, 1.001], [1.0, 1.0]), "faster", "slower", 0.0) == "faster"
+
+
+class TestRanking:
+    def test_the_smallest_mean_is_no_winner_by_itself(self) -> None:
+        """666 ± 8 s against 668 ± 6 s, with draws of their own."""
+        values = {"a": [656.0, 676.0, 664.0, 668.0], "b": [674.0, 663.0, 669.0, 666.0]}
+        found = ranked(values, equal_within=0.0)
+        assert found is not None
+        assert found.best == "a"
+        assert [rival.said for rival in found.rivals] == [CLOSE]
+        assert not found.winner
+
+    def test_a_lead_that_does_not_matter_is_none(self) -> None:
+        """The winner by 1.00 times: sure, and too small to be one."""
+        found = ranked({"a": [10.0, 20.0, 30.0], "b": [10.02, 20.05, 30.07]}, equal_within=0.02)
+        assert found is not None
+        assert [rival.said for rival in found.rivals] == [EQUAL]
+        assert found.tied == ["a", "b"]
+
+    def test_the_best_of_many_must_be_surer(self) -> None:
+        """Sure of two is not sure of twelve, of which one is the best by luck."""
+        one, other = [10.0, 10.4, 10.1, 10.3], [10.4, 10.8, 10.4, 11.0]
+        two = ranked({"a": one, "b": other}, equal_within=0.0)
+        rest = {f"c{number}": [100.0, 100.0, 101.0, 99.0] for number in range(10)}
+        twelve = ranked({"a": one, "b": other, **rest}, equal_within=0.0)
+        assert two is not None
+        assert two.winner
+        assert twelve is not None
+        assert [rival.key for rival in twelve.of(CLOSE)] == ["b"]
+        assert twelve.comparisons == 11
+        assert two.rivals[0].lead.half_width < twelve.rivals[0].lead.half_width
+
+    def test_what_is_exact_has_its_number_in_every_replication(self) -> None:
+        values = {"exact": [1.0], "random": [2.0, 2.1, 2.2]}
+        found = ranked(values, equal_within=0.02, exact=lambda key: key == "exact")
+        assert found is not None
+        assert found.winner
+        assert found.rivals[0].lead.replications == 3
+        unknown = ranked(values, equal_within=0.02)
+        assert unknown is not None
+        assert [rival.said for rival in unknown.rivals] == [UNTOLD]
+
+    def test_two_that_are_exact_are_told_from_one_replication(self) -> None:
+        found = ranked({"a": [1.0], "b": [1.5]}, equal_within=0.02, exact=lambda key: True)
+        assert found is not None
+        assert found.rivals[0].said == WORSE
+        assert found.rivals[0].lead[:3] == (1.5, 1.5, 1.5)
+
+    def test_a_number_that_is_missing_does_not_compete(self) -> None:
+        found = ranked({"a": [1.0, math.nan], "b": [2.0, 2.0]}, equal_within=0.02)
+        assert found is not None
+        assert (found.best, found.rivals) == ("b", ())
+        assert ranked({"a": [math.nan]}, equal_within=0.02) is None
+
+    def test_numbers_of_0_are_ranked_by_differences(self) -> None:
+        found = ranked({"a": [0.0, 0.0], "b": [5.0, 5.0]}, equal_within=0.02)
+        assert found is not None
+        assert found.best == "a"
+        assert found.winner
+        assert found.rivals[0].lead.note == "no ratio"
+
+    def test_the_interval_of_several_covers_as_it_says(self) -> None:
+        """Of equal alternatives the best of eight is called better than all in 5 % at most."""
+        generator = np.random.default_rng(5)
+        wrong = 0
+        for _ in range(400):
+            draws = generator.normal(10.0, 1.0, (8, 5))
+            found = ranked(dict(enumerate(draws.tolist())), equal_within=0.0, highest=True)
+            assert found is not None
+            wrong += found.winner
+        assert wrong <= 400 * 0.05
+
+
+class TestSentence:
+    WORDING = Wording("The fastest is {name}: {value}", "Which is the fastest", "throughput")
+
+    def said(self, values: dict[str, list[float]]) -> str:
+        found = ranked(values, equal_within=0.02, highest=True)
+        assert found is not None
+        return told(found, self.WORDING, str, lambda key: f"{sum(values[key]) / 2:g}/s")
+
+    def test_of_a_winner(self) -> None:
+        assert self.said({"a": [2.0, 2.0], "b": [1.0, 1.0]}) == (
+            "The fastest is a: 2/s; next is b: 1/s, 2.00 times as much"
+        )
+
+    def test_of_what_is_practically_equal(self) -> None:
+        assert self.said({"a": [2.0, 2.0], "b": [1.98, 1.98], "c": [1.0, 1.0]}) == (
+            "a (2/s) and b (1.98/s) are practically equal: their throughput is surely within 2 %; "
+            "next is c: 1/s, 2.00 times as much"
+        )
+
+    def test_of_what_is_the_same(self) -> None:
+        assert self.said({"a": [2.0, 1.0], "b": [2.0, 1.0]}) == (
+            "a and b have the same throughput in every replication: 1.5/s"
+        )
+
+    def test_of_what_is_too_close_to_call(self) -> None:
+        assert self.said({"a": [2.0, 1.0], "b": [1.0, 2.0]}).startswith(
+            "Which is the fastest is too close to call: a (1.5/s) and b (1.5/s); apart by a factor"
+        )
+
+    def test_of_many_the_first_few_are_named(self) -> None:
+        values = {name: [2.0, 1.0] if name < "d" else [1.0, 2.0] for name in "abcdefg"}
+        assert "a (1.5/s), b (1.5/s), c (1.5/s), d (1.5/s) and 3 more" in self.said(values)

@@ -52,9 +52,48 @@ class TestStopping:
         assert replications([5.0], 1, 1, 0.01) == (1, True)
         assert replications([5.0], 1, 9, 0.01) == (2, False)
 
+    def test_all_that_is_asked_for_is_to_be_precise(self) -> None:
+        """The time to a loss steers, too; where it does not exist there is nothing to wait for."""
+        steady, wide, missing = [5.0, 5.0], [9.0, 11.0], [9.0, math.nan]
+        assert replications(steady, 2, 9, 0.1, steady) == (2, True)
+        assert replications(steady, 2, 9, 0.1, wide) == (4, False)
+        assert replications(steady, 2, 9, 0.1, missing) == (2, True)
+
     def test_no_throughput_at_all(self) -> None:
         assert replications([0.0, 0.0], 2, 8, 0.1) == (2, True)
         assert replications([math.nan, math.nan], 2, 8, 0.1) == (4, False)
+
+
+LEARNING = BASE.replace("{kind: timing, size: 1 MB}", "{kind: quadratic, noise: 1}").replace(
+    "batch_size: 4", "batch_size: 4\n  optimizer: {kind: sgd, learning_rate: 0.5}"
+)
+CONSTANT = "{kind: constant, value: 100 ms}"
+
+
+class TestWhatSteers:
+    def test_the_time_to_the_target_loss(self, tmp_path: Path) -> None:
+        """Throughput is known at once here; until the loss is reached is not."""
+        base = LEARNING.replace("{kind: uniform, low: 80 ms, high: 120 ms}", CONSTANT)
+        base = base.replace("global_steps: 10", "global_steps: 60")
+        block = "cluster.workers: [2, 4]\nmost_replications: 7"
+        plain, _, _ = carried_out(sweep(block, base=base), tmp_path / "plain")
+        aimed, _, _ = carried_out(sweep(block, base=base + "targets: {loss: 0.3}\n"), tmp_path)
+        assert {row.replications for row in plain.rows} == {2}
+        assert max(row.replications for row in aimed.rows) == 7
+        wide = [row for row in aimed.rows if not row.precise]
+        assert all(row.replications == 7 for row in wide)
+        assert "of the time to the target loss" in notes(aimed)[0]
+
+    def test_what_is_not_random_is_run_once_and_is_exact(self, tmp_path: Path) -> None:
+        base = BASE.replace("{kind: uniform, low: 80 ms, high: 120 ms}", CONSTANT)
+        table, books, _ = carried_out(sweep("cluster.workers: [2, 4]", base=base), tmp_path)
+        assert {row.replications for row in table.rows} == {1}
+        assert books.status.done == len(table.rows)
+        assert all(row.precise for row in table.rows)
+        assert all(row.estimates["examples_per_s"].half_width == 0 for row in table.rows)
+        assert notes(table) == [
+            "All rows are exact: nothing in these runs is random, so each was run once."
+        ]
 
 
 class TestCases:

@@ -78,15 +78,6 @@ def best(table: Table, strategy: str) -> Row | None:
     return max(rows, key=lambda row: row.mean(STEERING), default=None)
 
 
-def ties(table: Table, first: Row) -> list[Row]:
-    """The other rows of its strategy that are not surely worse than the best; one of each case."""
-    distinct = {row.case: row for row in reversed(table.rows) if row.strategy == first.strategy}
-    rows = [row for row in distinct.values() if row.mean(STEERING) > 0]
-    ranking = _ranking(table, rows, STEERING)
-    assert ranking is not None, "the first has a throughput"
-    return [rows[index] for index in ranking.tied if rows[index].case != first.case]
-
-
 def shown(table: Table) -> "DataFrame":
     """The table as text: all rows, or the best of each strategy where there are too many."""
     from pandas import DataFrame

@@ -180,8 +180,8 @@ def test_a_ring_is_explained_where_there_is_one(tmp_path: Path) -> None:
         handles = lines.legend(table(tmp_path, *sets), rings=True)
         return [handle.get_label() for handle in handles]
 
-    assert explained("cluster.workers=1,2")[-1] == "its best"
-    assert "its best" not in explained("cluster.workers={from: 2, to: 2, step: 1}")
+    assert explained("cluster.workers=1,2")[-1] == "its highest mean"
+    assert "its highest mean" not in explained("cluster.workers={from: 2, to: 2, step: 1}")
 
 
 def test_one_number_of_workers_has_no_speed_up() -> None:

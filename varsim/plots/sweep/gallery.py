@@ -65,7 +65,7 @@ def plots(table: "Table") -> "list[Plot[Table]]":
             Plot["Table"](
                 "heat",
                 "Two quantities",
-                "Examples per second; in bold the best of a strategy.",
+                "Examples per second; in bold the highest mean of a strategy.",
                 heat.title,
                 heat.heights,
                 heat.draw,

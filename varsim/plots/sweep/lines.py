@@ -116,7 +116,7 @@ def legend(table: "Table", *, rings: bool = False) -> list[Artist]:
     drawn = (line for _, rows in _beside(table) for line in lines(table, rows, THROUGHPUT))
     if rings and any(line.has_best for line in drawn):
         ring = Line2D([], [], marker="o", linestyle="none", markersize=10, mfc="none", color=INK)
-        ring.set_label("its best")
+        ring.set_label("its highest mean")
         handles.append(ring)
     return handles
 

@@ -1,0 +1,80 @@
+"""Plans in which nothing is random, and what decides them without a price."""
+
+import json
+from pathlib import Path
+
+from planning import BASE, BLOCK, question, searched
+
+from varsim.plan.cell import Places
+from varsim.plan.report import Plan
+from varsim.plan.unpriced import unpriced
+from varsim.plan.words import Words
+from varsim.result.verdict import EQUAL
+
+CONSTANT = BASE.replace(
+    "{kind: uniform, low: 80 ms, high: 120 ms}", "{kind: constant, value: 0.1 s}"
+)
+
+
+def test_each_cell_is_run_once_where_nothing_is_random(tmp_path: Path) -> None:
+    found, runs, cells = searched(question(base=CONSTANT), tmp_path)
+    assert found.answer is not None
+    assert {one.replications for one in found.looked_at.values()} == {1}
+    assert runs.status.done == len(found.looked_at)
+    assert found.check is None
+    assert found.answer.speed.half_width == 0
+    said = Words(found, Places(found.question.quantities, cells)).answer()
+    assert "Nothing random has an effect on these numbers: they are exact, from one run." in said
+    assert not any("on average" in line or "fresh seeds" in line for line in said)
+    best = [line for line in said if line.startswith("Target throughput at least 150 examples/s: ")]
+    assert best[0].endswith(" to spare.")
+    made = Words(found, Places(found.question.quantities, cells)).effort(runs.status.done)
+    assert ", 1 of each cell" in made
+
+
+def test_what_has_no_price_and_decides_is_named(tmp_path: Path) -> None:
+    """Servers cost nothing, nor does the faster network: the answer takes what it can get."""
+    base = CONSTANT.replace(", server_hour: 0.7", "").replace("  - {kind: on_write}\n", "")
+    block = BLOCK.replace("  cluster.parameter_servers: [1, 2]", (
+        "  cluster.parameter_servers: [1, 2]\n  cluster.network.bandwidth: [1 Gbit/s, 10 Gbit/s]"
+    ))  # fmt: skip
+    found, runs, cells = searched(question(block, base=base), tmp_path)
+    assert found.answer is not None
+    assert found.answer.cell.machines.servers == 2
+    names = {one.name: one.has for one in unpriced(found)}
+    assert names == {"parameter servers": "2", "cluster.network.bandwidth": "10 Gbit/s"}
+    places = Places(found.question.quantities, cells)
+    said = Words(found, places).answer()
+    assert (
+        "No price is given for cluster.network.bandwidth: the answer takes 10 Gbit/s for nothing "
+        "(zip it with prices.device_hour)." in said
+    )
+    document = Plan(found, places, [], runs.status.done, None).document()
+    assert [one["name"] for one in json.loads(json.dumps(document))["unpriced"]] == [*names]
+
+
+def test_what_is_zipped_with_a_price_has_one(tmp_path: Path) -> None:
+    block = """\
+minimize: cost_per_hour
+space:
+  cluster.workers: [4, 6, 8]
+  zip:
+    cluster.network.bandwidth: [1 Gbit/s, 10 Gbit/s]
+    prices.device_hour: [1.0, 2.0]
+"""
+    found, _, _ = searched(question(block, base=CONSTANT), tmp_path)
+    assert found.answer is not None
+    assert unpriced(found) == []
+
+
+def test_cells_that_cost_practically_the_same_are_said_to(tmp_path: Path) -> None:
+    base = CONSTANT.replace("server_hour: 0.7", "server_hour: 0.1")
+    base = base.replace("throughput: 150 ", "throughput: 165 ")
+    found, _, cells = searched(question(base=base), tmp_path, exhaustive=True)
+    assert found.answer is not None
+    close = {one.key for one in found.compared.values() if one.said == EQUAL}
+    second = found.runner_up
+    assert second is not None
+    assert second.cell.number in close
+    said = Words(found, Places(found.question.quantities, cells)).answer()
+    assert any(line.startswith("Runner-up: ") and line.endswith(f", {EQUAL}.") for line in said)
