@@ -13,6 +13,7 @@ from varsim import cli
 from varsim.load.loading import load_scenario
 from varsim.plots.figure import style
 from varsim.plots.why import PLOT, draw, legend, seconds, title
+from varsim.result.verdict import EQUAL
 from varsim.scenario import Scenario
 from varsim.why import words
 from varsim.why.account import Account, account, why
@@ -47,7 +48,7 @@ class TestTheAnswer:
             "'none' is slow because of the bandwidth of the workers' links: 200 ms of the "
             "420 ms of an iteration (48 %); next: the server's port (ps 0: 100 % of the bandwidth "
             "used), 29 %. With infinite bandwidth everywhere: 4.20 times as fast; but for the "
-            "servers' ports: 1.00x."
+            "servers' ports: as fast as now."
         )
 
     def test_of_a_straggler(self) -> None:
@@ -62,6 +63,16 @@ class TestTheAnswer:
             "'single' is limited by computing: 100 ms of the 100 ms of a step (100 %). "
             "Nothing else is worth removing."
         )
+
+    def test_a_gain_that_is_none_is_not_told_of(self) -> None:
+        """A latency of 0.1 % of a step is not worth removing, sure as it is."""
+        wire = {"bandwidth": 1e18, "latency": 25e-6, "sharing": "first_come"}
+        made = scenario({"kind": "on_write"}, network=wire)
+        found = told(made)
+        (gain,) = (gain for gain in found.gains if gain.key == "latency")
+        assert 1 < gain.speedup.mean < 1.01
+        assert found.faster(gain) == EQUAL
+        assert words.answer(found).endswith("Nothing else is worth removing.")
 
     def test_of_who_stands_still(self) -> None:
         made = scenario(

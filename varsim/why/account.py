@@ -1,12 +1,15 @@
 """Why each strategy is as slow as it is: everything that is known of it, in one record."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from varsim.randomness import times_are_random
 from varsim.result.statistics import Estimate, interval
 from varsim.result.stragglers import Table, compute_times
+from varsim.result.verdict import CLOSE, WORSE, beside, lead_of, verdict
 from varsim.scenario import Scenario
 from varsim.why.idle import Idle, idle_fields
 from varsim.why.levers import alone
@@ -14,6 +17,7 @@ from varsim.why.path import Path, enders, iterations, shares, step_paths, typica
 from varsim.why.rerun import Gain, Part, Reruns
 from varsim.why.resources import Use, busiest, uses
 
+BETTER: Final = "better"
 # Smaller parts of a step are not worth a word.
 NEGLIGIBLE: Final = 0.005
 
@@ -94,6 +98,39 @@ class Account:
     def share(self, part: Part) -> float:
         """A part of the step time, as a share of it."""
         return part.seconds.mean / self.step_time.mean
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing random has an effect on its times."""
+        return not times_are_random(self.scenario, self.scenario.strategies[0])
+
+    def faster(self, gain: Gain) -> str:
+        """The verdict on a gain: WORSE is what the scenario is beside it, if it is surely faster.
+
+        Of several gains the largest is looked for, so that their intervals hold together.
+        """
+        if not all(map(math.isfinite, gain.step_times)):
+            return CLOSE
+        lead = lead_of(
+            self.reruns.base,
+            gain.step_times,
+            comparisons=max(len(self.gains), 1),
+            exact=self.exact,
+        )
+        return verdict(lead, WORSE, BETTER, self.scenario.report.equal_within)
+
+    def beside_main(self, part: Part) -> str:
+        """The verdict on another part of the step beside the largest."""
+        rivals = beside(
+            "main",
+            {"main": self.main.values, "other": part.values},
+            equal_within=self.scenario.report.equal_within,
+            highest=True,
+            additive=True,
+            exact=lambda _: self.exact,
+            comparisons=max(len(self.parts) - 1, 1),
+        )
+        return rivals[0].said
 
     def gain(self, key: str) -> Gain | None:
         """What it is like without one cause."""

@@ -36,11 +36,12 @@ class Gain(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of the step time (s), with its interval over the replications."""
+    """A part of the step time (s), with its interval over the replications, one value each."""
 
     key: str
     cause: str
     seconds: Estimate
+    values: tuple[float, ...]
 
 
 class Reruns:
@@ -118,9 +119,10 @@ class Reruns:
         before = self.base
         for index, lever in enumerate(self.levers, 1):
             after = self.times(self.levers[:index])
-            found.append(Part(lever.key, lever.cause, difference(before, after)))
+            gaps = tuple(a - b for a, b in zip(before, after, strict=True))
+            found.append(Part(lever.key, lever.cause, difference(before, after), gaps))
             before = after
-        return [*found, Part("rest", "all else", interval(before))]
+        return [*found, Part("rest", "all else", interval(before), before)]
 
     def _first(self, replication: int) -> Trace:
         scenario = self.scenario

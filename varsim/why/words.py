@@ -8,6 +8,7 @@ from varsim.result.formatting import plus_minus, time
 from varsim.result.measure import NANOSECONDS
 from varsim.result.statistics import interval
 from varsim.result.stragglers import stragglers
+from varsim.result.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE
 from varsim.units import format_seconds
 from varsim.why.account import NEGLIGIBLE, Account, Why
 from varsim.why.idle import MOST_GRADIENTS, Idle
@@ -20,8 +21,6 @@ from varsim.why.resources import busiest
 MUCH: Final = 0.5
 # A second cause is worth a word if it is so large a part of the step.
 SECOND: Final = 0.1
-# A factor nearer to 1 than this makes no difference worth a word.
-NO_GAIN: Final = 0.005
 MOST_ENDERS: Final = 3
 
 _WHAT_IF: Final = {
@@ -55,13 +54,13 @@ def answer(account: Account) -> str:
         most = _largest_gain(account)
         if most is None:
             return f"{said} Nothing else is worth removing."
-        return f"{said} Most is to be gained {_gained(most)}."
+        return f"{said} Most is to be gained {_gained(account, most)}."
     gain = account.gain(main.key)
     said = f"{name} is slow because of {cause(account, main)}: {taken} of the {step} of {unit} "
     said += f"({share}){_runner_up(account)}."
     links = account.gain("links") if main.key == "bandwidth" else None
-    but = "" if links is None else f"; but for the servers' ports: {faster(links.speedup)}"
-    return said if gain is None else f"{said} {_capital(_gained(gain))}{but}."
+    but = "" if links is None else f"; but for the servers' ports: {_factor(account, links)}"
+    return said if gain is None else f"{said} {_capital(_gained(account, gain))}{but}."
 
 
 def unit_of(account: Account) -> str:
@@ -304,17 +303,36 @@ def _runner_up(account: Account) -> str:
     if not others:
         return ""
     part = max(others, key=account.share)
-    return f"; next: {cause(account, part)}, {percent(account.share(part))}"
+    told = f"{cause(account, part)}, {percent(account.share(part))}"
+    said = account.beside_main(part)
+    if said in (CLOSE, EQUAL):
+        return f"; {said} beside it: {told}"
+    return f"; next: {told}"
 
 
 def _largest_gain(account: Account) -> Gain | None:
-    gains = [gain for gain in account.gains if gain.key != "compute"]
-    best = max(gains, key=lambda gain: _or_zero(gain.speedup.mean), default=None)
-    return None if best is None or best.speedup.mean < 1 + NO_GAIN else best
+    """The largest gain that there surely is, or that one replication shows."""
+    gains = [
+        gain
+        for gain in account.gains
+        if gain.key != "compute"
+        and account.faster(gain) in (WORSE, UNTOLD)
+        and gain.speedup.mean > 1 + account.scenario.report.equal_within
+    ]
+    return max(gains, key=lambda gain: _or_zero(gain.speedup.mean), default=None)
 
 
-def _gained(gain: Gain) -> str:
-    return f"{_WHAT_IF[gain.key]}: {faster(gain.speedup).replace('x', ' times as fast', 1)}"
+def _gained(account: Account, gain: Gain) -> str:
+    return f"{_WHAT_IF[gain.key]}: {_factor(account, gain)}"
+
+
+def _factor(account: Account, gain: Gain) -> str:
+    """`5.77 times as fast (5.61 to 5.92)`, as far as that is sure."""
+    said = account.faster(gain)
+    if said == SAME:
+        return "as fast as now"
+    text = faster(gain.speedup).replace("x", " times as fast", 1)
+    return f"{text}, {said}" if said in (CLOSE, EQUAL) else text
 
 
 def _links_of(account: Account, path: Path) -> Iterator[str]:
