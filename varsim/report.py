@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from varsim.page import Row, Section, Table, common, rendered
 from varsim.result.cost import COSTS, headings
-from varsim.result.formatting import STANDS_STILL, plus_minus, time
+from varsim.result.formatting import LEARNING_RATE, STANDS_STILL, plus_minus, time
 from varsim.result.measure import ACTIVITIES, METRICS
 from varsim.units import format_bytes, format_rate
 
@@ -154,6 +154,8 @@ def _meaning(result: "Result", heading: str) -> str:
     """What a row of the first table says."""
     if heading == STANDS_STILL:
         return "since when nothing could happen any more; the earliest of all replications"
+    if heading == LEARNING_RATE:
+        return "of the optimizer; its kind is told where it is not plain SGD"
     if heading == "where the time went":
         return "the activities that took most of all worker time"
     costly = headings(result)

@@ -1,11 +1,22 @@
 """What a result says of the best of its strategies, in sentences."""
 
-from handmade import a_result
+from typing import Any
+
+from handmade import a_result, a_scenario
+
+from varsim.result.notes import notes
+from varsim.result.rates import caveat
+from varsim.result.result import Result
+
+ALL_ALIKE = (
+    "All strategies trained at learning rate 0.1. Which of them learns best holds at that rate "
+    "alone; to compare each at its best: varsim tune FILE."
+)
 
 
 def test_the_answer_names_the_fastest_and_by_how_much() -> None:
     lines = a_result({"a": (2, 4), "b": (1, 2), "c": (3, 6)}, targets={"loss": 1.0}).answer()
-    first, price, apart, final, common, target = lines.splitlines()
+    first, price, apart, final, common, target, rate = lines.splitlines()
     assert first.startswith("The fastest is 'b': ")
     assert "that is 2.00 times what 'a' does, the next fastest." in first
     assert "0.354 times" in first  # against one worker alone: 0.5 and 0.25
@@ -13,18 +24,22 @@ def test_the_answer_names_the_fastest_and_by_how_much() -> None:
     assert "30.8 % of its compute time was wasted" in price
     assert "had missed 2 updates" in price
     assert final == (
-        "'a', 'b' and 'c' have the same loss at the end of its run in every replication: 0.5000 "
-        "(they are set alike)."
+        "'a', 'b' and 'c' have the same loss at the end of its run at learning rate 0.1 in every "
+        "replication: 0.5000 (they are set alike)."
     )
     assert apart == (
         "When measured, two copies were at most this far apart: 0.500 in 'a', 0.500 in 'b', "
         "0.500 in 'c'."
     )
-    assert "measured last in the 10 s that every run lasted is too close to call" in common
-    assert target == (
-        "Loss 1 is reached soonest by 'b': after 8 ± 32 s; next is 'a' after 15 ± 64 s, 2.00 times "
-        "as long."
+    assert (
+        "measured last in the 10 s that every run lasted at learning rate 0.1 is too close"
+        in common
     )
+    assert target == (
+        "Loss 1 at learning rate 0.1 is reached soonest by 'b': after 8 ± 32 s; next is 'a' after "
+        "15 ± 64 s, 2.00 times as long."
+    )
+    assert rate == ALL_ALIKE
 
 
 def test_the_answer_compares_with_the_first_strategy_too() -> None:
@@ -34,14 +49,14 @@ def test_the_answer_compares_with_the_first_strategy_too() -> None:
 
 def test_the_answer_may_be_that_it_is_too_close_to_call() -> None:
     answer = a_result({"a": (3, 3, 3), "b": (2, 3, 4)}, targets={"loss": 1.0}).answer()
-    first, *_, target = answer.splitlines()
+    first, *_, target, _ = answer.splitlines()
     assert first == (
         "Which is the fastest is too close to call: 'b' (0.90 ± 0.79 examples/s) and 'a' (0.8333 "
         "examples/s); apart by a factor of 1.04 (95 % interval 0.438 to 2.47)."
     )
     assert target == (
-        "By which loss 1 is reached soonest is too close to call: 'b' (15 ± 12 s) and 'a' (15 s); "
-        "apart by a factor of 1.04 (95 % interval 0.438 to 2.47)."
+        "By which loss 1 at learning rate 0.1 is reached soonest is too close to call: 'b' "
+        "(15 ± 12 s) and 'a' (15 s); apart by a factor of 1.04 (95 % interval 0.438 to 2.47)."
     )
 
 
@@ -52,13 +67,13 @@ def test_the_answer_may_be_that_they_are_the_same() -> None:
 
 def test_one_replication_of_what_is_random_names_no_winner() -> None:
     result = a_result({"a": (1,), "b": (1,), "c": (2,)}, targets={"loss": 1.0})
-    first, _, _, lowest, _, target = result.answer().splitlines()
+    first, _, _, lowest, _, target, _ = result.answer().splitlines()
     assert first == (
         "Which is the fastest cannot be told from one replication: 'a' (2.500 examples/s), 'b' "
         "(2.500 examples/s) and 'c' (1.250 examples/s)."
     )
-    assert lowest.startswith("'a', 'b' and 'c' have the same loss at the end of its run in the one")
-    assert target.startswith("By which loss 1 is reached soonest cannot be told from one replicat")
+    assert lowest.startswith("'a', 'b' and 'c' have the same loss at the end of its run at ")
+    assert "learning rate 0.1 is reached soonest cannot be told from one replication" in target
     assert result.estimate("b", "throughput_ratio").note == "the same"
 
 
@@ -72,3 +87,52 @@ def test_one_replication_of_what_is_not_random_is_exact() -> None:
     assert found[:3] == (0.5, 0.5, 0.5)
     assert found.note == "slower"
     assert "\nWhich has the lowest loss" not in result.answer()  # both are at 0.5
+
+
+class TestRates:
+    """Every sentence on losses says at which learning rate."""
+
+    @staticmethod
+    def trained(*rates: float | None) -> Result:
+        """Two strategies with optimizers of these rates of their own, or none."""
+        result = a_result({"a": (2, 4), "b": (1, 2)}, targets={"loss": 1.0, "time_to_loss": 20.0})
+        strategies: tuple[dict[str, Any], ...] = tuple(
+            {"kind": "none", "name": label}
+            | ({"optimizer": {"kind": "adam", "learning_rate": rate}} if rate else {})
+            for label, rate in zip("ab", rates, strict=True)
+        )
+        workload = dict(result.scenario.workload)
+        changes: dict[str, Any] = (
+            {"workload": workload}
+            if None in rates
+            else {"workload": {**workload, "optimizer": None}}
+        )
+        changes |= {"targets": {"loss": 1.0, "time_to_loss": 20.0}, "replications": 2}
+        scenario = a_scenario(strategies=strategies, **changes)
+        return Result(scenario, result.traces, result.reference)
+
+    def test_where_each_has_its_own_it_stands_behind_its_name(self) -> None:
+        lines = self.trained(0.5, 0.01).answer().splitlines()
+        of_losses = [line for line in lines if "loss" in line.lower()]
+        assert len(of_losses) > 3
+        for line in of_losses:
+            assert "learning rate 0.01 (adam)" in line or "learning rate 0.5 (adam)" in line
+        assert "reached soonest by 'b' (learning rate 0.01 (adam))" in "\n".join(lines)
+        assert "tune" not in "\n".join(lines)
+
+    def test_where_all_share_one_the_ranking_is_said_to_hold_there_alone(self) -> None:
+        assert caveat(self.trained(None, None)) == ALL_ALIKE
+
+    def test_where_all_were_given_the_same_nothing_is_said_against_it(self) -> None:
+        result = self.trained(0.5, 0.5)
+        assert caveat(result) == ""
+        assert "Loss 1 at learning rate 0.5 (adam) is reached soonest" in result.answer()
+
+    def test_one_with_its_own_is_not_counted_among_those_that_share(self) -> None:
+        assert caveat(self.trained(0.5, None)) == ""
+
+    def test_the_table_says_it(self) -> None:
+        assert list(self.trained(0.5, None).table()["learning rate"]) == ["0.5 (adam)", "0.1"]
+
+    def test_a_note_on_sizes_of_updates_is_about_a_shared_rate(self) -> None:
+        assert not any("at one learning rate" in note for note in notes(self.trained(0.5, 0.01)))

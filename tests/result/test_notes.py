@@ -67,8 +67,8 @@ class TestGrowingLoss:
         runs = [losing("a", losses, n) for n, losses in enumerate(([2, 1, 0.5], [2, 9, 5e7]))]
         result = Result(a_scenario("a", replications=2), runs, [])
         assert said(result, "grew") == [
-            "a: the loss grew in 1 of 2 replications, from 2 to 5e+07 in the worst; "
-            "try a smaller learning rate."
+            "a: the loss grew in 1 of 2 replications, from 2 to 5e+07 in the worst, at learning "
+            "rate 0.1; try a smaller one."
         ]
 
     @pytest.mark.parametrize("losses", [[2, 9, 0.5], [2, 2, 2], [2, 1, math.inf]])

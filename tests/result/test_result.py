@@ -286,9 +286,11 @@ def test_the_table_has_intervals() -> None:
 def test_the_answer_of_one_strategy() -> None:
     answer = a_result(targets={"loss": 1.0}).answer()
     assert answer.startswith("'none' does 2.500 examples/s, 0.500 times what one worker does alone")
-    assert answer.endswith("Loss 1 was reached after 5 s by 'none'.")
+    assert answer.endswith("Loss 1 at learning rate 0.1 was reached after 5 s by 'none'.")
     unreached = a_result(targets={"loss": 0.1}).answer()
-    assert unreached.endswith("No strategy reached loss 0.1 in any replication.")
+    assert unreached.endswith(
+        "No strategy reached loss 0.1 at learning rate 0.1 in any replication."
+    )
 
 
 def test_one_replication_is_said() -> None:
@@ -370,7 +372,7 @@ def test_a_goal_reached_in_some_replications_is_not_reached_in_none() -> None:
     never = replace(a_trace(replication=1), evaluations=a_trace().evaluations[:1])
     scenario = a_scenario(replications=2, targets={"loss": 1.0})
     answer = Result(scenario, [a_trace(), never], []).answer()
-    assert answer.endswith("No strategy reached loss 1 in every replication.")
+    assert answer.endswith("No strategy reached loss 1 at learning rate 0.1 in every replication.")
 
 
 def test_one_worker_alone_is_not_compared_with_itself() -> None:

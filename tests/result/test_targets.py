@@ -66,7 +66,7 @@ def test_a_loss_that_is_never_reached_is_a_target_missed() -> None:
     found = result(({"kind": "on_write"},), targets=targets)
     assert not met(found)["time_to_loss", "on_write"]
     assert sentences(found) == [
-        "Target time to loss 1e-09 at most 10 s: missed by on_write "
+        "Target time to loss 1e-09 at most 10 s at learning rate 0.1: missed by on_write "
         "(not reached in every replication)."
     ]
 

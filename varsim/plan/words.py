@@ -16,6 +16,7 @@ from varsim.result.caution import SPEEDS
 from varsim.result.cost import COSTS
 from varsim.result.formatting import plus_minus
 from varsim.result.measure import ACTIVITIES
+from varsim.result.rates import rate
 from varsim.result.targets import Judgement, amount, said
 from varsim.result.verdict import CLOSE, SAME, WORSE
 from varsim.targets import BOUNDS
@@ -108,7 +109,7 @@ class Words:
 
     def notes(self) -> list[str]:
         """What a reader must know besides."""
-        lines = []
+        lines = self._rates()
         for one, check in self._found.rejected[:3]:
             worst = max(check.missed, key=_gap, default=None)
             why = "its fresh runs failed" if worst is None else self._reaches(worst, check)
@@ -131,6 +132,20 @@ class Words:
                 f"{len(failed)} cells failed, such as {self._places.full(failed[0].cell)}: {first}"
             )
         return lines
+
+    def _rates(self) -> list[str]:
+        """At which learning rates the times to the loss are, where the space does not say so."""
+        question = self._question
+        asked = OBJECTIVES[question.objective].needs_loss
+        asked = asked or "time_to_loss" in question.targets.bounds
+        varied = any("learning_rate" in quantity.place for quantity in question.quantities)
+        if not asked or varied:
+            return []
+        own = ", ".join(f"'{name}' at {rate(question.base, name)}" for name in question.strategies)
+        return [
+            f"Loss {question.loss:g} is reached at the learning rates of the file, {own}; for the "
+            "best rate of each, varsim tune FILE without the plan."
+        ]
 
     def _best(self, best: Standing) -> str:
         about = OBJECTIVES[self._question.objective].about

@@ -21,6 +21,7 @@ from varsim.plots.figure import (
     strategy_line,
     time_unit,
 )
+from varsim.result.rates import common, rate
 from varsim.result.statistics import interval, latest
 from varsim.result.winner import Wording, headline
 
@@ -119,12 +120,19 @@ def title(result: "Result", by: Against) -> str:
     def mean(strategy: str) -> str:
         return f"{interval(losses[strategy]).mean:.3g}"
 
+    def trained(strategy: str) -> str:
+        own = "" if shared else f" ({rate(result.scenario, strategy)})"
+        return f"{named(strategy)}{own}"
+
+    shared = common(result)
     if not ranking.rivals:
-        return f"{after} the {loss} of {named(ranking.best)} is {mean(ranking.best)}"
+        return f"{after}{shared} the {loss} of {trained(ranking.best)} is {mean(ranking.best)}"
     wording = Wording(
-        f"{after} the lowest {loss} is that of {{name}}: {{value}}", "", f"{loss} {_small(after)}"
+        f"{after}{shared} the lowest {loss} is that of {{name}}: {{value}}",
+        "",
+        f"{loss} {_small(after)}{shared}",
     )
-    return headline(ranking, wording, named, mean)
+    return headline(ranking, wording, trained, mean)
 
 
 def _small(text: str) -> str:

@@ -314,8 +314,9 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         "loss_time",
         "Loss against time",
         "Lines: mean over the replications; bands: its 95 % confidence interval. Lower and "
-        "further left is better, at this learning rate: whoever averages more gradients into an "
-        "update makes fewer steps from the same examples, and may do better at a larger rate.",
+        "further left is better, at the learning rates of the table: whoever averages more "
+        "gradients into an update makes fewer steps from the same examples, and may do better at a "
+        "larger rate (varsim tune).",
         lambda result: curves.title(result, "time"),
         lambda result: curves.heights(result, "time"),
         _single(lambda result, axes: curves.draw(result, axes, "time")),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # The heading over what came to stand still.
 STANDS_STILL = "stands still"
+LEARNING_RATE = "learning rate"
 
 _UNITS_OF_TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
@@ -81,6 +82,7 @@ def _row(result: "Result", strategy: str) -> dict[str, str]:
         "staleness max": _whole(largest(result, strategy, "staleness_max")),
         **_copies(result, strategy),
         "wasted compute": plus_minus(of["wasted_compute"], 100, "%"),
+        **_rate(result, strategy),
         "final loss": plus_minus(of["final_loss"]),
         "final accuracy": plus_minus(of["final_accuracy"], 100, "%"),
     }
@@ -88,6 +90,15 @@ def _row(result: "Result", strategy: str) -> dict[str, str]:
         cells[f"time to loss {result.target_loss:g}"] = time(of["time_to_target"])
     cells |= cost.cells(result, strategy)
     return cells | {"where the time went": _most_time(of)}
+
+
+def _rate(result: "Result", strategy: str) -> dict[str, str]:
+    """At which learning rate the losses below are, where something is learnt."""
+    from varsim.result.rates import rate
+
+    if not result.scenario.workload.has_values:
+        return {}
+    return {LEARNING_RATE: rate(result.scenario, strategy).removeprefix(f"{LEARNING_RATE} ")}
 
 
 def _standstill(result: "Result", strategy: str) -> dict[str, str]:

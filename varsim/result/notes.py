@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from varsim.result import rates
 from varsim.result.caution import at_other_speeds, guessed, marching, unsettled
 from varsim.result.formatting import digits, time
 from varsim.result.measure import NANOSECONDS
@@ -129,18 +130,19 @@ def _diverged(result: "Result") -> Iterator[str]:
     for strategy in result.strategies:
         runs = [result.trace(strategy, number).evaluations for number in range(count)]
         losses = [(run[0].loss, run[-1].loss) for run in runs if run]
+        rate = rates.rate(result.scenario, strategy)
         wild = count - sum(math.isfinite(last) for _, last in losses)
         if wild:
             yield (
                 f"{strategy}: the loss is not finite at the end of {wild} of {count} "
-                "replications; try a smaller learning rate."
+                f"replications, at {rate}; try a smaller one."
             )
         grown = [pair for pair in losses if pair[0] < pair[1] < math.inf]
         if grown:
             first, last = max(grown, key=lambda pair: pair[1])
             yield (
                 f"{strategy}: the loss grew in {len(grown)} of {count} replications, from "
-                f"{first:.3g} to {last:.3g} in the worst; try a smaller learning rate."
+                f"{first:.3g} to {last:.3g} in the worst, at {rate}; try a smaller one."
             )
 
 
@@ -155,12 +157,12 @@ def _gradients_per_update(result: "Result") -> Iterator[str]:
     if not size:
         return
     few, many = min(size, key=size.__getitem__), max(size, key=size.__getitem__)
-    if size[many] > _MUCH * size[few]:
+    if size[many] > _MUCH * size[few] and rates.shared(result, few, many):
         yield (
             f"An update holds {digits(size[few])} gradients in '{few}' and {digits(size[many])} in "
-            f"'{many}', at one learning rate: from the same examples '{few}' makes more full steps,"
-            " and part of what the losses differ by is that. Compare each at its best rate "
-            "(--strategy, --set workload.optimizer.learning_rate=...)."
+            f"'{many}', at one {rates.rate(result.scenario, few)}: from the same examples '{few}' "
+            "makes more full steps, and part of what the losses differ by is that. To compare each "
+            "at its best rate: varsim tune FILE."
         )
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from varsim.result import rates
 from varsim.result.formatting import time
 from varsim.result.statistics import interval, one_sided
 from varsim.targets import BOUNDS
@@ -67,6 +68,7 @@ def sentences(result: "Result") -> list[str]:
     judged = judgements(result)
     for name, bound in result.scenario.targets.bounds.items():
         head = f"Target {said(name, bound, result.target_loss)}"
+        head += rates.common(result) if name == "time_to_loss" else ""
         of_this = [one for one in judged if one.target == name]
         met = [_said(one, result) for one in of_this if one.met]
         missed = [_said(one, result) for one in of_this if not one.met]
@@ -82,12 +84,14 @@ def _judged(result: "Result", name: str, bound: float, strategy: str) -> Judgeme
 
 def _said(one: Judgement, result: "Result") -> str:
     """A strategy with its number, and what is certain of it where that makes the difference."""
+    own = one.target == "time_to_loss" and not rates.common(result)
+    trained = f", {rates.rate(result.scenario, one.strategy)}" if own else ""
     if one.strategy in result.standstills:
         return f"{one.strategy} (stands still)"
     if math.isnan(one.mean):
         why = "not reached in every replication" if one.target == "time_to_loss" else "no number"
-        return f"{one.strategy} ({why})"
-    told = f"{one.strategy} ({amount(one.target, one.mean)}"
+        return f"{one.strategy} ({why}{trained})"
+    told = f"{one.strategy} ({amount(one.target, one.mean)}{trained}"
     at_least = BOUNDS[one.target].at_least
     reached = one.mean >= one.bound if at_least else one.mean <= one.bound
     if reached and not one.met:

@@ -1,10 +1,11 @@
 """The answer of a result, in sentences to read out."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from varsim.result import cost, targets
+from varsim.result import cost, rates, targets
 from varsim.result.formatting import digits, largest, plus_minus, time
 from varsim.result.measure import METRICS, NANOSECONDS
 from varsim.result.verdict import SAME, WORSE, Ranking
@@ -77,6 +78,7 @@ def _comparison(result: "Result") -> str:
             sentences.append(_lowest(result, "loss_at_100", when))
     if result.target_loss is not None:
         sentences.append(soonest(result, result.target_loss))
+    sentences.append(rates.caveat(result))
     sentences.append(cost.sentence(result))
     return "\n".join(sentence for sentence in sentences if sentence)
 
@@ -129,7 +131,7 @@ def _price(result: "Result", best: str) -> str:
     if result.scenario.workload.has_values:
         final = of["final_loss"]
         loss = plus_minus(final) if final.replications else "no finite value"
-        clauses.append(f"its loss ended at {loss}")
+        clauses.append(f"its loss ended at {loss} ({rates.rate(result.scenario, best)})")
     return f"In '{best}' {'; '.join(clauses)}."
 
 
@@ -158,6 +160,7 @@ def _lowest(result: "Result", metric: str, when: str) -> str:
     ranking = result.ranking(metric)
     if ranking is None or not ranking.rivals:
         return ""
+    when += rates.common(result)
     wording = Wording(
         f"The lowest loss {when} is that of {{name}}: {{value}}",
         f"Which has the lowest loss {when}",
@@ -165,23 +168,24 @@ def _lowest(result: "Result", metric: str, when: str) -> str:
     )
     why = why_same(result, ranking.same)
     means = {name: _mean(result, name, metric) for name in result.compared}
-    return told(ranking, wording, _quoted, means.__getitem__, why_same=why) + "."
+    return told(ranking, wording, _at_rate(result), means.__getitem__, why_same=why) + "."
 
 
 def soonest(result: "Result", target: float) -> str:
     """Which strategy reaches a loss first, and when."""
+    goal, name = f"loss {target:g}{rates.common(result)}", _at_rate(result)
     ranking = result.ranking("time_to_target")
     if ranking is None:
-        return f"No strategy reached loss {target:g} in {_how_many(result, 'time_to_target')}."
+        return f"No strategy reached {goal} in {_how_many(result, 'time_to_target')}."
 
     def after(name: str) -> str:
         return time(result.estimate(name, "time_to_target"))
 
     if not ranking.rivals:
         alone = len(result.compared) == 1
-        text = f"Loss {target:g} was reached after {after(ranking.best)} by '{ranking.best}'"
+        text = f"L{goal[1:]} was reached after {after(ranking.best)} by {name(ranking.best)}"
         return text + ("." if alone else ", and by no other in every replication.")
-    return told(ranking, reaching(f"loss {target:g}"), _quoted, after) + "."
+    return told(ranking, reaching(goal), name, after) + "."
 
 
 def reaching(goal: str) -> Wording:
@@ -212,6 +216,11 @@ def why_same(result: "Result", names: Sequence[str]) -> str:
 
 def _mean(result: "Result", name: str, metric: str) -> str:
     return plus_minus(result.estimate(name, metric))
+
+
+def _at_rate(result: "Result") -> Callable[[str], str]:
+    """What strategies are called where their losses are told of."""
+    return partial(rates.named, result)
 
 
 def _quoted(name: str) -> str:

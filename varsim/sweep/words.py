@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from varsim.result.caution import guessed, marching
 from varsim.result.cost import CHEAPEST
 from varsim.result.formatting import plus_minus, time
+from varsim.result.rates import rate
 from varsim.result.statistics import Estimate
 from varsim.result.verdict import Ranking, ranked
 from varsim.result.winner import Wording, joined, told
@@ -234,7 +235,11 @@ def _least(
         return []
 
     def name(index: int) -> str:
-        return f"'{rows[index].strategy}' at {table.told(rows[index])}"
+        row = rows[index]
+        where, trained = table.told(row), ""
+        if metric == TARGET and "learning_rate" not in where:
+            trained = f" ({rate(table.sweep.points[row.point].scenario, row.strategy)})"
+        return f"'{row.strategy}' at {where}{trained}"
 
     def shown(index: int) -> str:
         return value(rows[index].estimates[metric])

@@ -24,7 +24,14 @@ class Optimizer(Model, ABC):
 
     slots: ClassVar[tuple[str, ...]] = ()
 
+    kind: str
     learning_rate: float = Field(gt=0)
+
+    @property
+    def told(self) -> str:
+        """Its learning rate in words, with its kind where that is not plain SGD."""
+        kind = "" if self.kind == "sgd" else f" ({self.kind})"
+        return f"learning rate {self.learning_rate:g}{kind}"
 
     @abstractmethod
     def init(self, value: Floats) -> State:
