@@ -1,0 +1,36 @@
+"""The rates of the scenarios that come along are those that the command finds."""
+
+from pathlib import Path
+
+import pytest
+
+from varsim.load.loading import load_scenario
+from varsim.plan.runs import Runs
+from varsim.scenario import Scenario
+from varsim.sweep.execution import Processes
+from varsim.sweep.store import Store
+from varsim.tune.search import Search
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+
+
+def loaded(name: str) -> Scenario:
+    scenario = load_scenario(SCENARIOS / f"{name}.yaml")
+    assert isinstance(scenario, Scenario)
+    return scenario
+
+
+@pytest.mark.parametrize("name", ["quickstart", "heavy_tail"])
+def test_each_strategy_has_a_rate_of_its_own(name: str) -> None:
+    assert all(strategy.optimizer is not None for strategy in loaded(name).strategies)
+
+
+@pytest.mark.slow
+def test_the_quickstarts_are_what_tune_finds(tmp_path: Path) -> None:
+    scenario = loaded("quickstart")
+    with Store(tmp_path) as store, Processes(2) as backend:
+        found = Search(scenario).run(Runs(store, backend, lambda status: None))
+    for one in found:
+        as_good = {one.best.rate, *(tie.rate for tie in one.ties)}
+        assert one.before in as_good, f"{one.label} is best at {one.best.rate:g}"
+        assert one.edge == ""
