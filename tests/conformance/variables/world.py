@@ -7,7 +7,7 @@ from conformance.variables.records import Record, Values, array
 from varsim.values.device import Device
 from varsim.values.distribute.all_reduce import ALGORITHMS
 from varsim.values.distribute.central import CentralStorageStrategy, ParameterServerStrategy
-from varsim.values.distribute.container import Mirrored, PerReplica, regroup
+from varsim.values.distribute.container import Mirrored, PerReplica
 from varsim.values.distribute.context import OUTSIDE, Context
 from varsim.values.distribute.mirrored_strategy import MirroredStrategy
 from varsim.values.distribute.multi_worker import MultiWorkerMirroredStrategy
@@ -98,15 +98,13 @@ class Handed:
                     self._made_once(record, index, record[form][strategy.replica_id(index)], device)
                     for index, device in enumerate(strategy.devices)
                 ]
-                return (
-                    regroup(parts, PerReplica)
-                    if context.replica is None
-                    else parts[context.replica]
-                )
+                if context.replica is not None:
+                    return parts[context.replica]
+                return PerReplica(parts) if len(parts) > 1 else parts[0]
         if "mirrored" in record:
             devices = strategy.devices
             parts = [Tensor(array(record["mirrored"]), device) for device in devices]
-            return regroup(parts, Mirrored)
+            return Mirrored(parts) if len(parts) > 1 else parts[0]
         if "numpy" in record:
             return self._made_once(record, 0, record["numpy"], None)
         return self._made_once(record, 0, record["tensor"], strategy.current)

@@ -35,6 +35,11 @@ def scattered(method: Scatter, value: Values, indices: Values, rows: Values) -> 
         if method == "update":
             new[indices] = rows
         elif method == "div" and value.dtype.kind in "iu":
+            if not rows.all():
+                raise InvalidArgumentError(
+                    "dtype_unsupported",
+                    "integers cannot be divided by 0: give updates that do not contain it",
+                )
             each = np.broadcast_to(rows, indices.shape + value.shape[1:])
             for index, row in zip(indices, each, strict=True):
                 new[index] = np.trunc(new[index] / row)

@@ -76,15 +76,24 @@ class Tensor:
     def _with(
         self, other: object, function: Callable[[Values, Values], Values], *, swapped: bool = False
     ) -> "Tensor":
-        """Element by element, broadcast; InvalidArgumentError where dtypes or shapes do not fit."""
+        """Element by element, broadcast; InvalidArgumentError where dtypes or shapes do not fit.
+
+        In a product with a bool tensor the other counts as whether it is 0.
+        """
         mine = self.array
+        if (
+            function is np.multiply
+            and isinstance(other, Tensor)
+            and _is_bool(other) != _is_bool(self)
+        ):
+            return _truth(self)._with(_truth(other), function)
         if not isinstance(other, Tensor):
             theirs = self._operand(other, function, swapped=swapped)
         elif other.keeps_dtype and function is not np.add:
             theirs = convert(other, mine.dtype)
         else:
             theirs = other.array
-        if mine.dtype.kind == "b" and (function is not np.multiply or theirs.dtype.kind != "b"):
+        if mine.dtype.kind == "b" and function is not np.multiply:
             raise InvalidArgumentError(
                 "dtype_unsupported", "there is no such arithmetic with bool values: cast them first"
             )
@@ -118,7 +127,7 @@ class Tensor:
             return convert(other, mine)
         except RefusedTypeError:
             if not swapped and function is np.multiply and mine.kind == "b":
-                return np.array(np.real(np.asarray(other)) != 0)
+                return _truth(Tensor(np.asarray(other))).array
             if swapped or function is not np.add:
                 raise
             raise InvalidArgumentError(
@@ -129,6 +138,15 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"Tensor({self.array.tolist()}, {self.array.dtype}, {self.device})"
+
+
+def _is_bool(one: Tensor) -> bool:
+    return one.array.dtype.kind == "b"
+
+
+def _truth(one: Tensor) -> Tensor:
+    """Which elements are not 0; of complex numbers, whose real part is not."""
+    return Tensor(np.asarray(np.real(one.array) != 0), one.device)
 
 
 def tensor(data: object, dtype: DTypeLike | None = None, device: Device = HERE) -> Tensor:

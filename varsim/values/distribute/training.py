@@ -82,15 +82,15 @@ class DistributedOptimizer:
                 "wrong_context",
                 "apply_gradients needs a replica: call it inside the function given to run",
             )
+        gradients = [self._clipped(gradient) for gradient, _ in pairs]
+        sums = yield from self._strategy.all_reduce(context, "SUM", gradients)
+        assert isinstance(sums, list)
         for _, variable in pairs:
             if kind_of(variable.dtype) not in "fc":
                 raise InvalidArgumentError(
                     "dtype_unsupported",
                     f"an optimizer makes no steps of {variable.dtype}: give it variables of floats",
                 )
-        gradients = [self._clipped(gradient) for gradient, _ in pairs]
-        sums = yield from self._strategy.all_reduce(context, "SUM", gradients)
-        assert isinstance(sums, list)
         for (_, variable), total in zip(pairs, sums, strict=True):
             variable.train_with(self.rule)
             yield from self._strategy.update(context, variable, _apply, (total,))
