@@ -23,8 +23,15 @@ class Entry(NamedTuple):
 def strategies() -> dict[str, Entry]:
     """Kind of each strategy -> what it does."""
     from varsim.strategies import STRATEGIES
+    from varsim.strategies.plugin import real
 
-    return _about(STRATEGIES)
+    found: dict[str, Entry] = {}
+    for kind, strategy in STRATEGIES.items():
+        try:
+            found |= _about({kind: real(strategy)})
+        except ValueError as error:
+            found[kind] = Entry(str(error))
+    return found
 
 
 def laws() -> dict[str, Entry]:

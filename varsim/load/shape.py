@@ -49,7 +49,9 @@ def shapes_of(annotation: Any, constraints: Sequence[Any] = ()) -> Iterator[Shap
         for option in get_args(annotation):
             yield from shapes_of(option, constraints)
     elif annotation is not types.NoneType:
-        yield Shape(annotation, tuple(constraints))
+        # What stands for a model of another package is that model, once it is loaded.
+        loaded = getattr(annotation, "loaded", None)
+        yield Shape(loaded if isinstance(loaded, type) else annotation, tuple(constraints))
 
 
 def members(shapes: Sequence[Shape], key: str | int) -> list[Shape]:

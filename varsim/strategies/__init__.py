@@ -1,6 +1,5 @@
 """Who waits for whom: one file per strategy, and the table of them."""
 
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from varsim.schema import one_of
@@ -9,6 +8,7 @@ from varsim.strategies.base import Strategy, meant
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.on_read import OnRead
 from varsim.strategies.on_write import OnWrite
+from varsim.strategies.plugin import plugins
 from varsim.strategies.single import Single
 from varsim.strategies.sync_replicas import SyncReplicas
 
@@ -23,9 +23,7 @@ STRATEGIES: Final[dict[str, type[Strategy]]] = {
     "single": Single,
 }
 
-# Strategies of other packages: an entry point of this group, named after the kind.
-for _entry in entry_points(group="varsim.strategies"):
-    STRATEGIES.setdefault(_entry.name, _entry.load())
+STRATEGIES.update(plugins(STRATEGIES))
 
 if TYPE_CHECKING:
     AnyStrategy: TypeAlias = Strategy
