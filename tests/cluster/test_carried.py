@@ -4,14 +4,16 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from building import MS, life, run, slow
+from building import MS, life, run, scenario, slow
 
 from varsim.cluster import collective
 from varsim.cluster.clock import Clock
 from varsim.cluster.link import Link
 from varsim.cluster.network import network
 from varsim.cluster.topology import Racks, Star
+from varsim.simulation import Run, run_one
 from varsim.trace import Trace
+from varsim.why.resources import uses
 
 Case = dict[str, Any]
 
@@ -197,7 +199,7 @@ class TestAfterADeath:
 class TestNeverMoreThanCan:
     def test_reads_that_are_given_up(self) -> None:
         """As found: a worker behind a link of a tenth never gets to read all, and tries again."""
-        trace = run(
+        made = scenario(
             {"kind": "backup_workers", "replicas_to_aggregate": 1},
             cluster={"workers": 4, "compute": {"kind": "exponential", "mean": 0.05}},
             network={"bandwidth": 3.3e6, "latency": 1e-3, "slow_links": (slow(2, 10.0),)},
@@ -205,9 +207,13 @@ class TestNeverMoreThanCan:
             workload={"batch_size": 8, "optimizer": None},
             stop={"global_steps": 21},
         )
+        trace = run_one(Run(made, 0, 0))
         check(trace)
         (down,) = (link for link in trace.links if link.name == "worker 2 down")
         assert down.moved > 0.9 * down.bandwidth * trace.end / 1e9
+        # What `varsim explain` says of it.
+        busiest, *_ = uses(made, [trace])
+        assert (busiest.name, busiest.share <= 1.0) == ("worker 2 down", True)
 
     def test_messages_of_a_fraction_of_a_nanosecond(self) -> None:
         # 0.4 ns each, which is 0: 1,000 of them in 1 ns.
