@@ -19,8 +19,6 @@ Case = dict[str, Any]
 
 both = pytest.mark.parametrize("sharing", ["first_come", "fair"])
 WIRE: Case = {"bandwidth": 1e3, "latency": 0.0}
-# 40 bytes, which take 40 ms on a link.
-BYTES: Case = {"problem": {"kind": "timing", "size": 40.0}, "optimizer": {}}
 
 
 def timing(strategy: Any, size: float = 40.0, **changes: Any) -> Trace:
