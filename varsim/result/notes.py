@@ -24,7 +24,7 @@ _EVERY_UPDATE_SINCE = 4
 
 def notes(result: "Result") -> tuple[str, ...]:
     """Remarks that belong under the table."""
-    found = [_intervals(result.replications), *_events(result), *_standstills(result)]
+    found = [_intervals(result), *_events(result), *_standstills(result)]
     if result.target_loss is not None:
         found += _target(result, result.target_loss)
     if result.scenario.workload.has_values:
@@ -45,9 +45,15 @@ def _compute(result: "Result") -> Iterator[str]:
         yield from at_other_speeds(result.scenario)
 
 
-def _intervals(replications: int) -> str:
-    if replications > 1:
-        return f"± is half a 95 % confidence interval over {replications} replications."
+def _intervals(result: "Result") -> str:
+    if result.replications > 1:
+        return f"± is half a 95 % confidence interval over {result.replications} replications."
+    if all(result.exact(strategy, "final_loss") for strategy in result.strategies):
+        return "Exact from one replication: nothing in these runs is random."
+    if all(result.exact(strategy, "examples_per_s") for strategy in result.strategies):
+        return (
+            "Times are exact: nothing random has an effect on them. Losses are of one replication."
+        )
     return "One replication: no intervals. More replications show how sure this is."
 
 
