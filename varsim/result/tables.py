@@ -87,7 +87,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         **_WHOSE,
         "link": "name of the link",
         "bandwidth_bytes_per_s": "what it can carry, bytes/s",
-        "moved_bytes": "what it carried, bytes",
+        "moved_bytes": "what had passed it when the run ended, a message in part, bytes",
         "utilization": "carried / (bandwidth x simulated time), 0 to 1",
     },
     "workers": {
