@@ -259,6 +259,14 @@ IDLE: dict[str, Case] = {
     "own network of a single worker": alone("single", {"network": OTHER_STAR}),
     "own change of nothing": alone("on_write", {}),
     "evaluations where only reads evaluate": {**COPIES, "workload": {"evaluate_every": 5}},
+    "equal examples of a single strategy": {
+        **MIRRORED,
+        "stop": {"global_steps": 3, "equal_examples": False},
+    },
+    "equal examples without updates": {
+        **MIRRORED,
+        "stop": {"examples": 30, "equal_examples": False},
+    },
     "end at a loss alone": {**MIRRORED, "stop": {"loss": 0.1}},
     "end at a loss without values": {**TIMED, "stop": {"global_steps": 3, "loss": 0.1}},
     "target loss without values": {**TIMED, "targets": {"loss": 0.1}},

@@ -244,6 +244,11 @@ KNOBS: dict[str, tuple[Case, ...]] = {
     ),
     "WorkerName.worker": two(SYNCHRONOUS, events=((kill(0.3, 1),), (kill(0.3, 2),))),
     "Stop.global_steps": two(MIRRORED, stop=({"global_steps": 2}, {"global_steps": 3})),
+    "Stop.equal_examples": two(
+        MIRRORED,
+        strategies=(({"kind": "none"}, {"kind": "on_write"}),) * 2,
+        stop=({"global_steps": 2}, {"global_steps": 2, "equal_examples": False}),
+    ),
     "Stop.examples": two(MIRRORED, stop=({"examples": 6}, {"examples": 9})),
     "Stop.time": two(MIRRORED, stop=({"time": 0.5}, {"time": 0.6})),
     "Stop.loss": two(

@@ -41,9 +41,9 @@ def longest_step(scenario: Scenario) -> LabelledEstimate:
 
 def expected_gradients(scenario: Scenario) -> float:
     """Roughly how many gradients a run of the whole scenario computes."""
-    stop, workload = scenario.stop, scenario.workload
-    total = 0.0
+    workload, total = scenario.workload, 0.0
     for strategy in scenario.strategies:
+        stop = scenario.stop_of(strategy)
         cluster = scenario.cluster_of(strategy)
         envelope = Envelope(cluster, workload, scenario.seed)
         workers = strategy.workers(cluster)
@@ -102,9 +102,28 @@ def describe(scenario: Scenario) -> list[str]:
     lines += [f"  event        {event}" for event in scenario.events]
     if scenario.prices is not None:
         lines.append(f"  prices       {_prices(scenario.prices)}")
-    limits = scenario.stop.model_dump(mode="json", exclude_none=True)
+    hidden = {"equal_examples"}
+    limits = scenario.stop.model_dump(mode="json", exclude_none=True, exclude=hidden)
     lines.append("  stop         " + " or ".join(f"{key} {value}" for key, value in limits.items()))
-    return lines
+    return lines + [f"               {line}" for line in equal_examples(scenario)]
+
+
+def equal_examples(scenario: Scenario) -> list[str]:
+    """That runs are compared over equal examples, if `global_steps` means that here."""
+    steps, most = scenario.stop.global_steps, scenario.largest_update
+    if steps is None or most is None or not scenario.stop.equal_examples:
+        return []
+    largest = next(
+        one.label
+        for one in scenario.strategies
+        if one.gradients_per_update(scenario.cluster_of(one)) == most
+    )
+    examples = steps * most * scenario.workload.batch_size
+    updates = f"{steps:,} update{'' if steps == 1 else 's'}"
+    return [
+        f"compared over equal examples: {examples:,}, as many as {updates} of '{largest}' take "
+        f"({most} gradients each); with stop.equal_examples=false every run ends after {updates}"
+    ]
 
 
 def described(model: Model, hidden: frozenset[str] | set[str] = frozenset()) -> str:

@@ -58,6 +58,8 @@ class Scenario(Model):
                 raise ValueError(f"strategies.{index}{'.' if own else ': '}{error}") from None
         check_events(self.events, self.cluster.workers, self.stop.time)
         self._refuse_idle_knobs(list(compress(self.strategies, chosen)))
+        if len(self.strategies) == 1 and not self.stop.equal_examples:
+            raise ValueError("stop.equal_examples has no effect: there is only one strategy")
         self.targets.check(self.stop.loss)
         return self
 
@@ -65,6 +67,21 @@ class Scenario(Model):
     def target_loss(self) -> float | None:
         """The loss whose time is reported: targets.loss, or else stop.loss."""
         return self.stop.loss if self.targets.loss is None else self.targets.loss
+
+    @property
+    def largest_update(self) -> int | None:
+        """The most gradients that an update of some strategy takes; None where all take as many."""
+        sizes = {one.gradients_per_update(self.cluster_of(one)) for one in self.strategies}
+        return max(sizes) if len(sizes) > 1 else None
+
+    def stop_of(self, strategy: Strategy) -> Stop:
+        """When the runs of a strategy end: by `stop`; where updates differ, over equal examples."""
+        most = self.largest_update
+        if self.stop.global_steps is None or not self.stop.equal_examples or most is None:
+            return self.stop
+        if strategy.gradients_per_update(self.cluster_of(strategy)) == most:
+            return self.stop
+        return self.stop.over_equal_examples(most * self.workload.batch_size)
 
     def cluster_of(self, strategy: Strategy) -> Cluster:
         """The cluster this strategy runs on: the scenario's, with the strategy's own changes."""
@@ -124,8 +141,15 @@ class Scenario(Model):
             "workload": workload,
             "events": events,
             "prices": prices,
+            "stop": self._stop_of_all(strategies),
         }
         return Scenario.model_validate({**dict(self), **changes})
+
+    def _stop_of_all(self, strategies: Sequence[Strategy]) -> Stop:
+        """The rule with which these run alone as they do in the company of the others."""
+        rules = [self.stop_of(strategy) for strategy in strategies]
+        rule = self.stop if self.stop in rules else rules[0]
+        return rule.model_copy(update={"equal_examples": True}) if len(rules) == 1 else rule
 
     def _refuse_idle_events(self, running: Sequence[Strategy]) -> None:
         most = max(strategy.workers(self.cluster) for strategy in self.strategies)

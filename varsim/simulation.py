@@ -147,7 +147,7 @@ def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, S
     job = Job(
         cluster,
         scenario.workload_of(strategy),
-        scenario.stop,
+        scenario.stop_of(strategy),
         seed=scenario.seed,
         replication=run.replication,
         workers=strategy.workers(cluster),

@@ -328,7 +328,8 @@ def test_the_provenance_tells_scenarios_apart() -> None:
 def test_gradients_are_conserved_in_every_real_run() -> None:
     kinds = ({"kind": "on_write"}, {"kind": "none"}, {"kind": "on_read", "read_every": 2})
     late = ({"kind": "sync_replicas", "replicas_to_aggregate": 1},)
-    scenario = a_scenario(strategies=kinds + late, stop={"global_steps": 9}, replications=2)
+    stop = {"global_steps": 9, "equal_examples": False}
+    scenario = a_scenario(strategies=kinds + late, stop=stop, replications=2)
     result = simulate(scenario)
     runs = result.runs
     counted_alone = [outcome for outcome in Outcome if outcome != Outcome.LOST]

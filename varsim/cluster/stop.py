@@ -11,18 +11,31 @@ from varsim.units import Seconds
 class Stop(Model):
     """A run ends as soon as one of these holds.
 
-    `global_steps`: updates made; `examples`: examples in applied gradients; `time`: simulated;
-    `loss`: an update whose training loss is at or below this; every update is looked at (then
-    another limit is needed as well).
+    `global_steps`: updates made. Where strategies put different numbers of gradients into one, it
+    counts those of the largest, and the others run until they have applied as many examples; with
+    `equal_examples: false` all make so many updates. `examples`: examples in applied gradients;
+    `time`: simulated; `loss`: an update whose training loss is at or below this; every update is
+    looked at (then another limit is needed as well).
     """
 
     global_steps: PositiveInt | None = None
     examples: PositiveInt | None = None
     time: Seconds | None = Field(None, gt=0)
     loss: float | None = None
+    equal_examples: bool = True
 
     @model_validator(mode="after")
     def _ends_for_sure(self) -> Self:
         if self.global_steps is None and self.examples is None and self.time is None:
             raise ValueError("give at least one of global_steps, examples, time")
+        if self.global_steps is None and not self.equal_examples:
+            raise ValueError(
+                "equal_examples has no effect without global_steps: no other limit counts updates"
+            )
         return self
+
+    def over_equal_examples(self, each: int) -> "Stop":
+        """The same, with `each` examples for an update, instead of so many updates."""
+        assert self.global_steps is not None
+        limits = [self.global_steps * each] + ([] if self.examples is None else [self.examples])
+        return self.model_copy(update={"global_steps": None, "examples": min(limits)})

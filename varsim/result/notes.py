@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from varsim.result import rates
+from varsim.estimate import equal_examples
+from varsim.result import rates, work
 from varsim.result.caution import at_other_speeds, guessed, marching, unsettled
 from varsim.result.formatting import digits, time
 from varsim.result.measure import NANOSECONDS
@@ -30,6 +31,7 @@ def notes(result: "Result") -> tuple[str, ...]:
     if result.scenario.workload.has_values:
         found += _diverged(result)
         found += _gradients_per_update(result)
+    found += work.notes(result)
     found += _hidden(result)
     found += _ends(result)
     found += _compute(result)
@@ -190,8 +192,14 @@ def _hidden(result: "Result") -> Iterator[str]:
 
 def _ends(result: "Result") -> Iterator[str]:
     """That runs were ended by different rules."""
+    # Where equal examples are compared, so many updates of one are so many examples of all.
+    same = {"global_steps": "examples"} if equal_examples(result.scenario) else {}
     rules = {
-        strategy: Counter(run.stopped_by for run in result.traces if run.strategy == strategy)
+        strategy: Counter(
+            same.get(run.stopped_by, run.stopped_by)
+            for run in result.traces
+            if run.strategy == strategy
+        )
         for strategy in result.strategies
     }
     if len(set().union(*rules.values())) > 1:

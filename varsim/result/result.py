@@ -173,7 +173,7 @@ class Result:
     @cached_property
     def updates(self) -> "DataFrame":
         """One row per gradient."""
-        return tables.joined("updates", self.traces, list(map(tables.updates, self._gradients)))
+        return tables.joined("updates", self.traces, list(map(tables.updates, self.gradients)))
 
     @cached_property
     def spans(self) -> "DataFrame":
@@ -198,7 +198,7 @@ class Result:
     @cached_property
     def workers(self) -> "DataFrame":
         """One row per worker."""
-        parts = map(tables.workers, self.traces, self._gradients, self.time_splits)
+        parts = map(tables.workers, self.traces, self.gradients, self.time_splits)
         return tables.joined("workers", self.traces, list(parts))
 
     def loss_curves(
@@ -284,7 +284,8 @@ class Result:
         }
 
     @cached_property
-    def _gradients(self) -> list[Gradients]:
+    def gradients(self) -> list[Gradients]:
+        """Per trace its gradients, as columns."""
         return [Gradients.of(trace) for trace in self.traces]
 
     @cached_property
@@ -295,14 +296,14 @@ class Result:
     @cached_property
     def shares_of_applied(self) -> list[NDArray[np.float64]]:
         """Per trace each worker's share of the applied gradients, shape (workers,)."""
-        return list(map(measuring.share_of_applied, self.traces, self._gradients))
+        return list(map(measuring.share_of_applied, self.traces, self.gradients))
 
     @cached_property
     def _measured(self) -> list[dict[str, float]]:
         rows = [
             measuring.measure(trace, gradients, split, self.target_loss, self.common_end)
             for trace, gradients, split in zip(
-                self.traces, self._gradients, self.time_splits, strict=True
+                self.traces, self.gradients, self.time_splits, strict=True
             )
         ]
         alone = [measuring.examples_per_second(trace) for trace in self.reference]

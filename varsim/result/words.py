@@ -10,6 +10,7 @@ from varsim.result.formatting import digits, largest, plus_minus, time
 from varsim.result.measure import METRICS, NANOSECONDS
 from varsim.result.verdict import SAME, WORSE, Ranking
 from varsim.result.winner import Wording, joined, times, told
+from varsim.result.work import too_short
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
@@ -69,6 +70,8 @@ def _comparison(result: "Result") -> str:
     ranking = result.ranking("examples_per_s", highest=True)
     if ranking is None:
         return f"No strategy applied a gradient in {_how_many(result, 'gradients_per_s')}."
+    if short := too_short(result):
+        return short
     sentences = [_fastest(result, ranking), _price(result, ranking.best), _apart(result)]
     if len(result.compared) > 1:
         sentences.append(_lowest(result, "final_loss", "at the end of its run"))

@@ -56,6 +56,10 @@ class BackupWorkers(Strategy):
         if self.overlap:
             check_overlap(workload)
 
+    def gradients_per_update(self, cluster: Cluster) -> int:
+        """N."""
+        return self.replicas_to_aggregate
+
     def check(self, cluster: Cluster) -> None:
         """Every worker gives one gradient to a step, so there must be N workers."""
         if self.replicas_to_aggregate > cluster.workers:

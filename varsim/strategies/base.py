@@ -78,6 +78,10 @@ class Strategy(Model, ABC):
         """How many of the cluster's workers take part."""
         return cluster.workers
 
+    def gradients_per_update(self, cluster: Cluster) -> int:
+        """How many gradients go into one update of the model; here one."""
+        return 1
+
     def check(self, cluster: Cluster) -> None:
         """Raise ValueError where the strategy does not fit the cluster it is to run on."""
 

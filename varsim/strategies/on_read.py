@@ -8,6 +8,7 @@ from pydantic import PositiveInt
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Broadcast, Collective
 from varsim.cluster.collectives import ring
+from varsim.cluster.description import Cluster
 from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import OF_COLLECTIVES, OF_REDUCTIONS
@@ -41,6 +42,10 @@ class OnRead(Strategy):
     read_every: PositiveInt = 10
     aggregation: Literal["mean", "sum", "only_first_replica"] = "mean"
     write_back: bool = False
+
+    def gradients_per_update(self, cluster: Cluster) -> int:
+        """One of every replica: an update is counted when all have made theirs."""
+        return self.workers(cluster)
 
     def subject_to(self) -> frozenset[str]:
         """Its reads are collectives, unless they need only the copy that is there."""

@@ -124,6 +124,10 @@ class OnWrite(Strategy):
         if self.overlap:
             check_overlap(workload)
 
+    def gradients_per_update(self, cluster: Cluster) -> int:
+        """One of every worker."""
+        return self.workers(cluster)
+
     def subject_to(self) -> frozenset[str]:
         """Its all-reduce is a collective; what servers need for one says `server_update`."""
         return OF_ALL if self.uses_servers else super().subject_to() | OF_REDUCTIONS

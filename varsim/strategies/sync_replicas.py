@@ -71,6 +71,10 @@ class SyncReplicas(Strategy):
         if self.overlap:
             check_overlap(workload)
 
+    def gradients_per_update(self, cluster: Cluster) -> int:
+        """N."""
+        return self.replicas_to_aggregate
+
     def check(self, cluster: Cluster) -> None:
         """Initial tokens must be at least N - T, as TensorFlow demands."""
         least = self.replicas_to_aggregate - self._total(cluster)

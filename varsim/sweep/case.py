@@ -137,6 +137,7 @@ def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:
             "workload": workload,
             "strategies": (strategy.model_copy(update={"name": None, "optimizer": None}),),
             "events": tuple(event for event in scenario.events if event.rank < taking_part),
+            "stop": scenario.stop_of(strategy).model_copy(update={"equal_examples": True}),
             "targets": type(scenario.targets)(loss=scenario.targets.loss),
             "prices": None,
             "report": scenario.report.measuring(),

@@ -1,0 +1,134 @@
+"""`global_steps` compares over equal examples, also where updates differ in size."""
+
+from typing import Any
+
+import pytest
+from building import scenario
+from handmade import a_result
+
+from varsim.estimate import describe, expected_gradients
+from varsim.result.result import Result
+from varsim.scenario import Scenario
+from varsim.simulation import simulate
+from varsim.sweep.case import case_of
+
+ON_WRITE, NONE = {"kind": "on_write"}, {"kind": "none"}
+SOME_OF_THREE = {"kind": "sync_replicas", "replicas_to_aggregate": 2}
+# Reads and pushes take no time, batches 100 ms, worker 2 300 ms: on_write makes a step in 300 ms.
+SLOW = {"slow_workers": ({"rank": 2, "factor": 3.0},)}
+
+
+def comparing(*strategies: dict[str, Any], **stop: Any) -> Scenario:
+    return scenario({}, strategies=strategies, cluster=SLOW, stop=stop, workload={"batch_size": 4})
+
+
+def ends(result: Result) -> dict[str, tuple[int, int]]:
+    """Updates and examples of every strategy."""
+    return {
+        trace.strategy: (trace.global_step, trace.evaluations[-1].examples)
+        for trace in result.traces
+    }
+
+
+def test_the_others_go_on_until_they_have_as_many_examples() -> None:
+    result = simulate(comparing(ON_WRITE, NONE, SOME_OF_THREE, global_steps=20))
+    assert ends(result) == {"on_write": (20, 240), "none": (60, 240), "sync_replicas": (30, 240)}
+    insisted = simulate(
+        comparing(ON_WRITE, NONE, SOME_OF_THREE, global_steps=20, equal_examples=False)
+    )
+    assert [updates for updates, _ in ends(insisted).values()] == [20, 20, 20]
+
+
+def test_it_is_told_and_how_to_insist() -> None:
+    made = comparing(ON_WRITE, NONE, global_steps=20)
+    told = (
+        "ompared over equal examples: 240, as many as 20 updates of 'on_write' take (3 gradients "
+        "each); with stop.equal_examples=false every run ends after 20 updates"
+    )
+    result = simulate(made)
+    assert f"C{told}." in result.notes
+    assert any(f"c{told}" in line for line in describe(made))
+    assert not any("same rule" in note for note in result.notes)
+    insisted = simulate(comparing(ON_WRITE, NONE, global_steps=20, equal_examples=False))
+    assert not any("equal examples" in note for note in insisted.notes)
+    assert (
+        "The runs did different work: 'none' applied 80 examples, 'on_write' 240. Their losses and "
+        "costs at the end are not of equal work; to compare that, stop: {examples: 80}."
+    ) in insisted.notes
+
+
+@pytest.mark.parametrize(
+    "strategies", [(NONE,), (ON_WRITE,), (ON_WRITE, {**ON_WRITE, "name": "b"})]
+)
+def test_where_all_updates_are_equally_large_nothing_changes(
+    strategies: tuple[dict[str, Any], ...],
+) -> None:
+    made = comparing(*strategies, global_steps=20)
+    result = simulate(made)
+    assert all(trace.global_step == 20 for trace in [*result.traces, *result.reference])
+    assert not any("equal examples" in note for note in result.notes)
+
+
+def test_a_limit_of_examples_counts_too() -> None:
+    result = simulate(comparing(ON_WRITE, NONE, global_steps=20, examples=100))
+    assert ends(result) == {"on_write": (9, 108), "none": (25, 100)}
+
+
+@pytest.mark.parametrize("chosen", [1, 0, slice(1, 3), slice(0, 2)])
+def test_a_strategy_alone_runs_as_in_company(chosen: int | slice) -> None:
+    whole = comparing(ON_WRITE, NONE, SOME_OF_THREE, global_steps=20)
+    picked = whole.strategies[chosen]
+    alone = whole.with_only(picked if isinstance(picked, tuple) else (picked,))
+    in_company = ends(simulate(whole))
+    assert ends(simulate(alone)) == {one.label: in_company[one.label] for one in alone.strategies}
+
+
+def test_alone_there_is_nothing_to_insist_on() -> None:
+    whole = comparing(ON_WRITE, NONE, global_steps=20, equal_examples=False)
+    alone = whole.with_only(whole.strategies[1:])
+    assert alone.stop.model_dump(exclude_none=True) == {"global_steps": 20, "equal_examples": True}
+
+
+def test_a_run_that_is_the_same_is_one_case() -> None:
+    """The largest updates are counted, whoever else is there; the others' examples are a limit."""
+    three = comparing(ON_WRITE, NONE, SOME_OF_THREE, global_steps=20)
+    two = comparing(NONE, ON_WRITE, global_steps=20)
+    alone = comparing(ON_WRITE, global_steps=20)
+    first, second, _ = three.strategies
+    keys = {case_of(made, first).key for made in (three, two, alone)}
+    assert len(keys) == 1
+    examples = comparing(NONE, examples=240)
+    keys = {case_of(made, second).key for made in (three, two, examples)}
+    assert len(keys) == 1
+    assert expected_gradients(two) == pytest.approx(120, rel=0.2)
+
+
+class TestHowMuchWork:
+    def test_a_few_gradients_are_told_and_how_to_make_more(self) -> None:
+        result = simulate(comparing(ON_WRITE, NONE, time=1.0))
+        (note,) = [note for note in result.notes if "Short runs" in note]
+        # Worker 2 needs 300 ms for each.
+        assert note == (
+            "Short runs: gradients computed per worker: 'on_write' 3.67, 'none' 7.67. How a run "
+            "begins and ends weighs in all rates; longer: --set 'stop.time=3.27 s'."
+        )
+        longer = simulate(comparing(ON_WRITE, NONE, time=3.27))
+        assert not any("Short runs" in note for note in longer.notes)
+        assert longer.answer().startswith("The fastest is 'none'")
+
+    def test_updates_are_what_is_to_be_raised_where_they_end_the_runs(self) -> None:
+        result = simulate(comparing(ON_WRITE, NONE, global_steps=5))
+        (note,) = [note for note in result.notes if "Short runs" in note]
+        assert note.endswith("; longer: --set stop.global_steps=12.")
+
+    def test_a_run_too_short_names_no_winner(self) -> None:
+        result = simulate(comparing(ON_WRITE, NONE, time=0.35))
+        assert result.answer() == (
+            "Too short to say which is fastest: gradients computed per worker: 'on_write' 1.00; "
+            "longer: --set 'stop.time=4.2 s'."
+        )
+
+    def test_runs_of_about_equal_work_are_not_told_of(self) -> None:
+        result = simulate(comparing(ON_WRITE, SOME_OF_THREE, examples=400))
+        assert not any("different work" in note for note in result.notes)
+        assert "Too short" not in a_result({"a": (1, 1), "b": (2, 2)}).answer()
