@@ -7,6 +7,7 @@ import pytest
 from conformance.cases import DATA, cases, quirks, summary, why_not
 from conformance.files import left_out
 
+LONGEST = 300
 TEST = "test_conformance.py::test_recorded_case["
 
 
@@ -59,7 +60,12 @@ def names(reporter: pytest.TerminalReporter, outcome: str, test: str = TEST) -> 
 def listed(reporter: pytest.TerminalReporter, test: str = TEST) -> dict[str, str]:
     """What was not as recorded and does not make the run fail: case, and why."""
     return {
-        report.nodeid.split("[", 1)[1].removesuffix("]"): report.wasxfail.removeprefix("reason: ")
+        report.nodeid.split("[", 1)[1].removesuffix("]"): _in_a_line(report.wasxfail)
         for report in reporter.stats.get("xfailed", ())
         if test in report.nodeid
     }
+
+
+def _in_a_line(reason: str) -> str:
+    words = " ".join(reason.removeprefix("reason: ").split())
+    return words if len(words) <= LONGEST else words[:LONGEST] + "..."

@@ -42,6 +42,8 @@ def test_quirks_that_are_not_followed_are_listed_and_unknown_topics_named(tmp_pa
     wrong = {**deepcopy(quirk), "id": "other/not-followed"}
     wrong["steps"][0]["expect"] = {"result": {"container": "nothing"}}
     write(tmp_path / "deep" / "variables.json", head, followed, wrong)
+    crashing = {**deepcopy(quirk), "id": "other/crashing", "steps": [{"op": "?", "expect": {}}]}
+    write(tmp_path / "more.json", head, crashing)
     head, case = recorded("asynchronous.json", "async_random_53")
     case["events"][-1]["expect"]["global_step"] = -1
     write(tmp_path / "training.json", head, {**case, "id": "training_wrong"})
@@ -51,8 +53,9 @@ def test_quirks_that_are_not_followed_are_listed_and_unknown_topics_named(tmp_pa
 
     status, output = run(tmp_path)
     assert status == 0, output
-    assert "recorded cases of variables: 2 (2 quirk)" in output
-    assert "quirks among these cases of variables: 1 of 2 followed" in output
+    assert "recorded cases of variables: 3 (3 quirk)" in output
+    assert "quirks among these cases of variables: 1 of 3 followed" in output
+    assert "  not followed: other/crashing: variables: a defect: KeyError('?') at " in output
     assert "  not followed: other/not-followed: step 0 (assign_add): " in output
     assert "quirks among these cases: 0 of 1 followed" in output
     assert "  not followed: training-training_wrong: " in output

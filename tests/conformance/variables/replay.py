@@ -1,5 +1,6 @@
 """Replays a case: every step on every worker, what is observed compared with what was recorded."""
 
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -30,13 +31,20 @@ class Replay:
         self._worlds = make_worlds(case.record["strategy"])
 
     def run(self) -> list[str]:
-        """Replay all; what is different from the record, one line each."""
-        for record in self.case.record["variables"]:
-            self._carry_out(record["name"], record["expect"], lambda w, r=record: make(w, r))
-        for number, step in enumerate(self.case.record["steps"]):
-            act = STEPS[step["op"]]
-            what = f"step {number} ({step['op']})"
-            self._carry_out(what, step["expect"], lambda w, a=act, s=step: a(w, s))
+        """Replay all; what is different from the record, one line each.
+
+        What is raised and is no refusal ends the case, and is different from any record.
+        """
+        what = "variables"
+        try:
+            for record in self.case.record["variables"]:
+                self._carry_out(record["name"], record["expect"], lambda w, r=record: make(w, r))
+            for number, step in enumerate(self.case.record["steps"]):
+                act = STEPS[step["op"]]
+                what = f"step {number} ({step['op']})"
+                self._carry_out(what, step["expect"], lambda w, a=act, s=step: a(w, s))
+        except Exception as error:
+            self.differences.append(f"{what}: a defect: {error!r} at {_place(error)}")
         return self.differences
 
     def _carry_out(
@@ -143,6 +151,12 @@ class Replay:
     def _same(self, where: str, seen: object, wanted: object) -> None:
         if seen != wanted:
             self.differences.append(f"{where}: {seen}, not {wanted}")
+
+
+def _place(error: Exception) -> str:
+    """Where an error was raised."""
+    *_, last = traceback.extract_tb(error.__traceback__)
+    return f"{last.filename}:{last.lineno}"
 
 
 def _started(world: World, act: Callable[[World], Operation[Observed]]) -> Operation[Observed]:

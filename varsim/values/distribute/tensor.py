@@ -169,7 +169,7 @@ def array_of(data: object) -> Values:
 
 def kind_of(dtype: np.dtype[Any]) -> str:
     """The kind of a dtype, as numpy names it: also of bfloat16, which is a float."""
-    return "f" if dtype.name == "bfloat16" else dtype.kind
+    return "f" if dtype.kind == "V" and dtype.name == "bfloat16" else dtype.kind
 
 
 def convert(value: object, dtype: np.dtype[Any]) -> Values:
