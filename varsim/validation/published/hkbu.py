@@ -7,7 +7,7 @@ merged tensors, `ByteScheduler` in an order of priority.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from varsim import presets
 from varsim.scenario import Scenario
@@ -58,6 +58,19 @@ _PARTITION: Final = 4_096_000.0  # bytes; BYTEPS_PARTITION_BYTES
 _LATENCY: Final = 50e-6  # s, between a machine and a server
 _FAST: Final = 5e9  # bytes/s: on faster lines one TCP connection is what bounds servers
 
+_WHY_SERVERS: Final = (
+    "BytePS spreads parts over servers by a hash, here they are spread evenly; sums take servers "
+    "no time; nothing is sent by priority. BSP-PS and WFBP-PS of the 100 GbE table are its 10 GbE "
+    "rows within 2 % (117.9 and 118.0 samples/s of BERT-large on 32 GPUs), while ByteScheduler-PS, "
+    "the same program, has 338; on InfiniBand ByteScheduler-PS has 86, 148 and 350 on 8, 16 and "
+    "32 GPUs, with standard deviations of 13, 23 and 24."
+)
+_WHY_RINGS: Final = (
+    "Tensors of one ring after the other, each with all hops of the ring: NCCL pipelines small "
+    "ones; MG-WFBP merges by constants of two networks (for 32 GPUs on 10 GbE such that BERT is "
+    "one bucket); ByteScheduler cuts at 4 MB."
+)
+
 
 class Hkbu(Family):
     """A ring goes at the pace of its slowest hop, so a star of such hops takes as long.
@@ -90,6 +103,8 @@ class Hkbu(Family):
         "50 us between a machine and a server",
         "one TCP connection at a time where the line is faster than 40 Gbit/s",
     )
+
+    why: ClassVar[str] = _WHY_SERVERS
 
     def knows(self, row: Row) -> bool:
         """Speeds of one of the methods, or of one that calls itself like them."""
@@ -210,20 +225,6 @@ class Hkbu(Family):
     def label(self, row: Row) -> str:
         """Method and GPUs."""
         return f"{row.model}, {row.system}, {row.workers} GPUs"
-
-
-_WHY_SERVERS: Final = (
-    "BytePS spreads parts over servers by a hash, here they are spread evenly; sums take servers "
-    "no time; nothing is sent by priority. BSP-PS and WFBP-PS of the 100 GbE table are its 10 GbE "
-    "rows within 2 % (117.9 and 118.0 samples/s of BERT-large on 32 GPUs), while ByteScheduler-PS, "
-    "the same program, has 338; on InfiniBand ByteScheduler-PS has 86, 148 and 350 on 8, 16 and "
-    "32 GPUs, with standard deviations of 13, 23 and 24."
-)
-_WHY_RINGS: Final = (
-    "Tensors of one ring after the other, each with all hops of the ring: NCCL pipelines small "
-    "ones; MG-WFBP merges by constants of two networks (for 32 GPUs on 10 GbE such that BERT is "
-    "one bucket); ByteScheduler cuts at 4 MB."
-)
 
 
 def _ring(row: Row, fitted: Fitted) -> Scenario:
