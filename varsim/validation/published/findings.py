@@ -66,7 +66,7 @@ def findings(path: Path | None, only: str | None, said: Callable[[str], None]) -
     parts: dict[tuple[Family, str], list[_Part]] = {}
     fitted = 0
     for setting in known(rows, path is not None):
-        own = [row for row in setting.rows if row in wanted]
+        own = [row for row in setting.rows if matches(only, row.experiment)]
         if not own:
             continue
         said(f"calibrating and predicting {', '.join(name for name, _ in experiments(own))}")
@@ -129,7 +129,7 @@ def _rows(
 ) -> tuple[list[tuple[int, Finding]], list[Prediction]]:
     """The findings of rows of one experiment, with their lines, and what was predicted."""
     family, told, made = setting.family, list[tuple[int, Finding]](), list[Prediction]()
-    used = _told(family, setting.rows)
+    used = set(_told(family, setting.rows))
     for row in rows:
         got = _predicted(family, row, fitted)
         if isinstance(got, str):
