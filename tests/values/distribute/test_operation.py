@@ -112,6 +112,11 @@ class TestConversion:
         with pytest.raises(TypeError, match="Cannot convert"):
             convert(value, np.dtype(dtype))
 
+    def test_of_complex_numbers_the_real_part_is_left(self) -> None:
+        assert convert(np.array([1 + 2j, 2j]), np.dtype("f4")).tolist() == [1.0, 0.0]
+        assert convert(np.array([1 + 2j, 2j]), np.dtype("?")).tolist() == [True, True]
+        assert numbers(tensor([1 + 2j]).cast("i4")) == [1]
+
     def test_a_mean_of_integers_is_a_float(self) -> None:
         assert divide(np.array(7, np.int32), 2).dtype == np.float64
         assert divide(np.array(7, np.uint8), 2).dtype == np.float32

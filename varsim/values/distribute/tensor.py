@@ -52,8 +52,7 @@ class Tensor:
 
     def cast(self, dtype: DTypeLike) -> "Tensor":
         """The value in another dtype; fractions are cut off towards zero."""
-        with np.errstate(all="ignore"):
-            return Tensor(self.array.astype(dtype), self.device)
+        return Tensor(_cast(self.array, np.dtype(dtype)), self.device)
 
     def __add__(self, other: object) -> "Tensor":
         return self._with(other, np.add)
@@ -187,12 +186,10 @@ def convert(value: object, dtype: np.dtype[Any]) -> Values:
             )
         return value.array
     if isinstance(value, np.ndarray | np.generic):
-        with np.errstate(all="ignore"):
-            return array_of(array_of(value).astype(dtype))
+        return _cast(array_of(value), dtype)
     if isinstance(value, bool | int | float | complex):
         if _holds(dtype.name, value):
-            with np.errstate(all="ignore"):
-                return np.asarray(np.array(value).astype(dtype))
+            return _cast(np.array(value), dtype)
         raise RefusedTypeError(
             "dtype_mismatch",
             f"Cannot convert {shown(value)} to {dtype}: give a value of that kind, or cast it",
@@ -200,9 +197,7 @@ def convert(value: object, dtype: np.dtype[Any]) -> Values:
     if isinstance(value, list | tuple):
         if all(isinstance(item, bool | int | float | complex) for item in value):
             return np.array([convert(item, dtype) for item in value], dtype)
-        with np.errstate(all="ignore"):
-            arrays = [i.array if isinstance(i, Tensor) else i for i in value]
-            return array_of(array_of(arrays).astype(dtype))
+        return _cast(array_of([i.array if isinstance(i, Tensor) else i for i in value]), dtype)
     if value is None:
         raise RefusedValueError(
             "not_a_tensor", "Attempt to convert a value (None) to a tensor: give a value"
@@ -212,6 +207,17 @@ def convert(value: object, dtype: np.dtype[Any]) -> Values:
         f"a {type(value).__name__} is not a tensor and has no dtype: "
         "reduce it, or take the part of one replica",
     )
+
+
+def _cast(values: Values, dtype: np.dtype[Any]) -> Values:
+    """An array in another dtype: integers are cut to its bits, complex numbers to their real part.
+
+    All of a complex number counts for whether it is 0.
+    """
+    if values.dtype.kind == "c" and kind_of(dtype) not in "cb":
+        values = values.real
+    with np.errstate(all="ignore"):
+        return np.asarray(values.astype(dtype))
 
 
 def _holds(dtype: str, number: Number) -> bool:
@@ -284,9 +290,9 @@ def share(value: object, count: int, dtype: np.dtype[Any]) -> Values:
             )
         part = divide(value.array, count)
     else:  # plain arithmetic of Python or numpy
-        part = np.true_divide(np.asarray(value), count)
-    with np.errstate(all="ignore"):
-        return part.astype(dtype)
+        with np.errstate(all="ignore"):
+            part = np.true_divide(np.asarray(value), count)
+    return _cast(part, dtype)
 
 
 def tensor_of(value: object, device: Device) -> Tensor:
