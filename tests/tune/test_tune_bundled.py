@@ -20,7 +20,7 @@ def loaded(name: str) -> Scenario:
     return scenario
 
 
-@pytest.mark.parametrize("name", ["quickstart", "heavy_tail"])
+@pytest.mark.parametrize("name", ["quickstart", "heavy_tail", "tokens_or_textbook"])
 def test_each_strategy_has_a_rate_of_its_own(name: str) -> None:
     assert all(strategy.optimizer is not None for strategy in loaded(name).strategies)
 
