@@ -23,6 +23,7 @@ IN_THE_RESULT: dict[str, tuple[Case, Case]] = {
         MIRRORED, targets=({"loss": 0.2}, {"loss": 0.2, "time_to_loss": 1.0})
     ),
     "Scenario.report": two(TWO_OF_THEM, report=({}, {"equal_within": 0.9})),
+    "Reporting.measure_after": two(TWO_OF_THEM, report=({}, {"measure_after": 0.25})),
     "Reporting.equal_within": two(
         TWO_OF_THEM, report=({"equal_within": 0.1}, {"equal_within": 0.9})
     ),

@@ -58,6 +58,8 @@ class Scenario(Model):
                 raise ValueError(f"strategies.{index}{'.' if own else ': '}{error}") from None
         check_events(self.events, self.cluster.workers, self.stop.time)
         self._refuse_idle_knobs(list(compress(self.strategies, chosen)))
+        if self.stop.time is not None and self.report.measure_after >= self.stop.time:
+            raise ValueError("report.measure_after leaves nothing to measure before stop.time")
         if len(self.strategies) == 1 and not self.stop.equal_examples:
             raise ValueError("stop.equal_examples has no effect: there is only one strategy")
         self.targets.check(self.stop.loss)

@@ -75,7 +75,13 @@ def load_result(directory: Path) -> Result:
     traces = [_trace(run, tables) for run in runs]
     reference = [_trace(run, {}) for run in facts["reference"]]
     times = [np.array(run["worker_time_ns"], dtype=np.int64) for run in runs]
-    return Result(scenario_of(facts, directory, Scenario), traces, reference, times, made)
+    measured = [
+        np.array(run["measured_time_ns"], dtype=np.int64)
+        for run in runs
+        if "measured_time_ns" in run
+    ]
+    scenario = scenario_of(facts, directory, Scenario)
+    return Result(scenario, traces, reference, times, measured, made)
 
 
 def _write(result: Result, directory: Path, most_spans: int) -> tuple[str, ...]:

@@ -170,33 +170,38 @@ def measure(
     worker_time: NDArray[np.int64],
     target: float | None,
     common_end: int,
+    after: int = 0,
 ) -> dict[str, float]:
     """Every metric of one run but the COMPARISONS; nan where it does not exist.
 
     `worker_time`: see the function of this name; `target` is a loss, `common_end` (ns) the time
-    that every run of the comparison lasted.
+    that every run of the comparison lasted. Rates and shares are of what came later than `after`
+    (ns), as `worker_time` must be.
     """
-    applied = float(gradients.weight.sum())
+    later = gradients.applied > after if after else gradients.used
+    applied = float(gradients.weight[later].sum())
+    updates = int((trace.steps > after).sum()) if after else trace.global_step
+    lasted = trace.end - after
     values = {
         "simulated_time": trace.end / NANOSECONDS,
         "updates": float(trace.global_step),
-        "updates_per_s": _per_second(trace.global_step, trace),
-        "gradients_per_s": _per_second(applied, trace),
-        "examples_per_s": _per_second(applied * trace.batch_size, trace),
-        **_named("step_time", np.diff(trace.steps), NANOSECONDS),
-        **_named("iteration_time", _iteration_times(gradients), NANOSECONDS),
+        "updates_per_s": _per_second(updates, lasted),
+        "gradients_per_s": _per_second(applied, lasted),
+        "examples_per_s": _per_second(applied * trace.batch_size, lasted),
+        **_named("step_time", np.diff(trace.steps[trace.steps >= after]), NANOSECONDS),
+        **_named("iteration_time", _iteration_times(gradients, after), NANOSECONDS),
         **_freshness(trace, gradients),
-        **_time_split(trace, worker_time),
+        **_time_split(worker_time),
         **_traffic(trace),
-        **_fates(trace, gradients, worker_time),
+        **_fates(trace, gradients, worker_time, after),
         **_learning(trace, target, common_end),
     }
     assert set(values) | set(COMPARISONS) == set(METRICS), "a metric is missing or unexplained"
     return values
 
 
-def worker_time(trace: Trace) -> NDArray[np.int64]:
-    """Time in ns of every worker on every activity, shape (workers, activities).
+def worker_time(trace: Trace, after: int = 0) -> NDArray[np.int64]:
+    """Time in ns of every worker on every activity, shape (workers, activities), from `after` on.
 
     The spans of a worker must tile its lifetime: no gap, no overlap, from 0 to the end.
     """
@@ -211,6 +216,9 @@ def worker_time(trace: Trace) -> NDArray[np.int64]:
     assert (start[order][1:] == end[order][:-1])[same].all(), (
         f"{trace.strategy}: a worker's spans overlap or leave a gap"
     )
+    if after:
+        split = np.zeros_like(split)
+        np.add.at(split, (worker, phase), np.maximum(end, after) - np.maximum(start, after))
     return split
 
 
@@ -223,11 +231,11 @@ def share_of_applied(trace: Trace, gradients: Gradients) -> NDArray[np.float64]:
 
 def examples_per_second(trace: Trace) -> float:
     """Throughput of a run whose every update is one whole gradient, as in `single`."""
-    return _per_second(trace.global_step * trace.batch_size, trace)
+    return _per_second(trace.global_step * trace.batch_size, trace.end)
 
 
-def _per_second(count: float, trace: Trace) -> float:
-    return count * NANOSECONDS / trace.end if trace.end > 0 else math.nan
+def _per_second(count: float, lasted: int) -> float:
+    return count * NANOSECONDS / lasted if lasted > 0 else math.nan
 
 
 def _named(name: str, values: NDArray[np.int64], scale: float) -> dict[str, float]:
@@ -235,10 +243,10 @@ def _named(name: str, values: NDArray[np.int64], scale: float) -> dict[str, floa
     return {f"{name}_mean": mean, f"{name}_p50": p50, f"{name}_p95": p95, f"{name}_p99": p99}
 
 
-def _iteration_times(gradients: Gradients) -> NDArray[np.int64]:
+def _iteration_times(gradients: Gradients, after: int) -> NDArray[np.int64]:
     order = np.lexsort((gradients.read, gradients.worker))
     worker, read = gradients.worker[order], gradients.read[order]
-    return np.asarray(np.diff(read)[worker[1:] == worker[:-1]])
+    return np.asarray(np.diff(read)[(worker[1:] == worker[:-1]) & (read[:-1] >= after)])
 
 
 def _freshness(trace: Trace, gradients: Gradients) -> dict[str, float]:
@@ -257,8 +265,8 @@ def _freshness(trace: Trace, gradients: Gradients) -> dict[str, float]:
     }
 
 
-def _time_split(trace: Trace, split: NDArray[np.int64]) -> dict[str, float]:
-    lifetime = trace.workers * trace.end
+def _time_split(split: NDArray[np.int64]) -> dict[str, float]:
+    lifetime = int(split.sum())
     return {
         f"share_{name}": total / lifetime if lifetime > 0 else math.nan
         for name, total in zip(ACTIVITIES, split.sum(axis=0).tolist(), strict=True)
@@ -279,14 +287,17 @@ def utilization(moved: float, bandwidth: float, duration: int) -> float:
     return moved / capacity if capacity > 0 else math.nan
 
 
-def _fates(trace: Trace, gradients: Gradients, split: NDArray[np.int64]) -> dict[str, float]:
+def _fates(
+    trace: Trace, gradients: Gradients, split: NDArray[np.int64], after: int
+) -> dict[str, float]:
     counts = np.bincount(gradients.outcome, minlength=len(Outcome)).tolist()
     assert sum(counts) == len(trace.gradients), "every gradient has exactly one outcome"
     counts[Outcome.DROPPED] += counts.pop(Outcome.LOST)
     unused = np.where(gradients.ended, 1.0 - gradients.weight, 0.0)
     # Of one that was never computed to the end, what was computed until it was given up.
     until = np.where(gradients.computed < 0, gradients.applied, gradients.computed)
-    wasted = float(((until - gradients.compute_start) * unused).sum())
+    computed = np.maximum(until, after) - np.maximum(gradients.compute_start, after)
+    wasted = float((computed * unused).sum())
     computing = int(split[:, Phase.COMPUTE].sum())
     shares = share_of_applied(trace, gradients)
     return {

@@ -71,9 +71,15 @@ def document(result: "Result", notes: Sequence[str] = ()) -> dict[str, Any]:
         "columns": COLUMNS,
         "activities": list(ACTIVITIES),
         "runs": [
-            _facts(trace) | {"worker_time_ns": split.tolist(), "share_of_applied": shares.tolist()}
-            for trace, split, shares in zip(
-                result.traces, result.time_splits, result.shares_of_applied, strict=True
+            _facts(trace)
+            | {"worker_time_ns": split.tolist(), "share_of_applied": shares.tolist()}
+            | ({"measured_time_ns": later.tolist()} if result.measured_after else {})
+            for trace, split, later, shares in zip(
+                result.traces,
+                result.time_splits,
+                result.measured_splits,
+                result.shares_of_applied,
+                strict=True,
             )
         ],
         "reference": [_facts(trace) for trace in result.reference],

@@ -33,14 +33,15 @@ class Result:
 
     `traces` go strategy by strategy, each by replication; `reference` holds one run of `single`
     per replication, or nothing. A result read from files brings its `worker_times` (ns, shape
-    (workers, activities) per trace), as it may have only some of the spans they are summed from,
-    and its `saved_provenance`.
+    (workers, activities) per trace), its `measured_times` (the same without the warm-up), as it may
+    have only some of the spans they are summed from, and its `saved_provenance`.
     """
 
     scenario: Scenario
     traces: list[Trace]
     reference: list[Trace]
     worker_times: list[NDArray[np.int64]] = field(default_factory=list)
+    measured_times: list[NDArray[np.int64]] = field(default_factory=list)
     saved_provenance: dict[str, str | int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -293,6 +294,19 @@ class Result:
         """Per trace the ns of every worker on every activity, shape (workers, activities)."""
         return self.worker_times or [measuring.worker_time(trace) for trace in self.traces]
 
+    @property
+    def measured_after(self) -> int:
+        """How long (ns) of every run is left out of rates and shares."""
+        return round(self.scenario.report.measure_after * NANOSECONDS)
+
+    @cached_property
+    def measured_splits(self) -> list[NDArray[np.int64]]:
+        """As `time_splits`, of the time that is measured."""
+        after = self.measured_after
+        if not after:
+            return self.time_splits
+        return self.measured_times or [measuring.worker_time(trace, after) for trace in self.traces]
+
     @cached_property
     def shares_of_applied(self) -> list[NDArray[np.float64]]:
         """Per trace each worker's share of the applied gradients, shape (workers,)."""
@@ -301,9 +315,11 @@ class Result:
     @cached_property
     def _measured(self) -> list[dict[str, float]]:
         rows = [
-            measuring.measure(trace, gradients, split, self.target_loss, self.common_end)
+            measuring.measure(
+                trace, gradients, split, self.target_loss, self.common_end, self.measured_after
+            )
             for trace, gradients, split in zip(
-                self.traces, self.gradients, self.time_splits, strict=True
+                self.traces, self.gradients, self.measured_splits, strict=True
             )
         ]
         alone = [measuring.examples_per_second(trace) for trace in self.reference]

@@ -39,7 +39,8 @@ def work(result: "Result") -> dict[str, Work]:
 
 def notes(result: "Result") -> list[str]:
     """What there is to say of it."""
-    found = [f"{line[0].upper()}{line[1:]}." for line in equal_examples(result.scenario)]
+    found = [*_warm_up(result)]
+    found += [f"{line[0].upper()}{line[1:]}." for line in equal_examples(result.scenario)]
     done = {name: one for name, one in work(result).items() if name in result.compared}
     examples = {name: one.examples for name, one in done.items() if one.examples > 0}
     if examples and max(examples.values()) > DIFFERENT * min(examples.values()):
@@ -64,6 +65,24 @@ def too_short(result: "Result") -> str:
     if not short or len(done) < 2:
         return ""
     return f"Too short to say which is fastest: {_told(done, short)}{_more(result, done)}."
+
+
+def _warm_up(result: "Result") -> list[str]:
+    """What is left out of rates and shares."""
+    after = result.measured_after
+    if not after:
+        return []
+    left = {
+        name: min(1.0, after * result.replications / max(1, sum(ends)))
+        for name in result.strategies
+        if (ends := [run.end for run in result.traces if run.strategy == name])
+    }
+    shares = ", ".join(f"{digits(100 * share)} % of '{name}'" for name, share in left.items())
+    return [
+        f"Rates and shares are measured after {format_seconds(after / 1e9)} of a run, which leaves "
+        f"out {shares}; totals, losses, times to a loss, links and the yardstick of the speed-up "
+        "count from the start."
+    ]
 
 
 def _told(done: dict[str, Work], short: list[str]) -> str:

@@ -90,8 +90,9 @@ def run_tasks(tasks: Iterable[Task], engine: int = ENGINE_VERSION) -> list[Finis
 
 def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
     """Every metric of a run but those that compare it with others, and SENT; nan for none."""
-    target, split = scenario.target_loss, measuring.worker_time(trace)
-    values = measuring.measure(trace, Gradients.of(trace), split, target, trace.end)
+    target, after = scenario.target_loss, round(scenario.report.measure_after * 1e9)
+    split = measuring.worker_time(trace, after)
+    values = measuring.measure(trace, Gradients.of(trace), split, target, trace.end, after)
     return values | {SENT: sent_per_second(trace)}
 
 
