@@ -390,7 +390,7 @@ class TestEndings:
     ) -> None:
         failing(AssertionError("simulated although the directory cannot be written"))
         result = run("run", small, "--out", small / "below" / "a" / "file")
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert len(result.stderr.splitlines()) == 1
         assert "Traceback" not in result.stderr
 
@@ -399,7 +399,7 @@ class TestEndings:
         other.mkdir()
         (other / "thesis.txt").write_text("do not delete")
         result = run("run", small, "--out", other)
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert [path.name for path in other.iterdir()] == ["thesis.txt"]
 
 

@@ -265,7 +265,7 @@ def plot(
     ],
 ) -> None:
     """Draw the plots of a saved run or sweep again."""
-    from varsim.files.keeping import kinds_of
+    from varsim.files.claim import kinds_of
     from varsim.sweep.files import holds_sweep
 
     if holds_sweep(directory):

@@ -48,12 +48,18 @@ FILES: Final = {
 }
 
 
-def write(result: "Result", directory: Path, question: str = "") -> None:
-    """Write all plots and report.html into an existing directory; `question` heads the page."""
+def write(
+    result: "Result", directory: Path, question: str = "", beside: Path | None = None
+) -> None:
+    """Write all plots and report.html into an existing directory; `question` heads the page.
+
+    `beside`: where the files of the run are, if not there.
+    """
     from varsim.plots.gallery import draw_all
 
     figures = draw_all(result, directory)
-    files = {name: meaning for name, meaning in FILES.items() if (directory / name).exists()}
+    there = directory if beside is None else beside
+    files = {name: meaning for name, meaning in FILES.items() if (there / name).exists()}
     text = page(result, figures, files, question)
     (directory / "report.html").write_text(text, encoding="utf-8", newline="\n")
 

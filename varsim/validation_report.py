@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from varsim import __version__
+from varsim.files.claim import put_into
 from varsim.page import dark_colors, inlined, rendered
 from varsim.validation.finding import Finding, Verdict
 from varsim.validation.index import markdown
@@ -41,19 +42,22 @@ def write(sections: Sequence[Section], directory: Path, command: str) -> Path:
     """Write everything into a directory; the HTML page. Other files there are left alone."""
     from varsim.plots.validation import draw_all
 
-    directory.mkdir(parents=True, exist_ok=True)
-    figures = draw_all(sections, directory)
     notes = _NOTES if (directory / _NOTES).exists() else ""
-    pages = {"index.md": markdown.index(sections, command, notes, figures)}
-    for section in sections:
-        pages[f"{section.key}.md"] = markdown.lines(section, command)
-    pages["index.html"] = page(sections, figures, command, notes)
-    for name, text in pages.items():
-        (directory / name).write_text(text, encoding="utf-8", newline="\n")
-    with (directory / "lines.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_COLUMNS)
-        writer.writerows(_csv_rows(sections))
+
+    def fill(path: Path) -> None:
+        figures = draw_all(sections, path)
+        pages = {"index.md": markdown.index(sections, command, notes, figures)}
+        for section in sections:
+            pages[f"{section.key}.md"] = markdown.lines(section, command)
+        pages["index.html"] = page(sections, figures, command, notes)
+        for name, text in pages.items():
+            (path / name).write_text(text, encoding="utf-8", newline="\n")
+        with (path / "lines.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(_COLUMNS)
+            writer.writerows(_csv_rows(sections))
+
+    put_into(directory, "validation", fill)
     return directory / "index.html"
 
 

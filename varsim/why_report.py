@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from varsim.files.claim import Asked, put_into
 from varsim.page import Row, Section, Table, common, rendered
 from varsim.result.provenance import provenance
+from varsim.result.render import MADE_BY
 from varsim.why import words
 from varsim.why.page import as_json, notes, page, paragraphs
 
@@ -19,13 +21,18 @@ def write(why: "Why", directory: Path, question: str = "") -> Path:
     from varsim.plots.plot import draw_one
     from varsim.plots.why import PLOT
 
-    directory.mkdir(parents=True, exist_ok=True)
-    drawn = draw_one(PLOT, why, directory)
+    asked = Asked.of(why.scenario)
+    made = {"made_by": MADE_BY, "kind": "why", "name": asked.name, "asked_sha256": asked.sha256}
     markdown = "\n".join(page(why, question, "md", picture="why.png")) + "\n"
-    numbers = json.dumps(as_json(why), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    texts = {"why.md": markdown, "why.json": numbers, "why.html": html(why, drawn, question)}
-    for name, text in texts.items():
-        (directory / name).write_text(text, encoding="utf-8", newline="\n")
+    numbers = json.dumps(made | as_json(why), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def fill(path: Path) -> None:
+        drawn = draw_one(PLOT, why, path)
+        texts = {"why.md": markdown, "why.json": numbers, "why.html": html(why, drawn, question)}
+        for name, text in texts.items():
+            (path / name).write_text(text, encoding="utf-8", newline="\n")
+
+    put_into(directory, "why", fill)
     return directory / "why.html"
 
 

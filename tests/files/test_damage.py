@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from varsim import cli
 from varsim.commands.settings import question
-from varsim.files.keeping import NotARunError
+from varsim.files.claim import NotARunError
 from varsim.files.program import load_variables, save_variables
 from varsim.files.save import load_result, save
 from varsim.result.program.render import render as render_variables

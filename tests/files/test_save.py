@@ -18,7 +18,8 @@ from hypothesis import strategies as some
 from pandas.testing import assert_frame_equal
 
 from varsim.files.chrome_trace import write_chrome_trace
-from varsim.files.save import NotARunError, check_target, load_result, save
+from varsim.files.claim import NotARunError, check_target
+from varsim.files.save import load_result, save
 from varsim.files.text_columns import fair_shares, nanoseconds, seconds_text
 from varsim.load.loading import load_scenario
 from varsim.result.render import render

@@ -11,7 +11,8 @@ from handmade import a_result
 from pandas.testing import assert_frame_equal
 from programs import MODES, WIRE, add, read, scenario, variable
 
-from varsim.files.keeping import FILES, NotARunError, facts_of, kinds_of
+from varsim.files.claim import FILES, NotARunError, kinds_of
+from varsim.files.keeping import facts_of
 from varsim.files.program import load_variables, save_variables
 from varsim.files.save import load_result, save
 from varsim.load.loading import load_scenario

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -10,6 +10,10 @@ from varsim.commands.console import USAGE, complain, write
 
 if TYPE_CHECKING:
     from varsim.calibration.forms import Options
+
+
+# At the head of what is written to a file: by this it may be replaced.
+MARK: Final = "# Made by varsim calibrate."
 
 
 def byte_size(text: str) -> float:
@@ -84,11 +88,25 @@ def calibrate(
     if out is None or beside is None:
         write(text, end="")
         return
+    from varsim.files.claim import NotARunError, check_file
+    from varsim.sweep.files import put
+
+    if found.csv is not None and beside.resolve() in measured_too:
+        complain(f"varsim: {beside} is measured; it is not overwritten: give another --out")
+        raise typer.Exit(USAGE)
+    try:
+        check_file(out, MARK, "varsim calibrate")
+        if found.csv is not None:
+            # A table has no room for a mark: its fragment, which names it, is there and has one.
+            ours = out.exists() and beside.name in out.read_text(encoding="utf-8", errors="replace")
+            check_file(beside, "" if ours else "\0", "varsim calibrate")
+    except NotARunError as error:
+        complain(f"varsim: {error}")
+        raise typer.Exit(USAGE) from None
     if found.csv is not None:
-        if beside.resolve() in measured_too:
-            complain(f"varsim: {beside} is measured; it is not overwritten: give another --out")
-            raise typer.Exit(USAGE)
-        beside.write_text(found.csv, encoding="utf-8", newline="\n")
+        csv = found.csv
+        put(beside, lambda path: path.write_text(csv, encoding="utf-8", newline="\n"))
         write(f"written: {beside}")
-    out.write_text(text, encoding="utf-8", newline="\n")
+    text = f"{MARK}\n{text}"
+    put(out, lambda path: path.write_text(text, encoding="utf-8", newline="\n"))
     write(f"written: {out}")

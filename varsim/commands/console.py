@@ -157,6 +157,11 @@ def _explained(error: BaseException) -> int:
     if isinstance(error, TooLongError):
         complain(f"varsim: {error}")
         return USAGE
+    from varsim.files.claim import NotARunError
+
+    if isinstance(error, NotARunError):
+        complain(f"varsim: {error}")
+        return USAGE
     if isinstance(error, OSError):
         complain(f"varsim: {named(error, 'write')}")
         return INTERNAL_ERROR

@@ -49,6 +49,12 @@ def why(
     from varsim.why.account import why
     from varsim.why.page import page
 
+    other = ""
+    if out is not None:
+        from varsim.files.claim import Asked, check_target, replaced
+
+        check_target(out, "why")
+        other = replaced(out, ["why"], Asked.of(scenario))
     weigh_step(scenario)
     with Progress(quiet) as progress:
         found = why(scenario, progress)
@@ -58,6 +64,8 @@ def why(
         from varsim.why_report import write as write_pages
 
         written = write_pages(found, out, question)
+        if other:
+            complain(f"varsim: {other}")
         (write if form == "table" else complain)(f"report: {written}")
 
 

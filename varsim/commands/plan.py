@@ -8,7 +8,7 @@ import typer
 
 from varsim.commands import sweep as sweeping
 from varsim.commands.console import OUT_OF_BOUNDS, complain, write
-from varsim.commands.places import free
+from varsim.commands.places import claim
 from varsim.commands.settings import question as first_line
 from varsim.commands.weighing import MOST_WEIGHED, weigh_cases
 
@@ -37,10 +37,13 @@ class PlanSettings(NamedTuple):
     quiet: bool
     format: Formats
 
-    def directory(self, name: str) -> Path:
-        """Where the plan of a scenario of this name goes; the command ends if others lie there."""
-        default = Path("reports") / f"{name}-plan"
-        return free(self.out or default, "plan", self.file, default)
+    def directory(self, question: "Question") -> Path:
+        """Where the plan of a scenario goes; the command ends if others lie there."""
+        from varsim.files.claim import Asked
+
+        default = Path("reports") / f"{question.name}-plan"
+        asked = Asked(question.name, question.sha256)
+        return claim(self.out or default, "plan", self.file, default, asked)
 
 
 def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> None:
@@ -55,7 +58,7 @@ def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> No
     question = load_question(settings.file, sets, minimize, settings.strategies)
     cells = all_cells(question) if question.enumerated else []
     _weigh(question, cells)
-    directory = settings.directory(question.name)
+    directory = settings.directory(question)
     with Store(directory) as store:
         from varsim.plan.guess import guess
         from varsim.plan.runs import Runs
@@ -205,10 +208,11 @@ def _told(found: "Found", cells: "list[Cell]", runs: "Runs", doubtful: "Guess | 
 
 def _conclude(plan: "Plan", settings: PlanSettings, directory: Path) -> None:
     """Write and print what came of it."""
+    from varsim.files.claim import put_into
     from varsim.plan.files import SCENARIO, write_plan
     from varsim.plots.plan.pareto import PLOT, draw_plan
 
-    draw_plan(plan, directory)
+    put_into(directory, "plan", lambda path: draw_plan(plan, path))
     asked = first_line(settings.file)
     write_plan(plan, asked, directory, f"{PLOT.name}.png")
     closing = [f"result sha256: {plan.sha256}"]

@@ -41,6 +41,10 @@ def stragglers(
     """
     import numpy as np
 
+    if out is not None:
+        from varsim.files.claim import check_target
+
+        check_target(out, "stragglers")
     from varsim.calibration.forms import Options, read_files
     from varsim.calibration.measurement import UnreadableError
     from varsim.result.stragglers import stragglers as measured
@@ -66,19 +70,26 @@ def stragglers(
         for line in _lines(found, steps.source, numbers, left):
             write(line)
     if out is not None:
+        from varsim.files.claim import put_into
         from varsim.plots.plot import draw_one
         from varsim.plots.stragglers import PLOT
 
-        out.mkdir(parents=True, exist_ok=True)
-        draw_one(PLOT, found, out)
-        (out / "stragglers.json").write_text(f"{as_json}\n", encoding="utf-8", newline="\n")
+        def fill(path: Path) -> None:
+            draw_one(PLOT, found, path)
+            (path / "stragglers.json").write_text(f"{as_json}\n", encoding="utf-8", newline="\n")
+
+        put_into(out, "stragglers", fill)
         complain(f"written: {out / 'stragglers.json'}, heat_map.png, heat_map.svg")
 
 
 def _as_json(found: "Stragglers", numbers: Sequence[int], left: int) -> dict[str, Any]:
+    from varsim.result.render import MADE_BY
+
     steps, workers = found.table.shape
     backups = [each._asdict() for each in found.backups]
     return {
+        "made_by": MADE_BY,
+        "kind": "stragglers",
         "workers": workers,
         "worker_numbers": list(numbers),
         "steps": steps,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 import typer
 
 from varsim.commands.console import USAGE, complain, read_from, write
-from varsim.commands.places import free
+from varsim.commands.places import claim
 from varsim.commands.settings import question
 from varsim.commands.weighing import weigh_cases
 
@@ -48,11 +48,14 @@ class SweepSettings(NamedTuple):
     quiet: bool
     format: Formats
 
-    def directory(self, name: str) -> Path:
-        """Where the results of a sweep of this name go; the command ends if others lie there."""
+    def directory(self, sweep: "Sweep") -> Path:
+        """Where the results of a sweep go; the command ends if others lie there."""
+        from varsim.files.claim import Asked
+
         part = "" if self.shard is None else f"-{self.shard.number}-of-{self.shard.of}"
-        default = Path("reports") / f"{name}-sweep{part}"
-        return free(self.out or default, "sweep", self.file, default)
+        default = Path("reports") / f"{sweep.name}-sweep{part}"
+        asked = Asked(sweep.name, sweep.sha256)
+        return claim(self.out or default, "sweep", self.file, default, asked)
 
 
 def shard(text: str) -> Shard:
@@ -102,7 +105,7 @@ def carry_on(sweep: "Sweep", settings: SweepSettings) -> None:
     cases = _cases(sweep, settings.strategies)
     mine = _part(cases, settings.shard)
     weigh_cases(mine, sweep.first_replications)
-    directory = settings.directory(sweep.name)
+    directory = settings.directory(sweep)
     with Store(directory) as store:
         say_damage(store, "made again")
         books = Books.opened(sweep, mine, store.runs())
@@ -143,7 +146,7 @@ def merge(
     for part in parts:
         if not (part / FILE).is_file():
             raise typer.BadParameter(f"{part} holds no runs of a sweep (no {FILE})")
-    directory = settings.directory(sweep.name)
+    directory = settings.directory(sweep)
     keys = {case.key for _, _, case in cases}
     with Store(directory) as store:
         say_damage(store, "counted as missing")
@@ -167,6 +170,7 @@ def merge(
 def redraw(directory: Path) -> None:
     """Draw the plots of a sweep again, and its page, from the runs that are kept."""
     from varsim import sweep_report
+    from varsim.files.claim import check_target
     from varsim.files.keeping import damaged
     from varsim.sweep.campaign import Books
     from varsim.sweep.files import SCENARIO, swept_in
@@ -174,6 +178,7 @@ def redraw(directory: Path) -> None:
     from varsim.sweep.store import Store
     from varsim.sweep.table import table_of
 
+    check_target(directory, "sweep")
     file = directory / SCENARIO
     strategies, asked = read_from(swept_in, directory)
     sweep = load_sweep(file, strategies=strategies)

@@ -22,13 +22,15 @@ def run(scenario: "Scenario", settings: Settings) -> None:
     target.
     """
     from varsim import report
-    from varsim.files.save import check_target, save
+    from varsim.files.claim import RUN, Asked, check_target, replaced
+    from varsim.files.save import save
     from varsim.progress import Progress
     from varsim.simulation import simulate
 
     weigh(scenario)
     directory = settings.directory(scenario.name)
     check_target(directory)
+    other = replaced(directory, RUN, Asked.of(scenario))
     with Progress(settings.quiet) as progress:
         result = simulate(scenario, jobs=settings.jobs, progress=progress)
 
@@ -37,6 +39,8 @@ def run(scenario: "Scenario", settings: Settings) -> None:
         report.write(result, path, settings.question)
 
     saved = save(result, directory, extras)
+    if other:
+        complain(f"varsim: {other}")
     _show(result, settings.format, [*saved.notes, f"report: {saved.directory / 'report.html'}"])
     if result.deadlock is not None:
         raise result.deadlock
@@ -71,10 +75,11 @@ def check(scenario: "Scenario") -> None:
 def redraw(directory: Path, question: Callable[[], str]) -> None:
     """Draw the plots of a saved run again."""
     from varsim import report
+    from varsim.files.claim import put_into
     from varsim.files.save import load_result
 
     result, asked = read_from(lambda path: (load_result(path), question()), directory)
-    report.write(result, directory, asked)
+    put_into(directory, "training", lambda path: report.write(result, path, asked, directory))
 
 
 def _show(result: "Result", format: Formats, closing: Iterable[str]) -> None:

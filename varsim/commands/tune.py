@@ -84,16 +84,20 @@ def run(scenario: "Scenario | VariablesScenario", settings: TuneSettings) -> Non
 
 def _check_target(file: Path) -> None:
     """End the command where the scenario would replace something that this did not write."""
+    from varsim.files.claim import NotARunError, check_file
     from varsim.tune.report import MARK
 
     if file.is_dir():
         complain(f"varsim: {file} is a folder: name a file, say --out {file / 'tuned.yaml'}")
     elif not file.resolve().parent.is_dir():
         complain(f"varsim: cannot write {file}: there is no folder {file.parent}")
-    elif file.exists() and MARK not in file.read_text(encoding="utf-8", errors="replace"):
-        complain(f"varsim: {file} is there already, and not from varsim tune: name another file")
     else:
-        return
+        try:
+            check_file(file, MARK, "varsim tune")
+        except NotARunError as error:
+            complain(f"varsim: {error}")
+        else:
+            return
     raise typer.Exit(USAGE)
 
 

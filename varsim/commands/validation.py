@@ -73,6 +73,10 @@ def validate_all(wanted: Wanted) -> None:
     """
     from varsim.validation.index.section import broken
 
+    if wanted.directory is not None:
+        from varsim.files.claim import check_target
+
+        check_target(wanted.directory, "validation")
     whole = _validated(wanted)
     if not whole.sections:
         complain(f"varsim: no family, experiment or point fits {wanted.only!r}")
@@ -202,6 +206,10 @@ def validate(folder: Path | None, bound: float | None, out: Path | None, quiet: 
         if not quiet:
             complain(f"varsim: {what}")
 
+    if out is not None:
+        from varsim.files.claim import check_target
+
+        check_target(out, "validation")
     runs = _runs(folder)
     comparison = compare(runs, said)
     if not comparison.predictions:
@@ -262,12 +270,15 @@ def _write_page(folder: Path | None, comparison: "Comparison", out: Path) -> Pat
 
 
 def _write_measured(command: str, comparison: "Comparison", out: Path) -> Path:
+    from varsim.files.claim import put_into
     from varsim.plots.measured import draw
     from varsim.validation.report import markdown
 
-    out.mkdir(parents=True, exist_ok=True)
-    draw(comparison, out / "measured")
-    page = out / "measured.md"
     text = markdown(comparison, command, "measured.png")
-    page.write_text(text, encoding="utf-8", newline="\n")
-    return page
+
+    def fill(path: Path) -> None:
+        draw(comparison, path / "measured")
+        (path / "measured.md").write_text(text, encoding="utf-8", newline="\n")
+
+    put_into(out, "validation", fill)
+    return out / "measured.md"

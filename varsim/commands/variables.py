@@ -23,7 +23,7 @@ MOST_VARIABLES = 8
 def run(scenario: "VariablesScenario", settings: Settings) -> None:
     """Simulate a scenario, write its report, print its tables and its answer."""
     from varsim import variables_report
-    from varsim.files.keeping import check_target
+    from varsim.files.claim import RUN, Asked, check_target, replaced
     from varsim.files.program import save_variables
     from varsim.progress import Progress
     from varsim.simulation import simulate_variables
@@ -31,6 +31,7 @@ def run(scenario: "VariablesScenario", settings: Settings) -> None:
     _weigh(scenario)
     directory = settings.directory(scenario.name)
     check_target(directory)
+    other = replaced(directory, RUN, Asked.of(scenario))
     with Progress(settings.quiet) as progress:
         result = simulate_variables(scenario, jobs=settings.jobs, progress=progress)
 
@@ -39,6 +40,8 @@ def run(scenario: "VariablesScenario", settings: Settings) -> None:
         variables_report.write(result, path, settings.question)
 
     saved = save_variables(result, directory, extras)
+    if other:
+        complain(f"varsim: {other}")
     _show(result, settings.format, [f"report: {saved / 'report.html'}"])
 
 
@@ -71,10 +74,11 @@ def check(scenario: "VariablesScenario") -> None:
 def redraw(directory: Path, question: Callable[[], str]) -> None:
     """Draw the plots of a saved run again."""
     from varsim import variables_report as report
+    from varsim.files.claim import put_into
     from varsim.files.program import load_variables
 
     result, asked = read_from(lambda path: (load_variables(path), question()), directory)
-    report.write(result, directory, asked)
+    put_into(directory, "variables", lambda path: report.write(result, path, asked, directory))
 
 
 def refuse_strategies(scenario: "VariablesScenario", wanted: Sequence[str]) -> None:

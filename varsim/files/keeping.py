@@ -7,49 +7,29 @@ import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
-from varsim.result.render import MADE_BY, is_sealed
+from varsim.files.claim import (
+    FACTS,
+    FILES,
+    RUN,
+    Kind,
+    NotARunError,
+    check_target,
+    facts_in,
+    kinds_of,
+    previous_of,
+)
+from varsim.result.render import is_sealed
 from varsim.scenario import SCHEMA_VERSION
 
 T = TypeVar("T")
 S = TypeVar("S", bound=BaseModel)
 
-Kind: TypeAlias = Literal["training", "variables"]
-
-# The file by which a run of each kind is known.
-FACTS: Final[dict[Kind, str]] = {"training": "summary.json", "variables": "result.json"}
-
-
-def _with_plots(files: str, plots: str) -> frozenset[str]:
-    drawn = {f"{name}.{form}" for name in plots.split() for form in ("png", "svg")}
-    return frozenset({*files.split(), *drawn})
-
-
-# All that a run of each kind may consist of.
-FILES: Final[dict[Kind, frozenset[str]]] = {
-    "training": _with_plots(
-        "report.html scenario.yaml summary.json summary.csv updates.csv spans.csv evaluations.csv "
-        "steps.csv trace.json.gz",
-        "throughput time_split timeline staleness loss_time loss_updates links",
-    ),
-    "variables": _with_plots(
-        "report.html scenario.yaml result.json summary.csv runs.csv acts.csv sent.csv links.csv",
-        "cost step crossover",
-    ),
-}
-
-
 # Since this version of the engine files have checksums.
 SEALED_SINCE: Final = 4
-# So begins the file by which a run is known, even if it is damaged further on.
-_BEGINS: Final = f'{{\n "made_by": "{MADE_BY}",'.encode()
-
-
-class NotARunError(FileExistsError):
-    """A directory that does not hold a run of ours: not to be replaced, not to be read."""
 
 
 def put(directory: Path, fill: Callable[[Path], T]) -> T:
@@ -62,7 +42,7 @@ def put(directory: Path, fill: Callable[[Path], T]) -> T:
     check_target(directory)
     target = directory.resolve()
     partial = target.with_name(f"{_partial(target)}{os.getpid()}")
-    previous = target.with_name(f".{target.name}.previous")
+    previous = previous_of(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(target)
@@ -78,34 +58,12 @@ def put(directory: Path, fill: Callable[[Path], T]) -> T:
     return filled
 
 
-def check_target(directory: Path) -> None:
-    """Raise NotARunError if `put` would refuse to write there, or could not."""
-    if directory.exists() and not kinds_of(directory):
-        if not directory.is_dir():
-            raise NotARunError(f"{directory} is a file; name a directory for the report")
-        if any(directory.iterdir()):
-            raise NotARunError(
-                f"{directory} holds files that are not a varsim run; they are left alone: "
-                "name another directory"
-            )
-    above = next(path for path in directory.resolve().parents if path.exists())
-    if not above.is_dir():
-        raise NotARunError(f"{above} is a file; {directory} cannot be made in it")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise NotARunError(f"no permission to write in {above}")
-
-
-def kinds_of(directory: Path) -> list[Kind]:
-    """What kinds of run a directory holds; two only where somebody copied one into another."""
-    return [kind for kind in FACTS if _facts(directory, kind) is not None]
-
-
 def facts_of(directory: Path, kind: Kind) -> dict[str, Any]:
     """What the file says by which a run of this kind is known.
 
     Raises NotARunError where there is no run of it that this version can read.
     """
-    facts, file = _facts(directory, kind), directory / FACTS[kind]
+    facts, file = facts_in(directory, kind), directory / FACTS[kind]
     if facts is None:
         raise NotARunError(f"{directory} holds no varsim run: no {FACTS[kind]} written by varsim")
     with suppress(KeyError, TypeError):
@@ -162,19 +120,6 @@ def _checksum(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _facts(directory: Path, kind: Kind) -> dict[str, Any] | None:
-    """What such a file says; nothing of a damaged one but that it is ours; None if it is not."""
-    try:
-        text = (directory / FACTS[kind]).read_bytes()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return None
-    try:
-        facts = json.loads(text)
-    except (ValueError, RecursionError):
-        return {} if text.startswith(_BEGINS) else None
-    return facts if isinstance(facts, dict) and facts.get("made_by") == MADE_BY else None
-
-
 def _partial(target: Path) -> str:
     """What the directories are called in which a run is being written, but for the process."""
     return f".{target.name}.partial-"
@@ -184,8 +129,20 @@ def _remove_abandoned(target: Path) -> None:
     """What processes that were killed while writing this run have left behind."""
     for path in target.parent.iterdir():
         process = path.name.removeprefix(_partial(target))
-        if process != path.name and process.isdecimal() and not _is_other(int(process)):
+        if process == path.name or not process.isdecimal() or _is_other(int(process)):
+            continue
+        if _is_ours(path):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a directory is one in which a run was written: perhaps not yet all of it."""
+    if path.is_symlink() or not path.is_dir():
+        return False
+    if set(kinds_of(path)) & set(RUN):  # then there may be links to what others put beside it
+        return True
+    names = frozenset[str]().union(*(FILES[kind] for kind in RUN))
+    return all(one.name in names and one.is_file() for one in path.iterdir())
 
 
 def _is_other(process: int) -> bool:
@@ -205,7 +162,7 @@ def _is_other(process: int) -> bool:
 
 def _carry(source: Path, target: Path) -> None:
     """Have what others put into `source` in both: as links, or else as copies."""
-    ours = frozenset[str]().union(*(FILES[kind] for kind in kinds_of(source)))
+    ours = frozenset[str]().union(*(FILES[kind] for kind in kinds_of(source) if kind in RUN))
     for path in source.iterdir():
         there = target / path.name
         if path.name in ours or there.exists() or there.is_symlink():

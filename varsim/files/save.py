@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from varsim.files.chrome_trace import write_chrome_trace
 from varsim.files.keeping import (
-    NotARunError,
-    check_target,
     checksums,
     facts_of,
     put,
@@ -27,8 +25,6 @@ from varsim.result.result import Result
 from varsim.result.tables import COLUMNS
 from varsim.scenario import Scenario
 from varsim.trace import EvaluationRow, LinkRow, Standstill, Trace
-
-__all__ = ["NotARunError", "Saved", "check_target", "load_result", "save"]
 
 # About 60 MB of text; beyond that spans are left out, and it is said.
 MOST_SPANS = 1_000_000

@@ -6,7 +6,7 @@ from typing import Final
 
 from varsim.load.loading import dump_scenario
 from varsim.plan.report import Plan
-from varsim.sweep.files import put, results_in
+from varsim.sweep.files import put
 
 SCENARIO: Final = "plan.yaml"
 JSON: Final = "plan.json"
@@ -28,11 +28,6 @@ def write_plan(plan: Plan, question: str, directory: Path, picture: str) -> list
         head += f"# {plan.sentences[0]}\n"
         texts[SCENARIO] = head + dump_scenario(scenario)
     return [put(directory / name, _writer(text)) for name, text in texts.items()]
-
-
-def holds_plan(directory: Path) -> bool:
-    """Whether a directory has what came of a plan."""
-    return bool(results_in(directory / JSON, "plan"))
 
 
 def _writer(text: str) -> Callable[[Path], object]:

@@ -1,11 +1,14 @@
 """What is asked: what to minimize, over which space, subject to which targets."""
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Final
 
 from varsim.reporting import EQUAL_WITHIN
+from varsim.result.provenance import provenance
 from varsim.scenario import Scenario
 from varsim.sweep.space import Number, Point, Quantity
 from varsim.targets import Targets
@@ -41,6 +44,15 @@ class Question:
     most_replications: int = MOST_REPLICATIONS
     tolerance: float = EQUAL_WITHIN
     trials: int = TRIALS
+
+    @property
+    def sha256(self) -> str:
+        """The hash of what is asked, and of how well it is to be known."""
+        space = {one.path: texts for one, texts in zip(self.quantities, self.texts, strict=True)}
+        base = provenance(self.base)["scenario_sha256"]
+        counts = (self.first_replications, self.most_replications, self.tolerance, self.trials)
+        asked = json.dumps([base, self.objective, space, self.strategies, counts])
+        return hashlib.sha256(asked.encode()).hexdigest()
 
     @property
     def targets(self) -> Targets:

@@ -122,6 +122,7 @@ class Plan:
             "name": question.name,
             "provenance": made,
             "result_sha256": self.sha256,
+            "asked_sha256": question.sha256,
             "confidence": CONFIDENCE,
             "minimize": question.objective,
             "currency": question.currency or None,

@@ -1,15 +1,15 @@
 """The directory of a sweep: its runs, its table, and the sweep itself, to run or merge it again."""
 
 import importlib.util
-import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from varsim.files.claim import facts_in
 from varsim.files.keeping import damaged
-from varsim.result.render import MADE_BY, is_sealed
+from varsim.result.render import is_sealed
 from varsim.sweep.space import Sweep
 from varsim.sweep.store import FILE
 from varsim.sweep.table import Table
@@ -45,34 +45,15 @@ def holds_sweep(directory: Path) -> bool:
     return all((directory / name).is_file() for name in (SCENARIO, JSON, FILE))
 
 
-def begins_sweep(directory: Path) -> bool:
-    """Whether a directory has the results of a sweep, or a sweep with the runs made so far."""
-    return bool(_told(directory)) or all((directory / name).is_file() for name in (SCENARIO, FILE))
-
-
 def swept_in(directory: Path) -> tuple[list[str], str]:
     """The labels of the strategies of which the results in a directory are, and its sweep's hash.
 
     Raises NotARunError where they are not as they were written.
     """
-    told = _told(directory)
+    told = facts_in(directory, "sweep")
     if not told or not is_sealed(told):
         raise damaged(directory / JSON)
-    return list(dict.fromkeys(row["strategy"] for row in told["rows"])), told["sweep_sha256"]
-
-
-def results_in(file: Path, kind: str) -> dict[str, Any]:
-    """What a file of results says, of this kind; nothing where that are no results of ours."""
-    try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
-        return {}
-    ours = isinstance(told, dict) and told.get("made_by") == MADE_BY and told.get("kind") == kind
-    return told if ours else {}
-
-
-def _told(directory: Path) -> dict[str, Any]:
-    return results_in(directory / JSON, "sweep")
+    return list(dict.fromkeys(row["strategy"] for row in told["rows"])), told["asked_sha256"]
 
 
 def put(path: Path, write: Callable[[Path], object]) -> Path:

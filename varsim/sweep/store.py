@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import mmap
 import os
 import re
 import shutil
@@ -12,16 +11,15 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
+from varsim.files.claim import RUNS, is_runs_file
 from varsim.sweep.case import Finished
 
-FILE: Final = "runs.sqlite"
+FILE: Final = RUNS
 _VERSION: Final = 2
 _FORMAT: Final = f"varsim sweep {_VERSION}"
 _ANY_FORMAT: Final = re.compile(rb"varsim sweep ([0-9]{1,6})")
 # What a damaged file is met with: besides the library's own, names in it that are no UTF-8.
 _UNREADABLE: Final = (sqlite3.Error, ValueError, OverflowError, MemoryError)
-# By either of these a damaged file is known as one of ours.
-_MARKS: Final = (b"varsim sweep ", b"CREATE TABLE runs (key TEXT NOT NULL, replication INTEGER ")
 _BESIDE: Final = ("-wal", "-shm", "-journal")
 _TABLES: Final = (
     "CREATE TABLE about (format TEXT NOT NULL, runs INTEGER NOT NULL, sha256 TEXT NOT NULL)",
@@ -160,7 +158,7 @@ class Store:
                     )
             self._put(self._written([]))
             self._count = 0
-        elif not _is_ours(self.path):
+        elif not is_runs_file(self.path):
             raise OSError(
                 f"{self.path} is not a file of runs of varsim; it is left alone: name another "
                 "directory"
@@ -248,14 +246,6 @@ def _about(count: int) -> tuple[str, int, str]:
 
 def _digest(row: tuple[Any, ...]) -> str:
     return hashlib.sha256(repr(row).encode(errors="surrogatepass")).hexdigest()
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether a file is one of runs, however damaged."""
-    if not path.stat().st_size:
-        return False
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return any(content.find(mark) >= 0 for mark in _MARKS)
 
 
 def _said(base: sqlite3.Connection) -> tuple[int, int | None]:

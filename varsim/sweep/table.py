@@ -244,7 +244,7 @@ class Table:
             "name": self.sweep.name,
             "provenance": made,
             "result_sha256": self.sha256,
-            "sweep_sha256": self.sweep.sha256,
+            "asked_sha256": self.sweep.sha256,
             "confidence": CONFIDENCE,
             "precision": self.sweep.precision,
             "most_replications": self.sweep.most_replications,
