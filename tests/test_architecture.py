@@ -11,7 +11,7 @@ TESTS = Path(__file__).parent
 
 # A file imports from its own layer or any above it in this list, never from one below.
 LAYERS = (
-    "schema units presets trace values",
+    "schema units presets trace inert values",
     "cluster",
     "strategies",
     "scenario targets prices reporting variables randomness",

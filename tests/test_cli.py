@@ -431,5 +431,5 @@ class TestWork:
 
     def test_the_smallest_limit_counts(self, small: Path, run: Run) -> None:
         for limit in ("time=1e15 s", "examples=1000000000000000"):
-            result = run("run", small, "--set", f"stop.{limit}")
+            result = run("run", small, "--set", f"stop.{limit}", "--out", limit[:4])
             assert (result.exit_code, result.stderr) == (0, "")

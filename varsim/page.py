@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from varsim.inert import visible
 from varsim.load.loading import dump_scenario
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def rendered(template: str, content: Mapping[str, Any]) -> str:
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -126,6 +128,11 @@ def inlined(drawn: "Drawn", name: str) -> "Markup":
 def dark_colors() -> Mapping[str, str]:
     """On a dark page: what the colours of the plots become."""
     return _DARK
+
+
+def _shown(value: object) -> object:
+    """What is put into a page, before it is escaped: nothing in a text acts unseen."""
+    return visible(value) if type(value) is str else value
 
 
 def _unbroken(text: str) -> str:

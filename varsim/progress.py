@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, Self
 
+from varsim.inert import Drawn, visible
+
 if TYPE_CHECKING:
     import pandas
     import rich.progress
@@ -119,7 +121,7 @@ def drawn(frame: "pandas.DataFrame", justify: "Literal['left', 'right']" = "righ
         console = Console(width=max(width, _measured(frame).maximum))
     with console.capture() as capture:
         console.print(_table(frame, justify))
-    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+    return Drawn("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
 
 
 def _table(frame: "pandas.DataFrame", justify: "Literal['left', 'right']" = "right") -> "Table":
@@ -130,9 +132,9 @@ def _table(frame: "pandas.DataFrame", justify: "Literal['left', 'right']" = "rig
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("")
     for heading in frame.columns:
-        table.add_column(Text(str(heading)), justify=justify, overflow="fold")
+        table.add_column(Text(visible(str(heading))), justify=justify, overflow="fold")
     for name, row in frame.iterrows():
-        table.add_row(Text(str(name)), *(Text(str(cell)) for cell in row))
+        table.add_row(Text(visible(str(name))), *(Text(visible(str(cell))) for cell in row))
     return table
 
 

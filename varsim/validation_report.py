@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from varsim import __version__
+from varsim import __version__, inert
 from varsim.files.claim import put_into
 from varsim.page import dark_colors, inlined, rendered
 from varsim.validation.finding import Finding, Verdict
@@ -55,7 +55,7 @@ def write(sections: Sequence[Section], directory: Path, command: str) -> Path:
         with (path / "lines.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(_COLUMNS)
-            writer.writerows(_csv_rows(sections))
+            writer.writerows(map(inert.row, _csv_rows(sections)))
 
     put_into(directory, "validation", fill)
     return directory / "index.html"

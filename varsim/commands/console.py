@@ -14,6 +14,8 @@ from typing import Any, Final, TypeVar
 import typer
 from typer.core import TyperGroup
 
+from varsim.inert import Drawn, visible
+
 T = TypeVar("T")
 
 DONE: Final = 0
@@ -41,7 +43,7 @@ class Group(TyperGroup):
                 raise typer.Exit(SIGNALLED + number) from None
             if hasattr(error, "exit_code"):  # typer's own: usage errors and Exit
                 if hasattr(error, "message"):  # in which pydantic's words shine through
-                    error.message = error.message.replace("Value error, ", "")
+                    error.message = visible(error.message.replace("Value error, ", ""))
                 raise
             code = _explained(error)
             try:
@@ -99,7 +101,7 @@ class Stopper:
 def write(text: str, end: str = "\n") -> None:
     """A line of the result, to stdout."""
     with _naming_stdout():
-        sys.stdout.write(text + end)
+        sys.stdout.write((text if isinstance(text, Drawn) else visible(text)) + end)
 
 
 def flush() -> None:
@@ -111,7 +113,7 @@ def flush() -> None:
 def complain(text: str) -> None:
     """A line to stderr; where nobody can be told, nobody is."""
     with suppress(OSError):
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(visible(text) + "\n")
 
 
 def read_from(read: Callable[[Path], T], place: Path) -> T:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
+from varsim import inert
 from varsim.explain.look import looks, spellings
 from varsim.explain.medium import Markdown, Medium, Terminal
 from varsim.explain.numbers import duration, total
@@ -52,7 +53,9 @@ def explanation(
     except ValueError as error:
         raise _refused(file, f"{error}: lower program.steps, or cluster.workers") from None
     labelled = {chosen[one.mode]: one for one in tellings}
-    return _page(Markdown() if form == "md" else Terminal(width), scenario, question, labelled)
+    if form == "md":
+        return _page(Markdown(), scenario, inert.markdown(question), labelled)
+    return _page(Terminal(width), scenario, question, labelled)
 
 
 def _page(

@@ -11,6 +11,7 @@ import numpy as np
 from varsim.cluster.execution import Sent
 from varsim.cluster.program import ProgramTrace
 from varsim.files.keeping import checksums, facts_of, put, scenario_of, sealed_table
+from varsim.inert import number_or_cell, original
 from varsim.result.program.render import document, links_csv, runs_csv, summary_csv
 from varsim.result.program.tables import COLUMNS, act_rows, sent_rows
 from varsim.result.render import sealed, to_json
@@ -106,7 +107,7 @@ def _with_seconds(
     """Rows whose times in ns are exact seconds, `1.250000000`."""
     times = [place for place, column in enumerate(columns) if column.endswith("_s")]
     for row in rows:
-        cells = list(row)
+        cells = [number_or_cell(one) if isinstance(one, str) else one for one in row]
         for place in times:
             time = cells[place]
             assert isinstance(time, int)
@@ -119,7 +120,9 @@ class _Rows:
 
     def __init__(self, content: bytes) -> None:
         text = io.StringIO(content.decode("utf-8"), newline="")
-        self._rows, self._next = list(csv.DictReader(text)), 0
+        rows = csv.DictReader(text)
+        self._rows = [{name: original(one) for name, one in row.items()} for row in rows]
+        self._next = 0
 
     def take(self, count: int, read: Callable[[Row], T]) -> list[T]:
         """The next so many rows, read one by one."""

@@ -1,6 +1,5 @@
 """A run's files: written all at once or not at all, and read back into a Result."""
 
-import csv
 import io
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ from varsim.files.keeping import (
     sealed_table,
 )
 from varsim.files.text_columns import fair_shares, filled, nanoseconds, seconds_text
+from varsim.inert import field
 from varsim.result.measure import ACTIVITIES, OUTCOMES, Gradients
 from varsim.result.render import document, sealed, summary_csv, to_json
 from varsim.result.result import Result
@@ -125,7 +125,7 @@ def _table(name: str, traces: Sequence[Trace], parts: Iterator[list[_Column]]) -
     """A CSV file: the columns of COLUMNS[name], of one trace after the other."""
     yield ",".join(COLUMNS[name]) + "\n"
     for trace, columns in zip(traces, parts, strict=True):
-        whose = f"{_field(trace.strategy)},{trace.replication}".replace("%", "%%")
+        whose = f"{field(trace.strategy)},{trace.replication}".replace("%", "%%")
         yield from filled(f"{whose}{',%s' * len(columns)}\n", columns)
 
 
@@ -190,13 +190,6 @@ def _kept_spans(result: Result, most: int) -> list[int]:
 
 def _number(value: float) -> str:
     return "" if math.isnan(value) else repr(value)
-
-
-def _field(text: str) -> str:
-    """Text as one CSV field."""
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow([text])
-    return line.getvalue()
 
 
 # What is read back of each table; the other columns follow from these and summary.json.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+from varsim import inert
 from varsim.plan.binding import Binding
 from varsim.plan.cell import Places
 from varsim.plan.guess import Guess
@@ -78,13 +79,12 @@ class Plan:
         """Every cell that was run, in the order of the space."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
+        writer.writerow(inert.row(self.columns))
         for _, one in sorted(self.found.looked_at.items()):
             surely = {judgement.target: judgement.surely for judgement in one.judgements}
             row = [
                 one.cell.number,
-                one.cell.label,
-                *(value.number for value in one.cell.point.values),
+                *inert.row([one.cell.label, *(value.number for value in one.cell.point.values)]),
                 one.replications,
                 verdict(self.found, one),
                 *_pair(one.objective),
@@ -94,7 +94,7 @@ class Plan:
                     _number(surely.get(name, math.nan))
                     for name in self.found.question.targets.bounds
                 ),
-                one.failure.splitlines()[0] if one.failure else "",
+                inert.cell(one.failure.splitlines()[0]) if one.failure else "",
             ]
             writer.writerow(row)
         return text.getvalue()
@@ -165,8 +165,8 @@ class Plan:
         """The sentences and the table of cost and throughput."""
         front = trade(self.found).front
         lines = [f"# Plan: {self.found.question.name}", ""]
-        lines += [f"*{question}*", ""] if question else []
-        lines += [f"- {sentence}" for sentence in self.sentences]
+        lines += [f"*{inert.markdown(question)}*", ""] if question else []
+        lines += [f"- {inert.markdown(sentence)}" for sentence in self.sentences]
         if picture:
             lines += ["", f"![Cost and throughput of every cell that was run]({picture})"]
         lines += ["", table_note(self.found, front), ""]
@@ -175,8 +175,11 @@ class Plan:
         rows += [
             [label, *row] for label, row in zip(shown.index, shown.values.tolist(), strict=True)
         ]
-        cells = ([str(cell).replace("|", "\\|") for cell in row] for row in rows)
-        return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in cells)]) + "\n"
+        head, rule, *body = rows
+        cells = ([inert.markdown(str(cell)) for cell in row] for row in (head, *body))
+        shown_rows = ["| " + " | ".join(row) + " |" for row in cells]
+        shown_rows.insert(1, "| " + " | ".join(rule) + " |")
+        return "\n".join([*lines, *shown_rows]) + "\n"
 
     def _cell(self, one: Standing | None) -> dict[str, Any] | None:
         """A cell and what is known of it."""

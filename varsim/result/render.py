@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from varsim import inert
 from varsim.result.cost import COSTS, estimates
 from varsim.result.measure import ACTIVITIES, METRICS
 from varsim.result.tables import COLUMNS
@@ -37,7 +38,8 @@ def markdown(result: "Result") -> str:
     rows = [["strategy", *table.columns], ["---"] * (1 + len(table.columns))]
     rows += [[label, *table.loc[label]] for label in table.index]
     lines = ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
-    return "\n".join([*lines, "", *result.answer().splitlines(), *_listed(result.notes)]) + "\n"
+    answer = map(inert.markdown, result.answer().splitlines())
+    return "\n".join([*lines, "", *answer, *_listed(result.notes)]) + "\n"
 
 
 def summary_csv(result: "Result") -> str:
@@ -46,7 +48,7 @@ def summary_csv(result: "Result") -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS["summary"])
     for row in result.summary.itertuples(index=False):
-        writer.writerow(["" if value != value else value for value in row])
+        writer.writerow(inert.row("" if value != value else value for value in row))
     return text.getvalue()
 
 
@@ -165,8 +167,8 @@ def _json(value: object, indent: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return text if text == "---" else inert.markdown(text)
 
 
 def _listed(notes: Sequence[str]) -> list[str]:
-    return ["", *(f"- {note}" for note in notes)] if notes else []
+    return ["", *(f"- {inert.markdown(note)}" for note in notes)] if notes else []

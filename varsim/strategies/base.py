@@ -11,6 +11,7 @@ from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import OF_ALL, OF_AN_UPDATE_LOOP, OF_SERVERS
+from varsim.inert import visible
 from varsim.schema import Model
 from varsim.values.optimizer import AnyOptimizer
 from varsim.values.workload import Workload
@@ -53,7 +54,7 @@ class Strategy(Model, ABC):
     @property
     def label(self) -> str:
         """What it is called in tables and plots."""
-        return self.kind if self.name is None else self.name
+        return self.kind if self.name is None else visible(self.name)
 
     @property
     def uses_servers(self) -> bool:

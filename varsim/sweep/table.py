@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from varsim import inert
 from varsim.randomness import is_random, times_are_random
 from varsim.result.cost import COSTS
 from varsim.result.measure import METRICS, OF_VALUES
@@ -214,7 +215,7 @@ class Table:
         """The table as CSV: numbers with all their digits, empty where there is none."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
+        writer.writerow(inert.row(self.columns))
         for cells in self.cells():
             writer.writerow([_written(cell) for cell in cells])
         return text.getvalue()
@@ -368,4 +369,6 @@ def _finite(value: float) -> float | None:
 def _written(cell: Cell) -> str:
     if isinstance(cell, bool):
         return "true" if cell else "false"
+    if isinstance(cell, str):
+        return inert.cell(cell)
     return "" if cell is None else repr(cell) if isinstance(cell, float) else str(cell)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from varsim import inert
 from varsim.load.loading import dump_scenario
 from varsim.result.caution import cautions
 from varsim.result.provenance import provenance
@@ -80,7 +81,9 @@ class Rates:
         writer.writerow(self.columns)
         for row in self.rows():
             writer.writerow(
-                ["" if isinstance(cell, float) and math.isnan(cell) else cell for cell in row]
+                inert.row(
+                    "" if isinstance(cell, float) and math.isnan(cell) else cell for cell in row
+                )
             )
         return text.getvalue()
 

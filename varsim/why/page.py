@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
+from varsim import inert
 from varsim.explain.flow import flow
 from varsim.result.caution import cautions
 from varsim.result.measure import NANOSECONDS
@@ -99,26 +100,26 @@ def _terminal(why: Why, width: int) -> Iterator[str]:
 def _markdown(why: Why, question: str, picture: str) -> Iterator[str]:
     yield from (f"# Why is {why.scenario.name} as slow as it is?", "")
     if question:
-        yield from (f"*{question}*", "")
+        yield from (f"*{inert.markdown(question)}*", "")
     for account in why.accounts:
-        yield f"- {words.answer(account)}"
+        yield f"- {inert.markdown(words.answer(account))}"
     yield ""
     if picture:
         yield from (f"![Where the time of a step goes, strategy by strategy]({picture})", "")
     for account in why.accounts:
         if account.stuck:
             continue
-        yield from (f"## {account.label}", "")
+        yield from (f"## {inert.markdown(account.label)}", "")
         for text in paragraphs(account)[:3]:
-            yield from (text, "")
+            yield from (inert.markdown(text), "")
         yield from _table(PARTS_HEAD, words.parts_as_text(account))
         yield from _table(GAINS_HEAD, words.gains_as_text(account))
         yield from _table(USES_HEAD, words.uses_as_text(account))
         for text in paragraphs(account)[3:]:
-            yield from (text, "")
+            yield from (inert.markdown(text), "")
     yield from ("## Notes", "")
     for text in notes(why):
-        yield f"- {text}"
+        yield f"- {inert.markdown(text)}"
 
 
 def _flow(text: str, width: int) -> list[str]:
@@ -138,7 +139,8 @@ def _aligned(head: Sequence[str], rows: Rows) -> Iterator[str]:
 def _table(head: Sequence[str], rows: Rows) -> Iterator[str]:
     rule = ["---", *["---:"] * (len(head) - 1)]
     for row in (head, rule, *rows):
-        yield "| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |"
+        cells = row if row is rule else map(inert.markdown, row)
+        yield f"| {' | '.join(cells)} |"
     yield ""
 
 

@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from varsim import inert
 from varsim.result.program.formatting import by_ratio, seen, table
 from varsim.result.program.tables import COLUMNS
 from varsim.result.program.values import described
@@ -154,5 +155,5 @@ def _csv(frame: "DataFrame") -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(frame.columns)
     for row in frame.itertuples(index=False):
-        writer.writerow(["" if value != value else value for value in row])
+        writer.writerow(inert.row("" if value != value else value for value in row))
     return text.getvalue()

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
+from varsim.inert import visible
 from varsim.validation.finding import Finding, Verdict
 from varsim.validation.index.section import LEFT_OUT, Group, Section, groups, missed
 from varsim.validation.index.words import (
@@ -58,7 +59,7 @@ def lines(section: Section, command: str) -> str:
     for one in section.findings:
         by_group.setdefault(one.group, []).append(one)
     for name, own in by_group.items():
-        parts.append(f"## {name}")
+        parts.append(f"## {_plain(name)}")
         parts.append(_table(_HEAD, map(_row, own), 2))
         if source := sources(own):
             parts.append(f"Source: {_plain(source)}")
@@ -157,4 +158,5 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], named: int) -> st
 
 def _plain(text: str) -> str:
     """Nothing that would end a cell or begin markup."""
-    return text.replace("\n", " ").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+    text = visible(text).replace("\n", " ").replace("](", "]\\(")
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
