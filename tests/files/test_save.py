@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from pandas.testing import assert_frame_equal
 
+from varsim import inert
 from varsim.files.chrome_trace import write_chrome_trace
 from varsim.files.claim import NotARunError, check_target
 from varsim.files.save import load_result, save
@@ -168,8 +169,8 @@ def test_markdown_is_one_table_and_the_answer() -> None:
     lines = render(result, "md").splitlines()
     assert lines[2].startswith("| a\\|b | 0.3000 | 2.500 | 1.00x |")
     assert len({line.replace("\\|", "").count("|") for line in lines[:4]}) == 1
-    assert lines[5] == result.answer().splitlines()[0]
-    assert lines[-1] == f"- {result.notes[-1]}"
+    assert lines[5] == inert.markdown(result.answer().splitlines()[0])
+    assert lines[-1] == f"- {inert.markdown(result.notes[-1])}"
 
 
 def test_extras_are_part_of_the_run(result: Result, tmp_path: Path) -> None:
