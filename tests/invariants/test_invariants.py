@@ -71,7 +71,7 @@ def features(scenario: Scenario) -> set[str]:
         found |= {f"law {cluster.compute.kind}", f"placement {cluster.placement}"}
         found |= {f"servers_on {cluster.servers_on}"}
         found |= {f"{network.kind} {network.sharing} {strategy.kind}"}
-        found |= {f"{network.kind} {network.forwarding}"}
+        found |= {f"{network.kind} {network.forwarding}", f"{network.kind} {network.sharing}"}
         found |= {f"cluster.{key}" for key in cluster.model_fields_set}
         found |= {f"network.{key}" for key in network.model_fields_set}
         found |= {f"{strategy.kind}.{key}" for key in strategy.model_fields_set}
@@ -90,6 +90,7 @@ def test_everything_is_drawn() -> None:
             for sharing in ("fair", "first_come")
             for strategy in training
         ),
+        *("hybrid_mesh fair", "hybrid_mesh first_come", "cluster.overlap_pace"),
         *(f"{kind} store_and_forward" for kind in kinds if kind != "full_mesh"),
         *(f"collective {name}" for name in ("ring", "push_pull", "hierarchical", "binomial_tree")),
         *("at kill", "at restart", "at stop", "stop time", "stop examples", "stop global_steps"),
