@@ -9,8 +9,8 @@ from varsim.units import Seconds
 
 EQUAL_WITHIN: Final = 0.02
 # By default nothing is left out. Rates of the quickstart cut to 10, 20 and 40 rounds are at most
-# 4.2, 2.3 and 1.1 % off those of 400 s; with a warm-up until every worker has made two gradients, or of
-# a fifth of the run, up to 28 %: what is left no longer holds whole steps and reads.
+# 4.2, 2.3 and 1.1 % off those of 400 s; with a warm-up until every worker has made two gradients,
+# or of a fifth of the run, up to 28 %: what is left no longer holds whole steps and reads.
 
 
 class Reporting(Model):
