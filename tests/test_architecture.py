@@ -16,7 +16,7 @@ LAYERS = (
     "strategies",
     "scenario targets prices reporting variables randomness",
     "load",
-    "simulation estimate variables_estimate result files explain why",
+    "simulation estimate effort variables_estimate result files explain why",
     "validation calibration",
     "sweep",
     "plan",

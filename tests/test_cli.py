@@ -409,11 +409,11 @@ class TestWork:
 
     def test_a_long_run_is_warned_of(self, small: Path, run: Run) -> None:
         # 3 workers: 3 gradients a step with on_write, as many with none, in 2 replications.
-        result = run("check", small, "--set", "stop.global_steps=4000000")
+        result = run("check", small, "--set", "stop.global_steps=400000")
         assert result.exit_code == 0
         (line,) = result.stderr.splitlines()
-        assert line.startswith("varsim: about 48")
-        assert "million gradients to compute" in line
+        assert line.startswith("varsim: all runs take about ")
+        assert "GB of memory (4.8 million gradients); to have it sooner" in line
         assert line.endswith("lower stop.global_steps, replications or cluster.workers")
 
     @pytest.mark.parametrize("command", ["run", "check"])

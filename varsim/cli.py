@@ -98,11 +98,14 @@ def run(
     jobs: Jobs = "1",  # type: ignore[assignment]
     quiet: Quiet = False,
     format: Format = "table",
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Run it even if it takes hours or gigabytes.")
+    ] = False,
 ) -> None:
     """Simulate a scenario and write its report."""
     given = with_shorthands(sets, seed=seed, replications=replications)
     scenario = _loaded(file, given, strategy)
-    settings = Settings(question(file), out, processes(jobs), quiet, format)
+    settings = Settings(question(file), out, processes(jobs), quiet, format, yes)
     from varsim.variables import VariablesScenario
 
     if isinstance(scenario, VariablesScenario):

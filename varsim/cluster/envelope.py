@@ -6,9 +6,11 @@ statistics are left out; a run tells how much they matter.
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from varsim.cluster.collectives.choice import Choice, Hop
 from varsim.cluster.description import Cluster
@@ -18,8 +20,31 @@ from varsim.cluster.placement import pieces_per_port, traffic_per_port
 from varsim.cluster.rough import RoughTimes
 from varsim.cluster.updating import ServerUpdate
 from varsim.units import format_seconds
+from varsim.values.law import Law
 from varsim.values.stream import stream
 from varsim.values.workload import Workload
+
+_MOST_DRAWN: Final = 4096  # workers whose own draws are looked at; of more, these stand for all
+
+
+@lru_cache(maxsize=2)
+def _drawn(law: Law, workers: int, seed: int) -> NDArray[np.float64]:
+    """Compute times (s) as a run begins with, shape (workers, steps), without slow workers.
+
+    The first block of every worker; of very many workers those of some are dealt out to all.
+    """
+    if not law.varies:
+        return np.full((workers, 1), law.expectation())
+    some = range(0, workers, -(-workers // _MOST_DRAWN))
+    rows = [
+        next(law.blocks(rank, lambda block, rank=rank: stream(seed, 0, "compute", rank, block)))  # type: ignore[misc]
+        for rank in some
+    ]
+    drawn = np.array(rows)
+    if len(some) == workers:
+        return drawn
+    steps = drawn.size // workers
+    return drawn.T.reshape(-1)[: workers * steps].reshape(workers, steps)
 
 
 class Estimate(NamedTuple):
@@ -65,13 +90,9 @@ class Envelope:
         self._known: dict[tuple[bool, bool], tuple[list[float], float]] = {}
         # At a server, all threads at it: at a gradient alone, and for each of many.
         self.update_alone, self.update_each = _update_times(cluster.server_update, gradients)
-        # One block of every worker's own draws: the k-th fastest of each step, averaged.
-        rows = [
-            next(law.blocks(rank, lambda block, rank=rank: stream(seed, 0, "compute", rank, block)))  # type: ignore[misc]
-            * factor
-            for rank, factor in enumerate(factors)
-        ]
-        self._ordered = np.sort(np.array(rows), axis=0).mean(axis=1)
+        # The k-th fastest of each step, averaged.
+        rows = _drawn(law, cluster.workers, seed) * np.array(factors)[:, None]
+        self._ordered = np.sort(rows, axis=0).mean(axis=1)
 
     def compute(self, rank: int | None = None) -> float:
         """Mean compute time of a worker, or of all."""
@@ -131,10 +152,10 @@ class Envelope:
             return self._rough_times(gradient, layers)[0]
         network, port = self.cluster.network, self.port(gradient)
         sent = self._sent[gradient]
-        return [
-            network.delay + max(sent / network.rate_of(rank), port)
-            for rank in range(self.cluster.workers)
-        ]
+        times = [network.delay + max(sent / network.worker_rate, port)] * self.cluster.workers
+        for link in network.slow_links:
+            times[link.rank] = network.delay + max(sent / network.rate_of(link.rank), port)
+        return times
 
     def port(self, gradient: bool = False, *, layers: bool = False) -> float:
         """How long one read, or gradient, keeps the busiest link of all busy, one way.

@@ -74,7 +74,7 @@ class Job:
         variables = enumerate(workload.problem.variables())
         self.trained = [index for index, spec in variables if spec.has_gradient]
         self._variables = len(self.trained)
-        self.gradients = Gradients(self.task, lazy, self.trained)
+        self.gradients = Gradients(self.task, lazy, self.trained, workload.batch_size)
         self.network = network(self.clock, cluster.network)
         self.global_step = 0
         self.examples = 0.0  # in applied gradients

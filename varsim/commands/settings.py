@@ -14,6 +14,7 @@ class Settings(NamedTuple):
     jobs: int
     quiet: bool
     format: Formats
+    sure: bool = False  # whatever it takes
 
     def directory(self, name: str) -> Path:
         """Where the report of a scenario of this name goes."""

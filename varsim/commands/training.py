@@ -8,7 +8,7 @@ import typer
 
 from varsim.commands.console import OUT_OF_BOUNDS, complain, read_from, write
 from varsim.commands.settings import Formats, Settings
-from varsim.commands.weighing import weigh
+from varsim.commands.weighing import asks_first, foreseen, weigh, weigh_step
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
@@ -27,7 +27,7 @@ def run(scenario: "Scenario", settings: Settings) -> None:
     from varsim.progress import Progress
     from varsim.simulation import simulate
 
-    weigh(scenario)
+    weigh(scenario, settings.sure)
     directory = settings.directory(scenario.name)
     check_target(directory)
     other = replaced(directory, RUN, Asked.of(scenario))
@@ -50,6 +50,7 @@ def run(scenario: "Scenario", settings: Settings) -> None:
 
 def check(scenario: "Scenario") -> None:
     """Say what a scenario is, and how long one step of each strategy should take."""
+    from varsim.effort import effort
     from varsim.estimate import describe, estimates
     from varsim.result.caution import SPEEDS, cautions, guessed
     from varsim.units import format_seconds
@@ -69,7 +70,11 @@ def check(scenario: "Scenario") -> None:
             there = estimates(scenario.with_law_alone(speed))
             told = ", ".join(f"{one.label} {format_seconds(one.step_time)}" for one in there)
             write(f"At {words}: {told}")
-    weigh(scenario)
+    weigh_step(scenario)
+    whole = effort(scenario)
+    asks = " varsim run asks for --yes." if asks_first(whole) else ""
+    write(f"\nTo run it takes {foreseen(whole)}.{asks}")
+    weigh(scenario, sure=True)
 
 
 def redraw(directory: Path, question: Callable[[], str]) -> None:

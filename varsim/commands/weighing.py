@@ -8,6 +8,7 @@ import typer
 from varsim.commands.console import USAGE, complain
 
 if TYPE_CHECKING:
+    from varsim.effort import Effort
     from varsim.scenario import Scenario
     from varsim.sweep.case import Case
 
@@ -16,15 +17,52 @@ MANY_GRADIENTS, TOO_MANY_GRADIENTS = 20e6, 1e9
 # A sweep forgets a run's gradients when that has ended: of so many in all it takes hours.
 _MANY_IN_ALL: Final = 1e9
 MOST_WEIGHED: Final = 60  # cases of a sweep
+# Seconds of one core and bytes that are worth a word, and those that somebody has to want.
+LONG, TOO_LONG = 120.0, 3600.0
+LARGE, TOO_LARGE = 2e9, 4e9
+_LARGE_BATCH: Final = 10_000
+_MANY_TOKENS: Final = 1_000_000
 _FEW_STEPS: Final = 4  # in all the time that the clock counts
 
 
-def weigh(scenario: "Scenario") -> None:
-    """Warn of a scenario that takes very long; refuse one of which no end is to be seen."""
-    from varsim.estimate import expected_gradients
+def weigh(scenario: "Scenario", sure: bool = False) -> None:
+    """Foresee time and memory of a scenario: tell of much, and refuse too much.
+
+    What takes more than an hour or 4 GB wants somebody who is `sure` (--yes); what this machine
+    has no memory for is refused even so.
+    """
+    from varsim.effort import effort, memory_there
 
     weigh_step(scenario)
-    _weigh_one(expected_gradients(scenario), scenario, "", scenario.replications)
+    found = effort(scenario)
+    if found.gradients > TOO_MANY_GRADIENTS:
+        _weigh_one(found.gradients, scenario, "", scenario.replications)
+    if found.seconds < LONG and found.memory < LARGE:
+        return
+    said = f"varsim: all runs take {foreseen(found)}"
+    instead = f"{_knobs(scenario, scenario.replications)}"
+    if found.memory > memory_there():
+        complain(f"{said}, more memory than there is here: {instead}")
+        raise typer.Exit(USAGE)
+    if not sure and asks_first(found):
+        complain(f"{said}: {instead}, or give --yes")
+        raise typer.Exit(USAGE)
+    complain(f"{said}; to have it sooner {instead}")
+
+
+def asks_first(found: "Effort") -> bool:
+    """Whether it is so much that somebody has to be sure."""
+    return found.seconds > TOO_LONG or found.memory > TOO_LARGE
+
+
+def foreseen(found: "Effort") -> str:
+    """An effort in words: `about 12 min of one core and 340 MB`."""
+    from varsim.units import format_bytes, format_count, format_seconds
+
+    return (
+        f"about {format_seconds(found.seconds)} of one core and {format_bytes(found.memory)} of "
+        f"memory ({format_count(found.gradients)} gradients)"
+    )
 
 
 def weigh_step(scenario: "Scenario") -> None:
@@ -80,12 +118,23 @@ def _weigh_one(count: float, scenario: "Scenario", where: str, replications: int
 
     if count <= MANY_GRADIENTS:
         return
-    limits = ("time", "global_steps", "examples")
-    knobs = [f"stop.{name}" for name in limits if getattr(scenario.stop, name) is not None]
-    advice = ", ".join([*knobs, *["replications"] * (replications > 1)])
-    advice = f"lower {advice} or cluster.workers"
+    advice = _knobs(scenario, replications)
     said = f"varsim: about {format_count(count)} gradients to compute{where}"
     if count > TOO_MANY_GRADIENTS:
         complain(f"{said}, {format_count(TOO_MANY_GRADIENTS)} at most: {advice}")
         raise typer.Exit(USAGE)
     complain(f"{said}, which takes long and much memory; to avoid it {advice}")
+
+
+def _knobs(scenario: "Scenario", replications: int) -> str:
+    """What to lower, so that there is less to do."""
+    limits = ("time", "global_steps", "examples")
+    knobs = [f"stop.{name}" for name in limits if getattr(scenario.stop, name) is not None]
+    given = scenario.workload.batch_size > _LARGE_BATCH
+    more = ["replications"] * (replications > 1) + ["workload.batch_size"] * given
+    more += [
+        f"strategies.{index}.initial_tokens"
+        for index, strategy in enumerate(scenario.strategies)
+        if (getattr(strategy, "initial_tokens", None) or 0) > _MANY_TOKENS
+    ]
+    return f"lower {', '.join([*knobs, *more])} or cluster.workers"

@@ -26,6 +26,8 @@ Value: TypeAlias = Array | IndexedSlices  # a gradient with respect to one varia
 
 # Gradients of one version are worked out in stacks of at most this many.
 STACK = 64
+# Examples of gradients that are worked out together.
+EXAMPLES = 2**18
 
 
 class Gradient:
@@ -63,12 +65,18 @@ class Gradient:
 class Gradients:
     """Works out gradients of one task, checks and counts them; without `lazy`, one by one.
 
-    `trained`: the numbers of the variables that have a gradient; all if left out.
-    RefusedValueError if the task gives what is no gradient of its variables: TensorFlow refuses
-    that when the graph is built, not when a gradient arrives.
+    `trained`: the numbers of the variables that have a gradient; all if left out. `batch_size`:
+    the examples of a gradient, about. RefusedValueError if the task gives what is no gradient of
+    its variables: TensorFlow refuses that when the graph is built, not when a gradient arrives.
     """
 
-    def __init__(self, task: Task, lazy: bool = True, trained: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        lazy: bool = True,
+        trained: Sequence[int] | None = None,
+        batch_size: int = 1,
+    ) -> None:
         initial = task.initial()
         self._trained = range(len(initial)) if trained is None else trained
         if not self._trained:
@@ -76,7 +84,8 @@ class Gradients:
                 "no_gradients", "a task needs at least one variable with a gradient"
             )
         self._task = task
-        self._stack = STACK if lazy else 1
+        # Of large batches fewer at a time, which is as fast and takes less memory.
+        self._stack = max(1, min(STACK, EXAMPLES // batch_size)) if lazy else 1
         self._nothing = tuple(np.zeros((1, *value.shape)) for value in initial)
         self._shapes = [value.shape for value in initial]
         self._dense = [DenseForm(value.dtype, value.shape) for value in initial]

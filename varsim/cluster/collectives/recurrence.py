@@ -5,24 +5,28 @@ needs is at most three times: when the source's last one left it, when the sourc
 needed, and when the target was free to receive. So a round is a few operations on arrays.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from varsim.cluster.clock import END_OF_TIME
-from varsim.cluster.collectives.plan import Lane, Plan, Times
+from varsim.cluster.collectives.plan import Lane, Path, Plan, Times
+
+_AT_ONCE: Final = 2**22  # messages that are counted at once; more take too much memory
 
 
 class Entered(NamedTuple):
     """A plan that is carried out: when each rank entered (ns), None if it has not.
 
-    `received`: until when each rank received what it was sent before (ns).
+    `received`: until when each rank received what it was sent before (ns). `ended`: when the last
+    rank is done (ns), if nobody gives up.
     """
 
     plan: Plan
     entries: list[int | None]
     received: Times
+    ended: int = END_OF_TIME
 
 
 class Recurrence:
@@ -43,11 +47,13 @@ class Recurrence:
         """When each rank is done (ns), given when each entered."""
         plan = self._plan
         self._end_latest()
-        self._latest = Entered(plan, list(entries), self._received)
+        entered = Entered(plan, list(entries), self._received)
         if not plan.idle and plan.schedule.ends is not None and plan.uniform and not plan.adds:
-            return plan.schedule.ends(entries, *plan.message)
-        ends, self._received = rounds_ends(plan.lanes, entries, self._received)
-        result: list[int] = ends.tolist()
+            result = plan.schedule.ends(entries, *plan.message)
+        else:
+            ends, self._received = rounds_ends(plan.lanes, entries, self._received)
+            result = ends.tolist()
+        self._latest = entered._replace(ended=max(result, default=0))
         return result
 
     def turn_to(self, plan: Plan) -> None:
@@ -67,7 +73,9 @@ class Recurrence:
         plan, entries, end: of the round that not all have entered, of which only what sets off
         `before` a moment (ns) is sent.
         """
-        if self._latest is not None:
+        if self._latest is not None and self._latest.ended <= min(latest, self._given_up):
+            self._end_latest()
+        elif self._latest is not None:
             count_passed(self._latest, self._given_up, latest)
         if any(entry is not None for entry in entries):
             count_passed(Entered(plan, list(entries), self._received), before, end)
@@ -88,12 +96,12 @@ def rounds_ends(
     lanes: Sequence[Lane],
     entries: Sequence[int],
     received: Times,
-    begins: list[Times] | None = None,
+    begin: Callable[[Times], None] | None = None,
 ) -> tuple[Times, Times]:
     """When each rank is done, and when it has received the last message (ns).
 
-    `received`: until when each rank is receiving messages of the time before. To `begins` is added
-    when the messages of each round set off.
+    `received`: until when each rank is receiving messages of the time before. `begin` is told when
+    the messages of each round set off.
     """
     free = np.array(entries, dtype=np.int64)  # what a rank sent has left it
     here = free.copy()  # what a rank was sent has arrived and been added
@@ -112,8 +120,8 @@ def rounds_ends(
             else:
                 ready = past[np.maximum(now - lane.slacks, 0), sources]
             begun = np.maximum(np.maximum(free[sources], ready), received[targets])
-            if begins is not None:
-                begins.append(begun)
+            if begin is not None:
+                begin(begun)
             passed = begun + lane.holds
             free[sources] = received[targets] = passed
             here[targets] = np.maximum(here[targets], passed + lane.latencies) + lane.adding
@@ -125,17 +133,35 @@ def count_passed(entered: Entered, before: int, end: int) -> None:
     """Count the bytes of a plan that have passed each link at `end` (ns); see Recurrence.count."""
     plan = entered.plan
     entries = [END_OF_TIME if entry is None else entry for entry in entered.entries]
+    most = max(1, _AT_ONCE // max(1, plan.schedule.ranks))
+    left = [
+        (lane.rounds, messages) for lane, messages in zip(plan.lanes, plan.parcels, strict=True)
+    ]
     begins: list[Times] = []
-    rounds_ends(plan.lanes, entries, entered.received, begins)
-    first = 0
-    for lane, messages in zip(plan.lanes, plan.parcels, strict=True):
-        begun = np.stack(begins[first : first + lane.rounds], axis=1)
-        first += lane.rounds
-        for (path, size), moments in zip(messages, begun, strict=True):
-            sent = moments[moments < before]
-            for link, later, hold in path.network.passing(path.route, size):
-                elapsed = np.clip(end - sent - later, 0, hold)
-                shares = elapsed / hold if hold else (sent + later <= end)
-                link.moved += (passed := float(np.sum(size * shares)))
-                link.left += len(sent) * size - passed
-                link.messages += len(sent)
+
+    def begin(begun: Times) -> None:
+        begins.append(begun)
+        rounds, messages = left[0]
+        if len(begins) == min(rounds, most):
+            _count_rounds(messages, begins, before, end)
+            begins.clear()
+            left[0] = (rounds - min(rounds, most), messages)
+            if not left[0][0]:
+                left.pop(0)
+
+    rounds_ends(plan.lanes, entries, entered.received, begin)
+
+
+def _count_rounds(
+    messages: Sequence[tuple[Path, float]], begins: Sequence[Times], before: int, end: int
+) -> None:
+    """The same of some rounds of a lane, in each of which the same messages set off."""
+    begun = np.stack(begins, axis=1)
+    for (path, size), moments in zip(messages, begun, strict=True):
+        sent = moments[moments < before]
+        for link, later, hold in path.network.passing(path.route, size):
+            elapsed = np.clip(end - sent - later, 0, hold)
+            shares = elapsed / hold if hold else (sent + later <= end)
+            link.moved += (passed := float(np.sum(size * shares)))
+            link.left += len(sent) * size - passed
+            link.messages += len(sent)

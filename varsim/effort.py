@@ -1,0 +1,67 @@
+"""What a run takes of the machine it is made on: foreseen from sizes, before anything begins.
+
+Rates are of one core of 2024 and generous; whoever decides by them decides about factors of ten.
+"""
+
+import os
+from typing import Final, NamedTuple
+
+from varsim.estimate import expected_gradients
+from varsim.scenario import Scenario
+from varsim.strategies.sync_replicas import SyncReplicas
+from varsim.values.gradient import EXAMPLES, STACK
+from varsim.values.problem import VariableSpec
+
+# Seconds and bytes: of a gradient, a worker, a token in the queue.
+_GRADIENT: Final = (25e-6, 1000.0)
+_WORKER: Final = (250e-6, 20e3)
+_TOKEN: Final = (100e-9, 120.0)
+_FLOPS: Final = 1e9  # a second, in small matrices
+_BASE: Final = 150e6  # bytes of the program itself
+_NUMBER: Final = 8  # bytes
+
+
+class Effort(NamedTuple):
+    """Gradients of all runs of a scenario, seconds of one core, bytes of memory; about."""
+
+    gradients: float
+    seconds: float
+    memory: float
+
+
+def effort(scenario: Scenario) -> Effort:
+    """What all runs of a scenario take, which keeps the rows of all until the end."""
+    workload, replications = scenario.workload, scenario.replications
+    workers = [strategy.workers(scenario.cluster_of(strategy)) for strategy in scenario.strategies]
+    tokens = [
+        strategy.initial_tokens or 0
+        for strategy in scenario.strategies
+        if isinstance(strategy, SyncReplicas)
+    ]
+    gradients = expected_gradients(scenario)
+    seconds = gradients * _GRADIENT[0]
+    seconds += replications * (sum(workers) * _WORKER[0] + sum(tokens) * _TOKEN[0])
+    memory = _BASE + gradients * _GRADIENT[1]
+    memory += max(workers) * _WORKER[1] + max(0, *tokens, 0) * _TOKEN[1]
+    if workload.has_values:
+        batch = workload.batch_size
+        seconds += gradients * batch * workload.problem.flops_per_example() / _FLOPS
+        together = max(batch, min(EXAMPLES, STACK * batch))
+        example = _NUMBER * sum(map(_activations, workload.problem.variables()))
+        memory += max(workers) * batch * _NUMBER + 3 * together * example
+    return Effort(gradients, seconds, memory)
+
+
+def memory_there() -> float:
+    """Bytes of memory that this machine has; infinite where it does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
+def _activations(spec: VariableSpec) -> float:
+    """Numbers that an example has before and behind a variable."""
+    if spec.rows_per_example is not None:
+        return spec.rows_per_example * spec.size / spec.shape[0]
+    return float(sum(spec.shape))
