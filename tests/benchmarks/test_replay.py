@@ -30,7 +30,7 @@ def scenario(sharing: str, optimizer: dict[str, object]) -> Scenario:
                 "optimizer": optimizer,
             },
             "strategies": STRATEGIES,
-            "stop": {"global_steps": 80},
+            "stop": {"global_steps": 80, "equal_examples": False},
         }
     )
 
