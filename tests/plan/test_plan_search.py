@@ -14,6 +14,7 @@ from varsim.plan.objective import OBJECTIVES, value
 from varsim.plan.pareto import trade
 from varsim.plan.search import FRESH
 from varsim.plan.standing import Standing, margin, may_be_lower, standing
+from varsim.plan.words import Words
 from varsim.result.targets import Judgement
 from varsim.simulation import simulate
 from varsim.sweep.case import SENT, Finished
@@ -128,6 +129,28 @@ class TestTheAnswer:
         )
         assert soonest.answer is not None
         assert soonest.answer.objective.mean == soonest.answer.judgements[0].mean <= times[0]
+
+    def test_of_those_that_need_values_the_rates_are_told(self, tmp_path: Path) -> None:
+        base = BASE.replace(
+            "{kind: timing, size: 20 MB}", "{kind: quadratic, dimension: 4, noise: 0.1}"
+        ).replace("batch_size: 4", "batch_size: 4\n  optimizer: {kind: sgd, learning_rate: 0.1}")
+        base = base.replace(
+            "{kind: none}", "{kind: none, optimizer: {kind: sgd, learning_rate: 0.02}}"
+        )
+        base = base.replace("{throughput: 150 examples/s}", "{loss: 0.05}")
+        block = "minimize: time_to_target\nspace: {cluster.workers: [2, 4]}"
+
+        def notes(block: str) -> list[str]:
+            found, _, cells = searched(question(block, base=base), tmp_path)
+            return Words(found, Places(found.question.quantities, cells)).notes()
+
+        assert notes(block)[0] == (
+            "Loss 0.05 is reached at the learning rates of the file, 'on_write' at learning rate "
+            "0.1, 'none' at learning rate 0.02; for the best rate of each, varsim tune FILE "
+            "without the plan."
+        )
+        varied = block.replace("cluster.workers: [2, 4]", "workload.optimizer.learning_rate: [0.1]")
+        assert not any("learning rate" in line for line in notes(varied))
 
     def test_bytes_that_are_sent_have_a_price(self, tmp_path: Path) -> None:
         base = BASE.replace("server_hour: 0.7", "gigabyte: 0.5")

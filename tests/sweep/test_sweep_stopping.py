@@ -7,7 +7,7 @@ from sweeping import BASE, carried_out, sweep
 
 from varsim.result.statistics import interval
 from varsim.sweep.stopping import precise, replications
-from varsim.sweep.words import notes
+from varsim.sweep.words import answer, notes
 
 
 class TestStopping:
@@ -68,6 +68,8 @@ class TestWhatSteers:
         wide = [row for row in aimed.rows if not row.precise]
         assert all(row.replications == 7 for row in wide)
         assert "of the time to the target loss" in notes(aimed)[0]
+        (soonest,) = (line for line in answer(aimed) if "target loss" in line)
+        assert "(learning rate 0.5)" in soonest, "a sentence on losses says at which rate"
 
     def test_what_is_not_random_is_run_once_and_is_exact(self, tmp_path: Path) -> None:
         base = BASE.replace("{kind: uniform, low: 80 ms, high: 120 ms}", CONSTANT)
