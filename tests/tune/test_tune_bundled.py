@@ -12,6 +12,10 @@ from varsim.sweep.store import Store
 from varsim.tune.search import Search
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
+TUNED = ("heavy_tail", "more_gradients_than_workers", "quickstart", "read_every", "slow_network",
+         "slow_worker", "tokens_or_textbook")  # fmt: skip
+# One rate for all, for a reason that the file tells.
+ONE_RATE = ("server_bottleneck",)
 
 
 def loaded(name: str) -> Scenario:
@@ -20,9 +24,15 @@ def loaded(name: str) -> Scenario:
     return scenario
 
 
-@pytest.mark.parametrize("name", ["quickstart", "heavy_tail", "tokens_or_textbook"])
+@pytest.mark.parametrize("name", TUNED)
 def test_each_strategy_has_a_rate_of_its_own(name: str) -> None:
     assert all(strategy.optimizer is not None for strategy in loaded(name).strategies)
+
+
+@pytest.mark.parametrize("name", ONE_RATE)
+def test_one_rate_for_all_is_that_of_the_workload(name: str) -> None:
+    assert all(strategy.optimizer is None for strategy in loaded(name).strategies)
+    assert "# One rate for all: " in (SCENARIOS / f"{name}.yaml").read_text()
 
 
 @pytest.mark.slow
