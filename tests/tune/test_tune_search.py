@@ -191,7 +191,7 @@ def test_without_a_target_the_loss_at_the_common_end_counts(tmp_path: Path) -> N
         cluster={"workers": 2, "slow_workers": ({"rank": 1, "factor": 2.0},)},
         problem=LONG,
         targets={},
-        stop={"global_steps": 4, "equal_examples": False},
+        stop={"global_steps": 4},
         network={"bandwidth": 1e9, "latency": 0.0},
     )
     found = searched(what, tmp_path)
