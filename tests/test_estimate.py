@@ -155,6 +155,14 @@ def test_the_envelope_knows_order_statistics() -> None:
     assert envelope.slowest_worker() >= envelope.compute()
 
 
+def test_the_envelope_knows_how_many_gradients_there_are_per_second() -> None:
+    what = scenario({"kind": "none"})  # 3 workers of 0.1 s
+    envelope = Envelope(what.cluster, what.workload, what.seed)
+    assert envelope.rate() == pytest.approx(30.0)
+    assert envelope.rate(0.1) == pytest.approx(15.0)
+    assert envelope.rate([0.0, 0.1, 0.4]) == pytest.approx(10.0 + 5.0 + 2.0)
+
+
 def test_a_scenario_in_plain_words() -> None:
     lines = "\n".join(
         describe(

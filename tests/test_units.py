@@ -208,6 +208,7 @@ def test_any_text_is_a_finite_number_or_a_value_error(dimension: str, text: str)
         (3.125e9, "rate", "25 Gbit/s"),
         (67108864.0, "bytes", "64 MiB"),
         (102e6, "bytes", "102 MB"),
+        (1000.5e3, "bytes", "1.0005 MB"),
         (312e12, "flops", "312 TFLOP/s"),
         (1431.5, "throughput", "1431.5 examples/s"),
         (1 / 3, "time", "333.3333333333333 ms"),

@@ -246,6 +246,14 @@ class TestNeverMoreThanCan:
         link.messages = messages
         assert link.most(10**9) == pytest.approx(most, rel=1e-15)
 
+    def test_what_is_beyond_because_of_them_is_not_told(self) -> None:
+        made = network(Clock(), Star(bandwidth=1e9, latency=0.0))
+        up, down = made.route(made.wiring.worker(0), made.wiring.worker(1))
+        for link in (up, down):
+            link.messages, link.moved = 2, 1001.0  # of 1000 bytes in 1000 ns
+        made.carried(1000)
+        assert (up.moved, down.moved) == (1000.0, 1000.0)
+
 
 def test_in_a_rack_a_message_waits_for_its_uplink() -> None:
     # Workers 0 and 1 send 100 bytes each to the other rack at 0; the uplink serves one at a time.

@@ -121,6 +121,19 @@ class TestRates:
             )
             assert slower < fast, kind
 
+    def test_a_slow_link_slows_down_its_card_alone(self) -> None:
+        made = {**NODES, "nics": 2, "workers_per_node": 4, "slow_links": (slow(3, 4.0),)}
+        wiring = described(made).wiring()
+        places = [wiring.worker(rank) for rank in range(5)]
+        # Ranks 1 and 3 share a card of their node, 0 and 2 the other one.
+        up = [wiring.route(place, places[4])[0].bandwidth for place in places[:4]]
+        assert up == [1e3, 250.0, 1e3, 250.0]
+
+    def test_the_latency_of_a_ring_is_per_hop(self) -> None:
+        wiring = described({"kind": "ring", "bandwidth": 1e3, "latency": 1e-3}).wiring()
+        places = [wiring.worker(rank) for rank in range(4)]
+        assert [link.latency for link in wiring.route(places[0], places[2])] == [1_000_000] * 2
+
     def test_of_servers(self) -> None:
         for kind in ("star", "racks", "nodes"):
             made = {"kind": kind, **KB, **NEEDED[kind], "server_bandwidth": 2e3, "efficiency": 0.5}

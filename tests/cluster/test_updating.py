@@ -325,6 +325,9 @@ class TestTheWhole:
         with pytest.raises(ValidationError):
             ServerUpdate.model_validate(wrong)
 
+    def test_a_rate_may_be_as_low_as_one_likes(self) -> None:
+        assert ServerUpdate(rate=0.5).expectation(3.0) == 6.0
+
     @pytest.mark.parametrize("seed", range(20))
     def test_a_random_cluster_loses_nothing_and_tells_time_without_gaps(self, seed: int) -> None:
         chance = random.Random(seed)

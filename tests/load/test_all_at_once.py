@@ -87,6 +87,10 @@ def test_initials_are_enough_where_only_one_name_has_them() -> None:
     assert nearest("bs", ["batch_size", "bytes_sent"]) is None
 
 
+def test_one_letter_is_the_initial_of_too_much() -> None:
+    assert nearest("n", ["noise"]) is None
+
+
 def test_the_name_of_a_file_may_be_too_long() -> None:
     found = messages("{kind: constant, value: 100 ms}", f"{{kind: trace, file: {'a' * 300}.csv}}")
 

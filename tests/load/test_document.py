@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 from scenario_text import JARGON, VALID
 
+from varsim.load.document import resolve
 from varsim.load.loading import Context, ScenarioError, load_scenario, load_text, validated
 from varsim.schema import Model
 from varsim.units import Seconds
@@ -110,6 +111,38 @@ def test_a_value_of_the_wrong_type_is_explained(text: str, message: str) -> None
     assert len(caught.value.problems) == 1
     assert caught.value.problems[0].message.startswith(message)
     assert not JARGON.search(str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("truth: perhaps", "truth must be true or false, not 'perhaps'"),
+        ("whole: yes", "whole must be a whole number, not 'yes'"),
+    ],
+)
+def test_what_is_meant_is_not_guessed_at_where_it_is_not_plain(text: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        validated(Everything, text, "x", Context())
+    assert [fault.message for fault in caught.value.problems] == [message]
+
+
+def test_a_member_of_a_union_that_does_not_fit_says_nothing_beside_one_that_does() -> None:
+    class Either(Model):
+        one: float | tuple[float, ...]
+
+    with pytest.raises(ScenarioError) as caught:
+        validated(Either, "one: [1, x]", "x", Context())
+    assert [fault.message for fault in caught.value.problems] == [
+        "one[1] must be a number, not 'x'"
+    ]
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_a_whole_number_has_at_most_40_characters(sign: str) -> None:
+    longest = sign + "1" * (40 - len(sign))
+    assert resolve(longest) == int(longest)
+    with pytest.raises(ValueError, match="a number of 41 digits"):
+        resolve(longest + "1")
 
 
 # Hostile text

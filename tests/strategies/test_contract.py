@@ -38,6 +38,9 @@ NEEDED: dict[str, dict[str, Any]] = {
     "backup_workers": {"replicas_to_aggregate": 3},
 }
 
+# Of 4 workers' gradients, those that make one update.
+PER_UPDATE = {"none": 1, "on_write": 4, "on_read": 4, "sync_replicas": 3, "backup_workers": 3}
+
 # More of the same kinds, where settings change what happens.
 MORE: dict[str, dict[str, Any]] = {
     "on_write by halves": {"kind": "on_write", "collective": "halving_doubling"},
@@ -426,3 +429,10 @@ def test_a_variable_without_tensors_takes_part(strategy: dict[str, Any], sharing
         if row.outcome != PENDING:
             # 102 MB at 1.25 GB/s, no less.
             assert row.arrived > row.computed + 81 * MS
+
+
+@pytest.mark.parametrize("kind", STRATEGIES)
+def test_how_many_gradients_make_an_update(kind: str) -> None:
+    made = scenario({"kind": kind, **NEEDED.get(kind, {})}, cluster={"workers": 4})
+    (strategy,) = made.strategies
+    assert strategy.gradients_per_update(made.cluster) == PER_UPDATE.get(kind, 1)

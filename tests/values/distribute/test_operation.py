@@ -20,7 +20,7 @@ from varsim.values.distribute.partition import (
 from varsim.values.distribute.plain import PlainVariable
 from varsim.values.distribute.refusal import DistributionError, InvalidArgumentError
 from varsim.values.distribute.single import create_outside
-from varsim.values.distribute.tensor import Tensor, convert, divide, share, tensor
+from varsim.values.distribute.tensor import Tensor, convert, divide, kind_of, share, shown, tensor
 from varsim.values.operation import Exchange, Operation, finish, finish_together
 from varsim.values.variable import Aggregation, Synchronization
 
@@ -92,8 +92,23 @@ class TestGrouping:
         assert copies == [Component(variable, 0), Component(variable, 1)]
         assert regroup(copies) is variable
 
+    def test_equal_copies_are_one_member_of_a_set(self) -> None:
+        variable = finish(MirroredStrategy(TWO).create(OUTSIDE, 1.0))
+        other = finish(MirroredStrategy(TWO).create(OUTSIDE, 1.0))
+        copies = {Component(variable, 0), Component(variable, 0), Component(variable, 1)}
+
+        assert len(copies | {Component(other, 0)}) == 3
+
 
 class TestConversion:
+    def test_bytes_without_a_meaning_are_no_floats(self) -> None:
+        assert kind_of(np.dtype("V2")) == "V"
+        assert kind_of(np.dtype(np.float16)) == "f"
+
+    def test_a_message_shows_numbers_in_full_and_of_arrays_their_shape(self) -> None:
+        assert shown(tensor(1.5, np.float32)) == shown(1.5) == "1.5"
+        assert shown(np.zeros((2, 3))) == "float64 of shape (2, 3)"
+
     def test_tensors_keep_their_dtype(self) -> None:
         with pytest.raises(ValueError, match="cast it first"):
             convert(tensor(1.0, np.float64), np.dtype(np.float32))
