@@ -46,6 +46,7 @@ class TestByHand:
     def test_ddp_closes_a_bucket_that_reaches_the_limit(self) -> None:
         assert self.sizes("ddp", 50, first=10) == [10, 40 + 30, 20 + 60]
         assert self.sizes("ddp", 50, first=11) == [10 + 40, 30 + 20, 60]
+        assert self.sizes("ddp", 71, first=10) == [10, 40 + 30 + 20, 60]
         assert self.sizes("ddp", 1) == [10, 40, 30, 20, 60]
         assert self.sizes("ddp", 1000, first=1000) == [160]
 
