@@ -169,7 +169,7 @@ STOPS = [(signal.SIGINT, "130 varsim: interrupted\n"), (signal.SIGTERM, "143 var
 def test_a_signal_leaves_nothing_behind(
     small: Path, number: signal.Signals, said: str, jobs: int
 ) -> None:
-    going = stopped(small, number, jobs, 2_000_000)
+    going = stopped(small, number, jobs, 100_000)
     next(going)
     time.sleep(2.0 + jobs)
     assert next(going) == said

@@ -169,8 +169,8 @@ class TestRefusals:
             ("stop.time: {from: 1, to: 4 s, step: 1 s}", "17:21: error: from must be a number, "
              "such as 20 ms"),
             ("stop.time: {from: 1 sec, to: 4 s, step: 1 s}", "17:21: error: from: unknown unit"),
-            ("cluster.workers: [x]", "17:21: error: workers must be a whole number above 0"),
-            ("cluster.network.bandwidth: [10 Gb]", "17:31: error: bandwidth: "),
+            ("cluster.workers: [x]", "17:21: error: cluster.workers must be a whole number"),
+            ("cluster.network.bandwidth: [10 Gb]", "17:31: error: cluster.network.bandwidth: "),
             ("strategies.none.on: [1]", "17:3: error: no strategy is named or of kind 'none'"),
             ("strategies.on: [1]", "17:3: error: strategies is a list: write strategies.0."),
             ("strategies.7.on: [1]", "17:3: error: strategies has no entry 7; entries: 0 to 1"),
@@ -225,7 +225,7 @@ class TestRefusals:
 
     def test_what_is_wrong_at_all_points_is_told_plainly(self) -> None:
         (found,) = faults("seed: [1, 2]", "cluster.workers=0")
-        assert found.startswith("--set cluster.workers=0: error: workers must be")
+        assert found.startswith("--set cluster.workers=0: error: cluster.workers must be")
         assert "where" not in found
 
     def test_changes(self) -> None:

@@ -43,7 +43,7 @@ def compute_part(table: StepTable, beside: str | None) -> ComputePart:
     similar = dependence(alike)
     comments = [*_described(table, rows), *_warned(warm, slow)]
     if similar is not None:
-        found = spells(alike) if similar > 0 else None
+        found = spells(alike)
         fits = found is not None and found.fits(similar)
         comments += [*_dependent(rows, similar, found, fits), *_compared(choice, similar)]
         if found is not None and fits:

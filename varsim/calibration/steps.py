@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from varsim.calibration.families import Times
+from varsim.calibration.law import FEWEST
 from varsim.result.stragglers import autocorrelation
 
 _WARM: Final = 1.5  # medians that a first step must take to count as warm-up
@@ -94,9 +95,9 @@ def _error(times: Times) -> float:
 
 
 def dependence(rows: Mapping[int, Sequence[float]]) -> float | None:
-    """The autocorrelation of steps that follow each other; None where that is nothing."""
+    """How alike steps are that follow each other, where they surely are; else None."""
     value = autocorrelation(list(rows.values()), 1)
     count = sum(map(len, rows.values()))
-    if value is None or abs(value) <= max(_DEPENDENT, 1.96 / math.sqrt(count)):
+    if value is None or count < FEWEST or value <= max(_DEPENDENT, 1.96 / math.sqrt(count)):
         return None
     return value

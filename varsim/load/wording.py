@@ -174,7 +174,18 @@ class _Place:
     @property
     def within(self) -> str:
         """What a complaint about the last key begins with: `cluster.network: `."""
-        return f"{_dotted(self.path[:-1])}: " if len(self.path) > 1 else ""
+        above = _dotted(self.path[: -len(self._last)])
+        return f"{above}: " if above else ""
+
+    @property
+    def last(self) -> str:
+        """The last key, with the indexes behind it: `modes[2]`."""
+        return _dotted(self._last)
+
+    @property
+    def _last(self) -> tuple[str | int, ...]:
+        names = [index for index, step in enumerate(self.path) if isinstance(step, str)]
+        return self.path[names[-1] :] if names else self.path
 
 
 def _dotted(path: Iterable[str | int]) -> str:
@@ -311,7 +322,7 @@ def _unknown_option(place: _Place) -> str:
     given = place.node.text if isinstance(place.node, ScalarNode) else ""
     meant = nearest(given, options)
     guess = f"; did you mean '{meant}'?" if meant else ""
-    text = f"{place.within}unknown {_dotted(place.path[-1:])} {_shown(place.node)}{guess}"
+    text = f"{place.within}unknown {place.last} {_shown(place.node)}{guess}"
     return f"{text} (one of: {listed(options)})"
 
 
