@@ -33,12 +33,15 @@ def effort(scenario: Scenario) -> Effort:
     """What all runs of a scenario take, which keeps the rows of all until the end."""
     workload, replications = scenario.workload, scenario.replications
     workers = [strategy.workers(scenario.cluster_of(strategy)) for strategy in scenario.strategies]
+    gradients = expected_gradients(scenario)
     tokens = [
-        strategy.initial_tokens or 0
+        strategy.most_tokens(
+            scenario.cluster_of(strategy),
+            scenario.stop.global_steps or gradients / replications / strategy.replicas_to_aggregate,
+        )
         for strategy in scenario.strategies
         if isinstance(strategy, SyncReplicas)
     ]
-    gradients = expected_gradients(scenario)
     seconds = gradients * _GRADIENT[0]
     seconds += replications * (sum(workers) * _WORKER[0] + sum(tokens) * _TOKEN[0])
     memory = _BASE + gradients * _GRADIENT[1]

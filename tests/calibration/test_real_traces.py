@@ -24,7 +24,10 @@ def trace(name: str) -> Trace:
 
 
 def said(*names: str) -> str:
-    return "\n".join(together([trace(name) for name in names]).notes)
+    return "\n".join(
+        together([trace(name) for name in names]).recorded
+        + together([trace(name) for name in names]).notes
+    )
 
 
 @pytest.mark.parametrize("name", FACTS)

@@ -128,7 +128,10 @@ def _described(table: StepTable, rows: Rows) -> list[str]:
     numbers = list(table.rows)
     if numbers != list(range(len(numbers))):
         shown = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
-        lines.append(f"  workers {shown} of the file are ranks 0 to {len(numbers) - 1} here")
+        if len(numbers) == 1:
+            lines.append(f"  worker {shown} of the file is rank 0 here")
+        else:
+            lines.append(f"  workers {shown} of the file are ranks 0 to {len(numbers) - 1} here")
     return [*lines, *(f"  {note}" for note in table.notes)]
 
 

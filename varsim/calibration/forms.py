@@ -43,13 +43,15 @@ class Options(NamedTuple):
 class Measurements(NamedTuple):
     """All that was read: tables of transfers, step times of all workers, remarks on these.
 
-    `traced`: all transfers are the collectives of traces.
+    `traced`: all transfers are the collectives of traces. `recorded`: the remarks on the ranks and
+    steps the traces hold.
     """
 
     transfers: tuple[TransferTable, ...]
     steps: StepTable | None
     notes: tuple[str, ...] = ()
     traced: bool = False
+    recorded: tuple[str, ...] = ()
 
 
 def read_files(
@@ -88,7 +90,9 @@ def read_files(
         return Measurements(tuple(transfers), _joined(steps) if steps else None)
     all_ranks = together(traces, options.idle or "keep")
     tables = (*transfers, *all_ranks.transfers)
-    return Measurements(tables, all_ranks.steps, all_ranks.notes, not transfers)
+    recorded = all_ranks.recorded
+    notes = (*recorded, *all_ranks.notes)
+    return Measurements(tables, all_ranks.steps, notes, not transfers, recorded)
 
 
 def _refuse_idle(options: Options, transfers: Sequence[TransferTable], unit_needed: bool) -> None:

@@ -22,11 +22,15 @@ _IDLE: Final = 0.05  # of a step; less is not worth a line
 
 
 class Together(NamedTuple):
-    """Steps of all ranks, the tables of their collectives, and remarks on both."""
+    """Steps of all ranks, the tables of their collectives, and remarks on both.
+
+    `recorded`: which ranks and steps there are.
+    """
 
     steps: StepTable
     transfers: tuple[TransferTable, ...]
     notes: tuple[str, ...]
+    recorded: tuple[str, ...]
 
 
 def together(traces: Sequence[Trace], idle: Idle = "keep") -> Together:
@@ -54,9 +58,9 @@ def together(traces: Sequence[Trace], idle: Idle = "keep") -> Together:
         if min(rows[rank]) < SHORTEST:
             raise UnreadableError([f"{trace.source}: a step in which nothing is computed"])
     source = ", ".join(seen.values())
-    notes = [*_recorded(traces), *_notes(traces, idle)]
+    recorded, notes = tuple(_recorded(traces)), tuple(_notes(traces, idle))
     table = StepTable(source, {rank: rows[rank] for rank in sorted(rows)}, numbers)
-    return Together(table, tuple(_tables(traces, source)), tuple(notes))
+    return Together(table, tuple(_tables(traces, source)), notes, recorded)
 
 
 def _recorded(traces: Sequence[Trace]) -> Iterator[str]:

@@ -50,7 +50,8 @@ def stragglers(
     from varsim.result.stragglers import stragglers as measured
 
     try:
-        steps = read_files(files, Options(unit=unit), lambda _: None).steps
+        read = read_files(files, Options(unit=unit), lambda _: None)
+        steps = read.steps
         if steps is None:
             raise UnreadableError([f"{files[0].name}: no step times; see varsim calibrate"])
         common = steps.common()
@@ -67,7 +68,7 @@ def stragglers(
     if format == "json":
         write(as_json)
     else:
-        for line in _lines(found, steps.source, numbers, left):
+        for line in (*_lines(found, steps.source, numbers, left), *read.recorded):
             write(line)
     if out is not None:
         from varsim.files.claim import put_into

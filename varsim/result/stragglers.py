@@ -19,6 +19,7 @@ Table = NDArray[np.float64]
 
 LAGS: Final = (1, 2, 3, 5, 10)
 SAMPLED: Final = 0.2  # share of times equal to the one before, from which steps were sampled
+ENOUGH: Final = 20  # steps from which something may be usual
 _FEWEST: Final = 3
 _EQUAL: Final = 1e-9  # relative; times that differ by less are equal
 
@@ -136,6 +137,11 @@ def sentences(found: Stragglers) -> Iterator[str]:
     from varsim.units import format_seconds
 
     steps, workers = found.table.shape
+    if steps < ENOUGH:
+        yield f"Only {steps} step{'s' * (steps > 1)}: too few to say what is usual."
+    if workers == 1:
+        yield "One worker: who is waited for, and for how long, cannot be seen."
+        return
     hours = found.barrier_mean * steps * workers / 3600
     yield (
         f"Waiting for the slowest: {format_seconds(found.barrier_mean)} a step, "

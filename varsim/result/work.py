@@ -31,7 +31,8 @@ def work(result: "Result") -> dict[str, Work]:
     for index, strategy in enumerate(result.strategies):
         chosen = slice(index * count, (index + 1) * count)
         pairs = list(zip(result.traces[chosen], result.gradients[chosen], strict=True))
-        computed = sum(int((rows.computed >= 0).sum()) / run.workers for run, rows in pairs)
+        since = result.measured_after
+        computed = sum(int((rows.computed >= since).sum()) / run.workers for run, rows in pairs)
         applied = math.fsum(float(rows.weight.sum()) * run.batch_size for run, rows in pairs)
         found[strategy] = Work(computed / count, applied / count)
     return found
@@ -61,7 +62,8 @@ def notes(result: "Result") -> list[str]:
 def too_short(result: "Result") -> str:
     """What to say in place of a winner where runs are too short for one; else empty."""
     done = {name: one for name, one in work(result).items() if name in result.compared}
-    short = [name for name, one in done.items() if one.gradients < TOO_SHORT]
+    rounds = {strategy.label: strategy.period for strategy in result.scenario.strategies}
+    short = [name for name, one in done.items() if one.gradients < TOO_SHORT * rounds[name]]
     if not short or len(done) < 2:
         return ""
     return f"Too short to say which is fastest: {_told(done, short)}{_more(result, done)}."

@@ -79,6 +79,11 @@ class Strategy(Model, ABC):
         """How many of the cluster's workers take part."""
         return cluster.workers
 
+    @property
+    def period(self) -> int:
+        """How many steps of a replica make a round, at whose end it may wait for others."""
+        return 1
+
     def gradients_per_update(self, cluster: Cluster) -> int:
         """How many gradients go into one update of the model; here one."""
         return 1

@@ -43,6 +43,11 @@ class OnRead(Strategy):
     aggregation: Literal["mean", "sum", "only_first_replica"] = "mean"
     write_back: bool = False
 
+    @property
+    def period(self) -> int:
+        """The steps between two reads."""
+        return self.read_every
+
     def gradients_per_update(self, cluster: Cluster) -> int:
         """One of every replica: an update is counted when all have made theirs."""
         return self.workers(cluster)

@@ -102,7 +102,7 @@ def _load(entry: EntryPoint) -> type[Strategy] | str:
     try:
         with contextlib.redirect_stdout(sys.stderr):
             found = entry.load()
-    except Exception as error:  # whatever another package raises
+    except (Exception, SystemExit) as error:  # whatever another package raises
         return " ".join(f"{type(error).__name__}: {error}".split())
     if not (isinstance(found, type) and issubclass(found, Strategy)):
         return "it is not a class of strategies (varsim.strategies.Strategy)"

@@ -75,6 +75,11 @@ class SyncReplicas(Strategy):
         """N."""
         return self.replicas_to_aggregate
 
+    def most_tokens(self, cluster: Cluster, updates: float) -> float:
+        """How many tokens there may be at once after so many updates."""
+        copies = self._tokens(cluster)
+        return max(0, self._first()) + copies + updates * max(0, copies - cluster.workers)
+
     def check(self, cluster: Cluster) -> None:
         """Initial tokens must be at least N - T, as TensorFlow demands."""
         least = self.replicas_to_aggregate - self._total(cluster)

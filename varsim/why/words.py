@@ -145,9 +145,15 @@ def straggling(account: Account) -> str:
         return ""
     slowdown = plus_minus(interval([one.slowdown for one in found]))
     saved = interval([one.backups[0].time_saved for one in found])
+    said = f"Stragglers: the slowest of a step computes {slowdown} times as long as the mean"
+    (strategy,) = account.scenario.strategies
+    if account.asynchronous:
+        return f"{said}; nobody waits for it here."
+    if strategy.gradients_per_update(account.scenario.cluster_of(strategy)) < account.workers:
+        return f"{said}; not all are waited for here."
     return (
-        f"Stragglers: the slowest of a step computes {slowdown} times as long as the mean; waiting "
-        f"for all but one worker would take {plus_minus(saved, 100, '%')} less compute time."
+        f"{said}; waiting for all but one worker would take {plus_minus(saved, 100, '%')} less "
+        "compute time."
     )
 
 
