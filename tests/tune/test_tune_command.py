@@ -43,7 +43,7 @@ def file(tmp_path: Path) -> Path:
 
 def varsim(*arguments: object, code: int = 0) -> tuple[str, str]:
     """What the command prints to stdout, and to stderr."""
-    done = CliRunner().invoke(cli.app, list(map(str, arguments)))
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(cli.app, list(map(str, arguments)))
     assert done.exit_code == code, done.output
     return done.stdout, done.stderr
 
