@@ -43,6 +43,11 @@ def test_they_hold_where_only_strategies_have_optimizers() -> None:
     assert {one.verdict for one in found} == {Verdict.PASS}
 
 
+def test_they_hold_beside_strategies_that_put_more_gradients_into_an_update() -> None:
+    found = findings(made(strategies=({"kind": "none"}, {"kind": "on_write"})))
+    assert {one.verdict for one in found} == {Verdict.PASS}
+
+
 def test_what_says_nothing_is_named_with_the_reason() -> None:
     found = findings(made("embedding"))
     (sparse,) = [one for one in found if one.verdict is Verdict.OUT_OF_SCOPE]

@@ -73,7 +73,7 @@ def calm(scenario: Scenario, strategy: Strategy, **cluster: Any) -> Scenario:
             "cluster": type(described).model_validate({**dict(described), **changes, **cluster}),
             "workload": scenario.workload.model_copy(update={"evaluate_every": evaluated}),
             "events": (),
-            "stop": Stop(global_steps=STEPS),
+            "stop": Stop(global_steps=STEPS, equal_examples=False),
             "targets": Targets(),
             "replications": 1,
         }
