@@ -9,8 +9,16 @@ TWO_OF_THEM: Case = {
     "replications": 2,
 }
 
+RANDOM: Case = {
+    **MIRRORED,
+    "cluster": {
+        **MIRRORED.get("cluster", {}),
+        "compute": {"kind": "uniform", "low": 0.08, "high": 0.12},
+    },
+}
+
 IN_THE_RESULT: dict[str, tuple[Case, Case]] = {
-    "Scenario.replications": two(MIRRORED, replications=(1, 2)),
+    "Scenario.replications": two(RANDOM, replications=(1, 2)),
     "Scenario.targets": two(MIRRORED, targets=({}, {"loss": 0.2})),
     "Targets.loss": two(MIRRORED, targets=({"loss": 0.2}, {"loss": 0.25})),
     "Targets.throughput": two(MIRRORED, targets=({"throughput": 1.0}, {"throughput": 1e6})),

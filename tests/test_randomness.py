@@ -1,11 +1,17 @@
 """Replications that must be equal, because nothing random has an effect on them, are."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from building import scenario
 
+from varsim import simulation
+from varsim.effort import effort
+from varsim.estimate import describe, expected_gradients
+from varsim.files.save import load_result, save
 from varsim.randomness import is_random, times_are_random
+from varsim.result.result import Result
 from varsim.simulation import Run, run_one
 from varsim.strategies import STRATEGIES
 from varsim.trace import Trace
@@ -64,3 +70,73 @@ def test_what_servers_do_may_be_random() -> None:
     both = ({"kind": "none"}, {"kind": "on_write"})
     made = scenario(both[0], cluster={"server_update": UPDATE}, strategies=both)
     assert [times_are_random(made, one) for one in made.strategies] == [True, False]
+
+
+class TestWhatIsExactIsRunOnce:
+    """A strategy in which nothing is random is run once, whatever `replications` says."""
+
+    @staticmethod
+    def made(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> tuple[Result, list[Run]]:
+        runs: list[Run] = []
+
+        def counted(run: Run) -> Trace:
+            runs.append(run)
+            return run_one(run)
+
+        monkeypatch.setattr(simulation, "run_one", counted)
+        both = ({"kind": "none"}, {"kind": "on_write"})
+        described = scenario(both[0], strategies=both, replications=4, **changes)
+        return simulation.simulate(described), runs
+
+    def test_of_all_one_replication_is_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        result, runs = self.made(monkeypatch)
+        assert [run.strategy for run in runs] == [0, 1, None]
+        assert result.replications == 1
+        found = result.estimate("none", "examples_per_s")
+        assert (found.low, found.high, found.replications) == (found.mean, found.mean, 1)
+        assert result.notes[0] == (
+            "Exact: nothing in these runs is random, so each was made once, not 4 times."
+        )
+        assert "cannot be told" not in result.answer()
+        curve = result.loss_curves()
+        assert (curve["low"] == curve["high"]).all()
+
+    def test_it_says_what_all_replications_would(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        result, _ = self.made(monkeypatch)
+        every = [
+            run_one(Run(result.scenario, strategy, number))
+            for strategy in (0, 1, None)
+            for number in range(4)
+        ]
+        whole = Result(result.scenario, every[:8], every[8:]).answer()
+        assert " in every replication" in whole
+        assert result.answer() == whole.replace(" in every replication", "")
+
+    def test_beside_a_random_one_it_counts_in_every_replication(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        result, runs = self.made(monkeypatch, cluster={"server_update": UPDATE})
+        assert [run.strategy for run in runs] == [0, 0, 0, 0, 1, None]
+        assert result.replications == 4
+        for number in range(4):
+            own = result.trace("on_write", number)
+            made = run_one(Run(result.scenario, 1, number))
+            assert (own.replication, times(own), values(own)) == (number, times(made), values(made))
+        assert result.notes[0].endswith("Exact, from one run: 'on_write'; nothing in it is random.")
+
+    def test_check_foresees_it(self) -> None:
+        one, four = (scenario({"kind": "none"}, replications=count) for count in (1, 4))
+        assert expected_gradients(one) == expected_gradients(four)
+        assert effort(one) == effort(four)
+        assert "replications of each 1, exact" in describe(four)[0]
+
+    def test_saved_and_read_again_it_is_the_same(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        result, _ = self.made(monkeypatch)
+        again = load_result(save(result, tmp_path / "run").directory)
+        assert (again.replications, again.answer(), again.notes) == (
+            1,
+            result.answer(),
+            result.notes,
+        )

@@ -7,6 +7,7 @@ import os
 from typing import Final, NamedTuple
 
 from varsim.estimate import expected_gradients
+from varsim.randomness import runs_made
 from varsim.scenario import Scenario
 from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.values.gradient import EXAMPLES, STACK
@@ -31,19 +32,20 @@ class Effort(NamedTuple):
 
 def effort(scenario: Scenario) -> Effort:
     """What all runs of a scenario take, which keeps the rows of all until the end."""
-    workload, replications = scenario.workload, scenario.replications
+    workload = scenario.workload
+    often = [runs_made(scenario, strategy) for strategy in scenario.strategies]
     workers = [strategy.workers(scenario.cluster_of(strategy)) for strategy in scenario.strategies]
     gradients = expected_gradients(scenario)
     tokens = [
         strategy.most_tokens(
             scenario.cluster_of(strategy),
-            scenario.stop.global_steps or gradients / replications / strategy.replicas_to_aggregate,
+            scenario.stop.global_steps or gradients / max(often) / strategy.replicas_to_aggregate,
         )
         for strategy in scenario.strategies
         if isinstance(strategy, SyncReplicas)
     ]
     seconds = gradients * _GRADIENT[0]
-    seconds += replications * (sum(workers) * _WORKER[0] + sum(tokens) * _TOKEN[0])
+    seconds += max(often) * (sum(workers) * _WORKER[0] + sum(tokens) * _TOKEN[0])
     memory = _BASE + gradients * _GRADIENT[1]
     memory += max(workers) * _WORKER[1] + max(0, *tokens, 0) * _TOKEN[1]
     if workload.has_values:

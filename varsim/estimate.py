@@ -10,6 +10,7 @@ from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.topology import Topology
 from varsim.cluster.updating import ServerUpdate
 from varsim.prices import Prices
+from varsim.randomness import runs_made
 from varsim.scenario import Scenario
 from varsim.schema import Model
 from varsim.strategies import Strategy
@@ -57,16 +58,18 @@ def expected_gradients(scenario: Scenario) -> float:
             limits.append(stop.examples / workload.batch_size)
         if stop.global_steps is not None:
             limits.append(stop.global_steps * max(1.0, step_time * rate))
-        total += min(limits)
-    return total * scenario.replications
+        total += min(limits) * runs_made(scenario, strategy)
+    return total
 
 
 def describe(scenario: Scenario) -> list[str]:
     """The resolved scenario, one statement per line."""
     cluster, workload, network = scenario.cluster, scenario.workload, scenario.cluster.network
+    often = max(runs_made(scenario, one) for one in scenario.strategies)
+    exact = ", exact" if often < scenario.replications else ""
     lines = [
         f"{scenario.name}: strategies {len(scenario.strategies)}, replications of each "
-        f"{scenario.replications}, seed {scenario.seed}",
+        f"{often}{exact}, seed {scenario.seed}",
         f"  workers      {cluster.workers}, batch {workload.batch_size} each",
         f"  compute      {_compute(cluster, workload)}",
     ]

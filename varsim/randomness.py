@@ -21,3 +21,8 @@ def times_are_random(scenario: Scenario, strategy: Strategy) -> bool:
 def is_random(scenario: Scenario, strategy: Strategy) -> bool:
     """Whether anything in the replications of a strategy may differ, times or values."""
     return scenario.workload.problem.is_random or times_are_random(scenario, strategy)
+
+
+def runs_made(scenario: Scenario, strategy: Strategy) -> int:
+    """How often a strategy is run: once where every replication would be the same."""
+    return scenario.replications if is_random(scenario, strategy) else 1

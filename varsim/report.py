@@ -82,8 +82,7 @@ def comparison(result: "Result") -> Table:
         )
         for heading in cells.columns
     ]
-    caption = "Means over the replications, ± half a 95 % confidence interval"
-    return Table(caption, rows)
+    return Table(_over(result), rows)
 
 
 def numbers(result: "Result") -> Table:
@@ -93,8 +92,7 @@ def numbers(result: "Result") -> Table:
         found = [result.estimate(strategy, metric) for strategy in result.strategies]
         if any(estimate.replications for estimate in found):
             rows.append(Row(metric, description, [_cell(each, unit) for each in found]))
-    caption = "Means over the replications, ± half a 95 % confidence interval"
-    return Table(caption, rows)
+    return Table(_over(result), rows)
 
 
 def time_shares(result: "Result") -> Table:
@@ -179,10 +177,23 @@ def _setting(result: "Result") -> str:
         [
             f"{workers:,} worker{'s' * (workers != 1)}",
             f"{len(result.strategies)} strateg{'ies' if len(result.strategies) != 1 else 'y'}",
-            f"{count} replication{'s' * (count != 1)}",
+            f"{count} replication{'s' * (count != 1)}{', exact' if _exact(result) else ''}",
             f"seed {scenario.seed}",
         ]
     )
+
+
+def _exact(result: "Result") -> bool:
+    """Whether there is one replication, as others would be the same."""
+    every = all(result.exact(strategy, "final_loss") for strategy in result.strategies)
+    return result.replications == 1 and every
+
+
+def _over(result: "Result") -> str:
+    """What the numbers of a table are."""
+    if _exact(result):
+        return "Exact, from one run of each: nothing in them is random"
+    return "Means over the replications, ± half a 95 % confidence interval"
 
 
 def _cell(found: "Estimate", unit: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from varsim.cluster.job import Job
 from varsim.cluster.program import ProgramTrace, run_program
+from varsim.randomness import runs_made
 from varsim.scenario import Scenario
 from varsim.strategies import Single, Strategy
 from varsim.trace import Trace
@@ -58,6 +59,8 @@ def simulate(
 ) -> "Result":
     """Run a scenario and return its Result, the same for any number of jobs.
 
+    Where nothing is random there is one replication, whatever the scenario asks for.
+
     `jobs`: processes to use, at most one per run. `progress(done, total)` is called after each
     run. Where a strategy comes to stand still, the result says so (`Result.deadlock`).
     """
@@ -69,18 +72,26 @@ def simulate(
         raise ValueError("jobs must be at least 1")
     from varsim.result.result import Result
 
+    often = {
+        index: runs_made(scenario, Single() if index is None else scenario.strategies[index])
+        for index in (*range(len(scenario.strategies)), None)
+    }
+    count = max(often.values())
     runs = [
         Run(scenario, strategy, replication)
-        for strategy in (*range(len(scenario.strategies)), None)
-        for replication in range(scenario.replications)
+        for strategy, made in often.items()
+        for replication in range(made)
     ]
     traces = []
-    for trace in mapped(run_one, runs, min(jobs, len(runs))):
-        traces.append(trace)
+    for done, (run, trace) in enumerate(
+        zip(runs, mapped(run_one, runs, min(jobs, len(runs))), strict=True), 1
+    ):
+        # Beside strategies that are random, one that is exact is the same in every replication.
+        same = range(1, count if often[run.strategy] == 1 else 1)
+        traces += [trace, *(replace(trace, replication=number) for number in same)]
         if progress is not None:
-            progress(len(traces), len(runs))
-    first_yardstick = len(runs) - scenario.replications
-    return Result(scenario, traces[:first_yardstick], traces[first_yardstick:])
+            progress(done, len(runs))
+    return Result(scenario, traces[:-count], traces[-count:])
 
 
 def simulate_variables(

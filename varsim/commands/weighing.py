@@ -32,15 +32,17 @@ def weigh(scenario: "Scenario", sure: bool = False) -> None:
     has no memory for is refused even so.
     """
     from varsim.effort import effort, memory_there
+    from varsim.randomness import runs_made
 
     weigh_step(scenario)
     found = effort(scenario)
+    often = max(runs_made(scenario, strategy) for strategy in scenario.strategies)
     if found.gradients > TOO_MANY_GRADIENTS:
-        _weigh_one(found.gradients, scenario, "", scenario.replications)
+        _weigh_one(found.gradients, scenario, "", often)
     if found.seconds < LONG and found.memory < LARGE:
         return
     said = f"varsim: all runs take {foreseen(found)}"
-    instead = f"{_knobs(scenario, scenario.replications)}"
+    instead = _knobs(scenario, often)
     if found.memory > memory_there():
         complain(f"{said}, more memory than there is here: {instead}")
         raise typer.Exit(USAGE)

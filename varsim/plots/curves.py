@@ -68,7 +68,10 @@ def curves(result: "Result", by: Against) -> list[Curve]:
             np.interp(grid, moment, [row.loss for row in run.evaluations])
             for moment, run in zip(moments, runs, strict=True)
         ]
-        table = np.array([interval(column)[:3] for column in np.array(losses).T.tolist()])
+        exact = result.exact(strategy, "final_loss")
+        table = np.array(
+            [interval(column, exact=exact)[:3] for column in np.array(losses).T.tolist()]
+        )
         known = np.isfinite(table[:, 0])
         if known.any():
             x = grid[known] / (1e9 if by == "time" else 1)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.accelerator import DEVICE_SIGMA
 from varsim.cluster.stop import Stop
+from varsim.randomness import runs_made
 from varsim.result.formatting import digits
 from varsim.result.statistics import ratio
 from varsim.scenario import Scenario
@@ -141,10 +142,11 @@ def _result_at(scenario: Scenario, speed: float) -> "Result":
     loss = scenario.stop.loss if scenario.targets.loss is None else scenario.targets.loss
     if loss is None or expected_gradients(other) > _MOST_LEARNT:
         other = _times_alone(other)
+    often = max(runs_made(other, strategy) for strategy in other.strategies)
     traces = [
         run_one(Run(other, strategy, replication))
         for strategy in range(len(other.strategies))
-        for replication in range(other.replications)
+        for replication in range(often)
     ]
     return Result(other, traces, [])
 

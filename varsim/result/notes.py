@@ -48,10 +48,15 @@ def _compute(result: "Result") -> Iterator[str]:
 
 
 def _intervals(result: "Result") -> str:
+    exact = [name for name in result.strategies if result.exact(name, "final_loss")]
     if result.replications > 1:
-        return f"± is half a 95 % confidence interval over {result.replications} replications."
-    if all(result.exact(strategy, "final_loss") for strategy in result.strategies):
-        return "Exact from one replication: nothing in these runs is random."
+        said = f"± is half a 95 % confidence interval over {result.replications} replications."
+        names = " and ".join(f"'{name}'" for name in exact)
+        return f"{said} Exact, from one run: {names}; nothing in it is random." if exact else said
+    if len(exact) == len(result.strategies):
+        asked = result.scenario.replications
+        instead = f", not {asked} times" if asked > 1 else ""
+        return f"Exact: nothing in these runs is random, so each was made once{instead}."
     if all(result.exact(strategy, "examples_per_s") for strategy in result.strategies):
         return (
             "Times are exact: nothing random has an effect on them. Losses are of one replication."

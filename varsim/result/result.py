@@ -231,7 +231,8 @@ class Result:
                 for moment, run in zip(moments, runs, strict=True)
             ]
             for point, *values in zip(grid.tolist(), *(c.tolist() for c in curves), strict=True):
-                mean, low, high, count, _ = interval(values)
+                exact = self.exact(strategy, "final_loss")
+                mean, low, high, count, _ = interval(values, exact=exact)
                 x = point / NANOSECONDS if on_time else point
                 rows.append((strategy, x, mean, low, high, count))
         return DataFrame(rows, columns=["strategy", by, "mean", "low", "high", "replications"])
