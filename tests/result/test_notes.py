@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from handmade import a_result, a_scenario, a_trace, result_of
@@ -42,14 +41,6 @@ class TestTarget:
             "were looked at, at no cost in time."
         ]
         assert said(a_result(), "Time to loss") == []
-
-    def test_a_run_of_an_older_engine_looked_only_now_and_then(self) -> None:
-        made = {"engine": 3, "schema": 1}
-        result = replace(a_result(targets={"loss": 1.0}), saved_provenance=made)
-        assert said(result, "Time to loss") == [
-            "Time to loss 1: when the loss was first measured at or below it, which engine 3 of "
-            "varsim did only now and then: it was reached before."
-        ]
 
     def test_evaluations_are_as_often_as_is_said(self) -> None:
         kinds = ({"kind": "none"}, {"kind": "single"})

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 # Strategies that differ by more in gradients per update are not compared by loss without a word.
 _MUCH = 1.5
 _MOST_EVENTS = 6
-# From this engine on every update is looked at until the target loss is reached.
-_EVERY_UPDATE_SINCE = 4
 
 
 def notes(result: "Result") -> tuple[str, ...]:
@@ -91,20 +89,13 @@ def _standstills(result: "Result") -> Iterator[str]:
 
 def _target(result: "Result", target: float) -> Iterator[str]:
     """What a time to the target loss is, and who reached it in some replications only."""
-    engine = int(result.provenance["engine"])
-    if engine < _EVERY_UPDATE_SINCE:
-        yield (
-            f"Time to loss {target:g}: when the loss was first measured at or below it, which "
-            f"engine {engine} of varsim did only now and then: it was reached before."
-        )
-    else:
-        yield (
-            f"Time to loss {target:g}: that of the first update whose loss is at or below it; all "
-            "updates were looked at, at no cost in time."
-        )
-        for each in result.scenario.strategies:
-            if not each.evaluated_between_reads:
-                yield _read(result, each.label, target)
+    yield (
+        f"Time to loss {target:g}: that of the first update whose loss is at or below it; all "
+        "updates were looked at, at no cost in time."
+    )
+    for each in result.scenario.strategies:
+        if not each.evaluated_between_reads:
+            yield _read(result, each.label, target)
     for strategy in result.strategies:
         reached = result.estimate(strategy, "time_to_target").replications
         if 0 < reached < result.replications:

@@ -59,7 +59,6 @@ class _Member:
     """What a rank has sent and received."""
 
     __slots__ = (
-        "_adding",
         "_clock",
         "_entered",
         "_here",
@@ -100,7 +99,6 @@ class _Member:
         self._time = 0  # how often it has sent what stands there
         self._here = 0  # messages that have arrived and been added
         self._unadded: dict[int, int] = {}  # that have arrived: how long adding takes, by turn
-        self._adding = False
         self._waiting: dict[int, _Member] = {}  # who could send to it, by turn
 
     def enter(self) -> None:
@@ -190,17 +188,18 @@ class _Member:
         self._go_on()
 
     def _add(self) -> None:
-        """Add what has arrived to the rank's own, in order, one at a time."""
-        while self._entered and not self._adding and self._here in self._unadded:
+        """Add what has arrived to the rank's own, in order, one at a time.
+
+        While it adds, the turn it adds is taken out and `_here` stays: no other is begun.
+        """
+        while self._entered and self._here in self._unadded:
             adding = self._unadded.pop(self._here)
             if adding:
-                self._adding = True
                 self._clock.call_at(self._clock.time + adding, self._added)
             else:
                 self._here += 1
 
     def _added(self) -> None:
-        self._adding = False
         self._here += 1
         self._add()
         self._go_on()
