@@ -108,6 +108,34 @@ def test_a_sweep_makes_unreadable_runs_again_and_counts_them(swept: Path, tmp_pa
     assert "unreadable" not in varsim("sweep", swept / "tiny.yaml", "--out", out).stderr
 
 
+@pytest.mark.parametrize("ended", [True, False], ids=["ended", "interrupted"])
+def test_an_emptied_store_is_made_again(swept: Path, tmp_path: Path, ended: bool) -> None:
+    """As a machine that loses its power may leave it."""
+    out = tmp_path / "out"
+    shutil.copytree(swept / "out", out)
+    expected = (out / "results.csv").read_bytes()
+    if not ended:
+        for path in out.iterdir():
+            if path.name not in (FILE, "sweep.yaml"):
+                path.unlink()
+    (out / FILE).write_bytes(b"")
+    again = varsim("sweep", swept / "tiny.yaml", "--out", out)
+    assert again.exit_code == 0, again.stderr
+    assert (
+        f"varsim: some runs in {out / FILE} were unreadable and are made again; the damaged file "
+        "is kept as runs.sqlite.damaged\n"
+    ) in again.stderr
+    assert (out / "results.csv").read_bytes() == expected
+
+
+def test_an_empty_file_among_files_of_others_makes_no_sweep(swept: Path, tmp_path: Path) -> None:
+    (tmp_path / FILE).touch()
+    (tmp_path / "results.csv").write_text("mine")
+    done = varsim("sweep", swept / "tiny.yaml", "--out", tmp_path)
+    assert (done.exit_code, (tmp_path / "results.csv").read_text()) == (2, "mine")
+    assert "are left alone" in done.stderr
+
+
 def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     theirs = sqlite3.connect(tmp_path / FILE)
     theirs.execute("CREATE TABLE accounts (name TEXT)")

@@ -20,11 +20,6 @@ class Settings(NamedTuple):
         """Where the report of a scenario of this name goes."""
         return self.out if self.out is not None else Path("reports") / name
 
-    def head(self, resolved: Path) -> None:
-        """Have the written scenario begin with the question, as the given one does."""
-        if self.question:
-            resolved.write_bytes(f"# {self.question}\n".encode() + resolved.read_bytes())
-
 
 def question(file: Path) -> str:
     """What a scenario is to answer: its first line, if that is a comment."""
@@ -34,10 +29,5 @@ def question(file: Path) -> str:
         first = read_text(file).partition("\n")[0].strip()
     else:
         with file.open(encoding="utf-8-sig") as lines:
-            try:
-                first = lines.readline(1000).strip()
-            except UnicodeDecodeError as error:
-                from varsim.files.keeping import damaged
-
-                raise damaged(file) from error
+            first = lines.readline(1000).strip()
     return first.lstrip("# ") if first.startswith("#") else ""

@@ -35,10 +35,9 @@ def run(scenario: "Scenario", settings: Settings) -> None:
         result = simulate(scenario, jobs=settings.jobs, progress=progress)
 
     def extras(path: Path) -> None:
-        settings.head(path / "scenario.yaml")
         report.write(result, path, settings.question)
 
-    saved = save(result, directory, extras)
+    saved = save(result, directory, extras, question=settings.question)
     if other:
         complain(f"varsim: {other}")
     _show(result, settings.format, [*saved.notes, f"report: {saved.directory / 'report.html'}"])

@@ -36,10 +36,9 @@ def run(scenario: "VariablesScenario", settings: Settings) -> None:
         result = simulate_variables(scenario, jobs=settings.jobs, progress=progress)
 
     def extras(path: Path) -> None:
-        settings.head(path / "scenario.yaml")
         variables_report.write(result, path, settings.question)
 
-    saved = save_variables(result, directory, extras)
+    saved = save_variables(result, directory, extras, settings.question)
     if other:
         complain(f"varsim: {other}")
     _show(result, settings.format, [f"report: {saved / 'report.html'}"])

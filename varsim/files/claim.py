@@ -147,7 +147,7 @@ def check_target(directory: Path, *kinds: Kind) -> None:
 def kinds_of(directory: Path) -> list[Kind]:
     """What kinds of results a directory holds; several only where somebody put them together."""
     found: list[Kind] = [kind for kind in FACTS if facts_in(directory, kind) is not None]
-    if is_runs_file(directory / RUNS):  # under way, or interrupted
+    if is_runs_file(directory / RUNS) or _lost_its_runs(directory):  # under way, or interrupted
         began: Kind = "sweep" if (directory / "sweep.yaml").exists() else "plan"
         found += [began] if began not in found and not {"sweep", "plan"} & set(found) else []
     if any(_VALIDATED in _head(directory / name) for name in ("index.md", "measured.md")):
@@ -245,6 +245,17 @@ def is_runs_file(path: Path) -> bool:
     with suppress(OSError, ValueError):
         return any(content.find(mark) >= 0 for content in _mapped(path) for mark in _RUNS_MARKS)
     return False
+
+
+def is_emptied(path: Path) -> bool:
+    """Whether a file is there that has lost all it held, as when a machine loses its power."""
+    return path.is_file() and not path.is_symlink() and path.stat().st_size == 0
+
+
+def _lost_its_runs(directory: Path) -> bool:
+    """Whether nothing lies there but what a sweep or plan begins with, its runs emptied."""
+    began = {RUNS, *(f"{RUNS}-{ending}" for ending in ("wal", "shm", "journal")), "sweep.yaml"}
+    return is_emptied(directory / RUNS) and all(one.name in began for one in directory.iterdir())
 
 
 def _mapped(path: Path) -> Iterator[mmap.mmap]:

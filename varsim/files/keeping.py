@@ -61,7 +61,8 @@ def put(directory: Path, fill: Callable[[Path], T]) -> T:
 def facts_of(directory: Path, kind: Kind) -> dict[str, Any]:
     """What the file says by which a run of this kind is known.
 
-    Raises NotARunError where there is no run of it that this version can read.
+    Raises NotARunError where there is no run of it that this version can read, or one of its files
+    is not as it was written; one that was taken away is missed by who needs it.
     """
     facts, file = facts_in(directory, kind), directory / FACTS[kind]
     if facts is None:
@@ -79,6 +80,10 @@ def facts_of(directory: Path, kind: Kind) -> dict[str, Any]:
             )
     if not is_sealed(facts):
         raise damaged(file)
+    for name, written in facts["files"].items():
+        path = directory / name
+        if path.exists() and _checksum(path) != written:
+            raise damaged(path)
     return facts
 
 
@@ -93,20 +98,14 @@ def scenario_of(facts: dict[str, Any], directory: Path, model: type[S]) -> S:
         ) from error
 
 
-def checksums(directory: Path, tables: Iterable[str]) -> dict[str, str]:
-    """The checksum of the file of each table, as it stands in the facts of a run."""
-    return {name: _checksum((directory / f"{name}.csv").read_bytes()) for name in tables}
+def checksums(directory: Path, names: Iterable[str]) -> dict[str, str]:
+    """The checksum of each of these files, as it stands in the facts of a run."""
+    return {name: _checksum(directory / name) for name in names}
 
 
-def sealed_table(directory: Path, name: str, facts: dict[str, Any]) -> bytes:
-    """What is in the file of a table of a run of which these are the facts.
-
-    Raises NotARunError where that is not what was written, OSError where it cannot be read.
-    """
-    content = (directory / f"{name}.csv").read_bytes()
-    if _checksum(content) != facts["tables"][name]:
-        raise damaged(directory / f"{name}.csv")
-    return content
+def head(question: str) -> str:
+    """The line that a written scenario begins with: what it is to answer, if that is known."""
+    return f"# {question}\n" if question else ""
 
 
 def damaged(file: Path) -> NotARunError:
@@ -116,8 +115,9 @@ def damaged(file: Path) -> NotARunError:
     )
 
 
-def _checksum(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _partial(target: Path) -> str:

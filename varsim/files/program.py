@@ -10,7 +10,7 @@ import numpy as np
 
 from varsim.cluster.execution import Sent
 from varsim.cluster.program import ProgramTrace
-from varsim.files.keeping import checksums, facts_of, put, scenario_of, sealed_table
+from varsim.files.keeping import checksums, facts_of, head, put, scenario_of
 from varsim.inert import number_or_cell, original
 from varsim.result.program.render import document, links_csv, runs_csv, summary_csv
 from varsim.result.program.tables import COLUMNS, act_rows, sent_rows
@@ -29,15 +29,19 @@ T = TypeVar("T")
 
 
 def save_variables(
-    result: VariablesResult, directory: Path, extras: Callable[[Path], None] | None = None
+    result: VariablesResult,
+    directory: Path,
+    extras: Callable[[Path], None] | None = None,
+    question: str = "",
 ) -> Path:
     """Write all files of a run, as `save` does for a training run; returns the directory.
 
-    `extras(path)` adds more files to those in `path`, where the run is being written.
+    `question` heads the scenario. `extras(path)` adds more files to those in `path`, where the run
+    is being written; they can be made again, and have no checksums.
     """
 
     def fill(path: Path) -> None:
-        _write(result, path)
+        _write(result, path, question)
         if extras is not None:
             extras(path)
 
@@ -53,7 +57,7 @@ def load_variables(directory: Path) -> VariablesResult:
     """
     facts = facts_of(directory, "variables")
     scenario = scenario_of(facts, directory, VariablesScenario)
-    tables = {name: _Rows(sealed_table(directory, name, facts)) for name in _READ}
+    tables = {name: _Rows((directory / f"{name}.csv").read_bytes()) for name in _READ}
     reading = _Reading(scenario)
     modes = dict(zip(scenario.labels, scenario.all_modes, strict=True))
     traces = []
@@ -79,14 +83,14 @@ def load_variables(directory: Path) -> VariablesResult:
     return VariablesResult(scenario, traces, facts["provenance"])
 
 
-def _write(result: VariablesResult, directory: Path) -> None:
+def _write(result: VariablesResult, directory: Path, question: str) -> None:
     from varsim.load.loading import dump_scenario
 
     texts: dict[str, Iterable[str]] = {
         "summary.csv": [summary_csv(result)],
         "runs.csv": [runs_csv(result)],
         "links.csv": [links_csv(result)],
-        "scenario.yaml": [dump_scenario(result.scenario)],
+        "scenario.yaml": [head(question), dump_scenario(result.scenario)],
     }
     for name, parts in texts.items():
         with (directory / name).open("w", encoding="utf-8", newline="\n") as file:
@@ -96,7 +100,7 @@ def _write(result: VariablesResult, directory: Path) -> None:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(COLUMNS[name])
             writer.writerows(_with_seconds(rows, list(COLUMNS[name])))
-    facts = document(result) | {"tables": checksums(directory, _READ)}
+    facts = document(result) | {"files": checksums(directory, [*texts, "acts.csv", "sent.csv"])}
     text = to_json(sealed(facts))
     (directory / "result.json").write_text(text, encoding="utf-8", newline="\n")
 

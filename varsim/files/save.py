@@ -13,9 +13,9 @@ from varsim.files.chrome_trace import write_chrome_trace
 from varsim.files.keeping import (
     checksums,
     facts_of,
+    head,
     put,
     scenario_of,
-    sealed_table,
 )
 from varsim.files.text_columns import fair_shares, filled, nanoseconds, seconds_text
 from varsim.inert import field
@@ -42,16 +42,18 @@ def save(
     directory: Path,
     extras: Callable[[Path], None] | None = None,
     most_spans: int = MOST_SPANS,
+    question: str = "",
 ) -> Saved:
     """Write all files of a run; an older run in `directory` is replaced once these are complete.
 
-    `extras(path)` adds more files to those in `path`, where the run is being written. What else
+    `question` heads the scenario. `extras(path)` adds more files to those in `path`, where the run
+    is being written; they can be made again, and have no checksums. What else
     lies in `directory`, such as notes, is kept. Raises NotARunError if it holds no run, OSError
     if it cannot be written; then, and when interrupted, whatever was there before is untouched.
     """
 
     def fill(path: Path) -> tuple[str, ...]:
-        notes = _write(result, path, most_spans)
+        notes = _write(result, path, most_spans, question)
         if extras is not None:
             extras(path)
         return notes
@@ -67,7 +69,7 @@ def load_result(directory: Path) -> Result:
     """
     facts = facts_of(directory, "training")
     made, runs = facts["provenance"], facts["runs"]
-    tables = {name: _Rows(name, sealed_table(directory, name, facts)) for name in _READ}
+    tables = {name: _Rows(name, (directory / f"{name}.csv").read_bytes()) for name in _READ}
     traces = [_trace(run, tables) for run in runs]
     reference = [_trace(run, {}) for run in facts["reference"]]
     times = [np.array(run["worker_time_ns"], dtype=np.int64) for run in runs]
@@ -80,7 +82,7 @@ def load_result(directory: Path) -> Result:
     return Result(scenario, traces, reference, times, measured, made)
 
 
-def _write(result: Result, directory: Path, most_spans: int) -> tuple[str, ...]:
+def _write(result: Result, directory: Path, most_spans: int, question: str) -> tuple[str, ...]:
     from varsim.load.loading import dump_scenario
 
     kept = _kept_spans(result, most_spans)
@@ -101,7 +103,7 @@ def _write(result: Result, directory: Path, most_spans: int) -> tuple[str, ...]:
         }
     texts: dict[str, Iterator[str]] = {
         "summary.csv": iter([summary_csv(result)]),
-        "scenario.yaml": iter([dump_scenario(result.scenario)]),
+        "scenario.yaml": iter([head(question), dump_scenario(result.scenario)]),
         "updates.csv": _table("updates", result.traces, map(_update_columns, result.traces)),
         "spans.csv": _table("spans", result.traces, map(_span_columns, result.traces, kept)),
         "evaluations.csv": _table(
@@ -112,7 +114,7 @@ def _write(result: Result, directory: Path, most_spans: int) -> tuple[str, ...]:
     for name, parts in texts.items():
         with (directory / name).open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(parts)
-    facts["tables"] = checksums(directory, _READ)
+    facts["files"] = checksums(directory, [*texts, "trace.json.gz"])
     text = to_json(sealed(facts))
     (directory / "summary.json").write_text(text, encoding="utf-8", newline="\n")
     return notes

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from varsim.files.keeping import head
 from varsim.load.loading import dump_scenario
 from varsim.plan.report import Plan
 from varsim.sweep.files import put
@@ -24,9 +25,8 @@ def write_plan(plan: Plan, question: str, directory: Path, picture: str) -> list
     if scenario is None:
         (directory / SCENARIO).unlink(missing_ok=True)
     else:
-        head = f"# {question}\n" if question else ""
-        head += f"# {plan.sentences[0]}\n"
-        texts[SCENARIO] = head + dump_scenario(scenario)
+        asked = head(question) + head(plan.sentences[0])
+        texts[SCENARIO] = asked + dump_scenario(scenario)
     return [put(directory / name, _writer(text)) for name, text in texts.items()]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from varsim.files.claim import facts_in
-from varsim.files.keeping import damaged
+from varsim.files.keeping import damaged, head
 from varsim.result.render import is_sealed
 from varsim.sweep.space import Sweep
 from varsim.sweep.store import FILE
@@ -36,7 +36,7 @@ def write_results(table: Table, answer: Sequence[str], directory: Path) -> list[
 
 def write_sweep(sweep: Sweep, question: str, directory: Path) -> Path:
     """Write the sweep as a scenario file, with all changes that were made on the command line."""
-    text = (f"# {question}\n" if question else "") + sweep.yaml
+    text = head(question) + sweep.yaml
     return put(directory / SCENARIO, lambda path: path.write_text(text, encoding="utf-8"))
 
 

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from varsim.files.claim import RUNS, is_runs_file
+from varsim.files.claim import RUNS, is_emptied, is_runs_file
 from varsim.sweep.case import Finished
 
 FILE: Final = RUNS
@@ -158,7 +158,7 @@ class Store:
                     )
             self._put(self._written([]))
             self._count = 0
-        elif not is_runs_file(self.path):
+        elif not (is_runs_file(self.path) or is_emptied(self.path)):
             raise OSError(
                 f"{self.path} is not a file of runs of varsim; it is left alone: name another "
                 "directory"
