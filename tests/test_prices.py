@@ -9,6 +9,7 @@ from building import run, scenario
 from pydantic import ValidationError
 
 from varsim.files.save import load_result, save
+from varsim.prices import Prices
 from varsim.report import comparison
 from varsim.result.cost import COSTS, costs, estimates
 from varsim.result.render import document, sealed
@@ -85,10 +86,16 @@ class TestCosts:
             **served(prices={"device_hour": 3.0}, stop={"global_steps": 20}),
             strategies=({"kind": "none"}, {"kind": "single"}),
         )
-        told = simulate(both).answer().splitlines()[-1]
+        told, free = simulate(both).answer().splitlines()[-2:]
         # Nothing in these runs is random; the one worker never waits for the network.
         assert told.startswith("A million examples cost least with 'single': 20.83 USD")
         assert "; next is 'none': 24.67 USD, 1.18 times as much" in told
+        assert free == (
+            "No price is given for parameter servers: 'none' takes 2 for nothing (give "
+            "prices.server_hour)."
+        )
+        priced = both.model_copy(update={"prices": Prices(device_hour=3.0, server_hour=1e-9)})
+        assert "No price" not in simulate(priced).answer()
         alone = simulate(both.with_only((both.strategies[1],))).answer().splitlines()[-1]
         assert alone.startswith("A million examples cost 20.8")
 

@@ -33,9 +33,8 @@ class Prices(Model):
 
     def machines(self, strategy: Strategy, cluster: Cluster) -> float:
         """What the machines of a strategy on its cluster cost in an hour, to nine decimals."""
-        own = strategy.uses_servers and cluster.servers_on == "dedicated"
-        servers = cluster.parameter_servers if own else 0
-        return round(strategy.workers(cluster) * self.device_hour + servers * self.server_hour, 9)
+        workers, servers = counted(strategy, cluster)
+        return round(workers * self.device_hour + servers * self.server_hour, 9)
 
     def costs(
         self, machines: float, sent_per_s: float, examples_per_s: float, time_to_target: float
@@ -70,3 +69,9 @@ class Prices(Model):
         if self.gigabyte and not sends:
             found["gigabyte"] = "none of the strategies sends anything"
         return found
+
+
+def counted(strategy: Strategy, cluster: Cluster) -> tuple[int, int]:
+    """The workers of a strategy on its cluster, and its servers on machines of their own."""
+    own = strategy.uses_servers and cluster.servers_on == "dedicated"
+    return strategy.workers(cluster), cluster.parameter_servers if own else 0

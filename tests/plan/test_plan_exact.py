@@ -33,8 +33,9 @@ def test_each_cell_is_run_once_where_nothing_is_random(tmp_path: Path) -> None:
 
 
 def test_what_has_no_price_and_decides_is_named(tmp_path: Path) -> None:
-    """Servers cost nothing, nor does the faster network: the answer takes what it can get."""
+    """Servers cost nothing, nor does the faster network: the answer takes what it needs."""
     base = CONSTANT.replace(", server_hour: 0.7", "").replace("  - {kind: on_write}\n", "")
+    base = base.replace("throughput: 150 ", "throughput: 173 ")
     block = BLOCK.replace("  cluster.parameter_servers: [1, 2]", (
         "  cluster.parameter_servers: [1, 2]\n  cluster.network.bandwidth: [1 Gbit/s, 10 Gbit/s]"
     ))  # fmt: skip
@@ -51,6 +52,33 @@ def test_what_has_no_price_and_decides_is_named(tmp_path: Path) -> None:
     )
     document = Plan(found, places, [], runs.status.done, None).document()
     assert [one["name"] for one in json.loads(json.dumps(document))["unpriced"]] == [*names]
+
+
+def test_a_tie_goes_to_less_of_what_has_no_price(tmp_path: Path) -> None:
+    """A faster network is faster for the same price, as nobody priced it; it is not needed."""
+    base = CONSTANT.replace(", server_hour: 0.7", "").replace("  - {kind: on_write}\n", "")
+    base = base.replace("throughput: 150 ", "throughput: 155 ")
+    block = BLOCK.replace("[1, 2]", "[1, 2]\n  cluster.network.bandwidth: [40 Gbit/s, 80 Gbit/s]")
+    found, _, cells = searched(question(block, base=base), tmp_path, exhaustive=True)
+    best = found.answer
+    assert best is not None
+    assert best.cell.machines.servers == 1
+    assert [value.text for value in best.cell.point.values][-1] == "40 Gbit/s"
+    alike = [one for one in found.ranking() if one.objective.mean == best.objective.mean]
+    assert max(one.speed.mean for one in alike) > best.speed.mean
+    assert unpriced(found) == []
+    said = Words(found, Places(found.question.quantities, cells)).answer()
+    (second,) = (line for line in said if line.startswith("Runner-up: "))
+    assert second.endswith(", as much with more that costs nothing here.")
+
+
+def test_workers_tie_with_fewer_servers(tmp_path: Path) -> None:
+    """The number of workers takes no account of servers."""
+    base = CONSTANT.replace("  - {kind: on_write}\n", "")
+    block = BLOCK.replace("cost_per_hour", "workers")
+    found, _, _ = searched(question(block, base=base), tmp_path)
+    assert found.answer is not None
+    assert found.answer.cell.machines[:2] == (6, 1)
 
 
 def test_what_is_zipped_with_a_price_has_one(tmp_path: Path) -> None:

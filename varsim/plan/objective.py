@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from varsim.prices import Prices
+from varsim.prices import Prices, counted
 from varsim.result.cost import COSTS
 from varsim.result.formatting import plus_minus, time
 from varsim.result.statistics import Estimate
@@ -24,10 +24,8 @@ class Machines(NamedTuple):
     def of(cls, scenario: Scenario, strategy: Strategy) -> "Machines":
         """Those of a strategy of a scenario."""
         cluster, prices = scenario.cluster_of(strategy), scenario.prices
-        own = strategy.uses_servers and cluster.servers_on == "dedicated"
         hourly = 0.0 if prices is None else prices.machines(strategy, cluster)
-        servers = cluster.parameter_servers if own else 0
-        return cls(strategy.workers(cluster), servers, hourly, prices)
+        return cls(*counted(strategy, cluster), hourly, prices)
 
     def costs(self, measured: Mapping[str, float]) -> dict[str, float]:
         """What one run costs, by the names in COSTS; nothing without prices."""
@@ -77,6 +75,14 @@ def known(name: str, machines: Machines) -> bool:
     if name == "cost_per_hour":
         return machines.prices is not None and not machines.prices.gigabyte
     return name in ("workers", "parameter_servers")
+
+
+def free(name: str, machines: Machines) -> int:
+    """How many of its machines an objective takes no account of."""
+    prices = machines.prices if name in COSTS else None
+    priced = prices is not None and prices.device_hour, prices is not None and prices.server_hour
+    workers = 0 if name == "workers" or priced[0] else machines.workers
+    return workers + (0 if name == "parameter_servers" or priced[1] else machines.servers)
 
 
 def value(name: str, machines: Machines, measured: Mapping[str, float]) -> float:

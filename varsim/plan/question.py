@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Final
 
@@ -17,6 +18,8 @@ from varsim.targets import Targets
 MOST_CELLS: Final = 5_000
 MOST_REPLICATIONS: Final = 30
 TRIALS: Final = 400
+# What of a cluster one buys or rents, besides its machines; the rest is a matter of settings.
+_BOUGHT: Final = ("device", "compute", "network", "server_update")
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,16 @@ class Question:
     def currency(self) -> str:
         """What costs are counted in; empty without prices."""
         return "" if self.base.prices is None else self.base.prices.currency
+
+    @cached_property
+    def unpriced(self) -> tuple[int, ...]:
+        """The indexes of the quantities that one buys or rents, but no price goes with them."""
+        priced = {one.group for one in self.quantities if one.place[0] == "prices"}
+        return tuple(
+            index
+            for index, one in enumerate(self.quantities)
+            if one.group not in priced and one.place[0] == "cluster" and one.place[1] in _BOUGHT
+        )
 
     @property
     def combinations(self) -> int:

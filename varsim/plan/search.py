@@ -188,7 +188,8 @@ class Search:
         if best is None:
             return True
         if one.cell.known(self._question.objective):
-            return one.objective.mean < (1 - tolerance) * best.objective.mean
+            as_much = one.objective.mean == best.objective.mean and one.free < best.free
+            return as_much or one.objective.mean < (1 - tolerance) * best.objective.mean
         return may_be_lower(one, best, tolerance)
 
     def _enter(self, cells: Iterable[Cell]) -> None:

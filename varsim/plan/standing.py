@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from varsim.plan.cell import Cell
+from varsim.plan.objective import free
 from varsim.plan.question import Question
 from varsim.randomness import is_random, times_are_random
 from varsim.result.statistics import Estimate, interval, one_sided
@@ -16,6 +17,8 @@ from varsim.targets import BOUNDS
 Verdict: TypeAlias = Literal["feasible", "infeasible", "open"]
 
 SPEED: Final = "examples_per_s"
+# Of quantities of these dimensions less is less, whatever it costs.
+RATES: Final = ("rate", "flops")
 
 
 class Standing(NamedTuple):
@@ -37,6 +40,7 @@ class Standing(NamedTuple):
     traces: tuple[str, ...] = ()  # the hashes of what its runs simulated
     speeds: tuple[float, ...] = ()  # examples/s, a value per replication
     exact: bool = False  # nothing random has an effect on what is asked: one run tells all
+    free: tuple[float, ...] = ()  # what the objective takes no account of: machines, then rates
 
     @property
     def replications(self) -> int:
@@ -49,9 +53,9 @@ class Standing(NamedTuple):
         return self.verdict == "feasible"
 
     @property
-    def order(self) -> tuple[float, float, int]:
-        """What is better comes first: a lower objective, then more examples/s."""
-        return self.objective.mean, -self.speed.mean, self.cell.number
+    def order(self) -> tuple[float, tuple[float, ...], float, int]:
+        """What is better comes first: a lower objective, then less for nothing, then more speed."""
+        return self.objective.mean, self.free, -self.speed.mean, self.cell.number
 
     @property
     def missed(self) -> list[Judgement]:
@@ -99,6 +103,7 @@ def standing(question: Question, cell: Cell, runs: Sequence[Finished]) -> Standi
         traces=traces,
         speeds=speeds,
         exact=exact,
+        free=_free(question, cell),
     )
 
 
@@ -130,6 +135,17 @@ def may_be_lower(one: Standing, best: Standing, tolerance: float) -> bool:
         return one_sided(ours, lower=True) < one_sided(theirs, lower=False)
     logs = [math.log(a / b) for a, b in zip(ours, theirs, strict=True)]
     return one_sided(logs, lower=True) < math.log1p(-tolerance)
+
+
+def _free(question: Question, cell: Cell) -> tuple[float, ...]:
+    """What a cell has that the objective takes no account of, as far as less of it is known."""
+    rates = [
+        cell.point.values[index].number
+        for index in question.unpriced
+        if question.quantities[index].dimension in RATES
+    ]
+    numbers = [float(rate) for rate in rates if isinstance(rate, (int, float))]
+    return float(free(question.objective, cell.machines)), *numbers
 
 
 def _surely_missed(one: Judgement, values: Sequence[float]) -> bool:

@@ -1,15 +1,13 @@
 """What decides an answer and costs nothing in it, because nobody said what it costs."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from varsim.plan.cell import Cell
 from varsim.plan.search import Found
+from varsim.plan.standing import RATES
 from varsim.result.cost import COSTS
 from varsim.sweep.space import Quantity
-
-# What of a cluster one buys or rents, besides its machines; the rest is a matter of settings.
-_BOUGHT: Final = ("device", "compute", "network", "server_update")
 
 
 class Free(NamedTuple):
@@ -33,9 +31,12 @@ def unpriced(found: Found) -> list[Free]:
         free.append(Free("workers", f"{own.workers}", "give prices.device_hour"))
     if not prices.server_hour and any(one.machines.servers < own.servers for one in others):
         free.append(Free("parameter servers", f"{own.servers}", "give prices.server_hour"))
-    for index, quantity in enumerate(question.quantities):
-        priced = any(one.place[0] == "prices" for one in _together(quantity, question.quantities))
-        if priced or quantity.place[0] != "cluster" or quantity.place[1] not in _BOUGHT:
+    for index in question.unpriced:
+        quantity = question.quantities[index]
+        least = quantity.dimension in RATES and not any(
+            _number(one, index) < _number(best.cell, index) for one in others
+        )
+        if least:
             continue
         if any(_apart_in(quantity, one, best.cell, question.quantities) for one in others):
             price = "server_hour" if quantity.place[1] == "server_update" else "device_hour"
@@ -44,9 +45,10 @@ def unpriced(found: Found) -> list[Free]:
     return free
 
 
-def _together(quantity: Quantity, every: Sequence[Quantity]) -> list[Quantity]:
-    """What changes together with a quantity, and itself."""
-    return [one for one in every if one.group == quantity.group]
+def _number(cell: Cell, index: int) -> float:
+    """A quantity with a unit, at a cell."""
+    number = cell.point.values[index].number
+    return float(number) if isinstance(number, (int, float)) else 0.0
 
 
 def _apart_in(quantity: Quantity, one: Cell, other: Cell, every: Sequence[Quantity]) -> bool:

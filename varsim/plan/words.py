@@ -298,9 +298,10 @@ class Words:
         """By how much it is more than the answer, as far as that is sure."""
         _, lead, said = self._found.compared[one.cell.number]
         best = self._found.answer
-        if said == SAME:
-            slower = best is not None and one.speed.mean < best.speed.mean
-            return "as much, but slower" if slower else "as much"
+        if said == SAME and best is not None:
+            more = " with more that costs nothing here" if one.free > best.free else ""
+            slower = "as much, but slower" if one.speed.mean < best.speed.mean else "as much"
+            return f"{slower}{',' * ('but' in slower and more != '')}{more}"
         if lead.note or best is None:
             gap = one.objective.mean - (0.0 if best is None else best.objective.mean)
             more = f"{told(self._question.objective, gap, self._question.currency)} more"

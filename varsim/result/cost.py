@@ -1,7 +1,9 @@
 """What the runs of a result cost, at the prices of its scenario."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from varsim.prices import Prices, counted
 from varsim.result.formatting import plus_minus
 from varsim.result.measure import NANOSECONDS, Metric
 from varsim.result.statistics import Estimate, interval
@@ -98,6 +100,33 @@ def sentence(result: "Result") -> str:
     def price(name: str) -> str:
         return plus_minus(found[name][metric], unit=prices.currency)
 
-    if not ranking.rivals:
-        return f"A million examples cost {price(ranking.best)} with '{ranking.best}'."
-    return told(ranking, CHEAPEST, lambda name: f"'{name}'", price) + "."
+    counts = {}
+    for one in result.scenario.strategies:
+        if one.label in found:
+            counts[one.label] = [counted(one, result.scenario.cluster_of(one))]
+    text = f"A million examples cost {price(ranking.best)} with '{ranking.best}'"
+    if ranking.rivals:
+        text = told(ranking, CHEAPEST, lambda name: f"'{name}'", price)
+    return "\n".join([f"{text}.", *for_nothing(prices, counts)])
+
+
+def for_nothing(prices: Prices, counts: Mapping[str, Sequence[tuple[int, int]]]) -> list[str]:
+    """The machines that cost nothing here, as they have no price; a line for each kind.
+
+    `counts`: of each strategy workers and servers, as often as they differ.
+    """
+    lines = []
+    kinds = {"workers": "device_hour", "parameter servers": "server_hour"}
+    for place, (kind, price) in enumerate(kinds.items()):
+        own = {name: [one[place] for one in found] for name, found in counts.items()}
+        taking = {name: _few_or_many(found) for name, found in own.items() if max(found)}
+        if taking and not getattr(prices, price):
+            has = ", ".join(f"'{name}' {often}" for name, often in taking.items())
+            lines.append(f"No price is given for {kind}: {has} for nothing (give prices.{price}).")
+    return lines
+
+
+def _few_or_many(numbers: Sequence[int]) -> str:
+    """`3`, or `1 to 16`."""
+    least, most = min(numbers), max(numbers)
+    return f"takes {most}" if least == most else f"takes {least} to {most}"

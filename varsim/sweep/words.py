@@ -4,8 +4,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from varsim.prices import counted
 from varsim.result.caution import guessed, marching
-from varsim.result.cost import CHEAPEST
+from varsim.result.cost import CHEAPEST, for_nothing
 from varsim.result.formatting import plus_minus, time
 from varsim.result.rates import rate
 from varsim.result.statistics import Estimate
@@ -217,7 +218,17 @@ def _cheapest(table: Table) -> list[str]:
         return plus_minus(found, unit=table.currency)
 
     alone = "A million examples cost {value} with {name}"
-    return _least(table, "cost_per_million_examples", CHEAPEST, price, alone)
+    lines = _least(table, "cost_per_million_examples", CHEAPEST, price, alone)
+    prices = table.sweep.points[0].scenario.prices
+    if not lines or prices is None:
+        return lines
+    counts: dict[str, list[tuple[int, int]]] = {}
+    for row in table.rows:
+        scenario = table.sweep.points[row.point].scenario
+        (strategy,) = (one for one in scenario.strategies if one.label == row.strategy)
+        own = counted(strategy, scenario.cluster_of(strategy))
+        counts.setdefault(row.strategy, []).append(own)
+    return lines + for_nothing(prices, counts)
 
 
 def _least(
