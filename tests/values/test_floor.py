@@ -35,7 +35,7 @@ def test_a_floor_is_never_above_the_loss(name: str) -> None:
         for _ in range(10):
             here = moved(task.initial(), source, float(source.choice([0.0, 0.3, 3.0])))
             there = moved(here, source, size)
-            floor = task.floor(here)
+            floor = task.floor(here, task.loss(here))
             assert floor is not None
             assert floor(there) <= task.loss(there)
 
@@ -45,7 +45,7 @@ def test_a_floor_touches_the_loss(name: str) -> None:
     task = problem(BOUNDED[name]).task(3, 1)
     source = np.random.default_rng(2)
     here = moved(task.initial(), source, 0.3)
-    floor, loss = task.floor(here), task.loss(here)
+    floor, loss = task.floor(here, task.loss(here)), task.loss(here)
     assert floor is not None
     assert floor(here) == pytest.approx(loss, rel=2e-6)
     for _ in range(5):
@@ -56,13 +56,16 @@ def test_a_floor_touches_the_loss(name: str) -> None:
 @pytest.mark.parametrize("name", UNBOUNDED)
 def test_others_have_none(name: str) -> None:
     task = problem(UNBOUNDED[name]).task(3, 1)
-    assert task.floor(task.initial()) is None
+    assert task.floor(task.initial(), task.loss(task.initial())) is None
 
 
 def test_what_is_no_number_is_never_skipped() -> None:
     task = problem(BOUNDED["softmax"]).task(3, 1)
     wild = tuple(np.full(part.shape, np.nan) for part in task.initial())
-    floor, from_wild = task.floor(task.initial()), task.floor(wild)
+    floor, from_wild = (
+        task.floor(task.initial(), task.loss(task.initial())),
+        task.floor(wild, task.loss(wild)),
+    )
     assert floor is not None
     assert from_wild is not None
     assert not floor(wild) > 0.1

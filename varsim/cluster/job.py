@@ -182,7 +182,7 @@ class Job:
             return
         loss = self.task.loss(parameters)
         if not loss <= self._awaited[-1]:
-            self._floor = self.task.floor(parameters)
+            self._floor = self.task.floor(parameters, loss)
         else:
             ends = self._stop.loss is not None and loss <= self._stop.loss
             divergence = self._divergence() if self._divergence else 0.0

@@ -148,10 +148,10 @@ class SoftmaxTask(DigitsTask):
         errors = self._errors(scores, batches)
         return np.matmul(inputs, errors.transpose(0, 2, 1)), np.add.reduce(errors, axis=2)
 
-    def floor(self, parameters: Parameters) -> Floor:
+    def floor(self, parameters: Parameters, loss: float) -> Floor:
         """The tangent: softmax regression is convex."""
         slope = self.gradients(parameters, np.arange(TRAINING)[None, :])
-        return tangent(self.loss(parameters), tuple(part[0] for part in slope), parameters)
+        return tangent(loss, tuple(part[0] for part in slope), parameters)
 
     def _scores(self, parameters: Parameters, pixels: Floats) -> Floats:
         weights, bias = parameters

@@ -91,6 +91,11 @@ class EmbeddingTask(Task):
         self._item_shares = np.bincount(self._items, minlength=problem.items) / problem.ratings
         error = problem.noise * generator.standard_normal(problem.ratings)
         self._ratings = _products(users[self._users], items[self._items]) + error
+        self._by_user = _Slope(self._users, self._items)
+        self._by_item = _Slope(self._items, self._users)
+        # A fresh array of this size for every loss takes longer than the arithmetic.
+        shape = problem.ratings, problem.dimension
+        self._left, self._right = np.empty(shape), np.empty(shape)
 
     def initial(self) -> Parameters:
         """Small normal numbers: at 0 every slope would be 0."""
@@ -116,23 +121,21 @@ class EmbeddingTask(Task):
 
     def loss(self, parameters: Parameters) -> float:
         """Half the mean squared residual over all ratings."""
-        users, items = parameters
-        residuals = _products(users[self._users], items[self._items]) - self._ratings
+        residuals = self._residuals(parameters)
         return 0.5 * float(residuals @ residuals) / len(residuals)
 
-    def floor(self, parameters: Parameters) -> Floor:
+    def floor(self, parameters: Parameters, loss: float) -> Floor:
         """The tangent, less what the residuals are off a straight line.
 
         That is, in u'v' = uv + (u' - u)v + u(v' - v) + (u' - u)(v' - v), the last term.
         """
         users, items = parameters
-        left, right = users.take(self._users, axis=0), items.take(self._items, axis=0)
-        residuals = ((_products(left, right) - self._ratings) / len(self._ratings))[:, None]
+        residuals = self._residuals(parameters) / len(self._ratings)
         slopes = (
-            _summed(self._users, residuals * right, len(users)),
-            _summed(self._items, residuals * left, len(items)),
+            self._by_user.of(users, residuals, items, self._left),
+            self._by_item.of(items, residuals, users, self._right),
         )
-        straight = tangent(self.loss(parameters), slopes, parameters)
+        straight = tangent(loss, slopes, parameters)
 
         def floor(now: Parameters) -> float:
             user, item = (
@@ -148,10 +151,36 @@ class EmbeddingTask(Task):
 
         return floor
 
+    def _residuals(self, parameters: Parameters) -> Floats:
+        """Of every rating: what it is predicted to be, less what it is."""
+        users, items = parameters
+        _rows(users, self._users, self._left)
+        _rows(items, self._items, self._right)
+        residuals = _products(self._left, self._right)
+        residuals -= self._ratings
+        return residuals
 
-def _summed(rows: Rows, values: Floats, count: int) -> Floats:
-    """Values (n, dimension) added up row by row, (count, dimension)."""
-    return np.stack([np.bincount(rows, column, count) for column in values.T], axis=1)
+
+class _Slope:
+    """The slope in the rows of one table: of the ratings of each, those with `others` summed."""
+
+    def __init__(self, rows: Rows, others: Rows) -> None:
+        self._order = np.argsort(rows, kind="stable")
+        self._others = others[self._order]
+        self._present, self._starts = np.unique(rows[self._order], return_index=True)
+
+    def of(self, table: Floats, residuals: Floats, others: Floats, scratch: Floats) -> Floats:
+        """Residual times the other row, summed row by row; `scratch` (ratings, dimension)."""
+        _rows(others, self._others, scratch)
+        scratch *= residuals.take(self._order)[:, None]
+        slope = np.zeros_like(table)
+        slope[self._present] = np.add.reduceat(scratch, self._starts)
+        return slope
+
+
+def _rows(table: Floats, rows: Rows, out: Floats) -> None:
+    """Rows of a table, one below the other; all are there: "clip" only spares a copy."""
+    np.take(table, rows, axis=0, out=out, mode="clip")
 
 
 def _products(left: Floats, right: Floats) -> Floats:

@@ -99,11 +99,11 @@ class LinearRegressionTask(Task):
         residuals = self._residuals(parameters)
         return 0.5 * float(residuals @ residuals) / len(residuals)
 
-    def floor(self, parameters: Parameters) -> Floor:
+    def floor(self, parameters: Parameters, loss: float) -> Floor:
         """The tangent: least squares are convex."""
         residuals = self._residuals(parameters) / len(self._targets)
         slope = residuals @ self._features, residuals.sum()
-        return tangent(self.loss(parameters), slope, parameters)
+        return tangent(loss, slope, parameters)
 
     def _residuals(self, parameters: Parameters) -> Floats:
         weights, bias = parameters

@@ -87,8 +87,10 @@ class Task(ABC):
     def loss(self, parameters: Parameters) -> float:
         """The training loss over all examples."""
 
-    def floor(self, parameters: Parameters) -> Floor | None:
+    def floor(self, parameters: Parameters, loss: float) -> Floor | None:
         """What the loss elsewhere is at least, seen from here; None if it is as cheap as a bound.
+
+        `loss`: that of `parameters`, which whoever asks has measured.
 
         With it few updates need to be measured to know when a loss is first reached.
         """
