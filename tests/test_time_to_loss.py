@@ -206,6 +206,6 @@ class TestWords:
         )
 
     def test_a_loss_that_is_never_reached(self) -> None:
-        result = simulate(learning("on_read", targets={"loss": -1.0}))
+        result = simulate(learning("on_read", targets={"loss": 0.0}))
         (note,) = [note for note in result.notes if "as a read" in note]
         assert note.endswith("would aggregate them.")

@@ -33,7 +33,7 @@ class Targets(Model):
     by the one-sided Student t interval over the replications.
     """
 
-    loss: float | None = Field(None, description="time to this loss is reported")
+    loss: float | None = Field(None, ge=0, description="time to this loss is reported")
     throughput: ExamplesPerSecond | None = Field(None, gt=0)
     staleness_p99: float | None = Field(None, ge=0, description="updates")
     wasted: float | None = Field(None, ge=0, lt=1, description="share of all compute time")

@@ -100,6 +100,8 @@ def test_a_set_mends_a_broken_value() -> None:
     ("change", "message"),
     [
         ("cluster.workers=x", "cluster.workers must be a whole number above 0, not 'x'"),
+        ("targets.loss=-1", "targets.loss must be a number of at least 0, not '-1'"),
+        ("stop.loss=-0.1", "stop.loss must be a number of at least 0, not '-0.1'"),
         ("clutser.workers=3", "unknown key 'clutser'; did you mean 'cluster'?"),
         ("cluster.wrokers=3", "cluster: unknown key 'wrokers'; did you mean 'workers'?"),
         ("a.b.c=3", "unknown key 'a' (possible: name, "),

@@ -167,6 +167,42 @@ class TestTitle:
         ]
         assert curves.title(result_of(*runs), "time").replace(RATE, "") == said
 
+    def test_a_target_that_is_reached_is_what_it_is_about(self) -> None:
+        # Losses 1 and 0.5 after 5 and 10 s, of the other after 10 and 20 s.
+        runs = [a_trace(name, n, pace) for name, pace in (("a", 1), ("b", 2)) for n in (0, 1)]
+        said = curves.title(result_of(*runs, targets={"loss": 0.6}, replications=2), "time")
+        assert said.startswith(f"Loss 0.6{RATE} is reached soonest by 'a': after 10 s")
+        slow = [replace(run, evaluations=run.evaluations[:2]) for run in runs[2:]]
+        alone = result_of(*runs[:2], *slow, targets={"loss": 0.6}, replications=2)
+        assert curves.title(alone, "time") == (
+            f"Loss 0.6{RATE} is reached in every replication by 'a' alone, after 10 s"
+        )
+        missed = result_of(*runs, targets={"loss": 0.1}, replications=2)
+        assert curves.title(missed, "time") == (
+            f"After 10 s{RATE} the lowest loss is that of 'a': 0.5"
+        )
+
+    def test_rates_that_differ_are_those_at_which_it_holds(self) -> None:
+        rates = {"a": 0.5, "b": 0.7}
+        own = [
+            {"kind": "none", "name": name, "optimizer": {"kind": "sgd", "learning_rate": rate}}
+            for name, rate in rates.items()
+        ]
+        workload = {**a_scenario().workload.model_dump(), "optimizer": None}
+        scenario = a_scenario(strategies=tuple(own), workload=workload, replications=2)
+        runs = [
+            evaluated(name, [(0, 0, 2), (10, 1, rates[name])], n) for name in rates for n in (0, 1)
+        ]
+        assert curves.title(Result(scenario, runs, []), "time") == (
+            "After 10 s at these learning rates the lowest loss is that of 'a' (learning rate "
+            "0.5): 0.5"
+        )
+
+    def test_where_nothing_was_measured_after_the_start_nothing_is_claimed(self) -> None:
+        one, other = evaluated("one", [(0, 0, 2)]), evaluated("other", [(0, 0, 2), (5, 2, 1)])
+        said = curves.title(result_of(one, other), "time")
+        assert said == "Not every strategy's loss was measured after the start"
+
     def test_counts_updates(self) -> None:
         assert (
             curves.title(a_result(), "global_step")

@@ -119,16 +119,44 @@ def test_rates_that_do_the_same_are_as_good(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rates", "edge", "hint"),
-    [((0.1, 0.2), "upper", "a larger one"), ((1.2, 1.6), "lower", "a smaller one")],
-)
+    ("rates", "edge", "cell", "hint"),
+    [
+        ((0.1, 0.2), "upper", "0.2 (highest tried)",
+         "a larger one may do better: try --rates 0.2,0.4,0.8."),
+        ((1.2, 1.6), "lower", "1.2 (lowest tried)",
+         "a smaller one may do better: try --rates 0.3,0.6,1.2."),
+        ((0.2,), "lower", "0.2 (only one tried)",
+         "another may do better: try --rates 0.1,0.2,0.4."),
+    ],
+)  # fmt: skip
 def test_a_best_rate_at_the_edge_says_so(
-    rates: tuple[float, ...], edge: str, hint: str, tmp_path: Path
+    rates: tuple[float, ...], edge: str, cell: str, hint: str, tmp_path: Path
 ) -> None:
-    one, words = best(searched(made(0.3), tmp_path, rates=rates))
+    found = searched(made(0.3), tmp_path, rates=rates)
+    one, words = best(found)
 
     assert one.edge == edge
-    assert f"{hint} may do better" in words.notes()[-1]
+    assert words.notes()[-1].endswith(hint)
+    assert list(words.table()["best learning rate"]) == [cell]
+    assert words.answer()[0].startswith("Each at its best learning rate of those tried, ")
+    assert "the learning rate that did best of those that were tried" in found.yaml("")
+
+
+def test_a_best_rate_between_others_needs_no_word(tmp_path: Path) -> None:
+    found = searched(made(0.3), tmp_path, rates=(0.5, 1.0, 1.5))
+    assert list(found.words.table()["best learning rate"]) == ["1"]
+    assert found.words.answer()[0].startswith("Each at its best learning rate, ")
+    assert "the learning rate at which it does best" in found.yaml("")
+
+
+def test_a_loss_between_reads_need_not_have_been_read(tmp_path: Path) -> None:
+    what = made(0.5, "on_read", "none", problem=NOISY, targets={"loss": 0.3})
+    (note,) = [note for note in searched(what, tmp_path).words.notes() if "as a read" in note]
+    assert note == (
+        "In 'on_read' the loss of an update is that of the copies as a read at that moment would "
+        "aggregate them; it may be that nobody read one then: varsim run says when one as low was "
+        "really read."
+    )
 
 
 def test_a_loss_that_no_rate_reaches_is_told_of(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ class Stop(Model):
     global_steps: PositiveInt | None = None
     examples: PositiveInt | None = None
     time: Seconds | None = Field(None, gt=0)
-    loss: float | None = None
+    loss: float | None = Field(None, ge=0)
     equal_examples: bool = True
 
     @model_validator(mode="after")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,9 +22,10 @@ from varsim.plots.figure import (
     strategy_line,
     time_unit,
 )
-from varsim.result.rates import common, rate
+from varsim.result.rates import common, rate, these
 from varsim.result.statistics import interval, latest
 from varsim.result.winner import Wording, headline
+from varsim.result.words import learnt, reaching, target_reached
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
@@ -107,10 +109,14 @@ def compared(result: "Result", by: Against) -> Compared:
 
 
 def title(result: "Result", by: Against) -> str:
-    """Which strategy has the lowest loss, as far as that was measured."""
+    """Which strategy reaches the target first, or has the lowest loss, as far as measured."""
+    if by == "time" and target_reached(result):
+        return _first_there(result)
     end, losses, exact = compared(result, by)
     if not losses:
         return "No finite loss was measured"
+    if len(losses) > 1 and by == "time" and not learnt(result, result.common_end):
+        return "Not every strategy's loss was measured after the start"
     if by == "global_step" and end == 0 and len(losses) > 1:
         return "The strategies were never all measured after the same number of updates"
     unit = time_unit(end)
@@ -123,19 +129,41 @@ def title(result: "Result", by: Against) -> str:
     def mean(strategy: str) -> str:
         return f"{interval(losses[strategy]).mean:.3g}"
 
-    def trained(strategy: str) -> str:
-        own = "" if shared else f" ({rate(result.scenario, strategy)})"
-        return f"{named(strategy)}{own}"
-
-    shared = common(result)
     if not ranking.rivals:
-        return f"{after}{shared} the {loss} of {trained(ranking.best)} is {mean(ranking.best)}"
+        own = rate(result.scenario, ranking.best)
+        return f"{after} at {own} the {loss} of {named(ranking.best)} is {mean(ranking.best)}"
+    rates = these(result)
     wording = Wording(
-        f"{after}{shared} the lowest {loss} is that of {{name}}: {{value}}",
+        f"{after}{rates} the lowest {loss} is that of {{name}}: {{value}}",
         "",
-        f"{loss} {_small(after)}{shared}",
+        f"{loss} {_small(after)}{rates}",
     )
-    return headline(ranking, wording, trained, mean)
+    return headline(ranking, wording, partial(_trained, result), mean)
+
+
+def _first_there(result: "Result") -> str:
+    """Which strategy reaches the target loss first."""
+    ranking, goal = result.ranking("time_to_target"), f"loss {result.target_loss:g}{common(result)}"
+    assert ranking is not None, "some strategy reached it"
+
+    def when(strategy: str) -> str:
+        mean = result.estimate(strategy, "time_to_target").mean
+        unit = time_unit(mean)
+        return f"{mean / unit.seconds:.3g} {unit.name}"
+
+    who = partial(_trained, result)
+    if not ranking.rivals:
+        best = f"by {who(ranking.best)}"
+        if len(result.compared) > 1:
+            best = f"in every replication {best} alone"
+        return f"L{goal[1:]} is reached {best}, after {when(ranking.best)}"
+    return headline(ranking, reaching(goal), who, when)
+
+
+def _trained(result: "Result", strategy: str) -> str:
+    """A strategy, with its learning rate where not all have the same."""
+    own = "" if common(result) else f" ({rate(result.scenario, strategy)})"
+    return f"{named(strategy)}{own}"
 
 
 def _small(text: str) -> str:

@@ -34,6 +34,14 @@ def cautions(scenario: Scenario) -> list[str]:
     return [said for said in (marching(scenario), guessed(scenario)) if said]
 
 
+def as_read(strategy: str) -> str:
+    """What the loss of an update is where every worker has a copy; without the full stop."""
+    return (
+        f"In '{strategy}' the loss of an update is that of the copies as a read at that moment "
+        "would aggregate them"
+    )
+
+
 def guessed(scenario: Scenario) -> str:
     """That the step time is a guess, and what would be surer; empty where it is none."""
     doubt = scenario.cluster.doubt(scenario.workload)

@@ -22,7 +22,7 @@ COSTS: Final = {
 CHEAPEST: Final = Wording(
     "A million examples cost least with {name}: {value}",
     "With which a million examples cost least",
-    "the cost of a million examples",
+    "cost of a million examples",
 )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from varsim.estimate import equal_examples
 from varsim.result import rates, work
-from varsim.result.caution import at_other_speeds, guessed, marching, unsettled
+from varsim.result.caution import as_read, at_other_speeds, guessed, marching, unsettled
 from varsim.result.formatting import digits, time
 from varsim.result.measure import NANOSECONDS
 from varsim.result.statistics import interval
@@ -107,10 +107,7 @@ def _target(result: "Result", target: float) -> Iterator[str]:
 
 def _read(result: "Result", strategy: str, target: float) -> str:
     """What the loss is of copies that differ, and when somebody read one as low as the target."""
-    said = (
-        f"In '{strategy}' the loss of an update is that of the copies as a read at that moment "
-        "would aggregate them"
-    )
+    said = as_read(strategy)
     firsts = []
     for number in range(result.replications):
         run = result.trace(strategy, number)

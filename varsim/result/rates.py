@@ -19,6 +19,11 @@ def common(result: "Result") -> str:
     return _common(result.scenario, result.compared)
 
 
+def these(result: "Result") -> str:
+    """` at learning rate 0.5`, or that it holds at these rates: at others another may be ahead."""
+    return common(result) or " at these learning rates"
+
+
 def named(result: "Result", strategy: str) -> str:
     """A strategy, with its learning rate where not all have the same."""
     own = "" if common(result) else f" ({rate(result.scenario, strategy)})"

@@ -73,12 +73,12 @@ def _comparison(result: "Result") -> str:
     if short := too_short(result):
         return short
     sentences = [_fastest(result, ranking), _price(result, ranking.best), _apart(result)]
-    if len(result.compared) > 1:
-        sentences.append(_lowest(result, "final_loss", "at the end of its run"))
+    if not target_reached(result):  # else that is asked, and rates may be chosen for it
+        sentences.append(_lowest(result, "final_loss", "final loss"))
         ends = [trace.end for trace in result.traces if trace.strategy in result.compared]
         if min(ends) != max(ends):
             when = f"measured last in the {time(min(ends) / NANOSECONDS)} that every run lasted"
-            sentences.append(_lowest(result, "loss_at_100", when))
+            sentences.append(_lowest(result, "loss_at_100", f"loss {when}"))
     if result.target_loss is not None:
         sentences.append(soonest(result, result.target_loss))
     sentences.append(rates.caveat(result))
@@ -159,19 +159,34 @@ def _part(share: float) -> str:
     return "next to none" if share > 0 else "none"
 
 
-def _lowest(result: "Result", metric: str, when: str) -> str:
+def target_reached(result: "Result") -> bool:
+    """Whether some strategy reached the target loss in every replication."""
+    return result.target_loss is not None and result.ranking("time_to_target") is not None
+
+
+def _lowest(result: "Result", metric: str, loss: str) -> str:
     ranking = result.ranking(metric)
-    if ranking is None or not ranking.rivals:
+    until = result.common_end if metric == "loss_at_100" else math.inf
+    if ranking is None or not ranking.rivals or not learnt(result, until):
         return ""
-    when += rates.common(result)
+    loss += rates.these(result)
     wording = Wording(
-        f"The lowest loss {when} is that of {{name}}: {{value}}",
-        f"Which has the lowest loss {when}",
-        f"loss {when}",
+        f"The lowest {loss} is that of {{name}}: {{value}}",
+        f"Which has the lowest {loss}",
+        loss,
     )
     why = why_same(result, ranking.same)
     means = {name: _mean(result, name, metric) for name in result.compared}
     return told(ranking, wording, _at_rate(result), means.__getitem__, why_same=why) + "."
+
+
+def learnt(result: "Result", until: float = math.inf) -> bool:
+    """Whether the loss of every run that is compared was measured after its start (by then, ns)."""
+    return all(
+        any(0 < row.time <= until for row in run.evaluations)
+        for run in result.traces
+        if run.strategy in result.compared
+    )
 
 
 def soonest(result: "Result", target: float) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from varsim import inert
 from varsim.load.loading import dump_scenario
-from varsim.result.caution import cautions
+from varsim.result.caution import as_read, cautions
 from varsim.result.provenance import provenance
 from varsim.result.render import MADE_BY
 from varsim.result.statistics import CONFIDENCE
@@ -56,7 +56,16 @@ class Rates:
     def words(self) -> Words:
         """What there is to say."""
         within = self.scenario.report.equal_within
-        return Words(self.goal, self.tuned, within, cautions(self.scenario))
+        return Words(self.goal, self.tuned, within, [*self._unread(), *cautions(self.scenario)])
+
+    def _unread(self) -> Iterator[str]:
+        """That nobody need have read the first model that reached the target loss."""
+        for strategy in self.scenario.strategies:
+            if self.goal.loss is not None and not strategy.evaluated_between_reads:
+                yield (
+                    f"{as_read(strategy.label)}; it may be that nobody read one then: varsim run "
+                    "says when one as low was really read."
+                )
 
     @property
     def columns(self) -> list[str]:
@@ -146,9 +155,14 @@ class Rates:
 
     def yaml(self, question: str) -> str:
         """`tuned_scenario` as a file that says how it was found."""
-        head = [f"# {question}"] if question else []
-        head.append(f"{MARK}: each strategy has the learning rate at which it does best.")
-        head += [f"# {line}" for line in self.words.answer()]
+        words, head = self.words, [f"# {question}"] if question else []
+        which = (
+            "the learning rate at which it does best"
+            if not words.at_an_edge
+            else ("the learning rate that did best of those that were tried")
+        )
+        head.append(f"{MARK}: each strategy has {which}.")
+        head += [f"# {line}" for line in words.answer()]
         return "\n".join(head) + "\n" + dump_scenario(self.tuned_scenario())
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from varsim.result.formatting import plus_minus, ratio_cell, time
 from varsim.result.verdict import WORSE, Ranking, ranked
@@ -73,7 +73,8 @@ class Words:
 
         rows = [
             {
-                "best learning rate": f"{one.best.rate:g}",
+                "best learning rate": f"{one.best.rate:g}"
+                + (f" ({edge.which} tried)" if (edge := _edge(one)) else ""),
                 "as good": ", ".join(f"{tie.rate:g}" for tie in one.ties) or "-",
                 self.heading: "failed" if one.fresh is None else self.amount(one.fresh),
                 f"vs. {self._superlative}": self.verdict(one),
@@ -122,7 +123,7 @@ class Words:
         ranking = self.ranking
         if ranking is None:
             return f"No strategy {self._reaches} in every fresh run, each at the best of its rates."
-        each = "Each at its best learning rate"
+        each = "Each at its best learning rate" + (" of those tried" if self.at_an_edge else "")
         if not ranking.rivals:
             alone = "" if len(self._tuned) == 1 else "; no other does in every fresh run"
             best = f"{each}, '{ranking.best}' {self._reaches}: {self._told(ranking.best)}"
@@ -151,12 +152,42 @@ class Words:
                 )
         return lines
 
+    @property
+    def at_an_edge(self) -> bool:
+        """Whether some strategy did best at an end of what was tried."""
+        return any(map(_edge, self._tuned))
+
     def _edges(self) -> list[str]:
-        """The strategies whose best rate may not be the best there is."""
-        return [
-            f"'{one.label}': its best rate, {one.best.rate:g}, is the "
-            f"{'lowest' if one.edge == 'lower' else 'highest'} that was tried; a "
-            f"{'smaller' if one.edge == 'lower' else 'larger'} one may do better (--rates)."
-            for one in self._tuned
-            if one.edge and not one.best.failure
-        ]
+        """The strategies whose best rate may not be the best there is, and what to try next."""
+        lines = []
+        for one in self._tuned:
+            if end := _edge(one):
+                rates = [float(f"{one.best.rate * by:.2g}") for by in end.next]
+                lines.append(
+                    f"'{one.label}': its best rate, {one.best.rate:g}, is the {end.which} that was "
+                    f"tried; {end.beyond} may do better: try --rates "
+                    f"{','.join(f'{rate:g}' for rate in rates)}."
+                )
+        return lines
+
+
+class _Edge(NamedTuple):
+    """An end of the rates that were tried; `next`: what to try, in times of that rate."""
+
+    which: str
+    beyond: str
+    next: tuple[float, ...]
+
+
+_EDGES: Final = {
+    "lower": _Edge("lowest", "a smaller one", (0.25, 0.5, 1.0)),
+    "upper": _Edge("highest", "a larger one", (1.0, 2.0, 4.0)),
+}
+_ALONE: Final = _Edge("only one", "another", (0.5, 1.0, 2.0))
+
+
+def _edge(one: Tuned) -> _Edge | None:
+    """The end of what was tried at which the best rate is; None where it lies between others."""
+    if not one.edge or one.best.failure:
+        return None
+    return _EDGES[one.edge] if len(one.trials) > 1 else _ALONE
