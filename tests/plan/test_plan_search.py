@@ -14,7 +14,7 @@ from varsim.plan.objective import OBJECTIVES, value
 from varsim.plan.pareto import trade
 from varsim.plan.search import FRESH
 from varsim.plan.standing import Standing, margin, may_be_lower, standing
-from varsim.plan.words import Words
+from varsim.plan.words import Words, table
 from varsim.result.targets import Judgement
 from varsim.simulation import simulate
 from varsim.sweep.case import SENT, Finished
@@ -327,3 +327,28 @@ def test_the_front_is_of_what_meets_the_other_targets(tmp_path: Path) -> None:
     speeds = [one.speed.mean for one in front]
     assert speeds == sorted(speeds)
     assert len(front) > 3
+
+
+def test_runs_below_two_rounds_of_each_worker_answer_nothing(tmp_path: Path) -> None:
+    asked = question(sets=["stop.time=0.15 s", "targets.throughput=1 examples/s"])
+    found, _, cells = searched(asked, tmp_path)
+    assert found.answer is None
+    assert {one.verdict for one in found.looked_at.values()} == {"short"}
+    words = Words(found, Places(asked.quantities, cells))
+    assert words.answer()[0] == "Answer: none. The runs are too short to say which cell it is."
+    (said,) = [line for line in words.notes() if line.startswith("Short runs: ")]
+    assert "left out of the answer" in said
+    assert "longer: --set 'stop.time=" in said
+    assert table(found, Places(asked.quantities, cells)).empty
+
+
+def test_a_short_run_is_told_of_a_plan_with_an_answer(tmp_path: Path) -> None:
+    asked = question(sets=["stop.time=0.8 s"])
+    found, _, cells = searched(asked, tmp_path)
+    assert found.answer is not None
+    (said,) = [
+        line
+        for line in Words(found, Places(asked.quantities, cells)).notes()
+        if line.startswith("Short runs: ")
+    ]
+    assert "left out" not in said

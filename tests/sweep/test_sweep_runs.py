@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import signal
 import sqlite3
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from varsim.sweep.case import Finished, Task, case_of, cases_of, measured, packe
 from varsim.sweep.execution import Here, Processes
 from varsim.sweep.space import Sweep
 from varsim.sweep.store import FILE, Store
-from varsim.sweep.words import notes
+from varsim.sweep.words import answer, notes
 
 
 class TestCases:
@@ -383,3 +384,30 @@ def test_the_scenario_travels_once_to_a_process(tmp_path: Path) -> None:
     assert module._unpacked.cache_info().misses == len(books.cases)
     assert books.status.done > len(books.cases)
     assert isinstance(table.sweep, Sweep)
+
+
+def test_short_rows_are_told_and_no_answer_comes_of_those_below_two_rounds(tmp_path: Path) -> None:
+    """A gradient takes 80 to 120 ms: 600 ms hold a few rounds, 150 ms one."""
+    block = "cluster.workers: [2, 4]"
+    base = BASE.replace("stop: {global_steps: 10}", "stop: {time: 600 ms}")
+    table, _, _ = carried_out(sweep(block, base=base), tmp_path / "short")
+    assert not any(line.startswith("Too short") for line in answer(table))
+    (said,) = [line for line in notes(table) if line.startswith("Short runs: in 4 of 4 rows")]
+    assert "left out" not in said
+    longer = re.search(r"; longer: --set 'stop.time=([0-9.]+) s'\.$", said)
+    assert longer is not None
+    assert 1.0 < float(longer[1]) < 3.0
+    table, _, _ = carried_out(sweep(block, base=base, sets=["stop.time=150 ms"]), tmp_path / "one")
+    assert answer(table) == [
+        "Too short to say what is fastest: no run holds two rounds of each worker."
+    ]
+    (said,) = [line for line in notes(table) if line.startswith("Short runs")]
+    assert said.endswith(" 4 of them, with fewer than two rounds, are left out of the answer.")
+    table, _, _ = carried_out(sweep("stop.time: [0.15 s, 3 s]", base=base), tmp_path / "both")
+    found = answer(table)
+    assert len(found) == 3
+    assert not any("0.15 s" in line for line in found)
+    (said,) = [line for line in notes(table) if line.startswith("Short runs: in 2 of 4 rows")]
+    assert "--set" not in said  # the length is what is swept
+    table, _, _ = carried_out(sweep(block, base=base, sets=["stop.time=3 s"]), tmp_path / "long")
+    assert not any(line.startswith("Short runs") for line in notes(table))

@@ -39,7 +39,7 @@ def closest(found: Found, label: str | None = None) -> Standing | None:
     own = [
         one
         for one in found.looked_at.values()
-        if not one.feasible and label in (None, one.cell.label)
+        if one.verdict in ("infeasible", "open") and label in (None, one.cell.label)
     ]
     return min(own, key=lambda one: (one.shortfall, one.order), default=None)
 
@@ -56,7 +56,7 @@ def _nearest(found: Found, answer: Standing) -> Standing | None:
         one
         for one in found.looked_at.values()
         if one.cell.label == answer.cell.label
-        and not one.feasible
+        and one.verdict in ("infeasible", "open")
         and not one.failure
         and one.objective.mean < answer.objective.mean
     ]

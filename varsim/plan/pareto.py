@@ -27,7 +27,9 @@ def trade(found: Found) -> Trade:
     fine = [
         one
         for one in every
-        if one.speed.mean > 0 and all(miss.target == "throughput" for miss in one.missed)
+        if one.speed.mean > 0
+        and one.verdict != "short"
+        and all(miss.target == "throughput" for miss in one.missed)
     ]
 
     def faster(index: int, than: int) -> bool:

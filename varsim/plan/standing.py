@@ -11,10 +11,11 @@ from varsim.randomness import is_random, times_are_random
 from varsim.result.statistics import Estimate, interval, one_sided
 from varsim.result.targets import Judgement, judged
 from varsim.result.verdict import paired
-from varsim.sweep.case import Finished
+from varsim.result.work import Done
+from varsim.sweep.case import COMPUTED, Finished
 from varsim.targets import BOUNDS
 
-Verdict: TypeAlias = Literal["feasible", "infeasible", "open"]
+Verdict: TypeAlias = Literal["feasible", "infeasible", "open", "short"]
 
 SPEED: Final = "examples_per_s"
 # Of quantities of these dimensions less is less, whatever it costs.
@@ -26,7 +27,8 @@ class Standing(NamedTuple):
 
     **feasible**: every target is met with 95 % certainty (one-sided Student t). **infeasible**: one
     is missed with as much certainty, or the number does not exist. **open** otherwise: more runs
-    may decide; after the last that are allowed it is no cell to rely on.
+    may decide; after the last that are allowed it is no cell to rely on. **short**: its runs are
+    too short to say anything (see `varsim.result.work`), and more of them would not help.
     """
 
     cell: Cell
@@ -41,6 +43,7 @@ class Standing(NamedTuple):
     speeds: tuple[float, ...] = ()  # examples/s, a value per replication
     exact: bool = False  # nothing random has an effect on what is asked: one run tells all
     free: tuple[float, ...] = ()  # what the objective takes no account of: machines, then rates
+    done: Done = Done()
 
     @property
     def replications(self) -> int:
@@ -92,6 +95,10 @@ def standing(question: Question, cell: Cell, runs: Sequence[Finished]) -> Standi
     )
     met = all(one.met for one in judgements)
     verdict: Verdict = "infeasible" if surely_not else "feasible" if met else "open"
+    period = cell.case.scenario.strategies[0].period
+    done = Done.of([run.measured for run in runs], COMPUTED, period)
+    if done.too_short:
+        verdict = "short"
     return Standing(
         cell,
         verdict,
@@ -104,6 +111,7 @@ def standing(question: Question, cell: Cell, runs: Sequence[Finished]) -> Standi
         speeds=speeds,
         exact=exact,
         free=_free(question, cell),
+        done=done,
     )
 
 

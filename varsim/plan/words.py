@@ -10,7 +10,7 @@ from varsim.plan.guess import Guess
 from varsim.plan.objective import OBJECTIVES, told
 from varsim.plan.pareto import shown, trade
 from varsim.plan.search import Found
-from varsim.plan.standing import Standing, margin
+from varsim.plan.standing import Standing, Verdict, margin
 from varsim.plan.unpriced import unpriced
 from varsim.result.caution import SPEEDS
 from varsim.result.cost import COSTS
@@ -19,6 +19,7 @@ from varsim.result.measure import ACTIVITIES
 from varsim.result.rates import rate
 from varsim.result.targets import Judgement, amount, said
 from varsim.result.verdict import CLOSE, SAME, WORSE
+from varsim.result.work import short_rows
 from varsim.targets import BOUNDS
 from varsim.why.names import busy, resource
 
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _BETTER: Final = {"cost": "cheaper", "time": "faster", "step": "faster"}
+_VERDICTS: Final[dict[Verdict, str]] = {
+    "feasible": "met",
+    "infeasible": "missed",
+    "open": "too close",
+    "short": "too short",
+}
 _SHARE: Final = 0.005  # a smaller share of time is not worth a word
 
 
@@ -109,10 +116,12 @@ class Words:
 
     def notes(self) -> list[str]:
         """What a reader must know besides."""
-        lines = self._rates()
+        lines = [*self._short(), *self._rates()]
         for one, check in self._found.rejected[:3]:
             worst = max(check.missed, key=_gap, default=None)
             why = "its fresh runs failed" if worst is None else self._reaches(worst, check)
+            if check.verdict == "short":
+                why = "computes fewer than two rounds of gradients"
             lines.append(
                 f"{self._places.full(one.cell)} ({self._value(one)}) met the targets at first, by "
                 f"luck: with fresh seeds it {why}."
@@ -132,6 +141,13 @@ class Words:
                 f"{len(failed)} cells failed, such as {self._places.full(failed[0].cell)}: {first}"
             )
         return lines
+
+    def _short(self) -> list[str]:
+        """That some runs are short, and what makes them longer unless that is in the space."""
+        varied = any(quantity.place[0] == "stop" for quantity in self._question.quantities)
+        stop = None if varied else self._question.base.stop
+        fine = [one for one in self._found.looked_at.values() if not one.failure]
+        return short_rows({self._places.full(one.cell): one.done for one in fine}, "cells", stop)
 
     def _rates(self) -> list[str]:
         """At which learning rates the times to the loss are, where the space does not say so."""
@@ -251,6 +267,8 @@ class Words:
     def _none(self) -> list[str]:
         near = closest(self._found)
         lines = ["Answer: none. No cell of the space surely meets every target."]
+        if near is None and self._short():
+            lines = ["Answer: none. The runs are too short to say which cell it is."]
         if near is not None and near.missed:
             worst = max(near.missed, key=_gap)
             lines.append(
@@ -343,7 +361,7 @@ def verdict(found: Found, one: Standing) -> str:
         return "by luck"
     if one.failure:
         return "failed"
-    return {"feasible": "met", "infeasible": "missed", "open": "too close"}[one.verdict]
+    return _VERDICTS[one.verdict]
 
 
 def table_note(found: Found, front: Sequence[Standing]) -> str:

@@ -222,6 +222,11 @@ def worker_time(trace: Trace, after: int = 0) -> NDArray[np.int64]:
     return split
 
 
+def computed_per_worker(trace: Trace, gradients: Gradients, after: int = 0) -> float:
+    """How many gradients a worker computed to the end, from `after` (ns) on; mean over workers."""
+    return int((gradients.computed >= after).sum()) / trace.workers
+
+
 def share_of_applied(trace: Trace, gradients: Gradients) -> NDArray[np.float64]:
     """Each worker's share of all applied gradients, shape (workers,); nan if there are none."""
     weights = np.bincount(gradients.worker, gradients.weight, minlength=trace.workers)

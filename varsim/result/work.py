@@ -1,10 +1,13 @@
 """How much work the runs of a result did: whether it is comparable, and enough to say anything."""
 
 import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from varsim.cluster.stop import Stop
 from varsim.estimate import equal_examples
 from varsim.result.formatting import digits
+from varsim.result.measure import computed_per_worker
 from varsim.units import format_seconds
 
 if TYPE_CHECKING:
@@ -15,6 +18,9 @@ DIFFERENT: Final = 1.5
 # Gradients of each worker: with fewer a result is told to be short, or names no winner at all.
 SHORT: Final = 10
 TOO_SHORT: Final = 2
+# A run that took so much of the time it may take was ended by that.
+_ALL: Final = 1 - 1e-9
+_COUNTED: Final = ("global_steps", "examples")
 
 
 class Work(NamedTuple):
@@ -22,6 +28,69 @@ class Work(NamedTuple):
 
     gradients: float
     examples: float
+
+
+class Done(NamedTuple):
+    """How much some runs did: gradients computed per worker, of which `period` make a round.
+
+    `time`: how long the longest took (s).
+    """
+
+    gradients: float = math.inf
+    period: int = 1
+    time: float = math.nan
+
+    @classmethod
+    def of(cls, runs: Sequence[Mapping[str, float]], computed: str, period: int) -> "Done":
+        """What runs did, by what was `measured` of each (see `varsim.sweep.case`)."""
+        counts = [run.get(computed, math.inf) for run in runs]  # inf: kept by an earlier varsim
+        return cls(math.fsum(counts) / len(counts), period, max(r["simulated_time"] for r in runs))
+
+    @property
+    def needed(self) -> int:
+        """Of so many gradients per worker nothing is told."""
+        return max(SHORT, TOO_SHORT * self.period)
+
+    @property
+    def too_short(self) -> bool:
+        """Whether no answer comes of them."""
+        return self.gradients < TOO_SHORT * self.period
+
+
+def short_rows(rows: Mapping[str, Done], what: str, stop: Stop | None) -> list[str]:
+    """That some of many rows, by where they lie, are short; with `stop`, what makes them longer."""
+    short = {where: one for where, one in rows.items() if one.gradients < one.needed}
+    if not short:
+        return []
+    fewest = min(short, key=lambda where: short[where].gradients)
+    text = (
+        f"Short runs: in {len(short):,} of {len(rows):,} {what} a worker computed few gradients, "
+        f"{digits(short[fewest].gradients)} on average in the shortest, {fewest}. How a run begins "
+        "and ends weighs in all rates"
+    )
+    if stop is not None:
+        timed = {stop.time is not None and one.time >= stop.time * _ALL for one in short.values()}
+        rules = {rule for by_time in timed for rule in (["time"] if by_time else _COUNTED)}
+        text += longer(stop, rules, list(short.values()))
+    if dropped := sum(one.too_short for one in short.values()):
+        are = "is" if dropped == 1 else "are"
+        text += f". {dropped:,} of them, with fewer than two rounds, {are} left out of the answer"
+    return [f"{text}."]
+
+
+def longer(stop: Stop, rules: Collection[str], short: Sequence[Done]) -> str:
+    """What makes short runs long enough: the limits that ended them, in proportion."""
+    more = 1.2 * max(one.needed / one.gradients if one.gradients else math.inf for one in short)
+    if math.isinf(more):
+        return "; raise what stops a run"
+    typed = []
+    if "time" in rules and stop.time is not None:
+        typed.append(f"'stop.time={format_seconds(stop.time * more)}'")
+    if {"global_steps", "examples"} & set(rules) and stop.global_steps is not None:
+        typed.append(f"stop.global_steps={math.ceil(stop.global_steps * more)}")
+    elif "examples" in rules and stop.examples is not None:
+        typed.append(f"stop.examples={math.ceil(stop.examples * more)}")
+    return f"; longer: {' '.join(f'--set {each}' for each in typed)}" if typed else ""
 
 
 def work(result: "Result") -> dict[str, Work]:
@@ -32,7 +101,7 @@ def work(result: "Result") -> dict[str, Work]:
         chosen = slice(index * count, (index + 1) * count)
         pairs = list(zip(result.traces[chosen], result.gradients[chosen], strict=True))
         since = result.measured_after
-        computed = sum(int((rows.computed >= since).sum()) / run.workers for run, rows in pairs)
+        computed = math.fsum(computed_per_worker(run, rows, since) for run, rows in pairs)
         applied = math.fsum(float(rows.weight.sum()) * run.batch_size for run, rows in pairs)
         found[strategy] = Work(computed / count, applied / count)
     return found
@@ -62,8 +131,8 @@ def notes(result: "Result") -> list[str]:
 def too_short(result: "Result") -> str:
     """What to say in place of a winner where runs are too short for one; else empty."""
     done = {name: one for name, one in work(result).items() if name in result.compared}
-    rounds = {strategy.label: strategy.period for strategy in result.scenario.strategies}
-    short = [name for name, one in done.items() if one.gradients < TOO_SHORT * rounds[name]]
+    rounds = _periods(result)
+    short = [name for name, one in done.items() if Done(one.gradients, rounds[name]).too_short]
     if not short or len(done) < 2:
         return ""
     return f"Too short to say which is fastest: {_told(done, short)}{_more(result, done)}."
@@ -93,17 +162,11 @@ def _told(done: dict[str, Work], short: list[str]) -> str:
 
 
 def _more(result: "Result", done: dict[str, Work]) -> str:
-    """What makes runs long enough: the limit that ended them, in proportion."""
-    least = min(one.gradients for one in done.values())
-    stop, rules = result.scenario.stop, {run.stopped_by for run in result.traces}
-    if least <= 0:
-        return ""
-    more = 1.2 * SHORT / least
-    typed = []
-    if "time" in rules and stop.time is not None:
-        typed.append(f"'stop.time={format_seconds(stop.time * more)}'")
-    if rules & {"global_steps", "examples"} and stop.global_steps is not None:
-        typed.append(f"stop.global_steps={math.ceil(stop.global_steps * more)}")
-    elif "examples" in rules and stop.examples is not None:
-        typed.append(f"stop.examples={math.ceil(stop.examples * more)}")
-    return f"; longer: {' '.join(f'--set {each}' for each in typed)}" if typed else ""
+    """What makes runs long enough."""
+    periods = _periods(result)
+    short = [Done(one.gradients, periods[name]) for name, one in done.items()]
+    return longer(result.scenario.stop, {run.stopped_by for run in result.traces}, short)
+
+
+def _periods(result: "Result") -> dict[str, int]:
+    return {strategy.label: strategy.period for strategy in result.scenario.strategies}

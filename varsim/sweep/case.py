@@ -19,8 +19,10 @@ from varsim.strategies import Strategy, meant
 from varsim.sweep.space import Sweep
 from varsim.trace import ENGINE_VERSION, Trace
 
-# What is measured of a run besides METRICS: bytes from machine to machine per second.
+# What is measured of a run besides METRICS. Bytes from machine to machine per second.
 SENT: Final = "sent_bytes_per_s"
+# And how many gradients each worker computed: whether the run says anything.
+COMPUTED: Final = "gradients_computed_per_worker"
 
 
 class Case(NamedTuple):
@@ -89,11 +91,13 @@ def run_tasks(tasks: Iterable[Task], engine: int = ENGINE_VERSION) -> list[Finis
 
 
 def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
-    """Every metric of a run but those that compare it with others, and SENT; nan for none."""
+    """Every metric of a run but those that compare it with others, and SENT and COMPUTED."""
     target, after = scenario.target_loss, round(scenario.report.measure_after * 1e9)
     split = measuring.worker_time(trace, after)
-    values = measuring.measure(trace, Gradients.of(trace), split, target, trace.end, after)
-    return values | {SENT: sent_per_second(trace)}
+    gradients = Gradients.of(trace)
+    values = measuring.measure(trace, gradients, split, target, trace.end, after)
+    computed = measuring.computed_per_worker(trace, gradients, after)
+    return values | {SENT: sent_per_second(trace), COMPUTED: computed}
 
 
 def _run(task: Task) -> Finished:

@@ -17,9 +17,10 @@ from varsim.result.measure import METRICS, OF_VALUES
 from varsim.result.provenance import provenance
 from varsim.result.render import MADE_BY, sealed
 from varsim.result.statistics import CONFIDENCE, Estimate, interval
+from varsim.result.work import Done
 from varsim.scenario import Scenario
 from varsim.sweep.campaign import STEERING, Books, steering
-from varsim.sweep.case import SENT, Case, Finished
+from varsim.sweep.case import COMPUTED, SENT, Case, Finished
 from varsim.sweep.scaling import COLUMNS as SPEEDS
 from varsim.sweep.scaling import Speed, Yardstick, scaling
 from varsim.sweep.space import Number, Sweep
@@ -50,6 +51,7 @@ class Row(NamedTuple):
     `values` are those of every replication, by metric; equal replications of two rows are a pair.
     Rows of one `case` are of the same runs; `traces` are the hashes of what these simulated.
     `random`: whether its times, and whether anything of it, may differ between replications.
+    `done`: how much its runs did.
     """
 
     point: int
@@ -63,6 +65,7 @@ class Row(NamedTuple):
     scaling: dict[str, float]
     failure: str
     traces: tuple[str, ...] = ()
+    done: Done = Done()
 
     @property
     def speeds(self) -> tuple[float, ...]:
@@ -333,6 +336,7 @@ def _row(sweep: Sweep, point: int, label: str, case: Case, runs: Sequence[Finish
     ]
     return row._replace(
         values=values,
+        done=Done.of([run.measured for run in runs], COMPUTED, strategy.period),
         precise=not random[1] or all(precise(own, sweep.precision) for own in steered),
         estimates={
             metric: interval(own, exact=row.exact(metric)) for metric, own in values.items()

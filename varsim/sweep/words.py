@@ -13,6 +13,7 @@ from varsim.result.statistics import Estimate
 from varsim.result.verdict import Ranking, ranked
 from varsim.result.winner import Wording, joined, told
 from varsim.result.words import reaching
+from varsim.result.work import short_rows
 from varsim.sweep.campaign import STEERING, TARGET
 from varsim.sweep.table import Row, Table, short_names
 
@@ -27,6 +28,9 @@ def answer(table: Table) -> list[str]:
     bests = [row for label in table.strategies if (row := best(table, label)) is not None]
     if not bests:
         return ["No strategy applied a gradient at any point."]
+    bests = [row for row in bests if not row.done.too_short]
+    if not bests:
+        return ["Too short to say what is fastest: no run holds two rounds of each worker."]
     lines = [_of_all(table, bests)] if len(bests) > 1 else []
     lines += [_at_its_best(table, row) for row in bests]
     return [*lines, *_soonest(table), *_cheapest(table)]
@@ -36,6 +40,7 @@ def notes(table: Table) -> list[str]:
     """What a reader of the table must know besides."""
     found = []
     rows = [row for row in table.rows if not row.failure]
+    found += _short(table, rows)
     wide = [row for row in rows if not row.precise]
     if wide:
         share = f"{100 * table.sweep.precision:g} %"
@@ -61,6 +66,20 @@ def notes(table: Table) -> list[str]:
     return found
 
 
+def _short(table: Table, rows: Sequence[Row]) -> list[str]:
+    """That some runs are short, and what makes them longer unless that is swept."""
+    swept = any(quantity.place[0] == "stop" for quantity in table.sweep.quantities)
+    stop = None if swept else table.sweep.points[0].scenario.stop
+    done = {f"'{row.strategy}' at {table.told(row)}": row.done for row in _distinct(rows)}
+    return short_rows(done, "rows that differ", stop)
+
+
+def _distinct(rows: Sequence[Row]) -> list[Row]:
+    """The first of those rows of each strategy that are of the same runs."""
+    found = {(row.strategy, row.case): row for row in reversed(rows)}
+    return list(reversed(found.values()))
+
+
 def _steered(rows: Sequence[Row]) -> str:
     """What is not known well enough of some rows."""
     target = any(math.isfinite(row.mean(TARGET)) for row in rows)
@@ -75,8 +94,12 @@ def left_out(table: Table) -> list[str]:
 
 
 def best(table: Table, strategy: str) -> Row | None:
-    """The row of a strategy with the highest throughput; None where it applied no gradient."""
+    """The row of a strategy with the highest throughput; None where it applied no gradient.
+
+    One that is too short only where all are.
+    """
     rows = [row for row in table.rows if row.strategy == strategy and row.mean(STEERING) > 0]
+    rows = [row for row in rows if not row.done.too_short] or rows
     return max(rows, key=lambda row: row.mean(STEERING), default=None)
 
 
@@ -163,7 +186,7 @@ def _at_its_best(table: Table, row: Row) -> str:
         {
             table.told(one, idle): one
             for one in reversed(table.rows)
-            if one.strategy == label and one.mean(STEERING) > 0
+            if one.strategy == label and one.mean(STEERING) > 0 and not one.done.too_short
         }.values()
     )[::-1]
     ranking = _ranking(table, rows, STEERING)
@@ -239,8 +262,11 @@ def _least(
     alone: str,
 ) -> list[str]:
     """Which row has the least of something, among all that have it in every replication."""
-    distinct = {(row.strategy, row.case): row for row in reversed(table.rows)}
-    rows = [row for row in reversed(distinct.values()) if math.isfinite(row.mean(metric))]
+    rows = [
+        row
+        for row in _distinct(table.rows)
+        if math.isfinite(row.mean(metric)) and not row.done.too_short
+    ]
     ranking = _ranking(table, rows, metric, highest=False)
     if ranking is None:
         return []
