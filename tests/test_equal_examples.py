@@ -132,3 +132,39 @@ class TestHowMuchWork:
         result = simulate(comparing(ON_WRITE, SOME_OF_THREE, examples=400))
         assert not any("different work" in note for note in result.notes)
         assert "Too short" not in a_result({"a": (1, 1), "b": (2, 2)}).answer()
+
+
+ON_READ = {"kind": "on_read", "read_every": 10}
+
+
+@pytest.mark.parametrize(
+    ("strategies", "stop", "advice"),
+    [
+        ((ON_WRITE, NONE, ON_READ), {"global_steps": 2}, "stop.global_steps=10"),
+        ((ON_WRITE, ON_READ), {"global_steps": 3}, "stop.global_steps=10"),
+        ((NONE, ON_READ), {"examples": 12}, "stop.examples=120"),
+    ],
+)
+def test_replicas_that_are_ahead_are_told_of_and_the_advice_makes_the_work_equal(
+    strategies: tuple[dict[str, Any], ...], stop: dict[str, int], advice: str
+) -> None:
+    """Two of three replicas of on_read are three times as fast, and go on until all meet."""
+    (said,) = [n for n in simulate(comparing(*strategies, **stop)).notes if "ifferent work" in n]
+    assert said.startswith("The runs did different work all the same: '")
+    assert said.endswith(
+        "Replicas of 'on_read' go on by themselves until they meet, after every 10 steps; there "
+        f"the work is equal: --set {advice}."
+    )
+    key, _, count = advice.removeprefix("stop.").partition("=")
+    result = simulate(comparing(*strategies, **{key: int(count)}))
+    assert len({examples for _, examples in ends(result).values()}) == 1
+    assert not any("ifferent work" in note for note in result.notes)
+
+
+def test_of_runs_of_equal_time_the_advice_is_whole_rounds() -> None:
+    """In 1 s on_write makes 3 steps of 12 examples, on_read more; it meets every 120."""
+    result = simulate(comparing(ON_WRITE, ON_READ, time=1.0))
+    (said,) = [note for note in result.notes if "ifferent work" in note]
+    assert said.endswith("to compare that, stop: {examples: 120}.")
+    result = simulate(comparing(ON_WRITE, ON_READ, examples=120))
+    assert {examples for _, examples in ends(result).values()} == {120}

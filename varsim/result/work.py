@@ -12,6 +12,7 @@ from varsim.units import format_seconds
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
+    from varsim.scenario import Scenario
 
 # Runs whose examples are farther apart than this are not compared without a word.
 DIFFERENT: Final = 1.5
@@ -44,7 +45,8 @@ class Done(NamedTuple):
     def of(cls, runs: Sequence[Mapping[str, float]], computed: str, period: int) -> "Done":
         """What runs did, by what was `measured` of each (see `varsim.sweep.case`)."""
         counts = [run.get(computed, math.inf) for run in runs]  # inf: kept by an earlier varsim
-        return cls(math.fsum(counts) / len(counts), period, max(r["simulated_time"] for r in runs))
+        time = max(run.get("simulated_time", math.nan) for run in runs)
+        return cls(math.fsum(counts) / len(counts), period, time)
 
     @property
     def needed(self) -> int:
@@ -114,18 +116,51 @@ def notes(result: "Result") -> list[str]:
     done = {name: one for name, one in work(result).items() if name in result.compared}
     examples = {name: one.examples for name, one in done.items() if one.examples > 0}
     if examples and max(examples.values()) > DIFFERENT * min(examples.values()):
-        few, many = min(examples, key=examples.__getitem__), max(examples, key=examples.__getitem__)
-        found.append(
-            f"The runs did different work: '{few}' applied {examples[few]:,.0f} examples, '{many}' "
-            f"{examples[many]:,.0f}. Their losses and costs at the end are not of equal work; to "
-            f"compare that, stop: {{examples: {examples[few]:.0f}}}."
-        )
+        found.append(_different(result, examples))
     if short := [name for name, one in done.items() if one.gradients < SHORT]:
         found.append(
             f"Short runs: {_told(done, short)}. How a run begins and ends weighs in all rates"
             f"{_more(result, done)}."
         )
     return found
+
+
+def _different(result: "Result", examples: dict[str, float]) -> str:
+    """That strategies applied different numbers of examples, and what makes them equal."""
+    few, many = min(examples, key=examples.__getitem__), max(examples, key=examples.__getitem__)
+    text = f"'{few}' applied {examples[few]:,.0f} examples, '{many}' {examples[many]:,.0f}"
+    scenario, stop = result.scenario, result.scenario.stop
+    period = _periods(result)[many]
+    counted = {run.stopped_by for run in result.traces} <= set(_COUNTED)
+    if period == 1 or not counted or not (stop.equal_examples or scenario.largest_update is None):
+        whole = math.ceil(examples[few] / _rounds(scenario)) * _rounds(scenario)
+        return (
+            f"The runs did different work: {text}. Their losses and costs at the end are not of "
+            f"equal work; to compare that, stop: {{examples: {whole:.0f}}}."
+        )
+    if stop.global_steps is None:
+        assert stop.examples is not None
+        wanted = f"stop.examples={math.ceil(stop.examples / _rounds(scenario)) * _rounds(scenario)}"
+    else:
+        sizes = [one.gradients_per_update(scenario.cluster_of(one)) for one in scenario.strategies]
+        update = max(sizes) * scenario.workload.batch_size
+        each = math.lcm(_rounds(scenario), update) // update
+        wanted = f"stop.global_steps={math.ceil(stop.global_steps / each) * each}"
+    return (
+        f"The runs did different work all the same: {text}. Replicas of '{many}' go on by "
+        f"themselves until they meet, after every {period} steps; there the work is equal: "
+        f"--set {wanted}."
+    )
+
+
+def _rounds(scenario: "Scenario") -> int:
+    """So many examples are whole rounds of every strategy whose replicas meet now and then."""
+    gradients = [
+        one.period * one.gradients_per_update(scenario.cluster_of(one))
+        for one in scenario.strategies
+        if one.period > 1
+    ]
+    return math.lcm(*gradients) * scenario.workload.batch_size
 
 
 def too_short(result: "Result") -> str:
