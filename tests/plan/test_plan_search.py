@@ -12,9 +12,10 @@ from varsim.plan.binding import binding, closest
 from varsim.plan.cell import Cell, Places, all_cells, distinct
 from varsim.plan.objective import OBJECTIVES, value
 from varsim.plan.pareto import trade
+from varsim.plan.report import Plan
 from varsim.plan.search import FRESH
 from varsim.plan.standing import Standing, margin, may_be_lower, standing
-from varsim.plan.words import Words, table
+from varsim.plan.words import Words, table, table_note
 from varsim.result.targets import Judgement
 from varsim.simulation import simulate
 from varsim.sweep.case import SENT, Finished
@@ -321,7 +322,7 @@ def test_what_binds(tmp_path: Path) -> None:
 def test_the_front_is_of_what_meets_the_other_targets(tmp_path: Path) -> None:
     asked = question(sets=["targets.staleness_p99=0"])
     found, _, _ = searched(asked, tmp_path, exhaustive=True)
-    every, front = trade(found)
+    every, front, _ = trade(found)
     assert {one.cell.label for one in every} == {"on_write", "none"}
     assert {one.cell.label for one in front} == {"on_write"}
     speeds = [one.speed.mean for one in front]
@@ -352,3 +353,22 @@ def test_a_short_run_is_told_of_a_plan_with_an_answer(tmp_path: Path) -> None:
         if line.startswith("Short runs: ")
     ]
     assert "left out" not in said
+
+
+def test_the_front_says_its_rule_and_what_is_on_it_by_means_alone(tmp_path: Path) -> None:
+    asked = question(sets=["report.equal_within=0.3"])
+    found, runs, cells = searched(asked, tmp_path, exhaustive=True)
+    every, front, unsure = trade(found)
+    assert len(unsure) > 1
+    for one in unsure:
+        others = [other for other in every if other.hourly <= one.hourly and other is not one]
+        assert all(other.speed.mean < one.speed.mean for other in others)
+        assert one not in front
+    assert table_note(found) == (
+        "What more throughput costs: of the cells that were run and meet the other targets, each "
+        "is surely faster than the one above it, by more than 30 %. "
+        f"{len(unsure)} more are faster than all that cost less by their means alone (cells.csv "
+        "has all)."
+    )
+    document = Plan(found, Places(asked.quantities, cells), [], runs.status.done, None).document()
+    assert len(document["pareto_by_means_alone"]) == len(unsure)

@@ -8,7 +8,9 @@ from sweeping import BASE, SWEPT, carried_out, sweep
 from typer.testing import CliRunner, Result
 
 from varsim import cli, sweep_report
+from varsim.commands.sweep import _teller
 from varsim.plots.sweep import gallery
+from varsim.sweep.case import cases_of
 from varsim.sweep.files import holds_sweep, swept_in
 from varsim.sweep.words import answer, cells, left_out, shown
 
@@ -158,10 +160,46 @@ class TestWords:
         base = base.replace("batch_size: 4", "optimizer: {kind: sgd, learning_rate: 1}")
         block = "workload.optimizer.learning_rate: [0.1, 0.2, 0.3]"
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
-        assert answer(table)[1].endswith(
+        first, own, *_ = answer(table)
+        assert first.startswith("The fastest is 'on_write': ")
+        assert "learning_rate" not in first
+        assert own.endswith(
             " examples/s at every point: learning_rate has no effect on that, only on what is "
             "learnt."
         )
+
+    def test_nor_on_what_a_million_examples_cost(self, tmp_path: Path) -> None:
+        """No point is named where none is better; what has no price is."""
+        base = BASE.replace("{kind: timing, size: 1 MB}", "{kind: quadratic}")
+        base = base.replace("batch_size: 4", "optimizer: {kind: sgd, learning_rate: 1}")
+        base = base.replace("  - {kind: on_write}\n", "  - {kind: none}\n")
+        base += "prices: {device_hour: 2.0}\n"
+        block = "workload.optimizer.learning_rate: [0.1, 0.2]\ncluster.parameter_servers: [1, 4]"
+        table, _, _ = carried_out(sweep(block, base=base), tmp_path)
+        cheapest, free = answer(table)[-2:]
+        assert cheapest.startswith("'none' at parameter_servers = 4 (")
+        assert "; next is 'backup_workers' at parameter_servers = " in cheapest
+        assert "learning_rate" not in cheapest
+        assert free == (
+            "No price is given for parameter servers: 'none' takes 1 to 4, 'backup_workers' takes "
+            "1 to 4 for nothing (give prices.server_hour)."
+        )
+
+    @pytest.mark.parametrize(
+        ("stop", "said"),
+        [
+            ("{global_steps: 10}", "none: 30 examples/s"),
+            ("{global_steps: 10, loss: 0.1}", "none at learning_rate = 0.1: 30 examples/s"),
+        ],
+    )
+    def test_nor_does_the_progress_name_one(self, stop: str, said: str) -> None:
+        base = BASE.replace("{kind: timing, size: 1 MB}", "{kind: quadratic}")
+        base = base.replace("batch_size: 4", "optimizer: {kind: sgd, learning_rate: 1}")
+        base = base.replace("{global_steps: 10}", stop).replace("on_write", "none")
+        swept = sweep("workload.optimizer.learning_rate: [0.1, 0.2]", base=base)
+        cases = cases_of(swept)
+        told = _teller(swept, cases)(cases[0][2].key, 30.0)
+        assert told.replace("workload.optimizer.", "") == said
 
     def test_beside_what_matters_it_is_told_once(self, tmp_path: Path) -> None:
         base = BASE.replace("{kind: timing, size: 1 MB}", "{kind: quadratic}")
@@ -170,6 +208,7 @@ class TestWords:
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
         line = answer(table)[1]
         assert line.startswith("'on_write' is fastest at workers = 8: ")
+        assert "learning_rate" not in answer(table)[0]
         assert line.endswith(
             "; every other point is slower (learning_rate has no effect on that, only on what is "
             "learnt)."

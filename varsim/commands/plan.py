@@ -240,9 +240,8 @@ def _show(plan: "Plan") -> None:
 
     for line in plan.sentences:
         write(line)
-    front = trade(plan.found).front
-    if front:
+    if trade(plan.found).front:
         write("")
-        write(table_note(plan.found, front))
+        write(table_note(plan.found))
         write(drawn(table(plan.found, plan.places)), end="")
     write("")

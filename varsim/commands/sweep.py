@@ -285,7 +285,8 @@ def _teller(
 
     def told(key: str, speed: float) -> str:
         point, label = first[key]
-        return f"{label} at {sweep.told(sweep.points[point])}: {speed:,.4g} examples/s"
+        where = sweep.told_of_times(sweep.points[point])
+        return f"{label}{where and f' at {where}'}: {speed:,.4g} examples/s"
 
     return told
 

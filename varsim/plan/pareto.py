@@ -11,13 +11,15 @@ MOST_ROWS: Final = 12
 
 
 class Trade(NamedTuple):
-    """Cells by cost and throughput: `front` are those of which none is cheaper and as fast.
+    """Cells by cost and throughput: `front` are those surely faster than the cheaper ones of it.
 
     On the front are only cells that meet the targets but for throughput itself, which is traded.
+    `unsure`: those that are faster than all that cost less by their means alone.
     """
 
     every: list[Standing]
     front: list[Standing]
+    unsure: list[Standing]
 
 
 def trade(found: Found) -> Trade:
@@ -41,8 +43,10 @@ def trade(found: Found) -> Trade:
             equal_within=found.question.base.report.equal_within,
         )
 
-    best = front([(one.hourly, one.speed.mean) for one in fine], faster)
-    return Trade(every, [fine[index] for index in best])
+    pairs = [(one.hourly, one.speed.mean) for one in fine]
+    best = front(pairs, faster)
+    unsure = [index for index in front(pairs) if index not in best]
+    return Trade(every, [fine[index] for index in best], [fine[index] for index in unsure])
 
 
 def shown(front: list[Standing], answer: Standing | None) -> list[Standing]:

@@ -114,7 +114,7 @@ class Plan:
     def document(self) -> dict[str, Any]:
         """All of it as plain data."""
         found, question = self.found, self.found.question
-        made = provenance(question.base)
+        made, traded = provenance(question.base), trade(found)
         made.pop("scenario_sha256")
         return {
             "made_by": MADE_BY,
@@ -146,7 +146,8 @@ class Plan:
             "unpriced": [one._asdict() for one in unpriced(found)],
             "binding": self._binding(),
             "sentences": self.sentences,
-            "pareto": [self._cell(one) for one in trade(found).front],
+            "pareto": [self._cell(one) for one in traded.front],
+            "pareto_by_means_alone": [self._cell(one) for one in traded.unsure],
             "cells": {
                 "combinations": question.combinations,
                 "left_by_where": found.combinations,
@@ -163,13 +164,12 @@ class Plan:
 
     def markdown(self, question: str, picture: str) -> str:
         """The sentences and the table of cost and throughput."""
-        front = trade(self.found).front
         lines = [f"# Plan: {self.found.question.name}", ""]
         lines += [f"*{inert.markdown(question)}*", ""] if question else []
         lines += [f"- {inert.markdown(sentence)}" for sentence in self.sentences]
         if picture:
             lines += ["", f"![Cost and throughput of every cell that was run]({picture})"]
-        lines += ["", table_note(self.found, front), ""]
+        lines += ["", table_note(self.found), ""]
         shown = table(self.found, self.places)
         rows = [["strategy", *shown.columns], ["---"] * (1 + len(shown.columns))]
         rows += [

@@ -1,7 +1,6 @@
 """What a plan says, in sentences: the answer, its margins, what else there is, what binds."""
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.plan.binding import Binding, closest
@@ -364,15 +363,23 @@ def verdict(found: Found, one: Standing) -> str:
     return _VERDICTS[one.verdict]
 
 
-def table_note(found: Found, front: Sequence[Standing]) -> str:
+def table_note(found: Found) -> str:
     """What the table of cost and throughput is."""
-    count = len(front)
-    left = count - len(shown(list(front), found.answer))
+    _, front, unsure = trade(found)
+    left = len(front) - len(shown(front, found.answer))
     more = f"; {left} more are in plan.json" if left else ""
-    return (
-        "What more throughput costs: of the cells that were run and meet the other targets, none "
-        f"is cheaper than these and as fast{more}."
+    within = f"{100 * found.question.base.report.equal_within:.2g} %"
+    text = (
+        "What more throughput costs: of the cells that were run and meet the other targets, each "
+        f"is surely faster than the one above it, by more than {within}{more}."
     )
+    if unsure:
+        one = len(unsure) == 1
+        text += (
+            f" {len(unsure)} more {'is' if one else 'are'} faster than all that cost less by "
+            f"{'its mean' if one else 'their means'} alone (cells.csv has all)."
+        )
+    return text
 
 
 def _spare(one: Judgement) -> str:

@@ -1,6 +1,7 @@
 """What a sweep is: the quantities that are varied, and a scenario for every point."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from varsim.scenario import Scenario
@@ -84,5 +85,22 @@ class Sweep(NamedTuple):
 
     def told(self, point: Point) -> str:
         """Where a point lies, in words: `cluster.workers = 8, workload.batch_size = 32`."""
-        pairs = zip(self.quantities, point.values, strict=True)
-        return ", ".join(f"{quantity.path} = {value.text}" for quantity, value in pairs)
+        return self._told(point, range(len(self.quantities)))
+
+    def told_of_times(self, point: Point) -> str:
+        """The same without what can have no effect on times: optimizers, unless a loss ends runs.
+
+        Empty where there is nothing else.
+        """
+        learnt = point.scenario.stop.loss is None
+        return self._told(
+            point,
+            [
+                index
+                for index, quantity in enumerate(self.quantities)
+                if not (learnt and "optimizer" in quantity.place)
+            ],
+        )
+
+    def _told(self, point: Point, chosen: Sequence[int]) -> str:
+        return ", ".join(f"{self.quantities[i].path} = {point.values[i].text}" for i in chosen)

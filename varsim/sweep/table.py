@@ -130,6 +130,17 @@ class Table:
         place = self._named(row, mattering or range(len(self.sweep.quantities)))
         return ", ".join(f"{name} = {value}" for name, value in place.items())
 
+    def told_for(self, row: Row, metric: str) -> str:
+        """`place` in words, as far as it matters to a metric; empty where no point is better.
+
+        A single point is told whole: it is where all of it was run.
+        """
+        if len(self.sweep.points) == 1:
+            return self.told(row)
+        idle = self.idle(row.strategy, metric)
+        chosen = [index for index in self.mattering(row.strategy) if index not in idle]
+        return ", ".join(f"{name} = {value}" for name, value in self._named(row, chosen).items())
+
     def _named(self, row: Row, chosen: Sequence[int]) -> dict[str, str]:
         names = short_names([self.sweep.quantities[index].path for index in chosen])
         values = self.sweep.points[row.point].values

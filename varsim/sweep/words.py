@@ -167,9 +167,15 @@ def _of_all(table: Table, bests: Sequence[Row]) -> str:
 
     def name(index: int) -> str:
         row = bests[index]
-        return f"'{row.strategy}' at {table.told(row, table.idle(row.strategy, STEERING))}"
+        return _named(table, row, STEERING)
 
     return told(ranking, wording, name, lambda index: _rate(bests[index])) + "."
+
+
+def _named(table: Table, row: Row, metric: str) -> str:
+    """A row in words: the strategy, and where it lies as far as that matters to a metric."""
+    where = table.told_for(row, metric)
+    return f"'{row.strategy}' at {where}" if where else f"'{row.strategy}'"
 
 
 def _at_its_best(table: Table, row: Row) -> str:
@@ -262,21 +268,23 @@ def _least(
     alone: str,
 ) -> list[str]:
     """Which row has the least of something, among all that have it in every replication."""
-    rows = [
+    there = [
         row
         for row in _distinct(table.rows)
         if math.isfinite(row.mean(metric)) and not row.done.too_short
     ]
+    # Of points that differ in nothing that this depends on, one.
+    rows = list({_named(table, row, metric): row for row in reversed(there)}.values())[::-1]
     ranking = _ranking(table, rows, metric, highest=False)
     if ranking is None:
         return []
 
     def name(index: int) -> str:
         row = rows[index]
-        where, trained = table.told(row), ""
-        if metric == TARGET and "learning_rate" not in where:
+        name, trained = _named(table, row, metric), ""
+        if metric == TARGET and "learning_rate" not in name:
             trained = f" ({rate(table.sweep.points[row.point].scenario, row.strategy)})"
-        return f"'{row.strategy}' at {where}{trained}"
+        return f"{name}{trained}"
 
     def shown(index: int) -> str:
         return value(rows[index].estimates[metric])

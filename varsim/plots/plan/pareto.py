@@ -23,7 +23,7 @@ def draw(plan: "Plan", axes: Axes) -> Axes:
     """A mark per cell: filled where it meets every target, hollow where it does not."""
     found, question = plan.found, plan.found.question
     look = looks(question.strategies)
-    every, front = trade(found)
+    every, front, _ = trade(found)
     for one in every:
         color, marker = look[one.cell.label]
         face = color if one.feasible else PAPER
