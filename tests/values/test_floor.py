@@ -59,6 +59,38 @@ def test_others_have_none(name: str) -> None:
     assert task.floor(task.initial(), task.loss(task.initial())) is None
 
 
+@pytest.mark.parametrize("name", BOUNDED)
+def test_while_a_parameter_is_no_number_the_loss_need_not_be_measured(name: str) -> None:
+    task = problem(BOUNDED[name]).task(3, 1)
+    for number in range(len(task.initial())):
+        wild = [part.copy() for part in task.initial()]
+        wild[number].flat[0] = np.nan  # of an item or a user that somebody rated
+        loss = task.loss(tuple(wild))
+        floor = task.floor(tuple(wild), loss)
+        assert floor is not None
+        assert np.isnan(loss)
+        assert floor(tuple(wild)) == np.inf
+        assert floor(task.initial()) == -np.inf, "it came back from somewhere: look"
+
+
+def test_a_row_that_nobody_rated_tells_nothing() -> None:
+    task = problem({**BOUNDED["embedding"], "items": 2000}).task(3, 1)
+    here = task.initial()
+    alone = [
+        row for row in range(2000) if np.isfinite(task.loss((here[0], _without(here[1], row))))
+    ]
+    wild = here[0], _without(here[1], alone[0])
+    floor = task.floor((np.full_like(here[0], np.inf), wild[1]), np.nan)
+    assert floor is not None
+    assert floor(wild) == -np.inf
+
+
+def _without(table: np.ndarray[Any, Any], row: int) -> np.ndarray[Any, Any]:
+    found = table.copy()
+    found[row] = np.nan
+    return found
+
+
 def test_what_is_no_number_is_never_skipped() -> None:
     task = problem(BOUNDED["softmax"]).task(3, 1)
     wild = tuple(np.full(part.shape, np.nan) for part in task.initial())

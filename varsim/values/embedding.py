@@ -19,6 +19,7 @@ from varsim.values.task import (
     StackedGradients,
     Task,
     VariableSpec,
+    lost,
     tangent,
 )
 
@@ -130,6 +131,8 @@ class EmbeddingTask(Task):
         That is, in u'v' = uv + (u' - u)v + u(v' - v) + (u' - u)(v' - v), the last term.
         """
         users, items = parameters
+        if math.isnan(loss):
+            return lost((self._by_user.rated(users), self._by_item.rated(items)))
         residuals = self._residuals(parameters) / len(self._ratings)
         slopes = (
             self._by_user.of(users, residuals, items, self._left),
@@ -168,6 +171,12 @@ class _Slope:
         self._order = np.argsort(rows, kind="stable")
         self._others = others[self._order]
         self._present, self._starts = np.unique(rows[self._order], return_index=True)
+
+    def rated(self, table: Floats) -> Floats:
+        """The table, but 0 in rows of which no rating is part."""
+        found = np.zeros_like(table)
+        found[self._present] = table[self._present]
+        return found
 
     def of(self, table: Floats, residuals: Floats, others: Floats, scratch: Floats) -> Floats:
         """Residual times the other row, summed row by row; `scratch` (ratings, dimension)."""

@@ -1,5 +1,6 @@
 """What a problem is: named variables, and a task that gives real gradients of a real loss."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
@@ -103,6 +104,8 @@ class Task(ABC):
 
 def tangent(loss: float, slope: Parameters, touched: Parameters) -> Floor:
     """The floor of a convex loss: its tangent plane, less what rounding may make of it."""
+    if math.isnan(loss):
+        return lost(touched)
 
     def floor(parameters: Parameters) -> float:
         pairs = zip(slope, parameters, touched, strict=True)
@@ -110,6 +113,15 @@ def tangent(loss: float, slope: Parameters, touched: Parameters) -> Floor:
         return loss + rise - _ROUNDING * (abs(loss) + abs(rise))
 
     return floor
+
+
+def lost(parameters: Parameters) -> Floor:
+    """The floor of a loss that is no number: while a parameter is none, the loss is none either."""
+    for number, part in enumerate(parameters):
+        if np.isnan(part).any():
+            place = np.unravel_index(int(np.isnan(part).argmax()), part.shape)
+            return lambda now: math.inf if math.isnan(now[number][place]) else -math.inf
+    return lambda now: -math.inf
 
 
 class Problem(Model, ABC):
