@@ -8,9 +8,9 @@ from varsim.schema import Model
 from varsim.units import Seconds
 
 EQUAL_WITHIN: Final = 0.02
-# By default nothing is left out. Rates of the quickstart cut to 10, 20 and 40 rounds are at most
-# 4.2, 2.3 and 1.1 % off those of 400 s; with a warm-up until every worker has made two gradients,
-# or of a fifth of the run, up to 28 %: what is left no longer holds whole steps and reads.
+# By default nothing is left out: no moment at which to begin helps a run that ends in the middle of
+# a round. What throughput is between whole rounds is told beside it where it is another: see
+# `varsim.result.rounds`, which has the numbers.
 
 
 class Reporting(Model):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from varsim.estimate import equal_examples
-from varsim.result import rates, work
+from varsim.result import rates, rounds, work
 from varsim.result.caution import as_read, at_other_speeds, guessed, marching, unsettled
 from varsim.result.formatting import digits, time
 from varsim.result.measure import NANOSECONDS
@@ -30,6 +30,7 @@ def notes(result: "Result") -> tuple[str, ...]:
         found += _diverged(result)
         found += _gradients_per_update(result)
     found += work.notes(result)
+    found += rounds.notes(result)
     found += _hidden(result)
     found += _ends(result)
     found += _compute(result)
