@@ -64,6 +64,28 @@ class TestTheAnswer:
             "Nothing else is worth removing."
         )
 
+    def test_computing_does_not_limit_who_gains_more_elsewhere(self) -> None:
+        """One gradient of four is enough: the first to come in computes for less than the mean."""
+        base = scenario({"kind": "backup_workers", "replicas_to_aggregate": 1})
+        star = {"kind": "star", "bandwidth": 3.3e6, "latency": 1e-3}
+        cluster = {
+            "workers": 4,
+            "compute": {"kind": "exponential", "mean": 0.05},
+            "network": {**star, "slow_links": ({"rank": 2, "factor": 10.0},)},
+        }
+        workload = {"problem": {"kind": "timing", "size": 33_000}, "batch_size": 8}
+        changes = {"cluster": cluster, "workload": workload, "stop": {"global_steps": 21}}
+        made = Scenario.model_validate({**dict(base), **changes, "seed": 1})
+        said = words.answer(told(made))
+        assert said.startswith(
+            "'backup_workers' is not limited by computing, though that is the largest part: 50 ms "
+        )
+        assert re.search(
+            r"Most is to be gained with infinite bandwidth everywhere: 4\.[0-9]+ times as fast; "
+            r"with instant compute: 1\.[0-9]+ times as fast\.$",
+            said,
+        )
+
     def test_a_gain_that_is_none_is_not_told_of(self) -> None:
         """A latency of 0.1 % of a step is not worth removing, sure as it is."""
         wire = {"bandwidth": 1e18, "latency": 25e-6, "sharing": "first_come"}

@@ -47,14 +47,20 @@ def answer(account: Account) -> str:
     share, taken = percent(account.share(main)), format_seconds(main.seconds.mean)
     if main.key in ("compute", "rest"):
         what = "computing" if main.key == "compute" else "what none of the causes below explains"
-        if account.share(main) > 1:
-            return f"{name} is limited by {what}: {_shorter(account)}."
-        said = f"{name} is limited by {what}: {taken} of the {step} of {unit} ({share})"
-        said += f"{_runner_up(account)}."
-        most = _largest_gain(account)
+        most, instant = _largest_gain(account), account.gain("compute")
+        least = ""
+        if main.key == "compute" and most and instant and _surely_more(most, instant):
+            limited = f"is not limited by {what}, though that is the largest part"
+            least = f"; {_gained(account, instant)}"
+        else:
+            limited = f"is limited by {what}"
+        if account.share(main) > 1 and not least:
+            return f"{name} {limited}: {_shorter(account)}."
+        told = f"{taken} of the {step} of {unit} ({share}){_runner_up(account)}"
+        said = f"{name} {limited}: {_shorter(account) if account.share(main) > 1 else told}."
         if most is None:
             return f"{said} Nothing else is worth removing."
-        return f"{said} Most is to be gained {_gained(account, most)}."
+        return f"{said} Most is to be gained {_gained(account, most)}{least}."
     gain = account.gain(main.key)
     said = f"{name} is slow because of {cause(account, main)}: {taken} of the {step} of {unit} "
     said += f"({share}){_runner_up(account)}."
@@ -326,6 +332,12 @@ def _largest_gain(account: Account) -> Gain | None:
         and gain.speedup.mean > 1 + account.scenario.report.equal_within
     ]
     return max(gains, key=lambda gain: _or_zero(gain.speedup.mean), default=None)
+
+
+def _surely_more(gain: Gain, other: Gain) -> bool:
+    """Whether one gain is the larger, on average and as far as intervals tell."""
+    one, two = gain.speedup, other.speedup
+    return one.mean > two.mean and not one.low <= two.high
 
 
 def _gained(account: Account, gain: Gain) -> str:
