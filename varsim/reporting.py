@@ -19,8 +19,9 @@ class Reporting(Model):
     `equal_within`: alternatives that surely differ by no more than this share are called
     practically equal, and none that leads by less is called the best. `measure_after`: rates and
     shares (of updates, gradients, examples, the time split, wasted compute; times of steps and
-    iterations) are measured from this moment of a run on; totals, losses, times to a loss, links
-    and the yardstick count from the start.
+    iterations), and the staleness and age of gradients, are measured from this moment of a run on;
+    totals, losses, times to a loss, links, the staleness of copies and the yardstick count from
+    the start.
     """
 
     equal_within: float = Field(

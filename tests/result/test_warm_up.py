@@ -32,10 +32,15 @@ def test_the_handmade_run_after_four_seconds() -> None:
     assert found["share_compute"] == pytest.approx(7 / 12)
     # Dropped: 4 to 6; half of what worker 1 applied was computed before 4 s.
     assert found["wasted_compute"] == pytest.approx(2 / 7)
+    # Applied at 5 s at step 1 and at 10 s at step 2, both read of step 0 and 2: at 0 and 7 s.
+    assert (found["staleness_mean"], found["staleness_max"]) == (0.5, 1)
+    assert found["age_mean"] == pytest.approx((5 + 3) / 2)
     whole = a_result()
     rates = ("_per_s", "step_time", "iteration_time", "share_", "wasted", "speedup")
+    rates += ("staleness", "age_")
     for name in METRICS:
-        if not any(part in name for part in rates) or name.startswith("applied_share"):
+        of_all = name.startswith(("applied_share", "copy_staleness"))
+        if of_all or not any(part in name for part in rates):
             assert found[name] == whole.values("none", name)[0] or found[name] != found[name]
 
 
@@ -55,11 +60,12 @@ def test_parts_of_the_time_still_add_up_and_what_was_left_out_is_told() -> None:
         parts = [result.values(strategy, f"share_{name}")[0] for name in ACTIVITIES]
         assert sum(parts) == pytest.approx(1.0)
     assert (
-        "Rates and shares are measured after 1 s of a run, which leaves out 20.0 % of 'on_write', "
-        "20.0 % of 'none', 20.0 % of 'on_read'; totals, losses, times to a loss, links and the "
-        "yardstick of the speed-up count from the start."
+        "Rates, shares, and the staleness and age of gradients are measured after 1 s of a run, "
+        "which leaves out 20.0 % of 'on_write', 20.0 % of 'none', 20.0 % of 'on_read'; totals, "
+        "losses, times to a loss, links, the staleness of copies and the yardstick of the speed-up "
+        "count from the start."
     ) in result.notes
-    assert not any("Rates and shares" in note for note in real().notes)
+    assert not any("measured after" in note for note in real().notes)
 
 
 def test_files_and_sweeps_have_the_same_numbers(tmp_path: Path) -> None:

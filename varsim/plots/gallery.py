@@ -28,6 +28,7 @@ from varsim.plots.figure import (
 )
 from varsim.plots.plot import Plot, draw_one
 from varsim.result.formatting import digits, plus_minus
+from varsim.result.measure import NANOSECONDS
 from varsim.result.winner import headline
 from varsim.result.words import FASTEST
 
@@ -120,6 +121,8 @@ def staleness(result: "Result") -> list[Staleness]:
     """The distributions of all strategies over the same bins."""
     rows = result.updates
     used = rows[rows["outcome"].isin(["applied", "partly"])]
+    if after := result.measured_after:
+        used = used[used["ended_s"] > after / NANOSECONDS]
     values = {
         strategy: used.loc[used["strategy"] == strategy, "staleness"].to_numpy(dtype=np.int64)
         for strategy in result.strategies

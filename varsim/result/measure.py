@@ -175,8 +175,8 @@ def measure(
     """Every metric of one run but the COMPARISONS; nan where it does not exist.
 
     `worker_time`: see the function of this name; `target` is a loss, `common_end` (ns) the time
-    that every run of the comparison lasted. Rates and shares are of what came later than `after`
-    (ns), as `worker_time` must be.
+    that every run of the comparison lasted. Rates, shares, and the staleness and age of
+    gradients are of what came later than `after` (ns), as `worker_time` must be.
     """
     later = gradients.applied > after if after else gradients.used
     applied = float(gradients.weight[later].sum())
@@ -190,7 +190,7 @@ def measure(
         "examples_per_s": _per_second(applied * trace.batch_size, lasted),
         **_named("step_time", np.diff(trace.steps[trace.steps >= after]), NANOSECONDS),
         **_named("iteration_time", _iteration_times(gradients, after), NANOSECONDS),
-        **_freshness(trace, gradients),
+        **_freshness(trace, gradients, later & gradients.used),
         **_time_split(worker_time),
         **_traffic(trace),
         **_fates(trace, gradients, worker_time, after),
@@ -254,8 +254,7 @@ def _iteration_times(gradients: Gradients, after: int) -> NDArray[np.int64]:
     return np.asarray(np.diff(read)[(worker[1:] == worker[:-1]) & (read[:-1] >= after)])
 
 
-def _freshness(trace: Trace, gradients: Gradients) -> dict[str, float]:
-    used = gradients.used
+def _freshness(trace: Trace, gradients: Gradients, used: NDArray[np.bool_]) -> dict[str, float]:
     staleness = (gradients.applied_step - gradients.read_step)[used]
     assert (staleness >= 0).all(), f"{trace.strategy}: a gradient was applied before it was read"
     age = spread((gradients.applied - gradients.read)[used])

@@ -185,9 +185,10 @@ def _warm_up(result: "Result") -> list[str]:
     }
     shares = ", ".join(f"{digits(100 * share)} % of '{name}'" for name, share in left.items())
     return [
-        f"Rates and shares are measured after {format_seconds(after / 1e9)} of a run, which leaves "
-        f"out {shares}; totals, losses, times to a loss, links and the yardstick of the speed-up "
-        "count from the start."
+        f"Rates, shares, and the staleness and age of gradients are measured after "
+        f"{format_seconds(after / 1e9)} of a run, which leaves out {shares}; totals, losses, times "
+        "to a loss, links, the staleness of copies and the yardstick of the speed-up count from "
+        "the start."
     ]
 
 
