@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 from tests.building import scenario
 from varsim import cli
 from varsim.load.loading import load_scenario
-from varsim.result.caution import guessed, marching
-from varsim.result.formatting import plus_minus
+from varsim.presets import measured_shares
+from varsim.result.caution import contradicted, guessed, marching
+from varsim.result.formatting import digits, plus_minus
 from varsim.scenario import Scenario
 from varsim.simulation import simulate
 
@@ -158,6 +159,52 @@ class TestGuesses:
         assert guessed(serving("v100_sxm2")) == ""
         assert guessed(serving({"preset": "t4", "efficiency": 0.3})) == ""
         assert guessed(serving("t4")).startswith("The step time, 241 ms, is a guess: ")
+
+    def test_an_efficiency_that_contradicts_a_measurement_is_told_of(
+        self, file: Path, tmp_path: Path
+    ) -> None:
+        device = {"preset": "v100_sxm2", "precision": "fp16"}
+        made = serving({**device, "efficiency": 0.4})
+        said = contradicted(made)
+        assert said.startswith("The efficiency 0.4 makes 2,0")
+        assert (
+            "examples/s of resnet50 on v100_sxm2 in fp16 at batch 32; measured were 1,200 at batch "
+            "256 (PyTorch, NVIDIA DGX-1 16GB (8x V100 16GB); others: 1,156, 1,270, 1,300), which"
+        ) in said
+        share = float(said.partition("which is an efficiency of ")[2].split()[0].rstrip("."))
+        assert said.endswith(" To use what was measured leave efficiency out.")
+        # At the efficiency that it names it is as fast as measured.
+        agreed = serving({**device, "efficiency": share})
+        assert contradicted(agreed) == ""
+        by, measured = (
+            one.cluster.device.step_time(one.workload).seconds  # type: ignore[union-attr]
+            for one in (agreed, serving(device))
+        )
+        assert by == pytest.approx(measured, rel=0.05)
+        assert contradicted(serving(device)) == ""
+        assert contradicted(serving({"preset": "t4", "efficiency": 0.4})) == ""
+        option = "cluster.device={preset: v100_sxm2, precision: fp16, efficiency: 0.4}"
+        planned = file.with_name("planned.yaml")
+        planned.write_text(file.read_text() + TestPlans.BLOCK)
+        more = ("--set", option, "--quiet", "--out", tmp_path / "out")
+        assert "The efficiency 0.4 makes 2,0" in varsim("check", file, "--set", option)
+        assert "The efficiency 0.4 makes 2,0" in varsim("run", file, *more, code=3)
+        (tmp_path / "out").rename(tmp_path / "run")
+        assert "The efficiency 0.4 makes 2,0" in varsim("plan", planned, *more)
+
+    def test_half_and_one_and_a_half_times_are_no_bounds(self, file: Path, tmp_path: Path) -> None:
+        plain = "Half and one and a half times that speed are two points, not bounds"
+        low, high = (share / 0.4 for share in measured_shares())
+        assert low < 0.5
+        assert high > 1.5
+        said = f"{plain}: by what was measured it may be {digits(low)} to {digits(high)} times as"
+        planned = file.with_name("planned.yaml")
+        planned.write_text(file.read_text() + TestPlans.BLOCK)
+        out = ("--quiet", "--out")
+        assert said in varsim("check", file)
+        run = varsim("run", file, *out, tmp_path / "run", code=3)
+        assert said in run
+        assert said in varsim("plan", planned, *out, tmp_path / "plan")
 
     def test_a_run_gives_the_answers_at_other_speeds(self, file: Path, tmp_path: Path) -> None:
         out = tmp_path / "out"

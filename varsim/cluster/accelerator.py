@@ -24,6 +24,8 @@ DEVICE_SIGMA: Final = 0.01
 DEFAULT_EFFICIENCY: Final = 0.4
 # A batch that is so many times larger or smaller than any that was measured is a guess.
 FAR: Final = 2.0
+# An estimate that is so many times faster or slower than all that was measured contradicts it.
+_APART: Final = 1.1
 
 
 class StepTime(NamedTuple):
@@ -122,7 +124,7 @@ class Device(Model):
             return StepTime(curve.step_time(batch), curve, doubt)
         doubt = ""
         if self.efficiency is None:
-            low, high = (self.share / share for share in reversed(presets.measured_shares()))
+            low, high = (1 / times for times in reversed(self.within))
             known = f", as no measurement of {self._called(workload)} is known"
             doubt = (
                 f"its FLOPs at {100 * self.share:.3g} % of the "
@@ -131,6 +133,38 @@ class Device(Model):
                 f"measured, they took {low:.1f} to {high:.1f} times what such an estimate says"
             )
         return StepTime(workload.flops_per_example() * batch / self.rate, None, doubt)
+
+    @property
+    def within(self) -> tuple[float, float]:
+        """How many times as fast as an estimate devices were, at least and at most."""
+        low, high = presets.measured_shares()
+        return low / self.share, high / self.share
+
+    def contradicted(self, workload: Workload) -> str:
+        """That the `efficiency` given is not what was measured, and how to have that; else empty.
+
+        Of several measurements near this batch it has to differ from every one. One at a larger
+        batch is contradicted by more speed alone: smaller batches reach less.
+        """
+        batch, every = workload.batch_size, self.measurements(workload)
+        near = [one for one in every if one.distance(batch) <= FAR]
+        known = near or [one for one in every if one.speeds[0][0] > batch]
+        if self.efficiency is None or not known:
+            return ""
+        given = batch / self.step_time(workload).seconds
+        speeds = [batch / one.step_time(batch) for one in known]
+        if given <= max(speeds) * _APART and (not near or given >= min(speeds) / _APART):
+            return ""
+        first, *others = (f"{speed:,.4g}" for speed in speeds)
+        beside = f"; others: {', '.join(dict.fromkeys(others))}" if others else ""
+        keys = "efficiency and measured" if self.measured else "efficiency"
+        return (
+            f"efficiency {self.efficiency:g} makes {given:,.4g} examples/s of "
+            f"{self._called(workload)} at batch {batch}; measured were {first} at batch "
+            f"{known[0].batches} ({known[0].framework}, {known[0].hardware}{beside}), which is an "
+            f"efficiency of {self.efficiency * speeds[0] / given:.2g}. To use what was measured "
+            f"leave {keys} out."
+        )
 
     def measurements(self, workload: Workload) -> tuple[MeasuredSpeed, ...]:
         """What was measured of the workload's model in this precision, first what is used.

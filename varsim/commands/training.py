@@ -51,7 +51,7 @@ def check(scenario: "Scenario") -> None:
     """Say what a scenario is, and how long one step of each strategy should take."""
     from varsim.effort import effort
     from varsim.estimate import describe, estimates
-    from varsim.result.caution import SPEEDS, cautions, guessed
+    from varsim.result.caution import SPEEDS, cautions, guessed, two_points
     from varsim.units import format_seconds
 
     for line in describe(scenario):
@@ -65,6 +65,7 @@ def check(scenario: "Scenario") -> None:
     for said in cautions(scenario):
         write(f"\n{said}")
     if guessed(scenario):
+        write(two_points(scenario))
         for speed, words in SPEEDS.items():
             there = estimates(scenario.with_law_alone(speed))
             told = ", ".join(f"{one.label} {format_seconds(one.step_time)}" for one in there)

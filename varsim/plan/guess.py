@@ -7,7 +7,7 @@ from varsim.plan.cell import Cell, cell_of
 from varsim.plan.runs import Runs
 from varsim.plan.search import Found
 from varsim.plan.standing import Standing, standing
-from varsim.result.caution import SPEEDS, guessed
+from varsim.result.caution import SPEEDS, guessed, two_points
 from varsim.scenario import Scenario
 from varsim.sweep.space import Point
 
@@ -35,6 +35,8 @@ def guess(found: Found, runs: Runs) -> Guess | None:
         speed: standing(found.question, cell, runs.of(cell, best.replications))
         for speed, cell in cells.items()
     }
+    if answers:
+        said += f" {two_points(best.cell.scenario)}"
     return Guess(said, answers, _again(best.cell.scenario, min(SPEEDS)))
 
 

@@ -11,7 +11,7 @@ from varsim.plan.pareto import shown, trade
 from varsim.plan.search import Found
 from varsim.plan.standing import Standing, Verdict, margin
 from varsim.plan.unpriced import unpriced
-from varsim.result.caution import SPEEDS
+from varsim.result.caution import SPEEDS, contradicted
 from varsim.result.cost import COSTS
 from varsim.result.formatting import plus_minus
 from varsim.result.measure import ACTIVITIES
@@ -115,7 +115,9 @@ class Words:
 
     def notes(self) -> list[str]:
         """What a reader must know besides."""
-        lines = [*self._short(), *self._rates()]
+        best = self._found.answer
+        asked = self._question.base if best is None else best.cell.scenario
+        lines = [*self._short(), *self._rates(), *filter(None, [contradicted(asked)])]
         for one, check in self._found.rejected[:3]:
             worst = max(check.missed, key=_gap, default=None)
             why = "its fresh runs failed" if worst is None else self._reaches(worst, check)

@@ -31,7 +31,26 @@ _LEAST_ROUNDS: Final = 20  # of all workers, however many they are
 
 def cautions(scenario: Scenario) -> list[str]:
     """What misleads, a sentence each; mostly nothing."""
-    return [said for said in (marching(scenario), guessed(scenario)) if said]
+    every = (marching(scenario), guessed(scenario), contradicted(scenario))
+    return [said for said in every if said]
+
+
+def contradicted(scenario: Scenario) -> str:
+    """That the efficiency given contradicts what was measured; empty where it does not."""
+    device = scenario.cluster.device
+    said = "" if device is None else device.contradicted(scenario.workload)
+    return f"The {said}" if said else ""
+
+
+def two_points(scenario: Scenario) -> str:
+    """That the answers at SPEEDS are no bounds of one that is a guess."""
+    device = scenario.cluster.device
+    assert device is not None
+    known = "."
+    if device.step_time(scenario.workload).measured is None:
+        low, high = map(digits, device.within)
+        known = f": by what was measured it may be {low} to {high} times as fast."
+    return f"Half and one and a half times that speed are two points, not bounds{known}"
 
 
 def as_read(strategy: str) -> str:

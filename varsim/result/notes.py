@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from varsim.estimate import equal_examples
 from varsim.result import rates, rounds, work
-from varsim.result.caution import as_read, at_other_speeds, guessed, marching, unsettled
+from varsim.result.caution import (
+    as_read,
+    at_other_speeds,
+    contradicted,
+    guessed,
+    marching,
+    two_points,
+    unsettled,
+)
 from varsim.result.formatting import digits, time
 from varsim.result.measure import NANOSECONDS
 from varsim.result.statistics import interval
@@ -39,10 +47,10 @@ def notes(result: "Result") -> tuple[str, ...]:
 
 def _compute(result: "Result") -> Iterator[str]:
     """What misleads about compute times."""
-    yield from filter(None, [marching(result.scenario)])
+    yield from filter(None, [marching(result.scenario), contradicted(result.scenario)])
     yield from unsettled(result)
     if said := guessed(result.scenario):
-        yield said
+        yield f"{said} {two_points(result.scenario)}"
         yield from at_other_speeds(result.scenario)
 
 

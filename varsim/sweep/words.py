@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.prices import counted
-from varsim.result.caution import guessed, marching
+from varsim.result.caution import contradicted, guessed, marching
 from varsim.result.cost import CHEAPEST, for_nothing
 from varsim.result.formatting import plus_minus, time
 from varsim.result.rates import rate
@@ -58,7 +58,7 @@ def notes(table: Table) -> list[str]:
     if len(table.failed) > 3:
         found.append(f"{len(table.failed) - 3} more rows failed; see the column 'failure'.")
     points = table.sweep.points
-    for caution in (marching, guessed):
+    for caution in (marching, guessed, contradicted):
         said = [text for point in points if (text := caution(point.scenario))]
         if said:
             often = "" if len(points) == 1 else f" (So at {len(said)} of {len(points)} points.)"
