@@ -36,6 +36,7 @@ from varsim.commands.options import (
     Quiet,
     Runs,
     Seed,
+    Yes,
     processes,
     with_shorthands,
 )
@@ -98,9 +99,7 @@ def run(
     jobs: Jobs = "1",  # type: ignore[assignment]
     quiet: Quiet = False,
     format: Format = "table",
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Run it even if it takes hours or gigabytes.")
-    ] = False,
+    yes: Yes = False,
 ) -> None:
     """Simulate a scenario and write its report."""
     given = with_shorthands(sets, seed=seed, replications=replications)
@@ -194,6 +193,7 @@ def explain(
         typer.Option(metavar="DIR", help="Of training: write a page and a figure there, too."),
     ] = None,
     quiet: Quiet = False,
+    yes: Yes = False,
 ) -> None:
     """Tell why training is slow, or what happens to variables.
 
@@ -211,7 +211,7 @@ def explain(
         explaining.explain(scenario, file, question(file), mode, steps, shown)
     else:
         explaining.refuse_variables(file, mode, steps)
-        explaining.why(scenario, question(file), format, out, quiet)
+        explaining.why(scenario, question(file), format, out, quiet, yes)
 
 
 @app.command()

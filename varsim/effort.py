@@ -4,30 +4,39 @@ Rates are of one core of 2024 and generous; whoever decides by them decides abou
 """
 
 import os
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple, Self
 
 from varsim.estimate import expected_gradients
 from varsim.randomness import runs_made
 from varsim.scenario import Scenario
-from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.values.gradient import EXAMPLES, STACK
 from varsim.values.problem import VariableSpec
 
-# Seconds and bytes: of a gradient, a worker, a token in the queue.
+# Seconds and bytes: of a gradient, a worker.
 _GRADIENT: Final = (25e-6, 1000.0)
 _WORKER: Final = (250e-6, 20e3)
-_TOKEN: Final = (100e-9, 120.0)
 _FLOPS: Final = 1e9  # a second, in small matrices
 _BASE: Final = 150e6  # bytes of the program itself
 _NUMBER: Final = 8  # bytes
 
 
 class Effort(NamedTuple):
-    """Gradients of all runs of a scenario, seconds of one core, bytes of memory; about."""
+    """Gradients of some runs, seconds of one core, bytes of memory; about."""
 
     gradients: float
     seconds: float
     memory: float
+
+    @classmethod
+    def one_by_one(cls, parts: "Iterable[tuple[Effort, float]]") -> Self:
+        """Of runs that are forgotten when they have ended, each made so many times."""
+        rows = list(parts)
+        return cls(
+            sum(each.gradients * often for each, often in rows),
+            sum(each.seconds * often for each, often in rows),
+            max(each.memory for each, _ in rows),
+        )
 
 
 def effort(scenario: Scenario) -> Effort:
@@ -36,18 +45,8 @@ def effort(scenario: Scenario) -> Effort:
     often = [runs_made(scenario, strategy) for strategy in scenario.strategies]
     workers = [strategy.workers(scenario.cluster_of(strategy)) for strategy in scenario.strategies]
     gradients = expected_gradients(scenario)
-    tokens = [
-        strategy.most_tokens(
-            scenario.cluster_of(strategy),
-            scenario.stop.global_steps or gradients / max(often) / strategy.replicas_to_aggregate,
-        )
-        for strategy in scenario.strategies
-        if isinstance(strategy, SyncReplicas)
-    ]
-    seconds = gradients * _GRADIENT[0]
-    seconds += max(often) * (sum(workers) * _WORKER[0] + sum(tokens) * _TOKEN[0])
-    memory = _BASE + gradients * _GRADIENT[1]
-    memory += max(workers) * _WORKER[1] + max(0, *tokens, 0) * _TOKEN[1]
+    seconds = gradients * _GRADIENT[0] + max(often) * sum(workers) * _WORKER[0]
+    memory = _BASE + gradients * _GRADIENT[1] + max(workers) * _WORKER[1]
     if workload.has_values:
         batch = workload.batch_size
         seconds += gradients * batch * workload.problem.flops_per_example() / _FLOPS

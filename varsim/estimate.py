@@ -54,10 +54,11 @@ def expected_gradients(scenario: Scenario) -> float:
         limits = []
         if stop.time is not None:
             limits.append(stop.time * rate)
+        vain = strategy.dropped_at_first()
         if stop.examples is not None:
-            limits.append(stop.examples / workload.batch_size)
+            limits.append(stop.examples / workload.batch_size + vain)
         if stop.global_steps is not None:
-            limits.append(stop.global_steps * max(1.0, step_time * rate))
+            limits.append(stop.global_steps * max(1.0, step_time * rate) + vain)
         total += min(limits) * runs_made(scenario, strategy)
     return total
 

@@ -44,7 +44,7 @@ def varsim(*arguments: object) -> Result:
     [
         "cluster.workers=100000",
         "workload.batch_size=1000000",
-        "strategies.0.initial_tokens=1000000000",
+        "strategies.0.initial_tokens=100000000",
     ],
 )
 def test_check_says_soon_what_a_huge_scenario_takes(file: Path, change: str) -> None:
@@ -79,10 +79,10 @@ def test_with_yes_it_is_run(file: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_more_memory_than_there_is_is_refused_even_so(file: Path) -> None:
     for command in (["run", file, "--yes"], ["check", file]):
-        done = varsim(*command, "--set", "strategies.0.initial_tokens=1000000000000")
+        done = varsim(*command, "--set", "workload.batch_size=100000000")
         assert done.exit_code == 2
         assert "more memory than there is here: lower" in done.stderr
-        assert "strategies.0.initial_tokens" in done.stderr
+        assert "workload.batch_size" in done.stderr
 
 
 def test_gradients_that_are_foreseen_are_about_those_that_are_computed() -> None:
@@ -101,3 +101,64 @@ def test_of_very_many_workers_some_stand_for_all() -> None:
 
     assert envelope.kth(20_000) == pytest.approx(0.1 * harmonic, abs=4 * 0.128 / 26**0.5)
     assert envelope.kth(10_000) == pytest.approx(0.1 * np.log(2), rel=0.02)
+
+
+def test_tokens_that_nobody_waits_for_are_counted_not_kept(file: Path) -> None:
+    """10^9 initial tokens take no memory: only the gradients that they let through are work."""
+    tokens = "strategies.0.initial_tokens=1000000000"
+    only = ("--strategy", "sync_replicas", "--quiet")
+    done = varsim("run", file, *only, "--set", tokens, "--set", "stop={time: 3 s}")
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr == ""
+    checked = varsim("check", file, *only[:2], "--set", tokens)
+    assert "about 1 billion gradients to compute, 1 billion at most: lower " in checked.stderr
+
+
+def test_gradients_of_old_tokens_are_foreseen() -> None:
+    """Each token that is left after the first update is of step 0, and so is a gradient dropped."""
+    made = scenario(
+        {"kind": "sync_replicas", "replicas_to_aggregate": 4, "initial_tokens": 1000},
+        cluster={"workers": 4},
+        stop={"global_steps": 20},
+    )
+    computed = len(simulate(made).traces[0].gradients)
+    assert computed == pytest.approx(1000 - 4 + 20 * 4, abs=8)
+    assert effort(made).gradients == pytest.approx(computed, rel=0.02)
+
+
+def test_to_explain_very_many_workers_wants_a_yes(file: Path) -> None:
+    begun = time.process_time()
+    done = varsim("explain", file, "--set", "cluster.workers=100000")
+    assert time.process_time() - begun < 5
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("varsim: to explain it takes about ")
+    assert done.stderr.rstrip().endswith(
+        "lower cluster.workers, or explain one strategy alone (--strategy), or give --yes"
+    )
+
+
+SWEEP = "sweep: {cluster.workers: [2, 4]}\n"
+PLAN = """\
+targets: {throughput: 1 per s}
+prices: {device_hour: 1.0}
+plan: {minimize: cost_per_hour, space: {cluster.workers: [2, 4]}}
+"""
+
+
+@pytest.mark.parametrize(("command", "block"), [("sweep", SWEEP), ("plan", PLAN)])
+def test_sweeps_and_plans_are_foreseen_as_runs_are(
+    file: Path, monkeypatch: pytest.MonkeyPatch, command: str, block: str
+) -> None:
+    file.write_text(LARGE + block)
+    checked = varsim("check", file)
+    assert checked.exit_code == 0, checked.stderr
+    assert "To run it takes about" in checked.stdout
+    assert "--yes" not in checked.stdout
+    monkeypatch.setattr(weighing, "TOO_LONG", 0.0)
+    monkeypatch.setattr(weighing, "LONG", 0.0)
+    assert f"varsim {command} asks for --yes." in varsim("check", file).stdout
+    refused = varsim(command, file, "--quiet", "--jobs", "1")
+    assert refused.exit_code == 2
+    assert refused.stderr.rstrip().endswith("or give --yes")
+    assert not Path("reports").exists()
+    assert varsim(command, file, "--quiet", "--jobs", "1", "--yes").exit_code == 0

@@ -1,6 +1,6 @@
 """What a process can wait for: a barrier, a countdown, a lock, a token, an accumulated gradient."""
 
-from itertools import count, islice, repeat
+from collections import deque
 from typing import ClassVar
 
 from simpy.events import Event
@@ -95,19 +95,19 @@ class QueueClosedError(Exception):
 class TokenQueue:
     """A queue of tokens, each carrying a step number, handed out first in, first out.
 
-    Whoever asks draws a number; the tokens go to the numbers in their order, but for those of
-    workers that ended as they waited. All who wait share one event, so that releasing any number
-    of replicas costs one event on the heap.
+    Whoever waits draws a number; tokens go to the numbers in their order, but for those of workers
+    that ended as they waited. All who wait share one event, so that releasing any number of
+    replicas costs one event on the heap. Tokens nobody waits for are counted, not kept one by one.
     """
 
     what: ClassVar[str] = "a token"
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._tokens: dict[int, int] = {}  # by number
-        self._asked = 0
-        self._put = 0  # the lowest number without a token
-        self._gone: set[int] = set()  # from there on, numbers nobody waits with any more
+        self._inside: deque[tuple[int, int]] = deque()  # step, and how many tokens carry it
+        self._given: dict[int, int] = {}  # tokens of those who waited, by number
+        self._drawn = 0
+        self._line: deque[int] = deque()  # numbers without a token
         self._closed = False
         self._renew()
 
@@ -116,13 +116,9 @@ class TokenQueue:
         assert not self._closed, "no tokens are put into a closed queue"
         if copies <= 0:
             return
-        waiting = self._asked > self._put
-        if self._gone:
-            self._hand_out([step] * copies)
-        else:
-            self._tokens.update(zip(range(self._put, self._put + copies), repeat(step)))
-            self._put += copies
-        if waiting:
+        self._inside.append((step, copies))
+        if self._line:
+            self._hand_out()
             self._wake()
 
     def dequeue(self, worker: Worker) -> Activity[int]:
@@ -132,20 +128,22 @@ class TokenQueue:
         """
         if worker.ready_at > self._clock.time:
             yield from worker.catch_up()
-        number = self._asked
-        self._asked += 1
-        if number >= self._put:
-            worker.waits(_TOKEN, self)
-            try:
-                while number >= self._put:
-                    if self._closed:
-                        raise QueueClosedError
-                    yield self._event
-            except Ended:
-                self._give_up(number)
-                raise
-            worker.goes_on()
-        return self._tokens.pop(number)
+        if self._inside:
+            return self._take()
+        number = self._drawn
+        self._drawn += 1
+        self._line.append(number)
+        worker.waits(_TOKEN, self)
+        try:
+            while number not in self._given:
+                if self._closed:
+                    raise QueueClosedError
+                yield self._event
+        except Ended:
+            self._give_up(number)
+            raise
+        worker.goes_on()
+        return self._given.pop(number)
 
     def close(self) -> None:
         """No more tokens come; those inside are still handed out."""
@@ -153,11 +151,10 @@ class TokenQueue:
         self._wake()
 
     def __len__(self) -> int:
-        return len(self._tokens)
+        return len(self._given) + sum(copies for _, copies in self._inside)
 
     def __str__(self) -> str:
-        waiting = self._asked - self._put - len(self._gone)
-        return f"{self.what} (queue empty, {waiting} waiting)"
+        return f"{self.what} (queue empty, {len(self._line)} waiting)"
 
     def _wake(self) -> None:
         if not self._event.triggered:
@@ -168,22 +165,26 @@ class TokenQueue:
         self._event = Event(self._clock)
         self._event.callbacks.append(self._renew)
 
-    def _hand_out(self, steps: list[int]) -> None:
-        """Give tokens to the next numbers somebody waits, or will ask, with."""
-        numbers = (number for number in count(self._put) if number not in self._gone)
-        for number, step in zip(islice(numbers, len(steps)), steps, strict=True):
-            self._tokens[number] = step
-            self._put = number + 1
-        self._gone = {number for number in self._gone if number >= self._put}
+    def _take(self) -> int:
+        """The oldest token."""
+        step, copies = self._inside.popleft()
+        if copies > 1:
+            self._inside.appendleft((step, copies - 1))
+        return step
+
+    def _hand_out(self) -> None:
+        """Give tokens to those who wait, in their order."""
+        while self._line and self._inside:
+            self._given[self._line.popleft()] = self._take()
 
     def _give_up(self, number: int) -> None:
         """A worker waits no more; if there is a token for it, that and all later ones move up."""
-        if number >= self._put:
-            self._gone.add(number)
+        if number not in self._given:
+            self._line.remove(number)
             return
-        later = sorted(other for other in self._tokens if other >= number)
-        steps = [self._tokens.pop(other) for other in later]
-        for other, step in zip(later[1:], steps, strict=False):
-            self._tokens[other] = step
-        self._hand_out(steps[-1:])
+        step = self._given.pop(number)
+        for other in sorted(other for other in self._given if other > number):
+            self._given[other], step = step, self._given[other]
+        self._inside.appendleft((step, 1))
+        self._hand_out()
         self._wake()

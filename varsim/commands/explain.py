@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import typer
 
 from varsim.commands.console import USAGE, complain, write
-from varsim.commands.weighing import weigh_step
+from varsim.commands.weighing import weigh_explaining
 
 if TYPE_CHECKING:
     from varsim.explain.page import Form
@@ -43,6 +43,7 @@ def why(
     form: Literal["table", "md", "json"],
     out: Path | None,
     quiet: bool,
+    sure: bool,
 ) -> None:
     """Print why each strategy is as slow as it is; into `out` as pages and a figure, too."""
     from varsim.progress import Progress
@@ -55,7 +56,7 @@ def why(
 
         check_target(out, "why")
         other = replaced(out, ["why"], Asked.of(scenario))
-    weigh_step(scenario)
+    weigh_explaining(scenario, sure)
     with Progress(quiet) as progress:
         found = why(scenario, progress)
     for line in page(found, question, form, width=_width()):

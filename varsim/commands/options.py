@@ -38,6 +38,7 @@ Kinds = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Run it even if it takes hours or gigabytes.")]
 Jobs = Annotated[
     int,
     typer.Option(parser=jobs, metavar="N", help="Processes to run in; auto: one per core."),

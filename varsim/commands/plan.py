@@ -13,6 +13,7 @@ from varsim.commands.settings import question as first_line
 from varsim.commands.weighing import MOST_WEIGHED, weigh_cases
 
 if TYPE_CHECKING:
+    from varsim.effort import Effort
     from varsim.plan.cell import Cell, Places
     from varsim.plan.guess import Guess
     from varsim.plan.question import Question
@@ -36,6 +37,7 @@ class PlanSettings(NamedTuple):
     exhaustive: bool
     quiet: bool
     format: Formats
+    sure: bool = False  # whatever it takes
 
     def directory(self, question: "Question") -> Path:
         """Where the plan of a scenario goes; the command ends if others lie there."""
@@ -57,7 +59,7 @@ def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> No
 
     question = load_question(settings.file, sets, minimize, settings.strategies)
     cells = all_cells(question) if question.enumerated else []
-    _weigh(question, cells)
+    _weigh(question, cells, settings.sure)
     directory = settings.directory(question)
     with Store(directory) as store:
         from varsim.plan.guess import guess
@@ -109,18 +111,20 @@ def check(file: Path, sets: Sequence[str], strategies: Sequence[str] = ()) -> No
     for said in cautions(question.base):
         write(f"  note         {said}")
     cells = all_cells(question) if question.enumerated else []
-    _weigh(question, cells)
+    whole = _weigh(question, cells)
     if not question.enumerated:
         write(
             f"\n{question.combinations:,} combinations: {question.trials:,} of them are tried, "
             "chosen by what the others showed (optuna)"
         )
+        sweeping.tell(whole, "plan")
         return
     least, most = question.first_replications, question.most_replications
     write(
         f"\n{len(cells):,} cells, {len(distinct(cells)):,} of them different: {least} to {most} "
         "runs of each that may be the answer"
     )
+    sweeping.tell(whole, "plan")
 
 
 def is_plan(file: Path) -> bool:
@@ -159,11 +163,11 @@ def _backend(question: "Question", cells: "Sequence[Cell]", settings: PlanSettin
     return sweeping.backend(runs, settings.jobs, settings.scheduler)
 
 
-def _weigh(question: "Question", cells: "Sequence[Cell]") -> None:
-    """Tell of a search that takes very long, as if every cell were looked at once."""
+def _weigh(question: "Question", cells: "Sequence[Cell]", sure: bool = True) -> "Effort | None":
+    """Foresee a search, as if every cell were looked at once."""
     fewer = "give the space fewer values" if question.enumerated else "plan fewer trials"
     runs = "the first runs of all cells" if question.enumerated else "the first runs of all trials"
-    weigh_cases(_cases(question, cells), question.first_replications, runs, fewer)
+    return weigh_cases(_cases(question, cells), question.first_replications, runs, fewer, sure)
 
 
 def _cases(question: "Question", cells: "Sequence[Cell]") -> "list[Case]":

@@ -14,6 +14,7 @@ from varsim.commands.options import (
     Quiet,
     Scheduler,
     Seed,
+    Yes,
     check_backend,
     with_shorthands,
 )
@@ -66,6 +67,7 @@ def plan(
     format: Annotated[
         planning.Formats, typer.Option("--format", help="How the plan is printed.")
     ] = "table",
+    yes: Yes = False,
 ) -> None:
     """Find the least that reaches the targets.
 
@@ -75,6 +77,6 @@ def plan(
     check_backend(backend, scheduler)
     given = with_shorthands(sets, seed=seed, replications=replications)
     settings = planning.PlanSettings(
-        file, out, tuple(strategy), jobs or None, scheduler, exhaustive, quiet, format
+        file, out, tuple(strategy), jobs or None, scheduler, exhaustive, quiet, format, yes
     )
     planning.run(settings, given, minimize)

@@ -10,9 +10,10 @@ import typer
 from varsim.commands.console import USAGE, complain, read_from, write
 from varsim.commands.places import claim
 from varsim.commands.settings import question
-from varsim.commands.weighing import weigh_cases
+from varsim.commands.weighing import asks_first, foreseen, weigh_cases
 
 if TYPE_CHECKING:
+    from varsim.effort import Effort
     from varsim.sweep.campaign import Books
     from varsim.sweep.case import Case
     from varsim.sweep.execution import Backend
@@ -47,6 +48,7 @@ class SweepSettings(NamedTuple):
     shard: Shard | None
     quiet: bool
     format: Formats
+    sure: bool = False  # whatever it takes
 
     def directory(self, sweep: "Sweep") -> Path:
         """Where the results of a sweep go; the command ends if others lie there."""
@@ -104,7 +106,7 @@ def carry_on(sweep: "Sweep", settings: SweepSettings) -> None:
 
     cases = _cases(sweep, settings.strategies)
     mine = _part(cases, settings.shard)
-    weigh_cases(mine, sweep.first_replications)
+    weigh_cases(mine, sweep.first_replications, _runs(sweep), sure=settings.sure)
     directory = settings.directory(sweep)
     with Store(directory) as store:
         say_damage(store, "made again")
@@ -218,7 +220,21 @@ def check(file: Path, sets: Sequence[str], strategies: Sequence[str] = ()) -> No
         f"{least:,} runs, up to {most:,} for an interval of ± {100 * sweep.precision:g} % of the "
         "throughput"
     )
-    weigh_cases(list({case.key: case for _, _, case in cases}.values()), sweep.first_replications)
+    distinct_cases = list({case.key: case for _, _, case in cases}.values())
+    tell(weigh_cases(distinct_cases, sweep.first_replications, _runs(sweep)), "sweep")
+
+
+def tell(found: "Effort | None", command: str) -> None:
+    """Say what it takes, and whether the command asks first."""
+    if found is not None:
+        asks = f" varsim {command} asks for --yes." if asks_first(found) else ""
+        write(f"To run it takes {foreseen(found)}.{asks}")
+
+
+def _runs(sweep: "Sweep") -> str:
+    """What runs are foreseen, in words."""
+    more = sweep.most_replications > sweep.first_replications
+    return "the first runs of all points" if more else "all runs"
 
 
 def _cases(sweep: "Sweep", strategies: Sequence[str]) -> "list[tuple[int, str, Case]]":

@@ -14,6 +14,7 @@ from varsim.commands.options import (
     Quiet,
     Scheduler,
     Seed,
+    Yes,
     check_backend,
     with_shorthands,
 )
@@ -64,6 +65,7 @@ def sweep(
     format: Annotated[
         sweeping.Formats, typer.Option("--format", help="How the table is printed.")
     ] = "table",
+    yes: Yes = False,
 ) -> None:
     """Run a scenario at many points.
 
@@ -77,7 +79,7 @@ def sweep(
         raise typer.BadParameter("--shard is for machines that know nothing of each other")
     given = with_shorthands(sets, seed=seed, replications=replications)
     settings = sweeping.SweepSettings(
-        file, out, tuple(strategy), jobs or None, scheduler, shard, quiet, format
+        file, out, tuple(strategy), jobs or None, scheduler, shard, quiet, format, yes
     )
     sweeping.run(settings, given, precision, most_replications)
 

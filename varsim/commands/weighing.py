@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 # A run computes some hundred thousand gradients a second, and remembers each of them.
 MANY_GRADIENTS, TOO_MANY_GRADIENTS = 20e6, 1e9
-# A sweep forgets a run's gradients when that has ended: of so many in all it takes hours.
-_MANY_IN_ALL: Final = 1e9
 MOST_WEIGHED: Final = 60  # cases of a sweep
 # Seconds of one core and bytes that are worth a word, and those that somebody has to want.
 LONG, TOO_LONG = 120.0, 3600.0
@@ -31,7 +29,7 @@ def weigh(scenario: "Scenario", sure: bool = False) -> None:
     What takes more than an hour or 4 GB wants somebody who is `sure` (--yes); what this machine
     has no memory for is refused even so.
     """
-    from varsim.effort import effort, memory_there
+    from varsim.effort import effort
     from varsim.randomness import runs_made
 
     weigh_step(scenario)
@@ -39,10 +37,25 @@ def weigh(scenario: "Scenario", sure: bool = False) -> None:
     often = max(runs_made(scenario, strategy) for strategy in scenario.strategies)
     if found.gradients > TOO_MANY_GRADIENTS:
         _weigh_one(found.gradients, scenario, "", often)
+    _decide(found, "all runs take", _knobs(scenario, often), sure)
+
+
+def weigh_explaining(scenario: "Scenario", sure: bool) -> None:
+    """`weigh`, of the runs by which `explain` tells why a scenario is as slow as it is."""
+    from varsim.why.rerun import foreseen as foreseen_reruns
+
+    weigh_step(scenario)
+    fewer = "lower cluster.workers, or explain one strategy alone (--strategy)"
+    _decide(foreseen_reruns(scenario), "to explain it takes", fewer, sure)
+
+
+def _decide(found: "Effort", what: str, instead: str, sure: bool) -> None:
+    """Say nothing, tell, or end the command; `instead`: what to do to have it sooner."""
+    from varsim.effort import memory_there
+
     if found.seconds < LONG and found.memory < LARGE:
         return
-    said = f"varsim: all runs take {foreseen(found)}"
-    instead = _knobs(scenario, often)
+    said = f"varsim: {what} {foreseen(found)}"
     if found.memory > memory_there():
         complain(f"{said}, more memory than there is here: {instead}")
         raise typer.Exit(USAGE)
@@ -89,30 +102,30 @@ def weigh_cases(
     replications: int,
     runs: str = "all runs",
     fewer: str = "sweep fewer points",
-) -> None:
-    """`weigh`, of the cases of a sweep, each run so often at least.
+    sure: bool = True,
+) -> "Effort | None":
+    """`weigh`, of the cases of a sweep, each run so often at least; None where there are none.
 
     `runs` and `fewer`: what runs these are, and how to have fewer, in words.
     """
-    from varsim.estimate import expected_gradients
-    from varsim.units import format_count
+    from varsim.effort import Effort, effort
 
     if not cases:
-        return
+        return None
     every = -(-len(cases) // MOST_WEIGHED)
     some = [*cases[::every], cases[-1]]
     for case in some:
         weigh_step(case.scenario)
-    counts = [expected_gradients(case.scenario) for case in some]
-    most = max(counts)
-    scenario = some[counts.index(most)].scenario
+    found = [effort(case.scenario) for case in some]
+    most = max(each.gradients for each in found)
+    scenario = next(
+        case.scenario for case, each in zip(some, found, strict=True) if each.gradients == most
+    )
     _weigh_one(most, scenario, f" in one run of '{scenario.strategies[0].kind}'", 1)
-    total = sum(counts) * replications * len(cases) / len(counts)
-    if total > _MANY_IN_ALL:
-        complain(
-            f"varsim: about {format_count(total)} gradients to compute in {runs}, which takes "
-            f"hours; to avoid it lower replications, or {fewer}"
-        )
+    often = replications * len(cases) / len(found)
+    whole = Effort.one_by_one((each, often) for each in found)
+    _decide(whole, f"{runs} take", f"lower replications, or {fewer}", sure)
+    return whole
 
 
 def _weigh_one(count: float, scenario: "Scenario", where: str, replications: int) -> None:

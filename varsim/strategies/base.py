@@ -88,6 +88,10 @@ class Strategy(Model, ABC):
         """How many gradients go into one update of the model; here one."""
         return 1
 
+    def dropped_at_first(self) -> int:
+        """How many gradients are in vain before updates come in their rhythm; here none."""
+        return 0
+
     def check(self, cluster: Cluster) -> None:
         """Raise ValueError where the strategy does not fit the cluster it is to run on."""
 

@@ -75,10 +75,9 @@ class SyncReplicas(Strategy):
         """N."""
         return self.replicas_to_aggregate
 
-    def most_tokens(self, cluster: Cluster, updates: float) -> float:
-        """How many tokens there may be at once after so many updates."""
-        copies = self._tokens(cluster)
-        return max(0, self._first()) + copies + updates * max(0, copies - cluster.workers)
+    def dropped_at_first(self) -> int:
+        """One for each initial token that is left when the first update is made: it is old then."""
+        return max(0, self._first() - self.replicas_to_aggregate)
 
     def check(self, cluster: Cluster) -> None:
         """Initial tokens must be at least N - T, as TensorFlow demands."""

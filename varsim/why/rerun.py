@@ -6,12 +6,13 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from varsim.cluster.stop import Stop
+from varsim.effort import Effort, effort
 from varsim.result.measure import NANOSECONDS
 from varsim.result.statistics import Estimate, difference, interval, ratio
 from varsim.scenario import Scenario
 from varsim.simulation import Run, run_one
 from varsim.trace import Trace
-from varsim.why.levers import Lever, levers, without
+from varsim.why.levers import Lever, alone, levers, without
 from varsim.why.path import is_asynchronous
 from varsim.why.times import times_only
 
@@ -42,6 +43,31 @@ class Part(NamedTuple):
     cause: str
     seconds: Estimate
     values: tuple[float, ...]
+
+
+def foreseen(scenario: Scenario) -> Effort:
+    """What it takes to run all strategies as they are, and with causes taken away, one by one."""
+    parts = []
+    for index in range(len(scenario.strategies)):
+        once = looked_at(alone(scenario, index)).model_copy(update={"replications": 1})
+        # As it is; without each cause, and without it and those before; without any; idle fields.
+        reruns = 3 + 2 * len(levers(once))
+        often = reruns * min(scenario.replications, MOST_REPLICATIONS)
+        parts.append((effort(times_only(once)), often))
+    return Effort.one_by_one(parts)
+
+
+def looked_at(scenario: Scenario) -> Scenario:
+    """The scenario of one strategy, with as much of a run as is looked at."""
+    workers = scenario.strategies[0].workers(scenario.cluster)
+    slow = scenario.cluster.slow_workers
+    timed = bool(scenario.events) or any(one.after or one.until for one in slow)
+    most = MOST_GRADIENTS_OF_EVENTS if timed else MOST_GRADIENTS
+    examples = max(most, LEAST_ROUNDS * workers) * scenario.workload.batch_size
+    stop = scenario.stop
+    if stop.examples is not None and stop.examples <= examples:
+        return scenario
+    return scenario.model_copy(update={"stop": stop.model_copy(update={"examples": examples})})
 
 
 class Reruns:
@@ -125,14 +151,7 @@ class Reruns:
         return [*found, Part("rest", "all else", interval(before), before)]
 
     def _first(self, replication: int) -> Trace:
-        scenario = self.scenario
-        workers = scenario.strategies[0].workers(scenario.cluster)
-        most = MOST_GRADIENTS_OF_EVENTS if self._something_happens() else MOST_GRADIENTS
-        examples = max(most, LEAST_ROUNDS * workers) * scenario.workload.batch_size
-        stop = scenario.stop
-        if stop.examples is None or stop.examples > examples:
-            stop = stop.model_copy(update={"examples": examples})
-        return self._run(scenario, stop, replication)
+        return self._run(self.scenario, looked_at(self.scenario).stop, replication)
 
     def _again(self, scenario: Scenario, replication: int) -> float:
         trace = self.traces[replication]
@@ -154,8 +173,3 @@ class Reruns:
             number -= number % trace.workers if number > trace.workers else 0
         each = float(trace.steps[number - 1]) / number / NANOSECONDS
         return each * trace.workers if self.asynchronous else each
-
-    def _something_happens(self) -> bool:
-        """Whether something in the scenario has its time."""
-        slow = self.scenario.cluster.slow_workers
-        return bool(self.scenario.events) or any(one.after or one.until for one in slow)
