@@ -139,7 +139,7 @@ def test_to_explain_very_many_workers_wants_a_yes(file: Path) -> None:
 
 SWEEP = "sweep: {cluster.workers: [2, 4]}\n"
 PLAN = """\
-targets: {throughput: 1 per s}
+targets: {throughput: 1 examples/s}
 prices: {device_hour: 1.0}
 plan: {minimize: cost_per_hour, space: {cluster.workers: [2, 4]}}
 """

@@ -275,12 +275,23 @@ class TestEverything:
         assert calibrated("mxnet-p2-scaling-inception_v3") == once
 
     def test_spread_is_that_of_another_cluster_with_the_same_gpus(self) -> None:
-        # Two independent measurements of K80 GPUs tell how different their times are.
+        # Two independent measurements of K80 GPUs tell how different their times are. They cannot
+        # agree better than two networks on the GPUs of one of them: 8 are behind 8 times 1 by 4.2 %
+        # with inception_v3 and by 4.9 % with resnet152, so that their spreads differ by 18 %.
+        speed = {
+            (row.model, row.workers): row.value
+            for row in ROWS
+            if row.experiment in ("mxnet-p2-scaling-inception_v3", "mxnet-p2-scaling-resnet152")
+        }
+        least, most = sorted(
+            8 * speed[model, 1] / speed[model, 8] - 1 for model in ("inception_v3", "resnet152")
+        )
+        assert most / least - 1 == pytest.approx(0.18, abs=0.005)
         spreads = [
             calibrated(experiment)["spread"]
             for experiment in ("mxnet-p2-scaling-inception_v3", "cscs2017-p28xlarge-synth")
         ]
-        assert spreads[0] == pytest.approx(spreads[1], rel=0.3)
+        assert spreads[0] == pytest.approx(spreads[1], rel=most / least - 1)
 
 
 class TestLeftOut:
