@@ -149,7 +149,7 @@ plan: {minimize: cost_per_hour, space: {cluster.workers: [2, 4]}}
 def test_sweeps_and_plans_are_foreseen_as_runs_are(
     file: Path, monkeypatch: pytest.MonkeyPatch, command: str, block: str
 ) -> None:
-    file.write_text(LARGE + block)
+    file.write_text(LARGE.replace("replications: 1", "replications: 2") + block)
     checked = varsim("check", file)
     assert checked.exit_code == 0, checked.stderr
     assert "To run it takes about" in checked.stdout
