@@ -124,7 +124,8 @@ def weigh_cases(
     _weigh_one(most, scenario, f" in one run of '{scenario.strategies[0].kind}'", 1)
     often = replications * len(cases) / len(found)
     whole = Effort.one_by_one((each, often) for each in found)
-    _decide(whole, f"{runs} take", f"lower replications, or {fewer}", sure)
+    instead = f"lower replications, or {fewer}" if whole.memory < LARGE else _knobs(scenario, 1)
+    _decide(whole, f"{runs} take", instead, sure)
     return whole
 
 
