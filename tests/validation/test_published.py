@@ -9,7 +9,7 @@ from validation.published import ROWS, rows_of, setting_of, settings_of, told, u
 
 from varsim.load.loading import load_text
 from varsim.simulation import Run, run_one
-from varsim.validation.published.__main__ import main
+from varsim.validation.published.__main__ import MARK, main
 from varsim.validation.published.experiment import (
     Calibrated,
     Family,
@@ -124,6 +124,17 @@ class TestScenarios:
         assert end.value.code == 0
         assert "12 scenarios written" in capsys.readouterr().err
         assert len(list(folder.glob("*.yaml"))) == 12
+        # What is there and is not its own is left alone, and so is all else.
+        first, *others = sorted(folder.iterdir())
+        assert first.read_text().splitlines()[1] == MARK
+        first.write_text("mine")
+        others[0].unlink()
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code == 2
+        assert f"{first} is there already, and not from " in capsys.readouterr().err
+        assert first.read_text() == "mine"
+        assert not others[0].exists()
         monkeypatch.setattr("sys.argv", ["published", "nothing-such", str(folder)])
         with pytest.raises(SystemExit) as end:
             main()

@@ -182,7 +182,9 @@ def _accepted() -> str:
 def _text(path: Path) -> str:
     """A file's text, decompressed if it is packed; never more than the largest of its kind."""
     if path.is_dir():
-        raise UnreadableError([f"{path.name}: a folder; name its files (or --runs for recordings)"])
+        raise UnreadableError(
+            [f"{path.name or path}: a folder; name its files (or --runs for recordings)"]
+        )
     try:
         with open(0 if path == _STDIN else path, "rb") as plain:
             packed = plain.peek(2)[:2] == b"\x1f\x8b"

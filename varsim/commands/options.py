@@ -2,18 +2,21 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
+
+MOST_JOBS: Final = 4096
 
 
 def jobs(text: str) -> int:
     """`auto` as 0, or a number of processes."""
     if text.strip() == "auto":
         return 0
-    if not text.strip().isdecimal() or not 1 <= int(text) <= 4096:
-        raise typer.BadParameter(f"{text!r} is neither auto nor a number of processes")
-    return int(text)
+    number = text.strip()
+    if not number.isdecimal() or len(number) > 9 or not 1 <= int(number) <= MOST_JOBS:
+        raise typer.BadParameter(f"{text!r} is neither auto nor a number from 1 to {MOST_JOBS}")
+    return int(number)
 
 
 def processes(jobs: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel
 
 from varsim.load.document import MappingNode, Node, ScalarNode, SequenceNode, read_document
-from varsim.load.fault import Fault, Mark, Source, quoted
+from varsim.load.fault import Fault, Mark, Source, nearest, quoted
 from varsim.load.shape import Shape, field_names, members, read_from
 
 
@@ -50,7 +50,9 @@ def steps(path: str, root: Node | None = None) -> list[str]:
         named = found[1]
         found[1] = _strategy(named, listed)
         if len(found) > 2 and not re.fullmatch("-?[0-9]+", found[1]):
-            raise ChangeError(f"no strategy is named or of kind {quoted(named)}")
+            meant = nearest(named, _called(listed))
+            instead = f"; did you mean strategies.{meant}?" if meant else ""
+            raise ChangeError(f"no strategy is named or of kind {quoted(named)}{instead}")
     return found
 
 
@@ -138,6 +140,13 @@ def _strategy(step: str, listed: SequenceNode) -> str:
         if meant:
             return str(meant[0])
     return step
+
+
+def _called(listed: SequenceNode) -> list[str]:
+    """The names and kinds of strategies."""
+    items = [item.values for item in listed.items if isinstance(item, MappingNode)]
+    nodes = [values.get(key) for values in items for key in ("name", "kind")]
+    return [node.text for node in nodes if isinstance(node, ScalarNode)]
 
 
 def _is_null(node: Node) -> bool:

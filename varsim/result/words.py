@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from varsim.result import cost, rates, targets
 from varsim.result.formatting import digits, largest, plus_minus, time
 from varsim.result.measure import METRICS, NANOSECONDS
-from varsim.result.verdict import SAME, WORSE, Ranking
+from varsim.result.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, Ranking
 from varsim.result.winner import Wording, joined, times, told
 from varsim.result.work import too_short
 
@@ -103,8 +103,11 @@ def _fastest(result: "Result", ranking: Ranking[str]) -> str:
         why_same=why_same(result, ranking.same),
         beside=worth,
     )
+    # The next that is not as good is told of above.
+    told_of = next((one for one in ranking.rivals if one.said not in (SAME, EQUAL)), None)
+    told_of = ranking.rivals[0] if ranking.of(CLOSE, UNTOLD) else told_of
     first = next((one for one in ranking.rivals[1:] if one.key == result.first), None)
-    if first is not None and first.said != SAME:
+    if first is not None and first.said != SAME and first is not told_of:
         sure = "" if first.said == WORSE else f": {first.said}"
         text += (
             f". '{best}' does {times(first.lead, ranking.comparisons)} what '{result.first}' does, "

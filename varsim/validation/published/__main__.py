@@ -2,8 +2,13 @@
 
 import argparse
 from pathlib import Path
+from typing import Final
 
+from varsim.files.claim import check_file
 from varsim.validation.published.export import as_yaml, scenarios
+
+# The second line of what is written: by this it may be replaced.
+MARK: Final = "# Made by python -m varsim.validation.published."
 
 
 def main() -> None:
@@ -15,14 +20,23 @@ def main() -> None:
     parser.add_argument("pattern", help="names of experiments, for example 'hkbu2020-*'")
     parser.add_argument("folder", type=Path, help="where to write; made if it is not there")
     asked = parser.parse_args()
-    written = set()
-    for row, scenario in scenarios(None, asked.pattern):
-        asked.folder.mkdir(parents=True, exist_ok=True)
-        (asked.folder / f"{scenario.name}.yaml").write_text(as_yaml(row, scenario))
-        written.add(scenario.name)
-    if not written:
+    texts = {
+        f"{scenario.name}.yaml": as_yaml(row, scenario).replace("\n", f"\n{MARK}\n", 1)
+        for row, scenario in scenarios(None, asked.pattern)
+    }
+    if not texts:
         parser.error(f"no experiment with a scenario fits {asked.pattern!r}")
-    parser.exit(0, f"{len(written)} scenarios written to {asked.folder}\n")
+    try:
+        asked.folder.mkdir(parents=True, exist_ok=True)
+        for name in texts:
+            check_file(asked.folder / name, MARK, "this command")
+        for name, text in texts.items():
+            partial = asked.folder / f".{name}.partial"
+            partial.write_text(text, encoding="utf-8", newline="\n")
+            partial.replace(asked.folder / name)
+    except OSError as error:
+        parser.error(str(error))
+    parser.exit(0, f"{len(texts)} scenarios written to {asked.folder}\n")
 
 
 if __name__ == "__main__":

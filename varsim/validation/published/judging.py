@@ -223,6 +223,8 @@ def _of_all(
     if len(errors):
         tail, worst = np.quantile(errors, 0.9), max(errors)
         said = f"90 % of them within {tail:.1%}, the worst off by {worst:.1%}"
+        if len(errors) == 1:
+            what = what.replace("rows ", "row ", 1)
         yield _median(group, f"{len(errors)} {what}", errors, bound, said, why, source)
 
 

@@ -1,0 +1,70 @@
+"""What is said where a command is given something that does not fit, to the letter."""
+
+import re
+from pathlib import Path
+
+import pytest
+from building import scenario
+from typer.testing import CliRunner
+
+from varsim import cli
+from varsim.simulation import simulate
+from varsim.validation.published.judging import _of_all
+
+
+def said(*arguments: object, code: int = 2) -> str:
+    done = CliRunner().invoke(cli.app, list(map(str, arguments)))
+    assert done.exit_code == code, done.output
+    return re.sub(r"[\s│]+", " ", done.output)
+
+
+QUICKSTART = Path(__file__).parent.parent / "scenarios" / "quickstart.yaml"
+
+
+def test_a_misspelt_strategy_gets_the_nearest() -> None:
+    printed = said("check", QUICKSTART, "--set", "strategies.on_wirte.overlap=true")
+    assert (
+        "no strategy is named or of kind 'on_wirte'; did you mean strategies.on_write?" in printed
+    )
+    printed = said("check", QUICKSTART, "--set", "strategies.qqqq.overlap=true")
+    assert "did you mean" not in printed
+
+
+def test_too_many_jobs_are_told_the_limit() -> None:
+    printed = said("run", QUICKSTART, "--jobs", "999999")
+    assert "'999999' is neither auto nor a number from 1 to 4096" in printed
+
+
+def test_a_folder_to_calibrate_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "varsim: .: a folder; name its files" in said("calibrate", ".")
+
+
+def test_a_lead_is_told_once() -> None:
+    """The first two are practically equal within a half, the first strategy is the next best."""
+    cluster = {"workers": 3, "compute": {"kind": "uniform", "low": 0.08, "high": 0.12}}
+    kinds = (
+        {"kind": "single"},
+        {"kind": "on_write"},
+        {"kind": "backup_workers", "replicas_to_aggregate": 2},
+    )
+    made = scenario(
+        kinds[0],
+        strategies=kinds,
+        cluster=cluster,
+        replications=5,
+        stop={"time": 5.0},
+        report={"equal_within": 0.8},
+    )
+    first = simulate(made).answer().splitlines()[0]
+    assert "are practically equal" in first
+    assert first.count(" times (") == 1
+
+
+@pytest.mark.parametrize(("count", "name"), [(1, "1 row of model x"), (2, "2 rows of model x")])
+def test_one_row_is_a_row(count: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "varsim.validation.published.judging._errors", lambda predictions: [0.1] * count
+    )
+    (found,) = _of_all("group", "rows of model x", [], 0.1, "")
+    assert found.name == name
