@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 from building import scenario
+from pandas import DataFrame
 from typer.testing import CliRunner
 
 from varsim import cli
+from varsim.progress import PIPE_WIDTH, drawn
 from varsim.simulation import simulate
 from varsim.validation.published.judging import _of_all
 
@@ -38,6 +40,19 @@ def test_too_many_jobs_are_told_the_limit() -> None:
 def test_a_folder_to_calibrate_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "varsim: .: a folder; name its files" in said("calibrate", ".")
+
+
+def test_a_table_off_a_terminal_is_no_wider_than_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    cells = "barrier 42 %, compute 39 %, write 19 %"
+    frame = DataFrame({f"column {n}": [cells, cells] for n in range(6)}, index=["a", "b"])
+    printed = drawn(frame)
+    assert max(map(len, printed.splitlines())) <= PIPE_WIDTH
+    for word in set(cells.split()):
+        assert printed.count(word) == 12 * cells.count(word)
+    # Words that need more have it.
+    long = DataFrame({"a": ["x" * 150]}, index=["b"])
+    assert "x" * 150 in drawn(long)
 
 
 def test_a_lead_is_told_once() -> None:

@@ -117,8 +117,8 @@ def drawn(frame: "pandas.DataFrame", justify: "Literal['left', 'right']" = "righ
     if _measured(frame).maximum > width and len(frame.columns) > len(frame):
         frame = frame.T
     if not has_width:
-        # Nobody cuts the lines of a file: no line is broken there.
-        console = Console(width=max(width, _measured(frame).maximum))
+        # Nobody cuts the lines of a file: cells wrap between words, and no word is broken.
+        console = Console(width=max(width, _measured(frame).minimum))
     with console.capture() as capture:
         console.print(_table(frame, justify))
     return Drawn("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
