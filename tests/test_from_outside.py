@@ -1,6 +1,7 @@
 """What misled a reader once, as it is seen from outside: by commands and their files alone."""
 
 import csv
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,14 @@ def test_equal_alternatives_have_no_winner(tmp_path: Path, monkeypatch: pytest.M
     assert done.exit_code == 0, done.stderr
     assert "is fastest at" not in done.stdout
     assert "practically equal" in done.stdout or "too close to call" in done.stdout
+
+
+def test_measurements_are_known_whatever_their_experiment_is_called(tmp_path: Path) -> None:
+    published = files("varsim").joinpath("data/references/published.csv").read_text().splitlines()
+    own = [line for line in published if line.startswith("mxnet-1gpu-batch-k80,")]
+    renamed = [line.replace("mxnet-1gpu-batch-k80", "mine", 1) for line in own]
+    (tmp_path / "mine.csv").write_text("\n".join([published[0], *renamed]) + "\n")
+    options = ["validate", "--published", str(tmp_path / "mine.csv"), "--out", str(tmp_path / "v")]
+    done = CliRunner().invoke(cli.app, [*options, "--quiet"])
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith("Published measurements: 11 of 11 lines keep their bound.")
