@@ -106,3 +106,12 @@ def test_cells_that_cost_practically_the_same_are_said_to(tmp_path: Path) -> Non
     assert second.cell.number in close
     said = Words(found, Places(found.question.quantities, cells)).answer()
     assert any(line.startswith("Runner-up: ") and line.endswith(f", {EQUAL}.") for line in said)
+
+
+def test_every_target_that_is_missed_is_named(tmp_path: Path) -> None:
+    sets = ["targets.staleness_p99=0", "targets.throughput=9000 examples/s"]
+    found, _, cells = searched(question(sets=sets, base=CONSTANT), tmp_path)
+    said = Words(found, Places(found.question.quantities, cells)).answer()
+    (own,) = (line for line in said if line.startswith("'none' surely meets every target at none"))
+    assert "misses staleness p99 at most 0 updates: it reaches " in own
+    assert "; and misses throughput at least 9,000 examples/s: it reaches " in own

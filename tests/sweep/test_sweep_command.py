@@ -162,7 +162,8 @@ def test_a_failed_row_ends_with_4(file: Path, tmp_path: Path) -> None:
 def test_check_tells_what_is_swept(file: Path) -> None:
     lines = varsim("check", file).splitlines()
     assert lines[1].split() == ["sweep", "cluster.workers:", "2,", "4"]
-    assert lines[-1].startswith("4 points, 8 rows, 6 of them different: 12 runs, up to 24 for")
+    (said,) = (line for line in lines if line.startswith("4 points, 8 rows, 6 of them different"))
+    assert said.startswith("4 points, 8 rows, 6 of them different: 12 runs, up to 24 for")
 
 
 def test_run_says_what_to_type(file: Path) -> None:
