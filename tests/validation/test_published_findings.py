@@ -335,7 +335,7 @@ class TestLeftOut:
         path.write_text("\n".join(framed) + "\n")
         (lead, *_) = findings(path, None, silent)
         assert lead.group == LEAD
-        assert lead.name == "1 rows of 1 models"
+        assert lead.name == "1 row of 1 model"
         assert lead.got is not None
         assert lead.got < 0.1
 

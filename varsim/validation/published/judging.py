@@ -140,7 +140,8 @@ def leading(
     for kind in ("model", "experiment"):
         own = [one for one in held if one.kind == kind]
         rows = [row for one in own for row in one.predictions]
-        found += _of_all(LEAD, f"rows of {len(own)} {kind}s", rows, HELD_OUT, "", counted)
+        what = f"rows of {len(own)} {kind}{'s' * (len(own) != 1)}"
+        found += _of_all(LEAD, what, rows, HELD_OUT, "", counted)
     kinds: tuple[tuple[str, Callable[[Row], bool], float], ...] = (
         ("rows of plain rings on 10 GbE", _is_plain_ring, RING_BOUND),
         ("rows on hybrid meshes", _is_on_mesh, MESH_BOUND),
