@@ -37,7 +37,8 @@ def scenario(strategy: Mapping[str, Any], **changes: Any) -> Scenario:
 
     Keys of `cluster`, `network`, `workload`, `problem`, `optimizer` and `stop` are changed one by
     one; a `kind` that differs, or `network` and `stop` as a whole, replaces all of them. So do
-    `strategies`, `seed`, `replications`, `targets`, `name` at the top.
+    `strategies`, `seed`, `replications`, `targets`, `name` at the top, and `report`: rates are
+    those of whole runs, which are easy to follow by hand.
     """
     parts: dict[str, dict[str, Any]] = {
         "cluster": {"workers": 3, "compute": {"kind": "constant", "value": 0.1}},
@@ -61,6 +62,7 @@ def scenario(strategy: Mapping[str, Any], **changes: Any) -> Scenario:
         "workload": workload,
         "strategies": (strategy,),
         "stop": parts["stop"],
+        "report": {"measure_after": 0.0},
     }
     return Scenario.model_validate({**whole, **changes})
 

@@ -8,9 +8,7 @@ from varsim.schema import Model
 from varsim.units import Seconds
 
 EQUAL_WITHIN: Final = 0.02
-# By default nothing is left out: no moment at which to begin helps a run that ends in the middle of
-# a round. What throughput is between whole rounds is told beside it where it is another: see
-# `varsim.result.rounds`, which has the numbers.
+# By default rates are measured between whole rounds: `varsim.result.rounds` says why.
 
 
 class Reporting(Model):
@@ -19,9 +17,11 @@ class Reporting(Model):
     `equal_within`: alternatives that surely differ by no more than this share are called
     practically equal, and none that leads by less is called the best. `measure_after`: rates and
     shares (of updates, gradients, examples, the time split, wasted compute; times of steps and
-    iterations), and the staleness and age of gradients, are measured from this moment of a run on;
-    totals, losses, times to a loss, links, the staleness of copies and the yardstick count from
-    the start.
+    iterations), and the staleness and age of gradients, are measured from this moment of a run to
+    its end, 0 s: over all of it. Left out: between whole rounds of all workers, from the end of the
+    second to that of the last, where there are five or more and nothing is to happen in the middle
+    of a run; else over all of it. Totals, losses, times to a loss, links and the staleness of
+    copies always count from the start to the end.
     """
 
     equal_within: float = Field(
@@ -31,7 +31,12 @@ class Reporting(Model):
         description="share of a difference that does not matter: practically equal",
     )
 
-    measure_after: Seconds = Field(0.0, ge=0, description="a warm-up, left out of all rates")
+    measure_after: Seconds | None = Field(
+        None,
+        ge=0,
+        description="a warm-up, left out of all rates; 0 s measures the whole run (default: "
+        "between whole rounds of all workers, from the end of the second to that of the last)",
+    )
 
     def measuring(self) -> "Reporting":
         """What makes a difference to the numbers of a single run; the rest at its default."""

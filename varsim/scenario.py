@@ -58,7 +58,7 @@ class Scenario(Model):
                 raise ValueError(f"strategies.{index}{'.' if own else ': '}{error}") from None
         check_events(self.events, self.cluster.workers, self.stop.time)
         self._refuse_idle_knobs(list(compress(self.strategies, chosen)))
-        if self.stop.time is not None and self.report.measure_after >= self.stop.time:
+        if self.stop.time is not None and (self.report.measure_after or 0) >= self.stop.time:
             raise ValueError("report.measure_after leaves nothing to measure before stop.time")
         if len(self.strategies) == 1 and not self.stop.equal_examples:
             raise ValueError("stop.equal_examples has no effect: there is only one strategy")

@@ -1,56 +1,200 @@
-"""Throughput between whole rounds is told where it is not that of the whole run."""
+"""By default rates are measured between whole rounds of all workers: how runs begin and end is out.
 
-import math
+No transfer takes time: a batch of one example takes 100 ms, so a worker makes 10 examples/s.
+"""
+
+import json
+from pathlib import Path
 from typing import Any
 
-from building import scenario
-from handmade import a_trace
+import pytest
+from building import kill, scenario
+from handmade import SECOND, a_result
 
-from varsim.result.measure import Gradients
-from varsim.result.rounds import between_rounds
-from varsim.simulation import simulate
+from varsim.files.save import load_result, save
+from varsim.plots.gallery import staleness
+from varsim.prices import Prices
+from varsim.result.cost import costs
+from varsim.result.result import Result
+from varsim.simulation import Run, run_one, simulate
+from varsim.sweep.case import case_of, measured
 
-ON_WRITE = {"kind": "on_write"}
-# No transfer takes time: batches of one example take 100 ms.
+ON_WRITE, NONE, SINGLE = {"kind": "on_write"}, {"kind": "none"}, {"kind": "single"}
+IN_THE_MIDDLE = {"time": 0.69}  # of the seventh step
+SAID = (
+    "Rates, shares, and the staleness and age of gradients are measured between whole rounds of "
+    "all workers, from the end of the second to that of the last (report.measure_after: 0 s "
+    "measures whole runs)."
+)
 
 
-def told(strategy: dict[str, Any], **changes: Any) -> list[str]:
-    notes = simulate(scenario(strategy, **changes)).notes
-    return [note for note in notes if note.startswith("Between whole rounds")]
+def ran(*strategies: dict[str, Any], **changes: Any) -> Result:
+    """A result of which nothing is said on where to measure."""
+    return simulate(scenario({}, strategies=strategies, **{"report": {}, **changes}))
+
+
+def rate(result: Result, metric: str = "examples_per_s", strategy: str = "") -> float:
+    (value,) = result.values(strategy or result.first, metric)
+    return value
+
+
+def windows(result: Result) -> list[tuple[float, float]]:
+    return [(window.start / SECOND, window.end / SECOND) for window in result.windows]
+
+
+def told(result: Result) -> list[str]:
+    return [note for note in result.notes if note.startswith("Rates")]
 
 
 def test_a_run_that_ends_in_the_middle_of_a_step() -> None:
     """Three workers make a step of 3 examples in 100 ms: 6 in 690 ms, which is 26.1 in a second."""
-    (said,) = told(ON_WRITE, stop={"time": 0.69})
-    assert said == (
-        "Between whole rounds of all workers, from the end of the second to that of the last: "
-        "'on_write' 30 examples/s, 15.0 % more than over its whole run. What a long run comes to "
-        "is mostly nearer to that."
-    )
-    assert told(ON_WRITE, stop={"time": 0.7}) == []  # 7 whole steps
-    assert told(ON_WRITE, stop={"time": 0.49}) == []  # 4 rounds: too few to say
-    assert told(ON_WRITE, stop={"time": 7.05}) == []  # less than 1 % off
+    result = ran(ON_WRITE, stop=IN_THE_MIDDLE)
+    assert windows(result) == [(0.2, 0.6)]
+    assert rate(result) == pytest.approx(30)
+    assert rate(result, "updates_per_s") == pytest.approx(10)
+    assert rate(result, "gradients_per_s") == pytest.approx(30)
+    assert (rate(result, "updates"), rate(result, "simulated_time")) == (6, 0.69)
+    assert told(result) == [SAID]
 
 
-def test_with_a_warm_up_given_or_an_event_nothing_is_said() -> None:
-    assert told(ON_WRITE, stop={"time": 0.69}, report={"measure_after": 0.1}) == []
-    slow = ({"rank": 1, "factor": 3.0, "after": 0.3, "until": 0.4},)
-    assert told(ON_WRITE, stop={"time": 0.69}, cluster={"slow_workers": slow}) == []
+def test_the_whole_run_where_that_is_asked_for() -> None:
+    result = ran(ON_WRITE, stop=IN_THE_MIDDLE, report={"measure_after": 0.0})
+    assert windows(result) == [(0, 0.69)]
+    assert rate(result) == pytest.approx(18 / 0.69)
+    assert told(result) == []
+
+
+def test_a_warm_up_that_is_given_counts_to_the_end() -> None:
+    result = ran(ON_WRITE, stop=IN_THE_MIDDLE, report={"measure_after": 0.15})
+    assert windows(result) == [(0.15, 0.69)]
+    assert rate(result) == pytest.approx(15 / 0.54)
+    assert len(told(result)) == 1
+    assert "measured after 150 ms" in told(result)[0]
+
+
+def test_fewer_than_five_rounds_are_measured_whole() -> None:
+    result = ran(ON_WRITE, stop={"time": 0.49})
+    assert windows(result) == [(0, 0.49)]
+    assert rate(result) == pytest.approx(12 / 0.49)
+    assert windows(ran(ON_WRITE, stop={"time": 0.59})) == [(0.2, 0.5)]
+
+
+def test_it_is_told_only_where_it_makes_a_difference() -> None:
+    assert told(ran(ON_WRITE, stop={"time": 0.7})) == []  # 7 whole steps
+    assert told(ran(ON_WRITE, stop={"time": 7.05})) == []  # less than 1 %
+    assert told(ran(ON_WRITE, stop={"time": 7.05}, report={"equal_within": 0.005})) == [SAID]
+
+
+def test_the_yardstick_is_measured_the_same_way() -> None:
+    """One worker makes 6 steps in 690 ms as well; three in step are three times as fast."""
+    result = ran(NONE, SINGLE, stop=IN_THE_MIDDLE)
+    assert result.speeds_alone == pytest.approx([10])
+    assert rate(result, "speedup", "single") == pytest.approx(1)
+    assert rate(result, "speedup", "none") == pytest.approx(3)
+    whole = ran(NONE, stop=IN_THE_MIDDLE, report={"measure_after": 0.0})
+    assert whole.speeds_alone == pytest.approx([6 / 0.69])
+
+
+def test_workers_that_march_in_step_without_waiting() -> None:
+    """All update at once; the sixth round is cut off by the 16th update."""
+    result = ran(NONE, stop={"global_steps": 16})
+    assert windows(result) == [(0.2, 0.5)]
+    assert rate(result) == pytest.approx(30)
+    assert rate(result, "staleness_mean") == 2  # and not that of the beginning: 0 and 1 as well
+    assert rate(result, "simulated_time") == pytest.approx(0.6)
+
+
+def test_a_round_that_the_first_tokens_drop_is_left_out() -> None:
+    """Four tokens for two gradients per update: of 300 ms one step only, then one in each 100."""
+    strategy = {"kind": "sync_replicas", "replicas_to_aggregate": 2, "initial_tokens": 4}
+    result = ran(strategy, stop={"time": 1.25})
+    # Two updates are a round, in which three workers apply four gradients.
+    assert (result.traces[0].steps[:3] / SECOND).tolist() == [0.1, 0.3, 0.4]
+    assert windows(result) == [(0.5, 1.1)]
+    assert rate(result) == pytest.approx(20)
+    # One of three is late, every time.
+    assert rate(result, "wasted_compute") == pytest.approx(1 / 3)
 
 
 def test_a_round_of_on_read_is_that_of_its_reads() -> None:
     """Worker 2 takes 300 ms to a step; every 2 steps all meet: 6 examples in 600 ms."""
     slow = ({"rank": 2, "factor": 3.0},)
-    (said,) = told(
-        {"kind": "on_read", "read_every": 2},
-        stop={"time": 3.25},
-        cluster={"slow_workers": slow},
-    )
+    strategy = {"kind": "on_read", "read_every": 2}
+    result = ran(strategy, stop={"time": 3.25}, cluster={"slow_workers": slow})
     # Two have made their 4 steps of the sixth round already, in 250 of its 600 ms.
-    assert "'on_read' 10 examples/s, 4.4 % less than over its whole run" in said
+    assert windows(result) == [(1.2, 3.0)]
+    assert rate(result) == pytest.approx(10)
+    assert rate(result, "share_barrier") == pytest.approx(4 / 9)
+
+
+def test_what_happens_in_the_middle_of_a_run_is_not_left_out() -> None:
+    assert windows(ran(NONE, stop=IN_THE_MIDDLE, events=(kill(0.05, 2),))) == [(0, 0.69)]
+    stuck = ran(ON_WRITE, stop={"time": 1.0}, events=(kill(0.65, 2),))
+    assert stuck.standstills
+    assert windows(stuck) == [(0, 1.0)]
+
+
+@pytest.mark.parametrize("spell", [{"after": 0.3}, {"until": 0.3}])
+def test_a_slow_spell_is_not_left_out_of_those_it_concerns(spell: dict[str, float]) -> None:
+    slow = ({"rank": 1, "factor": 1.1, **spell},)
+    result = ran(SINGLE, ON_WRITE, stop=IN_THE_MIDDLE, cluster={"slow_workers": slow})
+    assert windows(result) == [(0.2, 0.6), (0, 0.69)]
+    assert told(result) == [
+        SAID.replace("last (", "last; where that cannot be, as in 'on_write', over all of it (")
+    ]
+    # As a sweep has it, alone, and without workers that take no part.
+    case = case_of(result.scenario, result.scenario.strategies[0])
+    alone = measured(case.scenario, run_one(Run(case.scenario, 0, 0)))
+    assert alone["examples_per_s"] == rate(result)
+    for_ever = ({"rank": 1, "factor": 1.1},)
+    assert windows(ran(ON_WRITE, stop=IN_THE_MIDDLE, cluster={"slow_workers": for_ever})) == [
+        (0.22, 0.66)
+    ]
+
+
+def real(**changes: Any) -> Result:
+    compute = {"kind": "shifted_exponential", "minimum": 0.05, "mean": 0.1}
+    return ran(ON_WRITE, NONE, cluster={"compute": compute}, stop={"time": 1.0}, **changes)
+
+
+def test_files_and_sweeps_have_the_same_numbers(tmp_path: Path) -> None:
+    result = real()
+    save(result, tmp_path / "run", most_spans=5)
+    again = load_result(tmp_path / "run")
+    assert again.runs.equals(result.runs)
+    assert (again.notes, again.answer()) == (result.notes, result.answer())
+    case = case_of(result.scenario, result.scenario.strategies[1])
+    alone = measured(case.scenario, run_one(Run(case.scenario, 0, 0)))
+    for name in ("examples_per_s", "share_compute", "step_time_mean", "wasted_compute"):
+        assert alone[name] == rate(result, name, "none")
+    whole = real(report={"measure_after": 0.0})
+    assert rate(whole, strategy="none") != rate(result, strategy="none")
+    # Runs that a store holds of the one are none of the other.
+    assert case_of(whole.scenario, whole.scenario.strategies[1]).key != case.key
+    same = [result.trace("none").steps.tolist(), whole.trace("none").steps.tolist()]
+    assert same[0] == same[1]
+
+
+def test_a_report_of_whole_runs_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """The summary says 0 s, so what was asked for then holds."""
+    result = real(report={"measure_after": 0.0})
+    save(result, tmp_path / "run")
+    facts = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert facts["scenario"]["report"]["measure_after"] == "0 s"
+    assert all("measured_time_ns" not in run for run in facts["runs"])
+    assert load_result(tmp_path / "run").runs.equals(result.runs)
+
+
+def test_costs_and_plots_follow() -> None:
+    result = ran(ON_WRITE, stop=IN_THE_MIDDLE, prices=Prices(device_hour=36.0))
+    (million,) = costs(result, "on_write")["cost_per_million_examples"]
+    assert million == pytest.approx(3 * 36 / 3600 / 30 * 1e6)
+    marching = ran(NONE, stop=IN_THE_MIDDLE)
+    (panel,) = staleness(marching)
+    assert panel.percent[2] == 100
+    assert panel.mean == 2
 
 
 def test_by_hand() -> None:
-    """Updates at 3, 5 and 10 s: of so few rounds nothing is said."""
-    trace = a_trace()
-    assert math.isnan(between_rounds(trace, Gradients.of(trace), 1))
+    """Updates at 3, 5 and 10 s: of so few rounds all is measured."""
+    assert a_result().windows == [(0, 10 * SECOND)]

@@ -78,8 +78,9 @@ def load_result(directory: Path) -> Result:
         for run in runs
         if "measured_time_ns" in run
     ]
+    alone = [float(run["examples_per_s"]) for run in facts["reference"] if "examples_per_s" in run]
     scenario = scenario_of(facts, directory, Scenario)
-    return Result(scenario, traces, reference, times, measured, made)
+    return Result(scenario, traces, reference, times, measured, made, alone)
 
 
 def _write(result: Result, directory: Path, most_spans: int, question: str) -> tuple[str, ...]:

@@ -28,7 +28,6 @@ from varsim.plots.figure import (
 )
 from varsim.plots.plot import Plot, draw_one
 from varsim.result.formatting import digits, plus_minus
-from varsim.result.measure import NANOSECONDS
 from varsim.result.winner import headline
 from varsim.result.words import FASTEST
 
@@ -119,14 +118,11 @@ def _times_first(result: "Result", strategy: str) -> str:
 
 def staleness(result: "Result") -> list[Staleness]:
     """The distributions of all strategies over the same bins."""
-    rows = result.updates
-    used = rows[rows["outcome"].isin(["applied", "partly"])]
-    if after := result.measured_after:
-        used = used[used["ended_s"] > after / NANOSECONDS]
-    values = {
-        strategy: used.loc[used["strategy"] == strategy, "staleness"].to_numpy(dtype=np.int64)
-        for strategy in result.strategies
-    }
+    runs: dict[str, list[NDArray[np.int64]]] = {strategy: [] for strategy in result.strategies}
+    for trace, rows, window in zip(result.traces, result.gradients, result.windows, strict=True):
+        stale = rows.applied_step - rows.read_step
+        runs[trace.strategy].append(stale[rows.used & window.holds(rows.applied)])
+    values = {strategy: np.concatenate(each) for strategy, each in runs.items()}
     limit = _limit(list(values.values()))
     width = limit // MOST_BINS + 1
     lowest = np.arange(0, limit + 1, width, dtype=np.float64)

@@ -124,6 +124,26 @@ OF_VALUES = (
 COMPARISONS = ("speedup", "throughput_ratio", "time_to_target_ratio")
 
 
+class Window(NamedTuple):
+    """The part of a run in which rates are measured: after `start` and up to `end` (ns)."""
+
+    start: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        """How long it is (ns)."""
+        return self.end - self.start
+
+    def holds(self, times: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these moments lie in it; the very beginning of a run does, too."""
+        return np.asarray(((times > self.start) | (self.start == 0)) & (times <= self.end))
+
+    def clipped(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How much of each of these stretches of time lies in it (ns)."""
+        return np.asarray(np.clip(end, *self) - np.clip(start, *self))
+
+
 @dataclass(frozen=True, slots=True)
 class Gradients:
     """The gradient rows of one trace as columns, each of shape (gradients,); times in ns."""
@@ -170,38 +190,40 @@ def measure(
     worker_time: NDArray[np.int64],
     target: float | None,
     common_end: int,
-    after: int = 0,
+    window: Window | None = None,
 ) -> dict[str, float]:
     """Every metric of one run but the COMPARISONS; nan where it does not exist.
 
     `worker_time`: see the function of this name; `target` is a loss, `common_end` (ns) the time
     that every run of the comparison lasted. Rates, shares, and the staleness and age of
-    gradients are of what came later than `after` (ns), as `worker_time` must be.
+    gradients are of what came in the `window`, as `worker_time` must be; without one, of all.
     """
-    later = gradients.applied > after if after else gradients.used
-    applied = float(gradients.weight[later].sum())
-    updates = int((trace.steps > after).sum()) if after else trace.global_step
-    lasted = trace.end - after
+    window = window or Window(0, trace.end)
+    inside = gradients.used & window.holds(gradients.applied)
+    applied = float(gradients.weight[inside].sum())
+    updates = int(window.holds(trace.steps).sum())
+    lasted = window.length
+    steps = trace.steps[(trace.steps >= window.start) & (trace.steps <= window.end)]
     values = {
         "simulated_time": trace.end / NANOSECONDS,
         "updates": float(trace.global_step),
         "updates_per_s": _per_second(updates, lasted),
         "gradients_per_s": _per_second(applied, lasted),
         "examples_per_s": _per_second(applied * trace.batch_size, lasted),
-        **_named("step_time", np.diff(trace.steps[trace.steps >= after]), NANOSECONDS),
-        **_named("iteration_time", _iteration_times(gradients, after), NANOSECONDS),
-        **_freshness(trace, gradients, later & gradients.used),
+        **_named("step_time", np.diff(steps), NANOSECONDS),
+        **_named("iteration_time", _iteration_times(gradients, window), NANOSECONDS),
+        **_freshness(trace, gradients, inside),
         **_time_split(worker_time),
         **_traffic(trace),
-        **_fates(trace, gradients, worker_time, after),
+        **_fates(trace, gradients, worker_time, window),
         **_learning(trace, target, common_end),
     }
     assert set(values) | set(COMPARISONS) == set(METRICS), "a metric is missing or unexplained"
     return values
 
 
-def worker_time(trace: Trace, after: int = 0) -> NDArray[np.int64]:
-    """Time in ns of every worker on every activity, shape (workers, activities), from `after` on.
+def worker_time(trace: Trace, window: Window | None = None) -> NDArray[np.int64]:
+    """Time in ns of every worker on every activity, shape (workers, activities), in a window.
 
     The spans of a worker must tile its lifetime: no gap, no overlap, from 0 to the end.
     """
@@ -216,9 +238,9 @@ def worker_time(trace: Trace, after: int = 0) -> NDArray[np.int64]:
     assert (start[order][1:] == end[order][:-1])[same].all(), (
         f"{trace.strategy}: a worker's spans overlap or leave a gap"
     )
-    if after:
+    if window is not None and window != (0, trace.end):
         split = np.zeros_like(split)
-        np.add.at(split, (worker, phase), np.maximum(end, after) - np.maximum(start, after))
+        np.add.at(split, (worker, phase), window.clipped(start, end))
     return split
 
 
@@ -234,11 +256,6 @@ def share_of_applied(trace: Trace, gradients: Gradients) -> NDArray[np.float64]:
     return weights / total if total > 0 else np.full(trace.workers, np.nan)
 
 
-def examples_per_second(trace: Trace) -> float:
-    """Throughput of a run whose every update is one whole gradient, as in `single`."""
-    return _per_second(trace.global_step * trace.batch_size, trace.end)
-
-
 def _per_second(count: float, lasted: int) -> float:
     return count * NANOSECONDS / lasted if lasted > 0 else math.nan
 
@@ -248,10 +265,11 @@ def _named(name: str, values: NDArray[np.int64], scale: float) -> dict[str, floa
     return {f"{name}_mean": mean, f"{name}_p50": p50, f"{name}_p95": p95, f"{name}_p99": p99}
 
 
-def _iteration_times(gradients: Gradients, after: int) -> NDArray[np.int64]:
+def _iteration_times(gradients: Gradients, window: Window) -> NDArray[np.int64]:
     order = np.lexsort((gradients.read, gradients.worker))
     worker, read = gradients.worker[order], gradients.read[order]
-    return np.asarray(np.diff(read)[(worker[1:] == worker[:-1]) & (read[:-1] >= after)])
+    inside = (read[:-1] >= window.start) & (read[1:] <= window.end)
+    return np.asarray(np.diff(read)[(worker[1:] == worker[:-1]) & inside])
 
 
 def _freshness(trace: Trace, gradients: Gradients, used: NDArray[np.bool_]) -> dict[str, float]:
@@ -292,7 +310,7 @@ def utilization(moved: float, bandwidth: float, duration: int) -> float:
 
 
 def _fates(
-    trace: Trace, gradients: Gradients, split: NDArray[np.int64], after: int
+    trace: Trace, gradients: Gradients, split: NDArray[np.int64], window: Window
 ) -> dict[str, float]:
     counts = np.bincount(gradients.outcome, minlength=len(Outcome)).tolist()
     assert sum(counts) == len(trace.gradients), "every gradient has exactly one outcome"
@@ -300,7 +318,7 @@ def _fates(
     unused = np.where(gradients.ended, 1.0 - gradients.weight, 0.0)
     # Of one that was never computed to the end, what was computed until it was given up.
     until = np.where(gradients.computed < 0, gradients.applied, gradients.computed)
-    computed = np.maximum(until, after) - np.maximum(gradients.compute_start, after)
+    computed = window.clipped(gradients.compute_start, until)
     wasted = float((computed * unused).sum())
     computing = int(split[:, Phase.COMPUTE].sum())
     shares = share_of_applied(trace, gradients)

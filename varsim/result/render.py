@@ -75,7 +75,7 @@ def document(result: "Result", notes: Sequence[str] = ()) -> dict[str, Any]:
         "runs": [
             _facts(trace)
             | {"worker_time_ns": split.tolist(), "share_of_applied": shares.tolist()}
-            | ({"measured_time_ns": later.tolist()} if result.measured_after else {})
+            | ({"measured_time_ns": later.tolist()} if result.windowed else {})
             for trace, split, later, shares in zip(
                 result.traces,
                 result.time_splits,
@@ -84,7 +84,10 @@ def document(result: "Result", notes: Sequence[str] = ()) -> dict[str, Any]:
                 strict=True,
             )
         ],
-        "reference": [_facts(trace) for trace in result.reference],
+        "reference": [
+            _facts(trace) | {"examples_per_s": speed}
+            for trace, speed in zip(result.reference, result.speeds_alone, strict=True)
+        ],
         "scenario": result.scenario.model_dump(mode="json"),
     }
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from varsim.cluster.job import DeadlockError
 from varsim.randomness import is_random, times_are_random
 from varsim.result import measure as measuring
-from varsim.result import tables
-from varsim.result.measure import METRICS, NANOSECONDS, Gradients
+from varsim.result import rounds, tables
+from varsim.result.measure import METRICS, NANOSECONDS, Gradients, Window
 from varsim.result.provenance import provenance
 from varsim.result.statistics import Estimate, interval, latest, ratio
 from varsim.result.tables import COLUMNS
@@ -33,8 +33,9 @@ class Result:
 
     `traces` go strategy by strategy, each by replication; `reference` holds one run of `single`
     per replication, or nothing. A result read from files brings its `worker_times` (ns, shape
-    (workers, activities) per trace), its `measured_times` (the same without the warm-up), as it may
-    have only some of the spans they are summed from, and its `saved_provenance`.
+    (workers, activities) per trace), its `measured_times` (the same where rates are measured), as
+    it may have only some of the spans they are summed from, its `saved_provenance`, and examples/s
+    of each `reference`, whose rows it lacks.
     """
 
     scenario: Scenario
@@ -43,6 +44,7 @@ class Result:
     worker_times: list[NDArray[np.int64]] = field(default_factory=list)
     measured_times: list[NDArray[np.int64]] = field(default_factory=list)
     saved_provenance: dict[str, str | int] = field(default_factory=dict)
+    reference_speeds: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         replications = range(len(self.traces) // max(len(self.strategies), 1))
@@ -297,16 +299,38 @@ class Result:
 
     @property
     def measured_after(self) -> int:
-        """How long (ns) of every run is left out of rates and shares."""
-        return round(self.scenario.report.measure_after * NANOSECONDS)
+        """How long (ns) of every run was asked to be left out of rates and shares."""
+        return rounds.warm_up(self.scenario)
+
+    @cached_property
+    def windows(self) -> list[Window]:
+        """Per trace where its rates and shares are measured."""
+        return [rounds.window(self.scenario, trace) for trace in self.traces]
+
+    @cached_property
+    def windowed(self) -> bool:
+        """Whether rates are measured over less than all of some run."""
+        return any(
+            window != (0, trace.end)
+            for trace, window in zip(self.traces, self.windows, strict=True)
+        )
+
+    @cached_property
+    def speeds_alone(self) -> list[float]:
+        """Examples/s of one worker alone, per replication."""
+        return self.reference_speeds or [
+            rounds.alone_per_second(self.scenario, trace) for trace in self.reference
+        ]
 
     @cached_property
     def measured_splits(self) -> list[NDArray[np.int64]]:
         """As `time_splits`, of the time that is measured."""
-        after = self.measured_after
-        if not after:
+        if not self.windowed:
             return self.time_splits
-        return self.measured_times or [measuring.worker_time(trace, after) for trace in self.traces]
+        return self.measured_times or [
+            measuring.worker_time(trace, window)
+            for trace, window in zip(self.traces, self.windows, strict=True)
+        ]
 
     @cached_property
     def shares_of_applied(self) -> list[NDArray[np.float64]]:
@@ -316,14 +340,12 @@ class Result:
     @cached_property
     def _measured(self) -> list[dict[str, float]]:
         rows = [
-            measuring.measure(
-                trace, gradients, split, self.target_loss, self.common_end, self.measured_after
-            )
-            for trace, gradients, split in zip(
-                self.traces, self.gradients, self.measured_splits, strict=True
+            measuring.measure(trace, gradients, split, self.target_loss, self.common_end, window)
+            for trace, gradients, split, window in zip(
+                self.traces, self.gradients, self.measured_splits, self.windows, strict=True
             )
         ]
-        alone = [measuring.examples_per_second(trace) for trace in self.reference]
+        alone = self.speeds_alone
         for trace, row in zip(self.traces, rows, strict=True):
             first = rows[trace.replication]
             row["speedup"] = _quotient(row["examples_per_s"], alone, trace.replication)

@@ -1,4 +1,4 @@
-"""Throughput between whole rounds: what a run does without how it begins and how it ends.
+"""Where rates are measured: between whole rounds, without how a run begins and how it ends.
 
 How far throughput of 142 bundled strategies and seeds is off that of 800 rounds, in the median,
 where a run is ended by time in the middle of a round (ended by updates, it is about half of that):
@@ -20,13 +20,15 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from varsim.result.formatting import plus_minus
-from varsim.result.measure import NANOSECONDS, Gradients
+from varsim.cluster.description import Cluster
+from varsim.result.measure import NANOSECONDS, Window
 from varsim.result.statistics import interval
+from varsim.scenario import Scenario
+from varsim.strategies import Strategy
+from varsim.trace import Trace
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
-    from varsim.trace import Trace
 
 # So many rounds are a warm-up: the queue of the first tokens, workers that all begin at once.
 WARM_UP: Final = 2
@@ -34,51 +36,88 @@ WARM_UP: Final = 2
 _LEAST: Final = 3
 
 
-def notes(result: "Result") -> Iterator[str]:
-    """Of which strategies the throughput between whole rounds is another than over the whole run.
+def warm_up(scenario: Scenario) -> int:
+    """How long (ns) of every run the scenario asks to leave out; 0 where it does not say."""
+    return round((scenario.report.measure_after or 0.0) * NANOSECONDS)
 
-    Nothing where a warm-up is given, or something is to happen in the middle of a run.
+
+def window(scenario: Scenario, trace: Trace) -> Window:
+    """Where rates of a run of one of the strategies are measured.
+
+    From the warm-up that is given to the end. Where none is given, from the end of the second round
+    of all workers to that of the last, unless there are too few of them, the run stood still, or
+    something happens to its workers at some time: a window might leave that out.
     """
-    scenario = result.scenario
-    slow = any(one.after or one.until is not None for one in scenario.cluster.slow_workers)
-    if result.measured_after or scenario.events or slow:
+    (strategy,) = (one for one in scenario.strategies if one.label == trace.strategy)
+    cluster = scenario.cluster_of(strategy)
+    workers = strategy.workers(cluster)
+    steady = _steady(cluster, workers) and all(one.rank >= workers for one in scenario.events)
+    found = None
+    if scenario.report.measure_after is None and steady and trace.standstill is None:
+        found = _between_rounds(trace, _updates_per_round(strategy, cluster))
+    return Window(warm_up(scenario), trace.end) if found is None else found
+
+
+def alone_per_second(scenario: Scenario, trace: Trace) -> float:
+    """Examples/s of the yardstick `single`, to which no events happen; each update is a gradient.
+
+    Between whole rounds as well, but from the start where a warm-up is given.
+    """
+    found = None
+    if scenario.report.measure_after is None and _steady(scenario.cluster, 1):
+        found = _between_rounds(trace, 1)
+    updates, lasted = trace.global_step, trace.end
+    if found is not None:
+        updates, lasted = int(found.holds(trace.steps).sum()), found.length
+    return updates * trace.batch_size * NANOSECONDS / lasted if lasted > 0 else math.nan
+
+
+def notes(result: "Result") -> Iterator[str]:
+    """Where rates are measured, if that makes a difference to a throughput."""
+    if result.scenario.report.measure_after is not None:
         return
-    found = []
+    different, whole = False, []
     for name in result.compared:
-        strategy = scenario.strategies[result.strategies.index(name)]
-        workers = strategy.workers(scenario.cluster_of(strategy))
-        gradients = strategy.gradients_per_update(scenario.cluster_of(strategy))
-        updates = max(1, round(workers / gradients)) * strategy.period
-        pairs = zip(result.traces, result.gradients, strict=True)
-        values = [between_rounds(run, rows, updates) for run, rows in pairs if run.strategy == name]
-        steady = interval(values, exact=result.exact(name, "examples_per_s"))
-        whole = result.estimate(name, "examples_per_s").mean
-        if steady.replications < len(values) or not whole > 0:
-            continue
-        more = steady.mean / whole - 1
-        if abs(more) > scenario.report.equal_within:
-            side = "more" if more > 0 else "less"
-            found.append(
-                f"'{name}' {plus_minus(steady, unit='examples/s')}, {100 * abs(more):.1f} % "
-                f"{side} than over its whole run"
+        runs = [
+            (float(rows.weight.sum()) * run.batch_size * NANOSECONDS / run.end, window.start)
+            for run, rows, window in zip(
+                result.traces, result.gradients, result.windows, strict=True
             )
-    if found:
+            if run.strategy == name and run.end > 0
+        ]
+        if not all(start for _, start in runs):
+            whole.append(f"'{name}'")
+        before = interval([speed for speed, _ in runs]).mean
+        change = abs(result.estimate(name, "examples_per_s").mean - before)
+        different |= change > result.scenario.report.equal_within * before
+    if different:
+        but = (
+            f"; where that cannot be, as in {' and '.join(whole)}, over all of it" if whole else ""
+        )
         yield (
-            f"Between whole rounds of all workers, from the end of the second to that of the last: "
-            f"{'; '.join(found)}. What a long run comes to is mostly nearer to that."
+            "Rates, shares, and the staleness and age of gradients are measured between whole "
+            "rounds of all workers, from the end of the second to that of the last"
+            f"{but} (report.measure_after: 0 s measures whole runs)."
         )
 
 
-def between_rounds(trace: "Trace", gradients: Gradients, updates: int) -> float:
-    """Examples/s from the end of the second round to that of the last; nan of too few rounds.
+def _steady(cluster: Cluster, workers: int) -> bool:
+    """Whether none of so many workers is slow for a part of the time."""
+    return all(
+        slow.rank >= workers or (not slow.after and slow.until is None)
+        for slow in cluster.slow_workers
+    )
 
-    A round are so many `updates`: one gradient of every worker, or all steps between two reads.
-    """
+
+def _updates_per_round(strategy: Strategy, cluster: Cluster) -> int:
+    """A round is one gradient of every worker, or all steps between two reads."""
+    gradients = strategy.gradients_per_update(cluster)
+    return max(1, round(strategy.workers(cluster) / gradients)) * strategy.period
+
+
+def _between_rounds(trace: Trace, updates: int) -> Window | None:
+    """From the end of the second round of so many updates to that of the last; None of too few."""
     ends = trace.steps[updates - 1 :: updates]
-    if len(ends) < WARM_UP + _LEAST:
-        return math.nan
-    start, end = ends[WARM_UP - 1], ends[-1]
-    inside = (gradients.applied > start) & (gradients.applied <= end)
-    lasted = int(end - start)
-    examples = float(gradients.weight[inside].sum()) * trace.batch_size
-    return examples * NANOSECONDS / lasted if lasted > 0 else math.nan
+    if len(ends) < WARM_UP + _LEAST or ends[-1] <= ends[WARM_UP - 1]:
+        return None
+    return Window(int(ends[WARM_UP - 1]), int(ends[-1]))

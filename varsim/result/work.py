@@ -67,8 +67,8 @@ def short_rows(rows: Mapping[str, Done], what: str, stop: Stop | None) -> list[s
     fewest = min(short, key=lambda where: short[where].gradients)
     text = (
         f"Short runs: in {len(short):,} of {len(rows):,} {what} a worker computed few gradients, "
-        f"{digits(short[fewest].gradients)} on average in the shortest, {fewest}. How a run begins "
-        "and ends weighs in all rates"
+        f"{digits(short[fewest].gradients)} on average in the shortest, {fewest}. Rates of so "
+        "few may be several percent off those of a long run"
     )
     if stop is not None:
         timed = {stop.time is not None and one.time >= stop.time * _ALL for one in short.values()}
@@ -119,8 +119,8 @@ def notes(result: "Result") -> list[str]:
         found.append(_different(result, examples))
     if short := [name for name, one in done.items() if one.gradients < SHORT]:
         found.append(
-            f"Short runs: {_told(done, short)}. How a run begins and ends weighs in all rates"
-            f"{_more(result, done)}."
+            f"Short runs: {_told(done, short)}. Rates of so few may be several percent off "
+            f"those of a long run{_more(result, done)}."
         )
     return found
 

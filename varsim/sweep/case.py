@@ -10,6 +10,7 @@ from itertools import compress
 from typing import Final, NamedTuple
 
 from varsim.result import measure as measuring
+from varsim.result import rounds
 from varsim.result.cost import sent_per_second
 from varsim.result.measure import Gradients
 from varsim.result.provenance import trace_sha256
@@ -92,11 +93,11 @@ def run_tasks(tasks: Iterable[Task], engine: int = ENGINE_VERSION) -> list[Finis
 
 def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
     """Every metric of a run but those that compare it with others, and SENT and COMPUTED."""
-    target, after = scenario.target_loss, round(scenario.report.measure_after * 1e9)
-    split = measuring.worker_time(trace, after)
+    window = rounds.window(scenario, trace)
+    split = measuring.worker_time(trace, window)
     gradients = Gradients.of(trace)
-    values = measuring.measure(trace, gradients, split, target, trace.end, after)
-    computed = measuring.computed_per_worker(trace, gradients, after)
+    values = measuring.measure(trace, gradients, split, scenario.target_loss, trace.end, window)
+    computed = measuring.computed_per_worker(trace, gradients, rounds.warm_up(scenario))
     return values | {SENT: sent_per_second(trace), COMPUTED: computed}
 
 
