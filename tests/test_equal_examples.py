@@ -109,8 +109,8 @@ class TestHowMuchWork:
         (note,) = [note for note in result.notes if "Short runs" in note]
         # Worker 2 needs 300 ms for each.
         assert note == (
-            "Short runs: gradients computed per worker: 'on_write' 3.67, 'none' 7.67. How a run "
-            "begins and ends weighs in all rates; longer: --set 'stop.time=3.27 s'."
+            "Short runs: gradients computed per worker: 'on_write' 3.67, 'none' 7.67. Rates of so "
+            "few may be several percent off those of a long run; longer: --set 'stop.time=3.27 s'."
         )
         longer = simulate(comparing(ON_WRITE, NONE, time=3.27))
         assert not any("Short runs" in note for note in longer.notes)

@@ -41,8 +41,9 @@ most_replications: 8
 
 
 def text(block: str = BLOCK, base: str = BASE) -> str:
-    """A scenario with a plan."""
-    return base + "plan:\n" + "".join(f"  {line}\n" for line in block.splitlines())
+    """A scenario with a plan; rates are those of whole runs."""
+    plan = "".join(f"  {line}\n" for line in block.splitlines())
+    return f"{base}plan:\n{plan}report: {{measure_after: 0 s}}\n"
 
 
 def question(block: str = BLOCK, sets: Sequence[str] = (), base: str = BASE) -> Question:

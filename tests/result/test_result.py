@@ -329,7 +329,8 @@ def test_gradients_are_conserved_in_every_real_run() -> None:
     kinds = ({"kind": "on_write"}, {"kind": "none"}, {"kind": "on_read", "read_every": 2})
     late = ({"kind": "sync_replicas", "replicas_to_aggregate": 1},)
     stop = {"global_steps": 9, "equal_examples": False}
-    scenario = a_scenario(strategies=kinds + late, stop=stop, replications=2)
+    whole = {"measure_after": 0.0}
+    scenario = a_scenario(strategies=kinds + late, stop=stop, replications=2, report=whole)
     result = simulate(scenario)
     runs = result.runs
     counted_alone = [outcome for outcome in Outcome if outcome != Outcome.LOST]

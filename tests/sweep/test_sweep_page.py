@@ -173,7 +173,7 @@ class TestWords:
         base = BASE.replace("{kind: timing, size: 1 MB}", "{kind: quadratic}")
         base = base.replace("batch_size: 4", "optimizer: {kind: sgd, learning_rate: 1}")
         base = base.replace("  - {kind: on_write}\n", "  - {kind: none}\n")
-        base += "prices: {device_hour: 2.0}\n"
+        base += "prices: {device_hour: 2.0}\nreport: {measure_after: 0 s}\n"
         block = "workload.optimizer.learning_rate: [0.1, 0.2]\ncluster.parameter_servers: [1, 4]"
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
         cheapest, free = answer(table)[-2:]

@@ -21,7 +21,7 @@ MOST_GRADIENTS: Final = 20_000
 _FREE: Final = {"oversubscription": 1e-9, "uplink_bandwidth": 1e18}
 
 # What a scenario is called, how often it is run, and what is only reported.
-_NOT_PART_OF_A_RUN: Final = {"name", "seed", "replications", "targets"}
+_NOT_PART_OF_A_RUN: Final = {"name", "seed", "replications", "targets", "report"}
 
 Place = tuple[str | int, ...]
 # A field that is set: where, its value, its default.
