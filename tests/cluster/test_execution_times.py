@@ -36,6 +36,7 @@ from pricing import (
 from varsim.values.device import HERE, Device
 from varsim.values.distribute.all_reduce import HierarchicalCopyAllReduce
 from varsim.values.distribute.central import CentralStorageStrategy
+from varsim.values.distribute.component import Write
 from varsim.values.distribute.container import PerReplica
 from varsim.values.distribute.context import OUTSIDE, Context
 from varsim.values.distribute.mirrored_strategy import MirroredStrategy
@@ -43,7 +44,6 @@ from varsim.values.distribute.packing import Options
 from varsim.values.distribute.strategy import Strategy
 from varsim.values.distribute.tensor import tensor
 from varsim.values.distribute.training import DistributedOptimizer
-from varsim.values.distribute.variable import Write
 from varsim.values.operation import Computation, Operation, finish
 from varsim.values.optimizer import Sgd
 from varsim.values.variable import Aggregation

@@ -1,15 +1,21 @@
 """One copy of a variable as an object: what `update` hands to its function."""
 
-from typing import TYPE_CHECKING, cast
+from typing import Literal, Protocol, TypeAlias, cast
 
 from varsim.values.device import Device
+from varsim.values.distribute.context import Context
 from varsim.values.distribute.tensor import Tensor, Values
 from varsim.values.operation import Operation
 from varsim.values.variable import Variable
 
-if TYPE_CHECKING:
-    from varsim.values.distribute.context import Context
-    from varsim.values.distribute.variable import DistributedVariable, Write
+Write: TypeAlias = Literal["assign", "assign_add", "assign_sub"]
+
+
+class CopyWriter(Protocol):
+    """A variable of which one copy can be written alone."""
+
+    def write_copy(self, index: int, op: Write, value: object) -> "Operation[Unread]":
+        """Write one copy, without aggregation."""
 
 
 class Component:
@@ -30,20 +36,20 @@ class Component:
         """Its value now."""
         return Tensor(self.variable.values[self.index], self.device)
 
-    def write(self, context: "Context", op: "Write", value: object) -> "Operation[Unread]":
+    def write(self, context: Context, op: Write, value: object) -> "Operation[Unread]":
         """Write this copy alone, without aggregation; returns it, unread."""
-        variable = cast("DistributedVariable", self.variable)
+        variable = cast(CopyWriter, self.variable)
         return (yield from variable.write_copy(self.index, op, value))
 
-    def assign(self, context: "Context", value: object) -> "Operation[Unread]":
+    def assign(self, context: Context, value: object) -> "Operation[Unread]":
         """Set this copy alone."""
         return (yield from self.write(context, "assign", value))
 
-    def assign_add(self, context: "Context", value: object) -> "Operation[Unread]":
+    def assign_add(self, context: Context, value: object) -> "Operation[Unread]":
         """Add to this copy alone."""
         return (yield from self.write(context, "assign_add", value))
 
-    def assign_sub(self, context: "Context", value: object) -> "Operation[Unread]":
+    def assign_sub(self, context: Context, value: object) -> "Operation[Unread]":
         """Subtract from this copy alone."""
         return (yield from self.write(context, "assign_sub", value))
 

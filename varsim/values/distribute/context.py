@@ -1,16 +1,59 @@
 """Where an operation happens: outside, in a strategy's scope, in a replica, inside an update."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import ClassVar, Protocol
 
 from varsim.values.device import HERE, Device
 from varsim.values.distribute.refusal import RefusedRuntimeError
 from varsim.values.operation import Merge, Operation
+from varsim.values.variable import Aggregation, Variable
 
-if TYPE_CHECKING:
-    from varsim.values.distribute.strategy import Strategy
-    from varsim.values.distribute.variable import DistributedVariable
+
+class Distribution(Protocol):
+    """What contexts and variables ask of the strategy they belong to; see `Strategy`."""
+
+    has_scope: ClassVar[bool]
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """Replicas of all workers."""
+
+    @property
+    def current(self) -> Device:
+        """The device that is current where nobody says otherwise."""
+
+    def replica_id(self, replica: int) -> int:
+        """The id of one of this worker's replicas among all."""
+
+    def enter(self, context: "Context") -> "Context":
+        """The context, entering the scope from outside; RuntimeError in another scope."""
+
+    def local_results(self, value: object) -> tuple[object, ...]:
+        """The parts of a value that belong to this worker's replicas."""
+
+    def update(
+        self,
+        context: "Context",
+        variable: Variable,
+        function: Callable[..., object],
+        args: Sequence[object] = (),
+        kwargs: dict[str, object] | None = None,
+        *,
+        group: bool = True,
+    ) -> Operation[object]:
+        """Call a function once per copy of a variable."""
+
+    def reduce(self, context: "Context", op: object, value: object) -> Operation[object]:
+        """The parts of all replicas as one value."""
+
+    def all_reduce(self, context: "Context", op: object, value: object) -> Operation[object]:
+        """The parts of all replicas as one value, in every replica."""
+
+    def aggregate(
+        self, context: "Context", aggregation: Aggregation, value: object, destination: object
+    ) -> Operation[object]:
+        """The argument of a write, aggregated for a variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +65,12 @@ class Context:
     `aggregates`: inside variable_sync_on_read_context. `colocated`: inside colocate_vars_with.
     """
 
-    strategy: "Strategy | None" = None
+    strategy: Distribution | None = None
     replica: int | None = None
     updating: int | None = None
     device: Device = HERE
     aggregates: bool = False
-    colocated: "DistributedVariable | None" = None
+    colocated: Variable | None = None
 
     @property
     def in_cross_replica(self) -> bool:

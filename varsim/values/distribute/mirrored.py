@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from varsim.values.distribute.component import Unread
+from varsim.values.distribute.component import Unread, Write
 from varsim.values.distribute.container import Mirrored
 from varsim.values.distribute.context import Context
 from varsim.values.distribute.refusal import RefusedValueError
@@ -13,7 +13,6 @@ from varsim.values.distribute.scatter import Scatter
 from varsim.values.distribute.tensor import Tensor, Values, convert, divide
 from varsim.values.distribute.variable import (
     DistributedVariable,
-    Write,
     bring,
     refuse_scatter,
 )

@@ -1,20 +1,17 @@
 """Variables with one place for each value: plain, and cut in shards along the first axis."""
 
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varsim.values.device import Device, Transfer, movement
-from varsim.values.distribute.context import Context
+from varsim.values.distribute.component import Write
+from varsim.values.distribute.context import Context, Distribution
 from varsim.values.distribute.tensor import Tensor, Values, convert
-from varsim.values.distribute.variable import DistributedVariable, Write, check_shape
+from varsim.values.distribute.variable import DistributedVariable, check_shape
 from varsim.values.operation import Operation
 from varsim.values.optimizer import Optimizer
 from varsim.values.variable import Attributes
-
-if TYPE_CHECKING:
-    from varsim.values.distribute.strategy import Strategy
 
 
 class PlainVariable(DistributedVariable):
@@ -53,7 +50,7 @@ class ShardedVariable(DistributedVariable):
         devices: tuple[Device, ...],
         attributes: Attributes,
         optimizer: Optimizer | None = None,
-        strategy: "Strategy | None" = None,
+        strategy: Distribution | None = None,
     ) -> None:
         super().__init__(initial, devices, attributes, optimizer, strategy)
         self._ends = shard_ends(initial.shape[0], len(devices))

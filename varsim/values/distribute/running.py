@@ -5,15 +5,13 @@ _call_for_each_replica). Effects before a failing merge stay.
 """
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from varsim.values.distribute.container import regroup, select
 from varsim.values.distribute.context import Context
 from varsim.values.distribute.refusal import RefusedRuntimeError
+from varsim.values.distribute.scope import StrategyScope
 from varsim.values.operation import Merge, Operation, SideBySide
-
-if TYPE_CHECKING:
-    from varsim.values.distribute.strategy import Strategy
 
 
 class _Ended(NamedTuple):
@@ -23,7 +21,7 @@ class _Ended(NamedTuple):
 
 
 def call_for_each_replica(
-    strategy: "Strategy",
+    strategy: StrategyScope,
     context: Context,
     function: Callable[..., object],
     args: tuple[object, ...],
@@ -86,7 +84,7 @@ def _to_next_merge(replica: Operation[object], answer: object) -> Operation[Merg
     return request
 
 
-def _merge(strategy: "Strategy", context: Context, merges: list[Merge]) -> Operation[object]:
+def _merge(strategy: StrategyScope, context: Context, merges: list[Merge]) -> Operation[object]:
     """Call the function of a merge once, in cross-replica context, with the grouped arguments."""
     first = merges[0]
     args: Any = regroup([merge.args for merge in merges])

@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from varsim.values.device import HERE, Device
-from varsim.values.distribute.context import OUTSIDE, Context
+from varsim.values.distribute.context import OUTSIDE, Context, Distribution
 from varsim.values.distribute.refusal import RefusedRuntimeError, RefusedValueError
 from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.variable import Variable
-
-if TYPE_CHECKING:
-    from varsim.values.distribute.strategy import Strategy
 
 
 class StrategyScope:
@@ -78,8 +75,8 @@ class StrategyScope:
     # Contexts
 
     @property
-    def _itself(self) -> "Strategy":
-        return cast("Strategy", self)
+    def _itself(self) -> Distribution:
+        return cast(Distribution, self)
 
     def scope(self, context: Context = OUTSIDE) -> Context:
         """The context inside `with strategy.scope()`; RuntimeError in another strategy's scope."""
@@ -94,7 +91,7 @@ class StrategyScope:
         if context.strategy is None:
             device = self.current if context.device == HERE else context.device
             return Context(self._itself, device=device, aggregates=context.aggregates)
-        if context.strategy is not self:
+        if context.strategy is not self._itself:
             raise RefusedRuntimeError(
                 "mixed_strategies",
                 "Mixing different tf.distribute.Strategy objects: leave the other scope first",
@@ -119,7 +116,7 @@ class StrategyScope:
 
     def created(self, variable: Variable) -> bool:
         """Does this strategy own the variable (variable_created_in_scope)?"""
-        return isinstance(variable, DistributedVariable) and variable.strategy is self
+        return isinstance(variable, DistributedVariable) and variable.strategy is self._itself
 
     def colocate_vars_with(self, context: Context, variable: DistributedVariable) -> Context:
         """The context inside `colocate_vars_with`: new variables go to the devices of this one.

@@ -2,7 +2,7 @@
 
 from types import NoneType
 
-from varsim.values.distribute.component import Component
+from varsim.values.distribute.component import Component, Write
 from varsim.values.distribute.container import PerReplica, part_on
 from varsim.values.distribute.context import Context
 from varsim.values.distribute.refusal import (
@@ -15,7 +15,6 @@ from varsim.values.distribute.scatter import Scatter
 from varsim.values.distribute.tensor import Tensor, Values, share
 from varsim.values.distribute.variable import (
     DistributedVariable,
-    Write,
     bring,
     refuse_scatter,
 )

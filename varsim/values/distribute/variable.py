@@ -1,14 +1,13 @@
 """Distributed variables: what the strategies create; reads and writes in every context."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from varsim.values.device import HERE, Device, Transfer, movement
-from varsim.values.distribute.component import Component, Unread
+from varsim.values.distribute.component import Component, Unread, Write
 from varsim.values.distribute.container import Mirrored, is_per_replica, select
-from varsim.values.distribute.context import Context
+from varsim.values.distribute.context import Context, Distribution
 from varsim.values.distribute.refusal import (
     InvalidArgumentError,
     RefusedNotImplementedError,
@@ -19,11 +18,6 @@ from varsim.values.distribute.tensor import Tensor, Values, convert
 from varsim.values.operation import Operation
 from varsim.values.optimizer import Optimizer
 from varsim.values.variable import Attributes, Variable
-
-if TYPE_CHECKING:
-    from varsim.values.distribute.strategy import Strategy
-
-Write: TypeAlias = Literal["assign", "assign_add", "assign_sub"]
 
 
 class DistributedVariable(Variable, ABC):
@@ -39,7 +33,7 @@ class DistributedVariable(Variable, ABC):
         devices: tuple[Device, ...] = (HERE,),
         attributes: Attributes = Attributes(),  # noqa: B008 - immutable
         optimizer: Optimizer | None = None,
-        strategy: "Strategy | None" = None,
+        strategy: Distribution | None = None,
     ) -> None:
         super().__init__(initial, devices, attributes, optimizer)
         self.strategy = strategy

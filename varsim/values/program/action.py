@@ -10,9 +10,10 @@ from pydantic import Field, PositiveInt
 
 from varsim.schema import Model, one_of
 from varsim.values.distribute.checkpoint import restore, save
+from varsim.values.distribute.component import Write
 from varsim.values.distribute.context import Context
 from varsim.values.distribute.tensor import Tensor, Values
-from varsim.values.distribute.variable import DistributedVariable, Write
+from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Computation, Operation
 from varsim.values.program.given import Given, VariableDescription, drawn
 
