@@ -48,9 +48,9 @@ class TestBarrier:
 
         for worker in made.workers:
             made.start_on(worker, process, worker)
-        made.clock.call_at(30, lambda: made.lives.kill(1))
+        made.clock.call_at(30, lambda: made.failures.kill(1))
         made.clock.call_at(31, lambda: shown.append(str(barrier)))
-        made.clock.call_at(40, lambda: made.lives.restart(1))
+        made.clock.call_at(40, lambda: made.failures.restart(1))
         shown: list[str] = []
         play(made)
 
@@ -88,7 +88,7 @@ class TestLock:
             seen.append((made.clock.time, worker.rank))
             lock.release(worker)
             if kills.get(made.clock.time, worker.rank) != worker.rank:
-                made.lives.kill(kills[made.clock.time])
+                made.failures.kill(kills[made.clock.time])
 
         said: dict[int, str] = {}
         made.allow_breaking_off()
@@ -96,7 +96,7 @@ class TestLock:
             made.start_on(worker, process, worker)
         for time, rank in kills.items():
             if time % 10:
-                made.clock.call_at(time, partial(made.lives.kill, rank))
+                made.clock.call_at(time, partial(made.failures.kill, rank))
         for time in (5, 15, 99):
             made.clock.call_at(time, lambda: said.update({made.clock.time: str(lock)}))
         play(made)
@@ -194,10 +194,10 @@ class Dequeues:
         self.got.append((self.job.clock.time, worker.rank, step))
 
     def kill(self, time: int, rank: int) -> None:
-        self.job.clock.call_at(time, lambda: self.job.lives.kill(rank))
+        self.job.clock.call_at(time, lambda: self.job.failures.kill(rank))
 
     def restart(self, time: int, rank: int) -> None:
-        self.job.clock.call_at(time, lambda: self.job.lives.restart(rank))
+        self.job.clock.call_at(time, lambda: self.job.failures.restart(rank))
 
     def put(self, time: int, step: int, copies: int) -> None:
         self.job.clock.call_at(time, lambda: self.tokens.enqueue(step, copies))
@@ -310,7 +310,7 @@ class TestTokenQueue:
             queue.tokens.enqueue(1, 1)
             queue.tokens.enqueue(2, 1)
             queue.job.start_on(queue.job.workers[3], queue.take, queue.job.workers[3])
-            queue.job.lives.kill(0)
+            queue.job.failures.kill(0)
 
         queue.job.clock.call_at(10, in_one_instant)
         queue.put(20, 3, 1)

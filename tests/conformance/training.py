@@ -133,7 +133,7 @@ class Training:
         return seen
 
     def _end_or_restart(self, what: str, rank: int) -> None:
-        lives = self._job.lives
+        lives = self._job.failures
         if what == "kill":
             lives.kill(rank)
         elif what == "restart":
@@ -169,8 +169,8 @@ class Training:
         return row.applied_step - row.read_step
 
     def _status(self, rank: int) -> str:
-        if rank in self._job.lives.ends:
-            return "dead" if self._job.lives.ends[rank].killed else "stopped"
+        if rank in self._job.failures.ends:
+            return "dead" if self._job.failures.ends[rank].killed else "stopped"
         if rank in self._network.idle:
             return "idle"
         waits = isinstance(self._job.workers[rank].waits_for, TokenQueue)

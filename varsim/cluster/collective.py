@@ -103,7 +103,7 @@ class Collective:
         self._idle = plan.idle
         shared = _needs_messages(job, plan)
         self._foreseen = by_message is None and not shared
-        self._by_message = shared or job.lives.restarts if by_message is None else by_message
+        self._by_message = shared or job.failures.restarts if by_message is None else by_message
         self._recurrence = Recurrence(plan)
         if not self._by_message:
             job.network.also_count(self._count)
@@ -161,7 +161,7 @@ class Collective:
             self._recurrence.turn_to(self._latest.plan)
         if self._walk is not None:
             self._under_way, self._walk = self._walk, None
-            if self._foreseen and not self._job.lives.died:
+            if self._foreseen and not self._job.failures.died:
                 self._foresee(ends)
             else:
                 self._under_way.tell(ends)
@@ -212,7 +212,7 @@ class Collective:
         for other, event in zip(self._members, self._moving, strict=True):
             if event.callbacks is not None:
                 self._clock.withdraw(event)
-                if self._job.lives.running(other.rank) and other is not worker:
+                if self._job.failures.running(other.rank) and other is not worker:
                     other.turns_to(Phase.BARRIER)
                     other.waits_for = self
 

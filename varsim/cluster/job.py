@@ -8,23 +8,23 @@ from typing import Final, TypeVarTuple
 import numpy as np
 
 from varsim.cluster.clock import END_OF_TIME, Activity, Clock
+from varsim.cluster.deadlock import Remedy, report, restart_any
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
-from varsim.cluster.lives import Lives
+from varsim.cluster.failures import Failures
+from varsim.cluster.ledger import Ledger
 from varsim.cluster.network import network
 from varsim.cluster.pace import windows
-from varsim.cluster.standstill import Remedy, report, restart_any
 from varsim.cluster.stop import Stop
 from varsim.cluster.worker import Worker
 from varsim.trace import (
     EvaluationRow,
     LinkRow,
-    Outcome,
     Recorder,
     Standstill,
     Trace,
 )
-from varsim.values.gradient import Gradient, Gradients, Parameters
+from varsim.values.gradient import Gradients, Parameters
 from varsim.values.law import Stream
 from varsim.values.stream import stream
 from varsim.values.task import Floor
@@ -73,15 +73,9 @@ class Job:
         self.task = workload.problem.task(seed, replication)
         variables = enumerate(workload.problem.variables())
         self.trained = [index for index, spec in variables if spec.has_gradient]
-        self._variables = len(self.trained)
+        self.ledger = Ledger(self.recorder, len(self.trained), workload.batch_size)
         self.gradients = Gradients(self.task, lazy, self.trained, workload.batch_size)
         self.network = network(self.clock, cluster.network)
-        self.global_step = 0
-        self.examples = 0.0  # in applied gradients
-        self._parts = 0  # applied, of gradients; whole numbers, as thirds would not add up
-        self._aggregated = 0
-        self._sending = self._hidden = 0  # ns; see Trace
-        self.in_flight: dict[Gradient, None] = {}
         self.may_break_off = False  # whether gradients may be given up before they are sent
         self.stopped_by = ""
         self.sends_on = False  # something was still on its way when the run came to its end
@@ -98,9 +92,16 @@ class Job:
         self._awaited = sorted(wanted)  # losses not reached yet, the next one last
         self._floor: Floor | None = None  # of the model that was looked at last
         self.workers = [self._worker(rank) for rank in range(number)]
-        self.lives = Lives(self, events)
+        if events:
+            self.allow_breaking_off()
+        self.failures = Failures(self.clock, self.workers, self.network, self.ledger, events)
         if stop.time is not None:
             self.clock.call_last(round(stop.time * 1e9), self._time_is_up)
+
+    @property
+    def global_step(self) -> int:
+        """Updates made to the model."""
+        return self.ledger.global_step
 
     def start_on(
         self,
@@ -115,18 +116,12 @@ class Job:
         It dies with the worker; should that begin again, it is started anew, `worker.restarts`
         higher. One with a `role` is named, with what it waits for, if the run stands still.
         """
-        self.lives.start(worker, lambda: function(*args), role, waits_for)
+        self.failures.start(worker, lambda: function(*args), role, waits_for)
 
     def streams(self, purpose: str, number: int) -> Stream:
         """The random streams, block by block, that somebody (of this number) draws from."""
         seed, replication = self._seed, self.replication
         return lambda block: stream(seed, replication, purpose, number, block)
-
-    def has_sent(self, begun: int, computed: int) -> None:
-        """What a worker sent from `begun` until now, while it computed until `computed` (ns)."""
-        now = self.clock.time
-        self._sending += now - begun
-        self._hidden += max(0, min(now, computed) - begun)
 
     def spawn(self, activity: Activity[None]) -> None:
         """Start a process that is on no worker, and never dies."""
@@ -172,7 +167,7 @@ class Job:
         loss = self.task.loss(parameters)
         self._record(parameters, loss, divergence, off_grid=False)
         self._next_evaluation = (
-            math.floor(self.examples / self._evaluate_every) + 1
+            math.floor(self.ledger.examples / self._evaluate_every) + 1
         ) * self._evaluate_every
 
     def _look(self) -> None:
@@ -194,7 +189,7 @@ class Job:
         if not off_grid:
             self._evaluated_step = self.global_step
         now, accuracy = self.clock.time, self.task.accuracy(parameters)
-        examples = round(self.examples)
+        examples = round(self.ledger.examples)
         self.recorder.evaluations.append(
             EvaluationRow(now, self.global_step, examples, loss, accuracy, divergence, off_grid)
         )
@@ -202,49 +197,17 @@ class Job:
             if self._awaited.pop() == self._stop.loss:
                 self._end("loss")
 
-    def ended(self, gradient: Gradient, global_step: int | None = None) -> None:
-        """A gradient has been applied, dropped or lost, for every variable: write its row."""
-        applied, variables = gradient.applied, self._variables
-        self._aggregated += applied > 0
-        self._parts += applied
-        self.examples = self._parts * self.workload.batch_size / variables
-        step = self.global_step if global_step is None else global_step
-        if applied == variables:
-            outcome = 0
-        elif applied:
-            outcome = 2
-        elif gradient.given_up:
-            outcome, step = 4, -1  # no update took place
-        else:
-            outcome = 1
-        read = gradient.read
-        self.recorder.gradients += (
-            gradient.worker,
-            gradient.iteration,
-            read.time,
-            read.global_step,
-            gradient.compute_start,
-            gradient.computed,
-            gradient.arrived,
-            self.clock.time,
-            step,
-            outcome,
-            applied,
-        )
-        del self.in_flight[gradient]
-
     def count_step(self) -> None:
         """The model has been updated once more; ends the run if that was enough."""
-        self.global_step += 1
-        self.recorder.steps.append(self.clock.time)
-        self.recorder.pack()
-        if self._divergence is None and self.examples >= self._next_evaluation:
+        ledger = self.ledger
+        ledger.count_step(self.clock.time)
+        if self._divergence is None and ledger.examples >= self._next_evaluation:
             self.evaluate(self.model())
         elif self._awaited:
             self._look()
-        if self._stop.global_steps is not None and self.global_step >= self._stop.global_steps:
+        if self._stop.global_steps is not None and ledger.global_step >= self._stop.global_steps:
             self._end("global_steps")
-        elif self._stop.examples is not None and self.examples >= self._stop.examples:
+        elif self._stop.examples is not None and ledger.examples >= self._stop.examples:
             self._end("examples")
 
     def run(self, label: str) -> Trace:
@@ -269,28 +232,26 @@ class Job:
         if not self.stopped_by:
             standstill = self._stands_still(label)
         end = self.clock.time
-        recorder = self.recorder
+        recorder, ledger = self.recorder, self.ledger
         if self._model is not None and self._evaluated_step != self.global_step:
             self.evaluate(self._model(), self._divergence() if self._divergence else 0.0)
         for worker in self.workers:
             worker.close(end)
-        pending = [gradient for gradient in self.in_flight if gradient.computed <= end]
-        for gradient in pending:
-            recorder.gradients += _pending(gradient)
+        computing = ledger.close(end)
         begun = sum(worker.iteration + 1 for worker in self.workers)
         rows = recorder.gradient_rows()
         self.sends_on = last > end
         links, sent = self._carried(max(last, end))
-        assert begun == len(rows) + len(self.in_flight) - len(pending), "a gradient was lost"
+        assert begun == len(rows) + computing, "a gradient was lost"
         return Trace(
             strategy=label,
             replication=self.replication,
             workers=len(self.workers),
-            variables=self._variables,
+            variables=ledger.variables,
             batch_size=self.workload.batch_size,
             end=end,
             stopped_by=self.stopped_by,
-            global_step=self.global_step,
+            global_step=ledger.global_step,
             spans=recorder.spans(end),
             gradients=rows,
             evaluations=recorder.evaluations,
@@ -298,11 +259,11 @@ class Job:
             copy_staleness=np.array(recorder.copy_staleness, dtype=np.int64),
             links=links,
             sent=sent,
-            sending=self._sending,
-            hidden=self._hidden,
+            sending=ledger.sending,
+            hidden=ledger.hidden,
             heap_events=self.clock.heap_events,
             gradients_evaluated=self.gradients.evaluated,
-            gradients_aggregated=self._aggregated,
+            gradients_aggregated=ledger.aggregated,
             standstill=standstill,
         )
 
@@ -327,7 +288,7 @@ class Job:
 
         Where all that run have ended in good order, that is the end of the run, and not said.
         """
-        ends = self.lives.ends
+        ends = self.failures.ends
         moments = [worker.since for worker in self.workers]
         moments += [end.time for end in ends.values()]
         self.clock.time = max(moments + self.recorder.steps[-1:])
@@ -335,7 +296,17 @@ class Job:
             self.stopped_by = "chief"
             return None
         self.stopped_by = "deadlock"
-        said = Standstill(self.clock.time, report(self, label, self._remedy))
+        said = Standstill(
+            self.clock.time,
+            report(
+                label,
+                self.global_step,
+                self.clock.time,
+                self.workers,
+                self.failures,
+                self._remedy,
+            ),
+        )
         if self._stop.time is not None:
             self.clock.time = round(self._stop.time * 1e9)
         return said
@@ -370,7 +341,7 @@ class Job:
             times,
             pace if len(pace) > 1 else [],
             batches,
-            self.in_flight,
+            self.ledger.in_flight,
             self.recorder.worker_spans(rank),
             round((cluster.optimizer_time or 0.0) * (factor if len(pace) == 1 else 1.0) * 1e9),
         )
@@ -384,19 +355,3 @@ class Job:
         return chain.from_iterable(
             np.rint(block * (factor * 1e9)).astype(np.int64).tolist() for block in blocks
         )
-
-
-def _pending(gradient: Gradient) -> tuple[int, ...]:
-    return (
-        gradient.worker,
-        gradient.iteration,
-        gradient.read.time,
-        gradient.read.global_step,
-        gradient.compute_start,
-        gradient.computed,
-        gradient.arrived,
-        -1,
-        -1,
-        Outcome.PENDING,
-        gradient.applied,
-    )

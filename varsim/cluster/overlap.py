@@ -138,7 +138,7 @@ class _Stream:
     def goes_on(self) -> None:
         """See Worker; a bucket has moved."""
         self.waits_for = None
-        self._job.has_sent(self._begun, self.computed)
+        self._job.ledger.has_sent(self._begun, self._job.clock.time, self.computed)
         if self._seen:
             self._worker.goes_on()
 

@@ -38,8 +38,8 @@ class Race:
         come, self._come = self._come, set()
         over, self._over = self._over, Event(self._job.clock)
         for worker in self._job.workers:
-            if worker.rank not in come and self._job.lives.running(worker.rank):
-                self._job.lives.call_off(worker, StepOverError())
+            if worker.rank not in come and self._job.failures.running(worker.rank):
+                self._job.failures.call_off(worker, StepOverError())
         over.succeed()
 
     def wait(self, worker: Worker) -> Activity[None]:

@@ -6,8 +6,8 @@ from functools import partial
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity
+from varsim.cluster.deadlock import restart_all
 from varsim.cluster.job import Job
-from varsim.cluster.standstill import restart_all
 from varsim.cluster.worker import Worker
 from varsim.trace import Phase
 
@@ -44,7 +44,7 @@ class Recovery:
                 route = job.network.route(source.place, worker.place)
                 job.network.pass_on(route, job.workload.size(), _nothing, partial(_happen, arrived))
                 yield arrived
-                whole = job.lives.running(source.rank) and source.restarts == life
+                whole = job.failures.running(source.rank) and source.restarts == life
                 worker.goes_on()
         self._without.discard(worker.rank)
         unserved, self._unserved = self._unserved, []
@@ -59,7 +59,7 @@ class Recovery:
 
     def _source(self) -> Worker | None:
         for worker in self._job.workers:
-            if self._job.lives.running(worker.rank) and worker.rank not in self._without:
+            if self._job.failures.running(worker.rank) and worker.rank not in self._without:
                 return worker
         return None
 

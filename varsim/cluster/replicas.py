@@ -96,7 +96,7 @@ class MirroredReplicas:
             for rank in range(len(job.workers)):
                 gradient = this.gradients[rank]
                 gradient.arrived, gradient.applied, gradient.open = now, gradient.open, 0
-                job.ended(gradient)
+                job.ledger.ended(gradient, now)
             self.parameters = self._copy(worker.rank)
             job.count_step()
 
@@ -146,14 +146,14 @@ class LocalReplicas:
         """Update a worker's own copy; the step counts when all workers have made it."""
         job, step = self._job, self.steps[worker.rank]
         for index in job.trained:
-            value = job.gradients.value(gradient, index, job.in_flight)
+            value = job.gradients.value(gradient, index, job.ledger.in_flight)
             self.variables[index].apply(worker.rank, value)
         self.steps[worker.rank] = step + 1
         self._seen[worker.rank] += 1
         self._made += 1
         gradient.arrived = job.clock.time
         gradient.applied = len(job.trained)
-        job.ended(gradient, step)
+        job.ledger.ended(gradient, job.clock.time, step)
         left = self._unfinished.pop(step, len(job.workers)) - 1
         if left:
             self._unfinished[step] = left

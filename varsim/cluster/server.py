@@ -40,7 +40,8 @@ class ParameterServer:
 
     def __init__(self, job: Job, *, drops: bool, overlap: bool = False) -> None:
         self._job, self._clock, self._network = job, job.clock, job.network
-        self._ahead = () if drops else job.in_flight
+        self._ledger = job.ledger
+        self._ahead = () if drops else self._ledger.in_flight
         strategy = ParameterServerStrategy(job.cluster.parameter_servers)
         asked = Asked(Synchronization.NONE, optimizer=job.workload.update_rule())
         self.variables = [
@@ -150,7 +151,7 @@ class ParameterServer:
             gradient.applied += 1
             gradient.open -= 1
             if gradient.open == 0:
-                self._job.ended(gradient)
+                self._ledger.ended(gradient, self._clock.time)
 
     def apply_whole(self, worker: Worker, gradient: Gradient) -> Activity[None]:
         """Update all variables with a gradient: takes its time and a commit, seen at the end."""
@@ -167,17 +168,17 @@ class ParameterServer:
         if gradient.open > 0:
             gradient.open = 0
             gradient.given_up = True
-            self._job.ended(gradient)
+            self._ledger.ended(gradient, self._clock.time)
 
     def _read_now(self) -> Read:
         parameters = self._parameters or self.parameters
-        return Read(parameters, self._clock.time, self._job.global_step)
+        return Read(parameters, self._clock.time, self._ledger.global_step)
 
     def drop(self, gradient: Gradient) -> None:
         """One variable's part of a gradient is not used."""
         gradient.open -= 1
         if gradient.open == 0:
-            self._job.ended(gradient)
+            self._ledger.ended(gradient, self._clock.time)
 
     def _send(
         self, worker: Worker, gradient: Gradient, arrived: Callable[[int, Gradient], None]

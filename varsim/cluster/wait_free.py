@@ -192,7 +192,7 @@ class _Sending:
     def _here(self, item: int) -> None:
         self._under_way -= 1
         if not self._under_way:
-            self._job.has_sent(self._begun, self._gradient.computed)
+            self._job.ledger.has_sent(self._begun, self._job.clock.time, self._gradient.computed)
         self._parts[item] -= 1
         if self._parts[item]:
             return

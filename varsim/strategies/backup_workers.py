@@ -7,12 +7,12 @@ from typing import ClassVar, Literal
 from pydantic import PositiveInt
 
 from varsim.cluster.clock import Activity
+from varsim.cluster.deadlock import named
 from varsim.cluster.description import Cluster
 from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
 from varsim.cluster.race import Race, StepOverError
 from varsim.cluster.server import ParameterServer
-from varsim.cluster.standstill import named
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Strategy, check_overlap
 from varsim.units import format_seconds

@@ -7,11 +7,11 @@ from typing import ClassVar, Literal
 from pydantic import PositiveInt
 
 from varsim.cluster.clock import Activity, Ended, Stopped
+from varsim.cluster.deadlock import named
 from varsim.cluster.description import Cluster
 from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
-from varsim.cluster.standstill import named
 from varsim.cluster.waiting import Countdown, QueueClosedError, TokenQueue
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Strategy, check_overlap

@@ -11,8 +11,7 @@ from varsim.cluster.pace import windows
 from varsim.scenario import Scenario
 from varsim.trace import Trace
 from varsim.validation.points.scenario import NANOSECONDS, column
-from varsim.values.law import BLOCK, Law
-from varsim.values.laws.mixed import Mixture
+from varsim.values.law import BLOCK, Law, Mixture
 from varsim.values.laws.simple import (
     Constant,
     Exponential,

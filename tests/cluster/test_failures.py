@@ -138,23 +138,23 @@ class TestLives:
 
         made.start_on(worker, computing, made, worker, ends)
         made.start_on(worker, beside, role="watch", waits_for="nothing at all")
-        made.clock.call_at(150 * MS, lambda: made.lives.kill(0))
-        made.clock.call_at(200 * MS, lambda: made.lives.restart(0))
-        made.clock.call_at(350 * MS, lambda: made.lives.kill(0))
+        made.clock.call_at(150 * MS, lambda: made.failures.kill(0))
+        made.clock.call_at(200 * MS, lambda: made.failures.restart(0))
+        made.clock.call_at(350 * MS, lambda: made.failures.kill(0))
         play(made)
 
         # The gradient begun at 100 is lost; its number is not used again.
         assert ends == [(100 * MS, 0), (300 * MS, 2)]
         assert others == [time * MS for time in (0, 40, 80, 120, 200, 240, 280, 320)]
         assert worker.restarts == 1
-        assert not made.lives.running(0)
-        assert made.lives.running(1)
-        end = made.lives.ends[0]
+        assert not made.failures.running(0)
+        assert made.failures.running(1)
+        end = made.failures.ends[0]
         assert (end.time, end.killed, end.doing, end.roles) == (
             *(350 * MS, True, "computing"),
             ("watch",),
         )
-        assert made.lives.roles() == []
+        assert made.failures.roles() == []
 
     def test_a_process_that_returns_has_ended_in_good_order(self) -> None:
         made = two_workers()
@@ -162,7 +162,7 @@ class TestLives:
         made.start_on(worker, made.clock.sleep_until, 70)
         play(made)
 
-        end = made.lives.ends[1]
+        end = made.failures.ends[1]
         assert (end.time, end.killed) == (70, False)
 
     def test_a_gradient_that_was_not_begun_is_taken_back(self) -> None:
@@ -178,12 +178,12 @@ class TestLives:
             ends.append((made.clock.time, gradient.iteration))
 
         made.start_on(worker, reads_first)
-        made.clock.call_at(30 * MS, lambda: made.lives.kill(0))
-        made.clock.call_at(50 * MS, lambda: made.lives.restart(0))
+        made.clock.call_at(30 * MS, lambda: made.failures.kill(0))
+        made.clock.call_at(50 * MS, lambda: made.failures.restart(0))
         play(made)
 
         assert ends == [(190 * MS, 0)]
-        assert len(made.in_flight) == 1
+        assert len(made.ledger.in_flight) == 1
         assert batches == [next(iter(made.task.batches(0, 0, 1))).tolist()]
 
     def test_the_dead_must_be_known(self) -> None:

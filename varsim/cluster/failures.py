@@ -1,4 +1,4 @@
-"""The processes of a run, each on its worker: they end, begin again, and are called off a step.
+"""Failures of workers: their processes end, begin again, and are called off a step.
 
 What a worker had handed over stays on the links until it is through, but nobody takes it in: what
 has arrived stays, the rest is lost. A worker that computed loses its gradient, one that waited
@@ -7,18 +7,16 @@ leaves its place, one that read has nothing to lose.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from simpy.events import Process
 
-from varsim.cluster.clock import Activity, Ended, Killed, Stopped
+from varsim.cluster.clock import Activity, Clock, Ended, Killed, Stopped
 from varsim.cluster.events import ProcessEvent
+from varsim.cluster.ledger import Ledger
 from varsim.cluster.worker import Worker
 from varsim.trace import Phase
 from varsim.values.gradient import Gradient
-
-if TYPE_CHECKING:
-    from varsim.cluster.job import Job
 
 
 class End(NamedTuple):
@@ -42,26 +40,34 @@ class Part:
         self.process = process
 
 
-class Lives:
-    """Which processes run on which worker, and which of them have ended."""
+class Failures:
+    """Which processes run on which worker, and which of them have ended.
 
-    def __init__(self, job: "Job", events: Sequence[ProcessEvent]) -> None:
-        self._job = job
+    `network`: what a worker waits for whose messages are on the links.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        workers: Sequence[Worker],
+        network: object,
+        ledger: Ledger,
+        events: Sequence[ProcessEvent],
+    ) -> None:
+        self._clock, self._workers, self._network, self._ledger = clock, workers, network, ledger
         self._parts: dict[int, list[Part]] = {}
         self.ends: dict[int, End] = {}  # by rank
         self.restarts = any(event.restart is not None for event in events)
         self.died = False  # somebody has
-        if events:
-            job.allow_breaking_off()
         for event in events:
-            if event.rank < len(job.workers):
-                job.clock.call_at(round(event.at * 1e9), partial(self._happen, event))
+            if event.rank < len(workers):
+                clock.call_at(round(event.at * 1e9), partial(self._happen, event))
 
     def start(
         self, worker: Worker, begin: Callable[[], Activity[None]], role: str, waits_for: object
     ) -> None:
         """Start a process on a worker; it ends with it and begins again with it."""
-        part = Part(begin, role, waits_for, self._job.clock.process(begin()))
+        part = Part(begin, role, waits_for, self._clock.process(begin()))
         self._parts.setdefault(worker.rank, []).append(part)
         self._watch(worker, part)
 
@@ -71,19 +77,19 @@ class Lives:
 
     def kill(self, rank: int) -> None:
         """A worker's processes disappear."""
-        self._end(self._job.workers[rank], Killed())
+        self._end(self._workers[rank], Killed())
 
     def stop(self, rank: int) -> None:
         """A worker's processes end in good order."""
-        self._end(self._job.workers[rank], Stopped())
+        self._end(self._workers[rank], Stopped())
 
     def restart(self, rank: int) -> None:
         """The processes of a worker that was killed begin again, in the order of their start."""
-        worker = self._job.workers[rank]
+        worker = self._workers[rank]
         assert self.ends.pop(rank).killed
         worker.comes_back()
         for part in self._parts[rank]:
-            part.process = self._job.clock.process(part.begin())
+            part.process = self._clock.process(part.begin())
             self._watch(worker, part)
 
     def call_off(self, worker: Worker, reason: Exception) -> None:
@@ -95,10 +101,10 @@ class Lives:
         worker.breaks_off()
         if gradient is not None:
             gradient.open = 0
-            self._job.ended(gradient)
+            self._ledger.ended(gradient, self._clock.time)
             gradient.given_up = True
         (part,) = self._parts[worker.rank]
-        self._job.clock.interrupt(part.process, reason)
+        self._clock.interrupt(part.process, reason)
 
     def roles(self) -> list[tuple[str, object]]:
         """What runs besides replicas: its name and what it waits for."""
@@ -139,23 +145,23 @@ class Lives:
             gradient.open -= gradient.unsent
             gradient.unsent = 0
             if gradient.open == 0:
-                self._job.ended(gradient)
+                self._ledger.ended(gradient, self._clock.time)
         for part in self._parts[worker.rank]:
             if part.process.is_alive:
-                self._job.clock.end(part.process, how)
+                self._clock.end(part.process, how)
         self._note(worker, killed=isinstance(how, Killed), doing=doing)
 
     def _note(self, worker: Worker, *, killed: bool, doing: str) -> None:
         roles = tuple(part.role for part in self._parts[worker.rank] if part.role)
-        self.ends[worker.rank] = End(self._job.clock.time, killed, doing, roles)
+        self.ends[worker.rank] = End(self._clock.time, killed, doing, roles)
 
     def _break_off(self, worker: Worker) -> Gradient | None:
         """Take back what is recorded of a worker's time to come.
 
         Its latest gradient, unless that has come to its end; `unsent` parts of it never arrive.
         """
-        now = self._job.clock.time
-        self._job.recorder.take_back(worker.rank, now)
+        now = self._clock.time
+        self._ledger.recorder.take_back(worker.rank, now)
         gradient = self._latest(worker)
         if gradient is None:
             return None
@@ -171,7 +177,7 @@ class Lives:
 
     def _latest(self, worker: Worker) -> Gradient | None:
         """The worker's latest gradient, unless all of it has been applied or dropped."""
-        for gradient in reversed(self._job.in_flight):
+        for gradient in reversed(self._ledger.in_flight):
             if gradient.worker == worker.rank:
                 return gradient if gradient.iteration == worker.iteration else None
         return None
@@ -179,11 +185,11 @@ class Lives:
     def _doing(self, worker: Worker) -> str:
         """What a worker is at now, in words."""
         gradient = self._latest(worker)
-        now = self._job.clock.time
+        now = self._clock.time
         if gradient is not None and (gradient.open < 0 or gradient.computed > now):
             return "computing" if gradient.compute_start < now else "reading"
         if gradient is not None and gradient.unsent:
             return "sending its gradient"
-        if worker.waits_for is not None and worker.waits_for is not self._job.network:
+        if worker.waits_for is not None and worker.waits_for is not self._network:
             return f"waiting for {worker.waits_for}"
         return "sending" if worker.phase == Phase.WRITE else "reading"

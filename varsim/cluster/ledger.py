@@ -1,0 +1,86 @@
+"""The books of a run: what became of every gradient, how far the model is, what was sent."""
+
+from typing import Final
+
+from varsim.trace import Outcome, Recorder
+from varsim.values.gradient import Gradient
+
+_APPLIED, _DROPPED, _PARTLY, _, _LOST = map(int, Outcome)
+_NO_STEP: Final = -1  # of a gradient that no update took
+
+
+class Ledger:
+    """Updates, examples and gradients of a run; a gradient's row is written when it has ended.
+
+    `in_flight`: gradients that are computed or on their way, oldest first. `variables`: the number
+    of those with a gradient. `batch_size`: examples in a gradient.
+    """
+
+    def __init__(self, recorder: Recorder, variables: int, batch_size: int) -> None:
+        self.recorder = recorder
+        self.variables = variables
+        self.batch_size = batch_size
+        self.global_step = 0
+        self.examples = 0.0  # in applied gradients
+        self.aggregated = 0  # gradients of which any variable was applied
+        self.sending = self.hidden = 0  # ns; see Trace
+        self.in_flight: dict[Gradient, None] = {}
+        self._parts = 0  # applied, of gradients; whole numbers, as thirds would not add up
+
+    def count_step(self, now: int) -> None:
+        """The model has been updated once more."""
+        self.global_step += 1
+        self.recorder.steps.append(now)
+        self.recorder.pack()
+
+    def has_sent(self, begun: int, now: int, computed: int) -> None:
+        """What a worker sent from `begun` until now, while it computed until `computed` (ns)."""
+        self.sending += now - begun
+        self.hidden += max(0, min(now, computed) - begun)
+
+    def ended(self, gradient: Gradient, now: int, global_step: int | None = None) -> None:
+        """A gradient has been applied, dropped or lost, for every variable.
+
+        `global_step`: updates made before, of the copy that it was applied to; by default all.
+        """
+        applied = gradient.applied
+        self.aggregated += applied > 0
+        self._parts += applied
+        self.examples = self._parts * self.batch_size / self.variables
+        step = self.global_step if global_step is None else global_step
+        if applied == self.variables:
+            outcome = _APPLIED
+        elif applied:
+            outcome = _PARTLY
+        elif gradient.given_up:
+            outcome, step = _LOST, _NO_STEP
+        else:
+            outcome = _DROPPED
+        self._write(gradient, now, step, outcome)
+        del self.in_flight[gradient]
+
+    def close(self, end: int) -> int:
+        """Write the rows of gradients computed by the end of the run, but never used.
+
+        Returns how many are neither: their computation goes on.
+        """
+        pending = [gradient for gradient in self.in_flight if gradient.computed <= end]
+        for gradient in pending:
+            self._write(gradient, -1, _NO_STEP, int(Outcome.PENDING))
+        return len(self.in_flight) - len(pending)
+
+    def _write(self, gradient: Gradient, ended: int, step: int, outcome: int) -> None:
+        read = gradient.read
+        self.recorder.gradients += (
+            gradient.worker,
+            gradient.iteration,
+            read.time,
+            read.global_step,
+            gradient.compute_start,
+            gradient.computed,
+            gradient.arrived,
+            ended,
+            step,
+            outcome,
+            gradient.applied,
+        )
