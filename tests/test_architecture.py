@@ -17,12 +17,12 @@ LAYERS = (
     "scenario targets prices reporting variables randomness",
     "load",
     "simulation estimate effort variables_estimate result files explain why",
-    "validation calibration",
+    "calibration",
     "sweep",
     "plan",
     "tune",
     "plots",
-    "page report variables_report why_report validation_report sweep_report",
+    "page report variables_report why_report sweep_report",
     "cli commands catalogue progress",
 )
 

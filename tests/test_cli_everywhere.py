@@ -51,7 +51,7 @@ def test_check_takes_a_strategy() -> None:
     assert invoke("check", "small.yaml", "--strategy", "gossip").exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["run", "demo", "validate", "sweep", "plan", "tune"])
+@pytest.mark.parametrize("command", ["run", "demo", "sweep", "plan", "tune"])
 def test_jobs_may_be_auto(command: str) -> None:
     assert "auto: one per core" in " ".join(invoke(command, "--help").stdout.split())
 

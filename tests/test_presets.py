@@ -114,7 +114,7 @@ def test_measured_speeds_are_those_of_the_table_of_published_measurements() -> N
 
     published = {
         (row["where_read"], row["model"], row["hardware"].split("on ")[-1], float(row["value"]))
-        for row in rows("references/published.csv")
+        for row in rows("../../validation/data/references/published.csv")
         if row["workers"] == "1" and row["status"] == "seen in stored material"
     }
     precisions = {"fp32", "tf32", "fp16", "bf16"}

@@ -11,6 +11,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
+from validation import command as validation
 from varsim import cli
 from varsim.load.loading import load_scenario
 from varsim.plan import question as plan_question
@@ -59,11 +60,11 @@ def in_first_column(table: str) -> list[str]:
     return [word for row in rows for word in re.findall(r"`([^`]+)`", row)]
 
 
-COMMANDS = [
-    shlex.split(line.removeprefix("$ varsim "))
-    for block in blocks("console")
-    for line in block.splitlines()
-]
+CONSOLE = [line for block in blocks("console") for line in block.splitlines()]
+OF_VARSIM, OF_VALIDATION = (
+    [shlex.split(line.removeprefix(start)) for line in CONSOLE if line.startswith(start)]
+    for start in ("$ varsim ", "$ python -m validation")
+)
 
 
 class TestSetUp:
@@ -83,13 +84,19 @@ class TestSetUp:
         done = subprocess.run(["bash", "-c", extract[1]], cwd=ROOT, capture_output=True, text=True)
         assert done.stdout == blocks("sh")[1]
 
-    def test_every_console_line_is_a_command_of_varsim(self) -> None:
-        assert len(COMMANDS) > 8
-        for block in blocks("console"):
-            assert all(line.startswith("$ varsim ") for line in block.splitlines())
+    def test_every_console_line_is_a_command_of_varsim_or_of_its_validation(self) -> None:
+        assert len(OF_VARSIM) > 8
+        assert len(OF_VARSIM) + len(OF_VALIDATION) == len(CONSOLE)
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("arguments", OF_VALIDATION, ids=" ".join)
+def test_a_shown_validation_exists_with_its_options(arguments: list[str]) -> None:
+    context = typer.main.get_command(validation.app).make_context("validation", arguments)
+    files = [value for value in context.params.values() if isinstance(value, Path)]
+    assert all((ROOT / path).exists() for path in files if not path.is_absolute())
+
+
+@pytest.mark.parametrize("arguments", OF_VARSIM, ids=" ".join)
 def test_a_shown_command_exists_with_its_options(arguments: list[str]) -> None:
     group = typer.main.get_command(cli.app)
     name, *rest = arguments

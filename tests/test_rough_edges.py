@@ -7,11 +7,11 @@ import pytest
 from building import scenario
 from pandas import DataFrame
 from typer.testing import CliRunner
+from varsim.validation.published.judging import _of_all
 
 from varsim import cli
 from varsim.progress import PIPE_WIDTH, drawn
 from varsim.simulation import simulate
-from varsim.validation.published.judging import _of_all
 
 
 def said(*arguments: object, code: int = 2) -> str:

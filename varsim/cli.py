@@ -40,8 +40,8 @@ from varsim.commands.options import (
     processes,
     with_shorthands,
 )
+from varsim.commands.recordings import percent
 from varsim.commands.settings import Formats, Settings, question
-from varsim.commands.validation import percent
 
 if TYPE_CHECKING:
     from varsim.scenario import Scenario
@@ -281,64 +281,27 @@ def plot(
 
 @app.command()
 def validate(
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="Of --equivalences: a scenario of your own."),
-    ] = None,
-    equivalences: Annotated[
-        bool,
-        typer.Option("--equivalences", help="Only what must be equal between runs of a scenario."),
-    ] = False,
-    points: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Test points of closed forms, instead of everything."),
-    ] = None,
-    published: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Published measurements, instead of everything."),
-    ] = None,
-    only: Annotated[
-        str | None,
-        typer.Option(metavar="PATTERN", help="Only families, experiments or points so named."),
-    ] = None,
     runs: Runs = None,
     max_error: Annotated[
         float | None,
         typer.Option(
             parser=percent,
             metavar="PERCENT",
-            help="Of --runs: exit with 3 if a total time is farther off.",
+            help="Exit with 3 if a total time is farther off.",
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where to write; of everything: reports/validation."),
-    ] = None,
-    jobs: Jobs = "2",  # type: ignore[assignment]
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Compare varsim with theory and measurements.
-
-    Without options everything that comes with varsim: closed forms, other simulators, published
-    measurements, recorded runs, identities. With --runs, recorded runs of your own, each predicted
-    from others. Ends with 3 where a bound is missed.
-    """
-    from varsim.commands import validation
-
-    if file is not None and not equivalences:
-        raise typer.BadParameter(f"a scenario goes with --equivalences: --equivalences {file}")
-    others = (points, published, runs, max_error)
-    if equivalences and any(one is not None for one in others):
-        raise typer.BadParameter("--equivalences goes with --only and --out alone")
-    if runs is None and max_error is None:
-        wanted = validation.Wanted(
-            points, published, equivalences, file, only, out, processes(jobs), quiet
+    """Predict recorded runs of your own, each from others, and say how well."""
+    if runs is None:
+        raise typer.BadParameter(
+            "which runs? Recorded ones of your own: --runs DIR. What varsim itself is held against "
+            "is run in its repository: python -m validation"
         )
-        validation.validate_all(wanted)
-        return
-    if points is not None or published is not None or only is not None:
-        raise typer.BadParameter("--runs and --max-error go without --points, --published, --only")
-    validation.validate(runs, max_error, out, quiet)
+    from varsim.commands import recordings
+
+    recordings.validate(runs, max_error, out, quiet)
 
 
 @app.command()

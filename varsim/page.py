@@ -70,12 +70,13 @@ class Section(NamedTuple):
         return cls(plot.name, plot.heading, drawn.title, plot.caption, svg, table)
 
 
-def rendered(template: str, content: Mapping[str, Any]) -> str:
-    """A page as HTML, from one of the templates."""
+def rendered(template: str, content: Mapping[str, Any], folder: Path | None = None) -> str:
+    """A page as HTML, from one of the templates, or from one in a folder that uses them."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    folders = [Path(__file__).parent / "templates", *([folder] if folder else [])]
     environment = Environment(  # escapes whatever is put into the page
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(folders),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_shown,

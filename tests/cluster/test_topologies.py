@@ -8,10 +8,10 @@ import pytest
 from building import MS, run, scenario, slow
 from network_cases import NEEDED
 
+from validation.peers.links import Message, arrivals
 from varsim.cluster.clock import Clock
 from varsim.cluster.network import network
 from varsim.cluster.topology import TOPOLOGIES, Topology, Wiring
-from varsim.validation.peers.links import Message, arrivals
 
 both = pytest.mark.parametrize("sharing", ["first_come", "fair"])
 # Of links on which 1 kB takes 1 s.

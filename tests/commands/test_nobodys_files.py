@@ -15,7 +15,6 @@ STEPS = "worker,step,seconds\n" + "".join(
     for step in range(60)
     for worker in range(2)
 )
-RUNS = Path(cli.__file__).parent / "data" / "measured"
 # What writes into a directory: the command, and what kind of results that are.
 WRITERS = {
     "training": ["run", "plain.yaml"],
@@ -200,31 +199,6 @@ def test_calibrate_leaves_a_table_of_somebody_else_alone(tmp_path: Path) -> None
     for _ in range(2):
         assert varsim("calibrate", "odd.csv", "--out", out).exit_code == 0
     assert beside.exists()
-
-
-def test_validate_replaces_only_what_it_wrote(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    command = (
-        "validate",
-        "--only",
-        "coll-tree-*",
-        "--points",
-        RUNS.parent / "references" / "closed_forms.json",
-        "--out",
-        out,
-        "--quiet",
-    )
-    for name in ("index.html", "lines.csv", "measured.md", "notes.txt"):
-        out.mkdir()
-        (out / name).write_text("mine")
-        assert varsim(*command).exit_code == 2
-        assert contents(out) == {name: b"mine"}
-        (out / name).unlink()
-        out.rmdir()
-    assert varsim(*command).exit_code == 0
-    (out / "README.md").write_text("mine")
-    assert varsim(*command).exit_code == 0
-    assert (out / "README.md").read_text() == "mine"
 
 
 @pytest.mark.parametrize("kind", ["training", "sweep"])

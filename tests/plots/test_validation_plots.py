@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from validation.finding import Finding, Verdict
+from validation.index.section import Section
+from validation.plots import draw_all
 from varsim.plots.figure import panels, style
-from varsim.plots.validation import draw_all
-from varsim.validation.finding import Finding, Verdict
-from varsim.validation.index.section import Section
 
 
 def line(
@@ -47,7 +47,7 @@ def test_errors_are_told_in_intervals_where_there_are_such(
 
 
 def test_the_marks_stand_where_the_errors_are() -> None:
-    from varsim.plots.validation import draw_rows
+    from validation.plots import draw_rows
 
     with style():
         _, (axes,) = panels([2.0])

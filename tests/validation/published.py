@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from varsim.validation.published.experiment import Calibrated, Family
-from varsim.validation.published.findings import Setting, known, refused
-from varsim.validation.published.table import Row, bundled_rows
+from validation.published.experiment import Calibrated, Family
+from validation.published.findings import Setting, known, refused
+from validation.published.table import Row, bundled_rows
 
 ROWS = bundled_rows()
 HEADER = (

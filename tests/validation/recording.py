@@ -8,12 +8,8 @@ from typing import Any
 import numpy as np
 from building import gradient_rows, span_rows
 
-from varsim.cluster.overheads import Overheads
-from varsim.simulation import Run as SimulatedRun
-from varsim.simulation import run_one
-from varsim.trace import GradientRow, Outcome, Phase, Trace
-from varsim.validation.replay import Replay
-from varsim.validation.runs import (
+from varsim.calibration.recorded.replay import Replay
+from varsim.calibration.recorded.runs import (
     AsyncRun,
     AsyncWorker,
     CollectiveRun,
@@ -24,6 +20,10 @@ from varsim.validation.runs import (
     SyncWorker,
     read_run,
 )
+from varsim.cluster.overheads import Overheads
+from varsim.simulation import Run as SimulatedRun
+from varsim.simulation import run_one
+from varsim.trace import GradientRow, Outcome, Phase, Trace
 
 FATES = {Outcome.APPLIED: 1, Outcome.DROPPED: 0, Outcome.PENDING: -1}
 Table = Sequence[Sequence[float]]

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from validation.recording import asynchronous, collective, run_of, sync, table
 
+from tests.validation.recording import asynchronous, collective, run_of, sync, table
+from varsim.calibration.recorded.overheads import Calibration, calibrate
+from varsim.calibration.recorded.replay import Replay
 from varsim.cluster.overheads import Overheads
-from varsim.validation.calibration import Calibration, calibrate
-from varsim.validation.replay import Replay
 
 TRUE = Overheads(
     first_iteration=0.05, pull=2e-3, push=1e-3, commit=1.5e-3, wake=0.6e-3, payload=5e8

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from validation.recording import asynchronous, collective, run_of, sync, table
 
-from varsim.cluster.overheads import Overheads
-from varsim.validation.comparison import (
+from tests.validation.recording import asynchronous, collective, run_of, sync, table
+from varsim.calibration.recorded.comparison import (
     Comparison,
     Spread,
     compare,
@@ -17,7 +16,8 @@ from varsim.validation.comparison import (
     learn,
     spread,
 )
-from varsim.validation.runs import Run
+from varsim.calibration.recorded.runs import Run
+from varsim.cluster.overheads import Overheads
 
 SYNCED = Overheads(pull=1e-3, push=0.8e-3, wake=0.3e-3, commit=0.5e-3)
 MET = Overheads(message=0.3e-3)

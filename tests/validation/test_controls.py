@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
+from validation.points import laws
+from validation.points.controls import Lateness, Steps, refined, refined_ratio
+from validation.points.draws import beyond, draws
+from validation.points.estimate import mean
+from validation.points.laws import LawOf
+from validation.points.order_statistics import barrier, slowed
+from validation.points.scenario import ran, scenario, step_seconds
 from varsim.scenario import Scenario
-from varsim.validation.points import laws
-from varsim.validation.points.controls import Lateness, Steps, refined, refined_ratio
-from varsim.validation.points.draws import beyond, draws
-from varsim.validation.points.estimate import mean
-from varsim.validation.points.laws import LawOf
-from varsim.validation.points.order_statistics import barrier, slowed
-from varsim.validation.points.scenario import ran, scenario, step_seconds
 from varsim.values.stream import stream
 
 NOISE = stream(7, 0, "noise").standard_normal((300, 20, 50, 2))

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.building import scenario
+from validation.equivalences import identities
+from validation.equivalences.findings import findings
+from validation.equivalences.scaling import stretched
+from validation.equivalences.trials import distance
+from validation.finding import Verdict
 from varsim.scenario import Scenario
-from varsim.validation.equivalences import identities
-from varsim.validation.equivalences.findings import findings
-from varsim.validation.equivalences.scaling import stretched
-from varsim.validation.equivalences.trials import distance
-from varsim.validation.finding import Verdict
 from varsim.values.gradient import Gradients
 
 PROBLEMS: dict[str, dict[str, Any]] = {

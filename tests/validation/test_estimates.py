@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from varsim.validation.points.estimate import (
+from validation.points.estimate import (
     Estimate,
     Measured,
     columns,

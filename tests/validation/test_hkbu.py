@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from validation.published import ROWS
 
+from tests.validation.published import ROWS
+from validation.published.experiment import Calibrated, step_time
+from validation.published.hkbu import Hkbu
+from validation.published.table import Row
 from varsim.scenario import Scenario
-from varsim.validation.published.experiment import Calibrated, step_time
-from varsim.validation.published.hkbu import Hkbu
-from varsim.validation.published.table import Row
 
 FAMILY = Hkbu()
 # A GPU takes 0.5 s, a machine with 4 of them 1 s.

@@ -2,10 +2,10 @@
 
 import pytest
 
-from varsim.validation.comparison import Comparison, Prediction
-from varsim.validation.finding import Verdict
-from varsim.validation.measured import findings
-from varsim.validation.outcome import Totals
+from validation.finding import Verdict
+from validation.measured import findings
+from varsim.calibration.recorded.comparison import Comparison, Prediction
+from varsim.calibration.recorded.outcome import Totals
 
 
 def totals(total: float, p90_step: float = 0.1, dropped: int | None = None) -> Totals:

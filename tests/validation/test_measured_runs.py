@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from varsim.commands.validation import bundled_runs
-from varsim.validation.comparison import HALVES, Comparison, Half, compare, spread
-from varsim.validation.outcome import Totals
-from varsim.validation.runs import Run, read_runs
+from validation.command import RUNS
+from varsim.calibration.recorded.comparison import HALVES, Comparison, Half, compare, spread
+from varsim.calibration.recorded.outcome import Totals
+from varsim.calibration.recorded.runs import Run, read_runs
 
 PAGE = Path(__file__).parent.parent.parent / "reports" / "validation" / "measured.md"
 SERVERS, COLLECTIVES = "parameter servers", "collectives"
@@ -16,7 +16,7 @@ SERVERS, COLLECTIVES = "parameter servers", "collectives"
 
 @pytest.fixture(scope="module")
 def runs() -> list[Run]:
-    return read_runs(bundled_runs())
+    return read_runs(RUNS)
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from validation.points import point, written
 
-from varsim.validation.finding import Finding, Verdict
-from varsim.validation.points import PointFileError, findings, read_points
-from varsim.validation.points import families as table
-from varsim.validation.points.estimate import Estimate, Measured
-from varsim.validation.points.scenario import slow_motion
+from tests.validation.points import point, written
+from validation.finding import Finding, Verdict
+from validation.points import PointFileError, findings, read_points
+from validation.points import families as table
+from validation.points.estimate import Estimate, Measured
+from validation.points.scenario import slow_motion
 
 NS = 1e-9
 

@@ -3,13 +3,10 @@
 from pathlib import Path
 
 import pytest
-from validation.recording import collective, run_of, sync, table
 
-from varsim.cluster.overheads import Overheads
-from varsim.load.loading import load_scenario
-from varsim.plots import measured as figure
-from varsim.validation.comparison import Comparison, compare, learn
-from varsim.validation.report import (
+from tests.validation.recording import collective, run_of, sync, table
+from varsim.calibration.recorded.comparison import Comparison, compare, learn
+from varsim.calibration.recorded.report import (
     as_text,
     calibration_table,
     fragment,
@@ -18,7 +15,10 @@ from varsim.validation.report import (
     standstills,
     summary_table,
 )
-from varsim.validation.runs import Run
+from varsim.calibration.recorded.runs import Run
+from varsim.cluster.overheads import Overheads
+from varsim.load.loading import load_scenario
+from varsim.plots import measured as figure
 
 SYNCED = Overheads(pull=1e-3, push=0.8e-3, wake=0.3e-3, commit=0.5e-3)
 

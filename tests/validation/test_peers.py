@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from varsim.validation.finding import Finding, Verdict
-from varsim.validation.peers import GROUPS, findings
-from varsim.validation.peers.bookkeeping import ConstantGradient
-from varsim.validation.peers.links import Message, arrivals
-from varsim.validation.peers.table import Row, rows
+from validation.finding import Finding, Verdict
+from validation.peers import GROUPS, findings
+from validation.peers.bookkeeping import ConstantGradient
+from validation.peers.links import Message, arrivals
+from validation.peers.table import Row, rows
 
 TABLE = rows()
 

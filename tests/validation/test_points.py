@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from validation.points import POINT, point, written
 
-from varsim.validation.finding import Verdict
-from varsim.validation.index.section import Section, broken
-from varsim.validation.points import PointFileError, bundled_points, findings, read_points
-from varsim.validation.points import families as table
-from varsim.validation.points.estimate import Estimate, Measured
-from varsim.validation.points.families import FAMILIES, NOT_RUN
+from tests.validation.points import POINT, point, written
+from validation.finding import Verdict
+from validation.index.section import Section, broken
+from validation.points import PointFileError, bundled_points, findings, read_points
+from validation.points import families as table
+from validation.points.estimate import Estimate, Measured
+from validation.points.families import FAMILIES, NOT_RUN
 
 POINTS = read_points(bundled_points())
 # A quick one of every family, where there is one.

@@ -5,12 +5,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from validation.published import ROWS, rows_of, setting_of, settings_of, told, used
 
-from varsim.load.loading import load_text
-from varsim.simulation import Run, run_one
-from varsim.validation.published.__main__ import MARK, main
-from varsim.validation.published.experiment import (
+from tests.validation.published import ROWS, rows_of, setting_of, settings_of, told, used
+from validation.published.__main__ import MARK, main
+from validation.published.experiment import (
     Calibrated,
     Family,
     NotCalibratedError,
@@ -18,10 +16,12 @@ from varsim.validation.published.experiment import (
     fit,
     step_time,
 )
-from varsim.validation.published.export import as_yaml, scenarios
-from varsim.validation.published.families import FAMILIES, family_of
-from varsim.validation.published.findings import refused
-from varsim.validation.published.hosts import slowest
+from validation.published.export import as_yaml, scenarios
+from validation.published.families import FAMILIES, family_of
+from validation.published.findings import refused
+from validation.published.hosts import slowest
+from varsim.load.loading import load_text
+from varsim.simulation import Run, run_one
 
 KNOWN = [row for row in ROWS if family_of(row) is not None]
 

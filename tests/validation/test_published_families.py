@@ -6,26 +6,26 @@ from math import sqrt
 from statistics import median, quantiles
 
 import pytest
-from validation.published import ROWS, rows_of, settings_of, silent
 
-from varsim.simulation import Run, run_one
-from varsim.validation.finding import Verdict
-from varsim.validation.published import findings
-from varsim.validation.published.adaptdl import AdaptDl
-from varsim.validation.published.allreduce import AllReduces
-from varsim.validation.published.dl2 import Dl2
-from varsim.validation.published.experiment import (
+from tests.validation.published import ROWS, rows_of, settings_of, silent
+from validation.finding import Verdict
+from validation.published import findings
+from validation.published.adaptdl import AdaptDl
+from validation.published.allreduce import AllReduces
+from validation.published.dl2 import Dl2
+from validation.published.experiment import (
     Calibrated,
     Family,
     NotCalibratedError,
     fit,
     timed,
 )
-from varsim.validation.published.facts import servers
-from varsim.validation.published.families import FAMILIES
-from varsim.validation.published.hosts import layers_of, many_exchanging_hosts, slowest
-from varsim.validation.published.machines import Machines
-from varsim.validation.published.table import Row
+from validation.published.facts import servers
+from validation.published.families import FAMILIES
+from validation.published.hosts import layers_of, many_exchanging_hosts, slowest
+from validation.published.machines import Machines
+from validation.published.table import Row
+from varsim.simulation import Run, run_one
 
 MIB = 2**20
 NETWORK = {"bandwidth": 1e9, "latency": 1e-5}

@@ -5,24 +5,16 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from validation.published import (
-    ROWS,
-    calibrated,
-    curve,
-    rows_of,
-    setting_of,
-    silent,
-    write,
-)
 
-from varsim.validation.finding import Finding, Verdict
-from varsim.validation.published import findings
-from varsim.validation.published.experiment import step_time
-from varsim.validation.published.facts import mesh
-from varsim.validation.published.families import family_of
-from varsim.validation.published.hkbu import Hkbu
-from varsim.validation.published.judging import LEAD, Prediction, judged, summary, unknown
-from varsim.validation.published.table import experiments
+from tests.validation.published import ROWS, calibrated, curve, rows_of, setting_of, silent, write
+from validation.finding import Finding, Verdict
+from validation.published import findings
+from validation.published.experiment import step_time
+from validation.published.facts import mesh
+from validation.published.families import family_of
+from validation.published.hkbu import Hkbu
+from validation.published.judging import LEAD, Prediction, judged, summary, unknown
+from validation.published.table import experiments
 
 PREDICTED = "median of absolute errors"
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from validation.published import HEADER, ROWS, curve, silent, write
 
-from varsim.validation.published import PublishedFileError, findings
-from varsim.validation.published.table import read_rows
+from tests.validation.published import HEADER, ROWS, curve, silent, write
+from validation.published import PublishedFileError, findings
+from validation.published.table import read_rows
 
 
 class TestFiles:

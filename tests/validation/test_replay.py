@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from validation.recording import asynchronous, collective, run_of, simulated, sync, table
 
+from tests.validation.recording import asynchronous, collective, run_of, simulated, sync, table
+from varsim.calibration.recorded import latencies, outcome
+from varsim.calibration.recorded.latencies import Latencies
+from varsim.calibration.recorded.replay import Replay
 from varsim.cluster.overheads import Overheads
 from varsim.strategies.sync_replicas import SyncReplicas
-from varsim.validation import latencies, outcome
-from varsim.validation.latencies import Latencies
-from varsim.validation.replay import Replay
 
 SERVED = Overheads(first_iteration=0.02, pull=1e-3, push=0.8e-3, wake=0.3e-3)
 SYNCED = Overheads(**{**SERVED.model_dump(), "commit": 0.5e-3})

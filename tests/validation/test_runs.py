@@ -7,9 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from validation.recording import asynchronous, collective, sync, table, write
 
-from varsim.validation.runs import RunFileError, compute_tables, computes, read_run, read_runs
+from tests.validation.recording import asynchronous, collective, sync, table, write
+from varsim.calibration.recorded.runs import (
+    RunFileError,
+    compute_tables,
+    computes,
+    read_run,
+    read_runs,
+)
 
 SYNC = sync("sync", table(2, 20), 2, updates=5)
 ASYNC = asynchronous("async", table(2, 20), updates=5)

@@ -1,21 +1,22 @@
-"""varsim validate: which sections, what it prints, writes and returns."""
+"""python -m validation: which sections, what it prints, writes and returns."""
 
 import csv
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
-from validation.points import point, written
 
 from tests.building import scenario
-from varsim import cli
+from tests.validation.points import point, written
+from validation.command import app
+from validation.points import bundled_points
 from varsim.load.loading import dump_scenario
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 
 
 def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.app, ["validate", *map(str, arguments), "--jobs", "1"])
+    return CliRunner().invoke(app, [*map(str, arguments), "--jobs", "1"])
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +69,7 @@ def test_the_report(folder: Path) -> None:
     names = {file.name for file in here.iterdir()}
     assert {"index.md", "index.html", "closed_forms.md", "lines.csv", "agreement.svg"} <= names
     index = (here / "index.md").read_text()
-    assert f"Made by `varsim validate --points {path} --out here`." in index
+    assert f"Made by `python -m validation --points {path} --out here`." in index
     assert "| [Closed forms](#closed-forms) | 4 | 2 | 1 | 0 | 1 |" in index
     assert "- &lt;new\\|er> (1 line): a family that is not known" in index
     assert "nothing is random here" in index
@@ -99,9 +100,9 @@ def test_any_number_of_processes_gives_the_same(folder: Path) -> None:
         ),
         *MIXED,
     )
-    arguments = ["validate", "--points", str(path), "--quiet", "--out"]
+    arguments = ["--points", str(path), "--quiet", "--out"]
     for jobs in ("1", "2"):
-        CliRunner().invoke(cli.app, [*arguments, f"with-{jobs}", "--jobs", jobs])
+        CliRunner().invoke(app, [*arguments, f"with-{jobs}", "--jobs", jobs])
 
     one, two = (Path(f"with-{jobs}", "lines.csv").read_text() for jobs in ("1", "2"))
     assert one == two
@@ -131,10 +132,10 @@ def test_a_file_that_is_not_there(option: str) -> None:
 
 
 def test_options_that_do_not_go_together(folder: Path) -> None:
-    result = invoke("--runs", folder, "--only", "x")
+    result = invoke("--equivalences", "--points", folder)
 
     assert result.exit_code == 2
-    assert "go without" in " ".join(result.stderr.split())
+    assert "goes with --scenario" in " ".join(result.stderr.split())
 
 
 def test_a_part_of_everything_bundled(folder: Path) -> None:
@@ -149,12 +150,14 @@ class TestEquivalences:
     def test_of_a_scenario_of_ones_own(self, folder: Path) -> None:
         path = folder / "mine.yaml"
         path.write_text(dump_scenario(scenario({"kind": "none"}, workload={"batch_size": 2})))
-        result = invoke("--equivalences", path, "--out", "here")
+        result = invoke("--equivalences", "--scenario", path, "--out", "here")
 
         assert result.exit_code == 0, result.stderr
         assert "lines keep their bound" in result.stdout
         index = (folder / "here" / "index.md").read_text()
-        assert f"Made by `varsim validate --equivalences {path} --out here`." in index
+        assert (
+            f"Made by `python -m validation --equivalences --scenario {path} --out here`." in index
+        )
         assert "| sharding keeps the values | 6 | 6 | 0 |" in index
         pictures = {name for name in ("agreement", "errors") if f"{name}.png" in index}
         assert all((folder / "here" / f"{name}.png").exists() for name in pictures)
@@ -165,11 +168,36 @@ class TestEquivalences:
         assert "8 of 8 lines" in result.stdout
 
     def test_of_variables(self) -> None:
-        result = invoke("--equivalences", SCENARIOS / "batch_norm.yaml")
+        result = invoke("--equivalences", "--scenario", SCENARIOS / "batch_norm.yaml")
         assert result.exit_code == 2
         assert "this is kind: variables" in result.stderr
 
     def test_a_scenario_without_the_option(self) -> None:
-        result = invoke(SCENARIOS / "quickstart.yaml")
+        result = invoke("--scenario", SCENARIOS / "quickstart.yaml")
         assert result.exit_code == 2
-        assert "a scenario goes with --equivalences" in result.stderr
+        assert "--scenario goes with --equivalences" in " ".join(result.stderr.split())
+
+
+def test_it_replaces_only_what_it_wrote(folder: Path) -> None:
+    out = folder / "out"
+    command = (
+        "--only",
+        "coll-tree-*",
+        "--points",
+        bundled_points(),
+        "--out",
+        out,
+        "--quiet",
+    )
+    for name in ("index.html", "lines.csv", "measured.md", "notes.txt"):
+        out.mkdir()
+        (out / name).write_text("mine")
+        assert invoke(*command).exit_code == 2
+        assert [path.name for path in out.iterdir()] == [name]
+        assert (out / name).read_text() == "mine"
+        (out / name).unlink()
+        out.rmdir()
+    assert invoke(*command).exit_code == 0
+    (out / "README.md").write_text("mine")
+    assert invoke(*command).exit_code == 0
+    assert (out / "README.md").read_text() == "mine"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 from typer.testing import CliRunner, Result
-from validation.recording import collective, sync, table, write
 
+from tests.validation.recording import collective, sync, table, write
 from varsim import cli
 from varsim.cluster.overheads import Overheads
 
@@ -105,6 +105,14 @@ class TestWrongFiles:
 
         assert result.exit_code == 2
         assert result.stderr == "varsim: nowhere: there is no such folder\n"
+
+
+@pytest.mark.parametrize("command", ["validate", "calibrate"])
+def test_without_runs_it_says_what_to_type(command: str) -> None:
+    result = invoke(command)
+
+    assert result.exit_code == 2
+    assert "--runs DIR" in " ".join(result.stderr.split())
 
 
 def test_runs_that_only_communicate_have_nothing_to_be_predicted(tmp_path: Path) -> None:

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-from validation.published import ROWS
-
-from varsim.validation.index.words import sources
-from varsim.validation.published.judging import not_run
+from tests.validation.published import ROWS
+from validation.index.words import sources
+from validation.published.judging import not_run
 
 
 def test_lines_of_one_file_are_named_together() -> None:

@@ -7,7 +7,7 @@ import typer
 
 from varsim.commands.calibration import byte_size, collective_name
 from varsim.commands.options import Quiet, Runs
-from varsim.commands.validation import Halves
+from varsim.commands.recordings import Halves
 
 
 def calibrate(
@@ -92,6 +92,8 @@ def calibrate(
         options = Options(form, collective, ranks, unit, idle)
         calibration.calibrate(files, options, size, workers_per_node, out, quiet)
     else:
-        from varsim.commands import validation
+        if runs is None:
+            raise typer.BadParameter("measurements to read, or recorded runs: --runs DIR")
+        from varsim.commands import recordings
 
-        validation.calibrate(runs, half)
+        recordings.calibrate(runs, half)

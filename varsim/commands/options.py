@@ -48,7 +48,7 @@ Jobs = Annotated[
 ]
 Runs = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Recorded runs, *.json; default: those of varsim."),
+    typer.Option(metavar="DIR", help="Recorded runs of a cluster, *.json."),
 ]
 Backend = Annotated[
     Literal["local", "dask"], typer.Option(help="This machine, or a cluster of dask.")

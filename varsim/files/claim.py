@@ -53,7 +53,7 @@ _RUNS_MARKS: Final = (
     b"varsim sweep ",
     b"CREATE TABLE runs (key TEXT NOT NULL, replication INTEGER ",
 )
-_VALIDATED: Final = b"Made by `varsim validate"
+_VALIDATED: Final = (b"Made by `varsim validate", b"Made by `python -m validation")
 _SECTIONS: Final = "closed_forms peers published measured_runs identities"
 
 
@@ -150,7 +150,8 @@ def kinds_of(directory: Path) -> list[Kind]:
     if is_runs_file(directory / RUNS) or _lost_its_runs(directory):  # under way, or interrupted
         began: Kind = "sweep" if (directory / "sweep.yaml").exists() else "plan"
         found += [began] if began not in found and not {"sweep", "plan"} & set(found) else []
-    if any(_VALIDATED in _head(directory / name) for name in ("index.md", "measured.md")):
+    heads = [_head(directory / name) for name in ("index.md", "measured.md")]
+    if any(mark in head for mark in _VALIDATED for head in heads):
         found.append("validation")
     return found
 

@@ -8,6 +8,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from varsim.calibration.recorded.comparison import error, spread
 from varsim.plots.figure import (
     FAINT,
     Look,
@@ -18,10 +19,9 @@ from varsim.plots.figure import (
     strategy_line,
     style,
 )
-from varsim.validation.comparison import error, spread
 
 if TYPE_CHECKING:
-    from varsim.validation.comparison import Comparison, Prediction
+    from varsim.calibration.recorded.comparison import Comparison, Prediction
 
 _HEIGHTS: Final = (3.4, 2.4)  # inches
 

@@ -29,7 +29,7 @@ from varsim.cluster.job import Job
 from varsim.cluster.network import network
 from varsim.cluster.topology import Star
 
-DATA = Path(__file__).parents[3] / "varsim" / "data" / "references" / "closed_forms.json"
+DATA = Path(__file__).parents[3] / "validation" / "data" / "references" / "closed_forms.json"
 SLOWER = 10**6
 
 Point = dict[str, Any]

@@ -1,0 +1,1 @@
+"""What varsim is held against: closed forms, other simulators, measurements, identities."""

@@ -1,0 +1,285 @@
+"""Collectives: chunk by chunk over links, in slow motion.
+
+All-reduces are those of `on_write`. Reduce-scatter, broadcasts and all-to-all are no strategy's
+own: their schedules are carried out alone, on the links of a cluster, where a message holds its
+ports for alpha + m beta (Hockney, 1994). So are all-reduces along trees in which somebody has no
+partner in a round: were alpha a latency, who has none would go on before the round is over.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from validation.finding import Verdict
+from validation.points import laws
+from validation.points.estimate import Measured, exactly
+from validation.points.outcome import NotRunError
+from validation.points.scenario import (
+    NANOSECONDS,
+    Part,
+    link_bytes,
+    ran,
+    scenario,
+    slow_motion,
+)
+from varsim.cluster.collective import own_links
+from varsim.cluster.collectives import broadcast, doubling, exchange, hierarchy, ring, tree
+from varsim.cluster.collectives.alone import ends_alone
+from varsim.cluster.collectives.plan import Path, Plan
+from varsim.cluster.collectives.schedule import Schedule
+from varsim.cluster.job import Job
+from varsim.trace import Phase
+
+_COMPUTING: Final = 10**9  # ns
+_NOTHING: Final = 1e-30  # seconds per byte of a link on which bytes take no time
+
+
+def all_reduce(kind: str) -> Callable[[int, float, float, float, float], Measured]:
+    """Families of all-reduces: the time that `on_write` spends on it in one step."""
+
+    def measure(p: int, n: float, alpha: float, beta: float, gamma: float) -> Measured:
+        if kind == "binomial_tree" and p & (p - 1):
+            if gamma:
+                raise NotRunError(Verdict.NOT_RUN, _EARLIER)
+            return exactly(_alone(tree.all_reduce(p), n, alpha, beta))
+        slower = slow_motion(_at_most(p, n, alpha, beta, gamma))
+        reduction = {"overheads": {"reduction": 1 / gamma / slower}} if gamma else {}
+        described = scenario(
+            {"kind": "on_write", "collective": kind},
+            p,
+            laws.constant(1.0),
+            {"global_steps": 1},
+            network=slow_star(alpha, beta, slower),
+            workload=sent(n),
+            **reduction,
+        )
+        return exactly((int(ran(described).steps[0]) - _COMPUTING) / NANOSECONDS / slower)
+
+    return measure
+
+
+_EARLIER: Final = (
+    "the formula counts whole rounds; with gamma, and p not a power of two, a rank is sent the "
+    "next gradient while it adds up the last, so that all are done earlier"
+)
+
+
+def _at_most(p: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
+    """Seconds within which any of these collectives is over."""
+    return 2 * p * (alpha + n * (beta + gamma))
+
+
+def slow_star(alpha: float, beta: float, slower: float) -> Part:
+    """A message of m bytes takes alpha + m beta seconds, in slow motion."""
+    return {
+        "bandwidth": 1 / (beta or _NOTHING) / slower,
+        "latency": alpha * slower,
+        "sharing": "fair",
+    }
+
+
+def sent(size: float) -> Part:
+    """Nothing is learnt, and a gradient is so many bytes."""
+    return {"problem": {"kind": "timing", "size": float(size)}}
+
+
+def reduce_scatter(p: int, n: float, alpha: float, beta: float, gamma: float) -> Measured:
+    """coll-ring-reducescatter."""
+    return exactly(_alone(ring.reduce_scatter(p), n, alpha, beta, gamma))
+
+
+def binomial_broadcast(p: int, n: float, alpha: float, beta: float) -> Measured:
+    """coll-binomial-bcast."""
+    return exactly(_alone(tree.broadcast(p), n, alpha, beta))
+
+
+def scatter_all_gather(p: int, n: float, alpha: float, beta: float) -> Measured:
+    """coll-vandegeijn-bcast."""
+    return exactly(_alone(broadcast.scatter_all_gather(p), n, alpha, beta))
+
+
+def chain(p: int, n: float, m: int, alpha: float, beta: float) -> Measured:
+    """coll-chain-bcast."""
+    return exactly(_alone(broadcast.chain(p, m), n, alpha, beta))
+
+
+def best_chain(p: int, n: float, alpha: float, beta: float) -> Measured:
+    """coll-chain-bcast-opt: the least of what m segments take, m real.
+
+    m is whole in a simulation. Three of them around the smallest simulated time give it: with m
+    segments it is c + d m + e / m, whatever c, d and e.
+    """
+    times: dict[int, float] = {}
+
+    def of(segments: int) -> float:
+        if segments not in times:
+            times[segments] = _alone(broadcast.chain(p, segments), n, alpha, beta)
+        return times[segments]
+
+    best = 2
+    while of(2 * best) < of(best):
+        best *= 2
+    low, high = max(1, best // 2), 2 * best
+    return exactly(_least((low, of(low)), (best, of(best)), (high, of(high))))
+
+
+def _least(*points: tuple[int, float]) -> float:
+    """The least value of c + d m + e / m through three points."""
+    import numpy as np
+
+    rows = np.array([[1.0, m, 1 / m] for m, _ in points])
+    c, d, e = np.linalg.solve(rows, np.array([time for _, time in points])).tolist()
+    return float(c + 2 * math.sqrt(d * e))
+
+
+def all_to_all(p: int, n: float, alpha: float, beta: float) -> Measured:
+    """coll-alltoall."""
+    return exactly(_alone(exchange.pairwise(p), n, alpha, beta))
+
+
+def crossover(p: int, alpha: float, beta: float) -> Measured:
+    """coll-crossover: where the simulated times of the two meet; both are lines in the size."""
+    small, large = alpha / beta, 1024 * alpha / beta
+
+    def gap(size: float) -> float:
+        doubled = _alone(doubling.recursive_doubling(p), size, alpha, beta)
+        return doubled - _alone(doubling.halving_doubling(p), size, alpha, beta)
+
+    below, above = gap(small), gap(large)
+    return exactly(small - below * (large - small) / (above - below))
+
+
+def two_levels(
+    k: int, g: int, n: float, alpha1: float, beta1: float, alpha2: float, beta2: float
+) -> Measured:
+    """coll-hier-allreduce: every rank of a node has a network card of its own."""
+    return _in_nodes("hierarchical", g, k, g, n, alpha1, beta1, alpha2, beta2)
+
+
+def leaders(
+    k: int, g: int, n: float, alpha1: float, beta1: float, alpha2: float, beta2: float
+) -> Measured:
+    """coll-hier-leader-allreduce: one network card per node, which its leader uses."""
+    if g & (g - 1) == 0:
+        return _in_nodes("hierarchical_leader", 1, k, g, n, alpha1, beta1, alpha2, beta2)
+    slower = slow_motion(_at_most(k * g, n, alpha1 + alpha2, beta1 + beta2))
+    described = _nodes(1, g, beta1, beta2, slower)
+    headers = alpha1 / (beta1 or _NOTHING), alpha2 / (beta2 or _NOTHING)
+    schedule = hierarchy.leader_all_reduce(k * g, g)
+
+    def header(source: int, target: int) -> float:
+        return headers[source // g != target // g]
+
+    return exactly(_carried_out(schedule, n, described, header, slower))
+
+
+def _in_nodes(
+    kind: str,
+    cards: int,
+    k: int,
+    g: int,
+    n: float,
+    alpha1: float,
+    beta1: float,
+    alpha2: float,
+    beta2: float,
+) -> Measured:
+    slower = slow_motion(_at_most(k * g, n, alpha1 + alpha2, beta1 + beta2))
+    described = scenario(
+        {"kind": "on_write", "collective": kind, "ranks_per_group": g},
+        k * g,
+        laws.constant(1.0),
+        {"global_steps": 1},
+        network=_nodes(cards, g, beta1, beta2, slower, alpha1, alpha2),
+        workload=sent(n),
+    )
+    return exactly((int(ran(described).steps[0]) - _COMPUTING) / NANOSECONDS / slower)
+
+
+def _nodes(
+    cards: int,
+    g: int,
+    beta1: float,
+    beta2: float,
+    slower: float,
+    alpha1: float = 0.0,
+    alpha2: float = 0.0,
+) -> Part:
+    inside = {"bandwidth": 1 / (beta1 or _NOTHING) / slower, "latency": alpha1 * slower}
+    kind = {"kind": "nodes", "workers_per_node": g, "nics": cards, "inside": inside}
+    return {**kind, **slow_star(alpha2, beta2, slower)}
+
+
+def weak_scaling(tc: float, p: int, n: float, alpha: float, beta: float) -> Measured:
+    """weak-scaling-eff: computing as a share of all time, of three steps in slow motion."""
+    slower = slow_motion(3 * (tc + _at_most(p, n, alpha, beta)))
+    described = scenario(
+        {"kind": "on_write"},
+        p,
+        laws.constant(tc * slower),
+        {"global_steps": 3},
+        network=slow_star(alpha, beta, slower),
+        workload=sent(n),
+    )
+    trace = ran(described, record=True)
+    computing = trace.spans[trace.spans[:, 1] == Phase.COMPUTE]
+    return exactly(float((computing[:, 3] - computing[:, 2]).sum()) / (p * trace.end))
+
+
+def volume(kind: str, p: int, n: float, H: int = 1) -> Measured:  # noqa: N803
+    """vol-bytes: what the links of workers carried up, per step and worker."""
+    strategies: dict[str, Part] = {
+        "ring": {"kind": "on_write"},
+        "ps": {"kind": "sync_replicas", "replicas_to_aggregate": p, "initial_tokens": 0},
+        "ring-local": {"kind": "on_read", "read_every": H, "write_back": True},
+    }
+    if kind not in strategies:
+        raise ValueError(f"kind {kind!r} is none of {', '.join(strategies)}")
+
+    def carried(steps: int) -> float:
+        described = scenario(
+            strategies[kind],
+            p,
+            laws.constant(1.0),
+            {"global_steps": steps},
+            network={"bandwidth": 1e9, "latency": 0.0, "sharing": "fair"},
+            workload=sent(n),
+        )
+        trace = ran(described)
+        return math.fsum(link_bytes(trace, f"worker {rank} up") for rank in range(p)) / p
+
+    # A message that arrives at the instant at which a run ends does not count: one in both.
+    return exactly((carried(4 * H + 1) - carried(2 * H + 1)) / (2 * H))
+
+
+def _alone(schedule: Schedule, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
+    """Seconds until all ranks are done with one collective on a star."""
+    slower = slow_motion(_at_most(schedule.ranks, n, alpha, beta, gamma))
+    rate = 1 / gamma / slower if gamma else None
+    star = slow_star(0.0, beta, slower)
+    return _carried_out(schedule, n, star, lambda *_: alpha / (beta or _NOTHING), slower, rate)
+
+
+def _carried_out(
+    schedule: Schedule,
+    n: float,
+    network: Part,
+    header: Callable[[int, int], float],
+    slower: float,
+    rate: float | None = None,
+) -> float:
+    """Seconds until all are done, each message with so many bytes besides; `rate` of adding."""
+    made = scenario(
+        {"kind": "on_write"},
+        schedule.ranks,
+        laws.constant(1.0),
+        {"global_steps": 1},
+        network={**network, "sharing": "first_come"},
+    )
+    job = Job(made.cluster, made.workload, made.stop, seed=made.seed, replication=0)
+    paths = own_links(job)
+
+    def holding(source: int, target: int) -> Path:
+        return paths(source, target)._replace(header=header(source, target))
+
+    return max(ends_alone(job.clock, Plan(schedule, n, holding, rate))) / NANOSECONDS / slower

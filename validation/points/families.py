@@ -1,0 +1,149 @@
+"""The families of closed forms, by name: how each is measured, or why it is not."""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from validation.finding import Verdict
+from validation.points import (
+    collectives,
+    delayed,
+    exchange,
+    order_statistics,
+    overlap,
+    quadratic,
+    queues,
+    staleness,
+)
+from validation.points.estimate import Measured
+
+# Called with the parameters of a point, by name.
+Measure: TypeAlias = Callable[..., Measured]
+
+FAMILIES: Final[dict[str, Measure]] = {
+    "os-exp": order_statistics.exponential,
+    "os-shiftexp": order_statistics.shifted_exponential,
+    "os-pareto": order_statistics.pareto,
+    "os-weibull": order_statistics.weibull,
+    "os-uniform": order_statistics.uniform,
+    "os-gumbel-max": order_statistics.gumbel,
+    "os-normal": order_statistics.normal,
+    "os-lognormal": order_statistics.lognormal,
+    "os-twopoint": order_statistics.two_point,
+    "os-exp-var": order_statistics.variance,
+    "os-hetero-exp-max": order_statistics.unequal_workers,
+    "sync-idle-fraction": order_statistics.idle_share,
+    "best-k-shiftexp": order_statistics.best_number,
+    "rt-ksync": order_statistics.first_k,
+    "rt-speedup-async-sync": order_statistics.speed_up,
+    "rt-kasync": staleness.k_async_interval,
+    "rt-kbatchasync": staleness.k_batch_async_interval,
+    "stale-async-mean": staleness.asynchronous,
+    "stale-async-p0": staleness.distribution,
+    "stale-hetero-worker": staleness.of_a_slow_worker,
+    "stale-kbatchasync": staleness.k_batch_async,
+    "ps-mm1n": queues.markov,
+    "ps-md1n": queues.constant_service,
+    "ps-mg1n-gamma4": queues.gamma_service,
+    "ps-mmcn": queues.several_servers,
+    "ps-det": queues.constant_times,
+    "ps-stale-saturated": queues.saturated_staleness,
+    "sync-serial-ps": queues.synchronous,
+    "sync-serial-ps-det": queues.synchronous_constant,
+    "coll-ring-allreduce": collectives.all_reduce("ring"),
+    "coll-ring-reducescatter": collectives.reduce_scatter,
+    "coll-recdoubling-allreduce": collectives.all_reduce("recursive_doubling"),
+    "coll-rabenseifner-allreduce": collectives.all_reduce("halving_doubling"),
+    "coll-binomial-bcast": collectives.binomial_broadcast,
+    "coll-tree-allreduce": collectives.all_reduce("binomial_tree"),
+    "coll-vandegeijn-bcast": collectives.scatter_all_gather,
+    "coll-chain-bcast": collectives.chain,
+    "coll-chain-bcast-opt": collectives.best_chain,
+    "coll-alltoall": collectives.all_to_all,
+    "coll-hier-allreduce": collectives.two_levels,
+    "coll-hier-leader-allreduce": collectives.leaders,
+    "coll-crossover": collectives.crossover,
+    "ps-colocated-sync": exchange.colocated,
+    "ps-dedicated-sync": exchange.dedicated,
+    "ps-incast": exchange.incast,
+    "ps-byteps-optimal": exchange.byteps,
+    "vol-bytes": collectives.volume,
+    "overlap-wfbp": overlap.wait_free,
+    "overlap-uniform": overlap.uniform_layers,
+    "weak-scaling-eff": collectives.weak_scaling,
+    "local-erlang": overlap.local_steps,
+    "local-comm-saving": overlap.averaging_less,
+    "slow-worker": overlap.one_slow_worker,
+    "quad-sgd-moment": quadratic.second_moment,
+    "quad-sgd-floor": quadratic.stationary_moment,
+    "delay-stability": delayed.stability,
+    "delay-rate": delayed.decay,
+    "delay-noise-floor": delayed.noise_floor,
+    "async-quad-mean": delayed.mean_iterate,
+    "quad-time-to-target": quadratic.time_to_target,
+    "local-quad-spread": quadratic.local_spread,
+    "ddp-buckets": overlap.ddp_buckets,
+}
+
+_K_SYNC: Final = "needs a strategy that gathers K gradients per update (K-sync and relatives, Dutta"
+_SSP: Final = "needs bounded staleness (SSP), a strategy that is not built yet"
+_OPEN: Final = (
+    "an open queue, fed by a Poisson stream: the workers of varsim are a closed system, in which "
+    "who waits sends nothing meanwhile; the closed queues are the families ps-"
+)
+_CHECKPOINT: Final = (
+    "checkpoints and random failures: varsim ends and starts processes at given times, and "
+    "writes no checkpoints"
+)
+
+# Families that are known, and of which no point is run: the verdict, and why.
+NOT_RUN: Final[dict[str, tuple[Verdict, str]]] = {
+    "rt-kbatchsync": (
+        Verdict.NOT_YET,
+        f"{_K_SYNC} et al., 2018), in which who is done begins again from the same parameters",
+    ),
+    "stale-kasync": (
+        Verdict.NOT_YET,
+        f"{_K_SYNC} et al., 2018) and lets the others go on",
+    ),
+    "stale-kbatchasync-p0": (
+        Verdict.NOT_YET,
+        f"{_K_SYNC} et al., 2018) of whoever sends them",
+    ),
+    "ssp-two-exp": (Verdict.NOT_YET, _SSP),
+    "ssp-n-exp": (Verdict.NOT_YET, _SSP),
+    "ssp-det": (Verdict.NOT_YET, _SSP),
+    "ssp-regret-bound": (
+        Verdict.OUT_OF_SCOPE,
+        "a bound, which no run attains: nothing to compare a simulated number with",
+    ),
+    "ps-insensitive": (
+        Verdict.OUT_OF_SCOPE,
+        "one shared link is all that is queued for there; a worker of varsim also reads, over the "
+        "link's other way, which is a second queue in series (that network of two is compared with "
+        "mean value analysis in the tests)",
+    ),
+    "ps-sharded-random": (
+        Verdict.OUT_OF_SCOPE,
+        "each request goes to one shard at random there; a gradient of varsim has a part on every "
+        "shard that holds a variable, always the same ones",
+    ),
+    "open-mg1-wait": (Verdict.OUT_OF_SCOPE, _OPEN),
+    "open-mmc-wait": (Verdict.OUT_OF_SCOPE, _OPEN),
+    "nccl-busbw": (
+        Verdict.OUT_OF_SCOPE,
+        "a unit of measurement: bytes over a measured time, times a factor; nothing to simulate",
+    ),
+    "nccl-latency": (
+        Verdict.OUT_OF_SCOPE,
+        "constants of NCCL's tuner added up; varsim takes latencies as given, or from measurements",
+    ),
+    "critical-batch": (
+        Verdict.OUT_OF_SCOPE,
+        "an assumption on how many steps a batch size needs; varsim trains real values instead",
+    ),
+    "ckpt-segment": (Verdict.OUT_OF_SCOPE, _CHECKPOINT),
+    "ckpt-optimum": (Verdict.OUT_OF_SCOPE, _CHECKPOINT),
+    "ckpt-young": (Verdict.OUT_OF_SCOPE, _CHECKPOINT),
+    "ckpt-daly": (Verdict.OUT_OF_SCOPE, _CHECKPOINT),
+}
+UNKNOWN: Final = "a family that is not known"

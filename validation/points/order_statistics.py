@@ -1,0 +1,241 @@
+"""Synchronous steps: how long until the k-th of n gradients is there.
+
+All n are waited for by `on_write`, fewer by `backup_workers` (Chen et al., 2016), which gives up
+the rest; nothing takes time but computing. Steps are independent: each replication is a number of
+them.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from validation.points import laws
+from validation.points.controls import Lateness, Steps, refined, refined_ratio
+from validation.points.estimate import (
+    Estimate,
+    Measured,
+    inverse,
+    mean,
+    until_sure,
+)
+from validation.points.estimate import (
+    times as times_of,
+)
+from validation.points.laws import LawOf
+from validation.points.scenario import (
+    NANOSECONDS,
+    Part,
+    column,
+    ran,
+    scenario,
+    step_seconds,
+)
+from varsim.trace import Phase, Span, Trace
+from varsim.values.law import BLOCK
+
+# Worker-steps: of a replication, of one where a block of draws would be more, and at most of a
+# point, which is about two minutes.
+_WORK: Final = 4_000
+_LONG: Final = 30_000
+_MOST: Final = 16_000_000
+FLAT: Final = "among the numbers whose rates a paired 99 % interval does not tell from the best"
+
+
+def barrier(n: int, k: int) -> Part:
+    """The strategy whose step ends with the k-th of n gradients."""
+    if k == n:
+        return {"kind": "on_write"}
+    return {"kind": "backup_workers", "replicas_to_aggregate": k}
+
+
+def step_time(n: int, k: int, law: LawOf, rates: Sequence[float] = ()) -> Estimate:
+    """Mean time of a step; `rates`: of the workers, by which they are faster than the law.
+
+    What the chance lateness of single computing times explains of it is taken off: see `controls`.
+    """
+    steps = _steps(n)
+    described = scenario(barrier(n, k), n, law, {"global_steps": steps}, **slowed(rates))
+    lateness = Lateness(described, k)
+
+    def replication(number: int) -> Steps:
+        trace = ran(described, number + 1)
+        return Steps(step_seconds(trace), lateness.controls(trace))
+
+    return until_sure(replication, lambda rows: {"": refined(rows)}, _MOST // (n * steps))[""]
+
+
+def _steps(n: int) -> int:
+    """How many steps a replication has: of few workers many, of many a block of draws."""
+    return max(_WORK // n, min(BLOCK, _LONG // n), 10)
+
+
+def exponential(n: int, k: int, mu: float) -> Measured:
+    """os-exp."""
+    return {"": step_time(n, k, laws.exponential(1 / mu))}
+
+
+def shifted_exponential(n: int, k: int, delta: float, mu: float) -> Measured:
+    """os-shiftexp."""
+    return {"": step_time(n, k, laws.shifted(delta, mu))}
+
+
+def pareto(n: int, k: int, xm: float, alpha: float) -> Measured:
+    """os-pareto."""
+    return {"": step_time(n, k, {"kind": "pareto", "minimum": xm, "alpha": alpha})}
+
+
+def weibull(n: int, k: int, scale: float, shape: float) -> Measured:
+    """os-weibull."""
+    return {"": step_time(n, k, laws.weibull(scale, shape))}
+
+
+def uniform(n: int, k: int, a: float, b: float) -> Measured:
+    """os-uniform."""
+    return {"": step_time(n, k, {"kind": "uniform", "low": a, "high": b})}
+
+
+def gumbel(n: int, k: int, loc: float, scale: float) -> Measured:
+    """os-gumbel-max."""
+    return {"": step_time(n, k, {"kind": "gumbel", "location": loc, "scale": scale})}
+
+
+def normal(n: int, k: int, mean: float, sd: float) -> Measured:
+    """os-normal; 0 is so far below the mean that the cut there changes nothing."""
+    return {"": step_time(n, k, {"kind": "normal", "mean": mean, "std": sd})}
+
+
+def lognormal(n: int, k: int, median: float, sigma: float) -> Measured:
+    """os-lognormal."""
+    return {"": step_time(n, k, laws.lognormal(median, sigma))}
+
+
+def two_point(n: int, k: int, base: float, slow: float, p: float) -> Measured:
+    """os-twopoint."""
+    return {"": step_time(n, k, laws.two_point(base, slow, p))}
+
+
+def variance(n: int, k: int, mu: float) -> Measured:
+    """os-exp-var: the mean square distance of steps from their mean, as that is estimated.
+
+    Both are less what the lateness of single computing times explains.
+    """
+    steps = _steps(n)
+    described = scenario(barrier(n, k), n, laws.exponential(1 / mu), {"global_steps": steps})
+    lateness = Lateness(described, k)
+
+    def replication(number: int) -> Steps:
+        trace = ran(described, number + 1)
+        return Steps(step_seconds(trace), lateness.controls(trace))
+
+    def reduced(rows: Sequence[Steps]) -> Measured:
+        middle = refined(rows).value
+        return {"": refined([Steps((row.values - middle) ** 2, row.controls) for row in rows])}
+
+    return until_sure(replication, reduced, _MOST // (n * steps))
+
+
+def unequal_workers(rates: list[float]) -> Measured:
+    """os-hetero-exp-max: workers are slowed down by factors of one law."""
+    return {"": step_time(len(rates), len(rates), laws.exponential(1.0), rates)}
+
+
+def slowed(rates: Sequence[float]) -> Part:
+    """The workers of a cluster whose law has mean 1, made to have these rates."""
+    factors = enumerate(1 / rate for rate in rates)
+    slow = tuple({"rank": rank, "factor": factor} for rank, factor in factors if factor != 1.0)
+    return {"slow_workers": slow}
+
+
+class _Waited(NamedTuple):
+    """Of the steps of a replication: a number with its controls, and what it is a share of."""
+
+    above: Steps
+    below: NDArray[np.float64]
+
+
+def _ratio(rows: Sequence[_Waited]) -> Measured:
+    return {"": refined_ratio([row.above for row in rows], [row.below for row in rows])}
+
+
+def idle_share(n: int, delta: float, mu: float) -> Measured:
+    """sync-idle-fraction: time at the barrier over all time, from the spans of the workers."""
+    steps = _steps(n)
+    law = laws.shifted(delta, mu)
+    described = scenario({"kind": "on_write"}, n, law, {"global_steps": steps})
+    lateness = Lateness(described, n)
+
+    def replication(number: int) -> _Waited:
+        trace = ran(described, number + 1, record=True)
+        waited = Steps(_at_the_barrier(trace), lateness.controls(trace))
+        return _Waited(waited, n * step_seconds(trace))
+
+    return until_sure(replication, _ratio)
+
+
+def _at_the_barrier(trace: Trace) -> NDArray[np.float64]:
+    """Seconds that all workers together wait for others, step by step."""
+    spans = dict(zip(Span._fields, trace.spans.T, strict=True))
+    taken = (spans["end"] - spans["start"]) * (spans["phase"] == Phase.BARRIER)
+    return np.bincount(spans["iteration"], taken, trace.global_step) / NANOSECONDS
+
+
+def best_number(n: int, delta: float, mu: float) -> Measured:
+    """best-k-shiftexp: where the rate of used gradients is highest, and what it is there.
+
+    The optimum is flat. Where it lies is seen in steps of a full barrier, whose arrivals tell the
+    rate of every k on the same draws; what cannot be told apart from the best is its interval.
+    The rate is that of `backup_workers` with the k found, simulated for itself.
+    """
+    law = laws.shifted(delta, mu)
+    steps, replications = max(6_000 // n, 100), 80
+    described = scenario({"kind": "on_write"}, n, law, {"global_steps": steps})
+    times = np.array([_arrivals(ran(described, r), n) for r in range(replications)])
+    rates = np.arange(1, n + 1) / times.mean(axis=0)
+    best = int(np.argmax(rates))
+    alike = [index for index in range(n) if not _surely_lower(times, index, best)]
+    spread = Estimate(best + 1.0, max(best - alike[0], alike[-1] - best), math.inf, FLAT)
+    return {
+        "k*": spread,
+        "used gradients per second": times_of(best + 1, inverse(step_time(n, best + 1, law))),
+    }
+
+
+def _arrivals(trace: Trace, n: int) -> NDArray[np.float64]:
+    """Mean time from the start of a step to its k-th gradient, for every k (n,)."""
+    taken = (column(trace, "computed") - column(trace, "compute_start")).reshape(-1, n)
+    means: NDArray[np.float64] = np.sort(taken, axis=1).mean(axis=0) / NANOSECONDS
+    return means
+
+
+def _surely_lower(times: NDArray[np.float64], index: int, best: int) -> bool:
+    """Whether waiting for index + 1 gradients has a lower rate than for best + 1, paired."""
+    if index == best:
+        return False
+    paired = mean(((best + 1) * times[:, index] - (index + 1) * times[:, best]).tolist())
+    assert paired.half_width is not None
+    return paired.value > paired.half_width
+
+
+def speed_up(P: int) -> Measured:  # noqa: N803  (named as in the family)
+    """rt-speedup-async-sync: gradients per second of `none` over those of `on_write`."""
+    law = laws.exponential(1.0)
+    steps = _steps(P)
+    updates = 4 * P * steps  # there nothing is taken off
+    together = scenario({"kind": "on_write"}, P, law, {"global_steps": steps})
+    alone = scenario({"kind": "none"}, P, law, {"global_steps": updates})
+    lateness = Lateness(together, P)
+
+    def replication(number: int) -> _Waited:
+        trace = ran(together, number + 1)
+        usual = ran(alone, number + 1).end / NANOSECONDS / updates * P
+        return _Waited(Steps(step_seconds(trace), lateness.controls(trace)), np.full(steps, usual))
+
+    return until_sure(replication, _ratio)
+
+
+def first_k(P: int, K: int, law: str, mean: float) -> Measured:  # noqa: N803
+    """rt-ksync."""
+    return {"": step_time(P, K, laws.named(law, mean))}

@@ -1,0 +1,141 @@
+"""Workers around a parameter server that takes time for every gradient: closed queues.
+
+Strategy `none` with `server_update`: a worker computes, its gradient waits for a thread of the
+server and is applied, and the worker goes on. Only computing and applying take time. The rate of a
+run is that between updates long after its start; a replication is many times as long as anything
+lasts in it.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from validation.points import laws
+from validation.points.estimate import (
+    Estimate,
+    Measured,
+    columns,
+    exactly,
+    inverse,
+    mean,
+    until_sure,
+)
+from validation.points.laws import LawOf
+from validation.points.scenario import NANOSECONDS, column, ran, scenario, slow_motion
+from validation.points.staleness import interval, long_enough, staleness, started
+from varsim.scenario import Scenario
+from varsim.trace import Trace
+
+_UPDATES: Final = 2_500  # of a replication, or more with many workers
+_MANY: Final = 1_000  # workers that keep a server busy
+
+
+def markov(N: int, Z: float, S: float) -> Measured:  # noqa: N803  (named as in the family)
+    """ps-mm1n, with utilisation, mean response and mean number at the server."""
+    return _served(N, laws.exponential(Z), laws.exponential(S), S)
+
+
+def constant_service(N: int, Z: float, S: float) -> Measured:  # noqa: N803
+    """ps-md1n."""
+    measured = _served(N, laws.exponential(Z), laws.constant(S), S)
+    return {name: measured[name] for name in ("", "utilisation", "mean_response")}
+
+
+def gamma_service(N: int, Z: float, S: float) -> Measured:  # noqa: N803
+    """ps-mg1n-gamma4."""
+    law = {"kind": "gamma", "mean": S, "shape": 4.0}
+    return {"": _served(N, laws.exponential(Z), law, S)[""]}
+
+
+def several_servers(N: int, c: int, Z: float, S: float) -> Measured:  # noqa: N803
+    """ps-mmcn: as many threads of one server."""
+    return {"": _served(N, laws.exponential(Z), laws.exponential(S), S, threads=c)[""]}
+
+
+def constant_times(N: int, Z: float, S: float) -> Measured:  # noqa: N803
+    """ps-det, and how many workers keep the server just busy: its rate over that of one alone."""
+    measured = exactly(_constant_rate(N, Z, S))
+    if 0 < Z <= _MANY * S:
+        busy, alone = _constant_rate(math.ceil(Z / S) + 2, Z, S), _constant_rate(1, Z, S)
+        measured["saturation_N"] = Estimate(busy / alone)
+    return measured
+
+
+def _constant_rate(workers: int, Z: float, S: float) -> float:  # noqa: N803
+    """Updates per second in ten rounds of all workers, after ten others, in slow motion."""
+    slower = slow_motion(21 * (Z + workers * S))
+    law, service = laws.constant(Z * slower), laws.constant(S * slower)
+    trace = ran(_scenario(workers, law, service, 1, 21 * workers))
+    first, last = (int(trace.steps[rounds * workers]) for rounds in (10, 20))
+    return 10 * workers / ((last - first) / NANOSECONDS / slower)
+
+
+def saturated_staleness(N: int, Z: float, S: float) -> Measured:  # noqa: N803
+    """ps-stale-saturated."""
+    updates = long_enough(N, _UPDATES)
+    described = _scenario(N, laws.exponential(Z), laws.exponential(S), 1, updates)
+    return until_sure(lambda r: [float(staleness(ran(described, r)).mean())], columns(""))
+
+
+def synchronous(N: int, Z: float, S: float) -> Measured:  # noqa: N803
+    """sync-serial-ps: `backup_workers` that waits for all; its step ends when all are served."""
+    return {"": _step(N, laws.exponential(Z), laws.exponential(S), 1)}
+
+
+def synchronous_constant(N: int, c: int, Z: float, S: float) -> Measured:  # noqa: N803
+    """sync-serial-ps-det."""
+    slower = slow_motion(3 * (Z + N * S))
+    law, service = laws.constant(Z * slower), laws.constant(S * slower)
+    trace = ran(_synchronous(N, law, service, c, 3))
+    return exactly(int(trace.steps[1] - trace.steps[0]) / NANOSECONDS / slower)
+
+
+def _step(workers: int, law: LawOf, service: LawOf, threads: int) -> Estimate:
+    steps = max(6_000 // workers, 10)
+    described = _synchronous(workers, law, service, threads, steps)
+    found = until_sure(lambda r: [ran(described, r).end / NANOSECONDS / steps], columns(""))
+    return found[""]
+
+
+def _synchronous(workers: int, law: LawOf, service: LawOf, threads: int, steps: int) -> Scenario:
+    strategy = {"kind": "backup_workers", "replicas_to_aggregate": workers}
+    served = {"time": service, "threads": threads}
+    return scenario(strategy, workers, law, {"global_steps": steps}, server_update=served)
+
+
+def _served(
+    workers: int, law: LawOf, service: LawOf, mean_service: float, threads: int = 1
+) -> Measured:
+    """Rate, utilisation, mean response and mean number at the server of an asynchronous run.
+
+    The mean number is that of Little's law, from the rate and the responses of the same run.
+    """
+    described = _scenario(workers, law, service, threads, long_enough(workers, _UPDATES))
+
+    def replication(number: int) -> list[float]:
+        trace = ran(described, number)
+        return [interval(trace), _response(trace)]
+
+    def reduced(rows: Sequence[Sequence[float]]) -> Measured:
+        rate = inverse(mean([row[0] for row in rows]))
+        assert rate.half_width is not None
+        return {
+            "": rate,
+            "utilisation": Estimate(rate.value * mean_service, rate.half_width * mean_service),
+            "mean_response": mean([row[1] for row in rows]),
+            "mean_at_server": mean([row[1] / row[0] for row in rows]),
+        }
+
+    return until_sure(replication, reduced)
+
+
+def _scenario(workers: int, law: LawOf, service: LawOf, threads: int, updates: int) -> Scenario:
+    served = {"time": service, "threads": threads}
+    stop = {"global_steps": updates}
+    return scenario({"kind": "none"}, workers, law, stop, server_update=served)
+
+
+def _response(trace: Trace) -> float:
+    """Mean seconds from the arrival of a gradient at the server to its application."""
+    taken = (column(trace, "applied") - column(trace, "computed"))[: trace.global_step]
+    return float(taken[started(len(taken), trace.workers) :].mean()) / NANOSECONDS

@@ -1,0 +1,135 @@
+"""Machines of several GPUs that add up gradients, and servers on them that add up those."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from validation.published.experiment import Family, Fitted, Parameter, extremes, fit
+from validation.published.facts import is_speed, line_rate, per_host, servers, size
+from validation.published.hosts import (
+    many_exchanging_hosts,
+    many_hosts,
+    one_host,
+    slowest,
+    unfilled,
+)
+from validation.published.table import Row
+from varsim.scenario import Scenario
+
+_STRATEGIES: Final = (
+    "distributed_replicated, synchronous",
+    "parameter_server, synchronous",
+    "parameter server, synchronous",
+)
+_READERS: Final = 8  # that share what real data are read from
+_MOST_HOSTS: Final = 64  # that calibrate: more take too long to be simulated again and again
+
+
+class Machines(Family):
+    """Synchronous servers on the machines of the workers; real data cost besides.
+
+    tf_cnn_benchmarks deals variables out in turn (`distributed_replicated`) or to the server with
+    the fewest bytes (`parameter_server`). What is pulled is hidden behind computing, by the former
+    in the backward pass, by the latter in the next forward pass: here always in the backward pass.
+    MXNet's variables are all read before the forward pass.
+    """
+
+    split = (
+        "1 GPU of every network given; of the networks with the fewest and with the most bytes, "
+        "the fewest machines of several GPUs, or the fewest workers above 1, and the most workers "
+        "on at most 64 machines; of real data the fewest workers above 7. All others predicted"
+    )
+    parameters = (
+        Parameter("spread", "share", 0.03, 1e-3, 0.3, "of the GPUs' compute times"),
+        Parameter("efficiency", "share", 0.5, 0.01, 1.0, "of the line that servers get"),
+        Parameter("input", "s", 0.03, 1e-5, 5.0, "of reading a real batch that is not hidden"),
+    )
+    by_hand = (
+        "50 us of latency between machines, 10 us on Aries",
+        "8 workers share what real data are read from",
+    )
+    why: ClassVar[str] = (
+        "One spread of compute times stands for everything that makes many GPUs slower than one "
+        "(the two of a K80 board share its power). Whole variables lie on servers: the one with "
+        "most bytes sets the pace. Real data cost nothing on up to 4 K80 and nearly a fifth of the "
+        "speed on 8, which share the processors of a node; in between a share in proportion is "
+        "taken."
+    )
+
+    def knows(self, row: Row) -> bool:
+        """Speeds with synchronous servers."""
+        return is_speed(row) and row.strategy in _STRATEGIES
+
+    def refuses(self, row: Row) -> str:
+        """Machines are full, or there is one; their line is known."""
+        why = super().refuses(row)
+        if not why and not per_host(row):
+            why = f"hardware {row.hardware!r} does not say how many GPUs a machine has"
+        if not why and row.workers > per_host(row) and not line_rate(row):
+            why = f"interconnect {row.interconnect!r} does not say how fast it is"
+        return why or unfilled(row.workers, per_host(row))
+
+    def told_by(self, rows: Sequence[Row]) -> list[Row]:
+        """See `split`."""
+        told: list[Row] = []
+        synthetic = [row for row in rows if not _is_real(row)]
+        for model in dict.fromkeys(r.model for r in extremes(synthetic, lambda r: size(r.model))):
+            own = [row for row in synthetic if row.model == model]
+            few = [row for row in own if row.workers <= _MOST_HOSTS * per_host(row)]
+            filled = [row for row in few if row.workers >= per_host(row)]
+            told += extremes(filled or few, lambda row: row.workers)
+        many = [row for row in rows if _is_real(row) and row.workers >= _READERS]
+        fewest = min((row.workers for row in many), default=0)
+        return told + [row for row in many if row.workers == fewest]
+
+    def calibrate(self, rows: Sequence[Row]) -> Fitted:
+        """Compute, then spread and the network, then what reading real data costs."""
+        synthetic = [row for row in rows if not _is_real(row)]
+        real = [row for row in rows if _is_real(row)]
+        alone = [row for row in (*real, *synthetic) if row.workers == 1]
+        fitted = {_compute(row): row.batch / row.value for row in alone}
+        spread, efficiency, reading = self.parameters
+        scaled = [row for row in synthetic if row.workers > 1]
+        fewest = min((row.workers for row in scaled), default=0)
+        first = [row for row in scaled if row.workers == fewest]
+        start = {efficiency.name: efficiency.start}
+        fitted |= fit([spread], first, self.predicted, start | fitted)
+        crossing = [row for row in scaled if row.workers > max(fewest, per_host(row))]
+        fitted |= fit([efficiency], crossing, self.predicted, fitted)
+        return fitted | fit([reading], [r for r in real if r.workers > 1], self.predicted, fitted)
+
+    def scenario(self, row: Row, fitted: Fitted) -> Scenario:
+        """GPUs of one machine, or machines with servers on some of them."""
+        name = f"{row.experiment}-{row.workers}"
+        compute, gpus = fitted[_compute(row)], per_host(row)
+        if _is_real(row):
+            compute += fitted["input"] * min(row.workers, _READERS) / _READERS
+        late = slowest(row.workers, fitted["spread"]) if row.workers > 1 else 1.0
+        if row.workers <= gpus:
+            return one_host(name, row.model, row.batch, row.workers, compute, slowest=late)
+        hosts = row.workers // gpus
+        network = {
+            "bandwidth": line_rate(row),
+            "efficiency": fitted["efficiency"],
+            "latency": 10e-6 if "Aries" in row.interconnect else 50e-6,
+        }
+        batch, count = row.batch * gpus, servers(row, hosts)
+        what = (name, row.model, batch, hosts, compute, count, network, late)
+        if "MXNet" in row.system:
+            return many_hosts(*what)
+        emptiest = row.strategy.startswith("parameter_server")
+        return many_exchanging_hosts(*what, "by_bytes" if emptiest else "round_robin")
+
+    def label(self, row: Row) -> str:
+        """GPUs, servers and data."""
+        served = f", {row.servers} servers" if row.servers else ""
+        return (
+            f"{row.model}, {row.workers} GPUs{served}, {'real' * _is_real(row) or 'synthetic'} data"
+        )
+
+
+def _is_real(row: Row) -> bool:
+    return "real data" in row.detail
+
+
+def _compute(row: Row) -> str:
+    return f"{row.model} with batch {row.batch}"

@@ -1,0 +1,126 @@
+"""Training on one machine: variables in its memory, on its GPUs, or a copy on every GPU."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+
+from validation.published.experiment import (
+    Family,
+    Fitted,
+    Parameter,
+    extremes,
+    fit,
+    timed,
+)
+from validation.published.facts import is_speed, mesh, per_host, size
+from validation.published.hosts import alone, overlapped_server
+from validation.published.table import Row
+from varsim.scenario import Scenario
+
+_PCIE: Final = 15.75e9  # bytes/s: a GPU's 16 lanes of PCIe 3
+_HOST: Final = 4 * _PCIE  # two GPUs share a switch of the DGX-1, or a board of K80s
+_NVLINK: Final = 80e9  # the four links of a P100
+_LINKS: Final = 9e11  # those of a B200
+_MEANINGS: Final = {
+    "cpu": (_HOST, "all GPUs together from and to the host's memory"),
+    "gpu": (_PCIE, "PCIe of a GPU"),
+    "replicated": (_NVLINK, "PCIe or NVLink of a GPU"),
+    "all-reduce": (_LINKS, "NVLink or PCIe of a GPU; of a mesh, one of its links"),
+}
+
+
+class OneMachine(Family):
+    """Variables in the host's memory, on the GPUs in turn, or a copy on every GPU.
+
+    What TensorFlow calls replicated it reduces after the backward pass; other all-reduces begin
+    with it, in PyTorch's buckets, and use all rings of a mesh.
+    """
+
+    split = (
+        "1 GPU of every network and batch given; for each place of the variables the most GPUs of "
+        "the network with the fewest and of that with the most bytes, with the largest batch; all "
+        "other rows predicted"
+    )
+    parameters = tuple(
+        Parameter(place, "bytes/s", 8e9, 1e8, most, meaning)
+        for place, (most, meaning) in _MEANINGS.items()
+    )
+    by_hand = ("10 us of latency inside a machine",)
+    why: ClassVar[str] = (
+        "Scaling is not smooth: resnet50 on the DGX-1 loses 4 % per GPU from 1 to 2 of them, and "
+        "gains 3 % from 2 to 8; vgg16 with batch 32 loses 25 % from 4 to 8, with batch 64 it loses "
+        "7 %, more than equal bytes in half the time explain; alexnet loses as many milliseconds "
+        "as vgg16 with half its bytes."
+    )
+
+    def knows(self, row: Row) -> bool:
+        """Speeds with one of the places."""
+        return is_speed(row) and bool(_place(row))
+
+    def refuses(self, row: Row) -> str:
+        """There is one machine."""
+        most = per_host(row) or 8
+        if row.workers > most:
+            return f"{row.workers} GPUs, of which a machine has {most}"
+        return super().refuses(row)
+
+    def told_by(self, rows: Sequence[Row]) -> list[Row]:
+        """For every place both ends of the networks, on most GPUs."""
+        told: list[Row] = []
+        for place in _MEANINGS:
+            own = [row for row in rows if _place(row) == place]
+            most = max((row.workers for row in own), default=0)
+            ends = extremes(
+                [row for row in own if row.workers == most], lambda row: size(row.model)
+            )
+            largest = {row.model: row for row in sorted(ends, key=lambda row: row.batch)}
+            told += largest.values()
+        return told
+
+    def calibrate(self, rows: Sequence[Row]) -> Fitted:
+        """Every rate from the rows that tell it."""
+        fitted = {_compute(row): row.batch / row.value for row in rows if row.workers == 1}
+        for parameter in self.parameters:
+            own = [row for row in rows if row.workers > 1 and _place(row) == parameter.name]
+            fitted |= fit([parameter], own, self.predicted, fitted)
+        return fitted
+
+    def scenario(self, row: Row, fitted: Fitted) -> Scenario:
+        """Every GPU is a worker; copies are all-reduced after the backward pass."""
+        cluster = alone(fitted[_compute(row)])
+        workload: dict[str, Any] = {"model": row.model, "batch_size": row.batch}
+        strategy: dict[str, Any] = {"kind": "on_write"}
+        if row.workers > 1:
+            place = _place(row)
+            rate = fitted[place]
+            cluster["network"] = {"bandwidth": rate, "latency": 10e-6}
+            if place == "all-reduce":
+                strategy |= {"overlap": True, "bucketing": "ddp"}
+                if mesh(row):
+                    host = {"bandwidth": _PCIE, "latency": 10e-6}
+                    cluster["network"] |= {"kind": "hybrid_mesh", "joined": mesh(row), "host": host}
+            if place in ("cpu", "gpu"):
+                strategy = overlapped_server(row.workers)
+            if place == "cpu":
+                cluster["network"] |= {"bandwidth": _PCIE, "server_bandwidth": rate}
+            if place == "gpu":
+                cluster |= {
+                    "parameter_servers": row.workers,
+                    "placement": "round_robin",
+                    "servers_on": "workers",
+                }
+        return timed(
+            f"{row.experiment}-{row.model}-{row.workers}", row.workers, cluster, workload, strategy
+        )
+
+
+def _place(row: Row) -> str:
+    """Where the variables are; nothing where the row does not say."""
+    for copied in ("replicated", "all-reduce"):
+        if row.strategy.startswith(copied) and "asynchronous" not in row.strategy:
+            return copied
+    place = row.strategy.removeprefix("parameter_server on ")
+    return place if place != row.strategy and place in ("cpu", "gpu") else ""
+
+
+def _compute(row: Row) -> str:
+    return f"{row.model} with batch {row.batch}{row.precision and f' in {row.precision}'}"

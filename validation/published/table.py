@@ -1,0 +1,287 @@
+"""Measurements that somebody published, one row each, as they are read from CSV files.
+
+Three layouts are known by their header: that of `published.csv` (any experiment), AdaptDL's times
+for placements of replicas, and DL2's speeds for numbers of servers and workers.
+"""
+
+import csv
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+BUNDLED: Final = ("published.csv", "published_adaptdl_t4.csv", "published_dl2_ps.csv")
+
+_LARGEST_FILE: Final = 2**26
+_MOST_PROBLEMS: Final = 20
+
+
+class PublishedFileError(Exception):
+    """A file that is not a table of measurements: one line for each problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measurement and what was measured.
+
+    `workers`: what computes, GPUs or machines (0: not said). `nodes`: machines they are in (0: not
+    said). `batch`: examples per worker and step (0: not said), except where an experiment keeps the
+    batch of all workers together. `servers`: a number, where that is all that is said of them.
+    `file`, `line`: where it stands.
+    """
+
+    file: str
+    line: int
+    experiment: str
+    system: str
+    model: str
+    framework: str
+    hardware: str
+    interconnect: str
+    strategy: str
+    precision: str
+    batch: int
+    workers: int
+    nodes: int
+    servers: int
+    servers_said: str
+    metric: str
+    value: float
+    unit: str
+    detail: str
+    source: str
+    status: str
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """What was measured and what came out, without the names of experiment and file."""
+        what = (self.system, self.model, self.hardware, self.interconnect, self.strategy)
+        return (
+            *what,
+            self.precision,
+            self.batch,
+            self.workers,
+            self.nodes,
+            self.detail,
+            self.value,
+        )
+
+    @property
+    def where(self) -> str:
+        """Its source, and where it stands in the table."""
+        return f"{self.source} ({self.file}, line {self.line})"
+
+
+Cells: TypeAlias = Mapping[str, str]
+
+
+class _CellError(ValueError):
+    """What is wrong with one cell."""
+
+    def __init__(self, column: str, message: str) -> None:
+        super().__init__(f"column {column!r}: {message}")
+
+
+def bundled_rows() -> list[Row]:
+    """All measurements that come with varsim."""
+    folder = Path(__file__).parents[1] / "data" / "references"
+    rows = []
+    for name in BUNDLED:
+        rows += rows_of((folder / name).read_text(encoding="utf-8"), name)
+    return rows
+
+
+def read_rows(path: Path) -> list[Row]:
+    """All measurements of a file; PublishedFileError has a line for everything wrong with it."""
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise PublishedFileError(f"{path}: larger than {_LARGEST_FILE // 2**20} MiB")
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise PublishedFileError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise PublishedFileError(f"{path}: not UTF-8 text") from None
+    return rows_of(text, str(path))
+
+
+def rows_of(text: str, name: str) -> list[Row]:
+    """The measurements of a table that is called `name` in messages."""
+    reader = csv.reader(text.splitlines(), strict=True)
+    rows: list[Row] = []
+    problems: list[str] = []
+    try:
+        header = next(reader, [])
+        layout = _layout(header, name)
+        for cells in reader:
+            line = reader.line_num
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                problems.append(
+                    f"{name}:{line}: {len(cells)} columns where the header has {len(header)}"
+                )
+                continue
+            try:
+                rows.append(layout(dict(zip(header, cells, strict=True)), name, line))
+            except _CellError as error:
+                problems.append(f"{name}:{line}: {error}")
+    except csv.Error as error:
+        problems.append(f"{name}:{reader.line_num}: {error}")
+    if problems:
+        left = len(problems) - _MOST_PROBLEMS
+        more = [f"{name}: {left} more problems"] if left > 0 else []
+        raise PublishedFileError("\n".join([*problems[:_MOST_PROBLEMS], *more]))
+    if not rows:
+        raise PublishedFileError(f"{name}: no measurement there")
+    return rows
+
+
+def _layout(header: list[str], name: str) -> Callable[[Cells, str, int], Row]:
+    """How the rows under this header are to be read."""
+    for columns, layout in _LAYOUTS.items():
+        if columns <= set(header):
+            return layout
+    nearest = min(_LAYOUTS, key=lambda columns: len(columns - set(header)))
+    missing = ", ".join(sorted(nearest - set(header)))
+    raise PublishedFileError(f"{name}:1: the header lacks {missing}")
+
+
+def _published(cells: Cells, name: str, line: int) -> Row:
+    if not cells["experiment"]:
+        raise _CellError("experiment", "is empty")
+    source = cells["source"]
+    if cells.get("where_read"):
+        source += f", {cells['where_read']}"
+    servers = cells["servers"]
+    return Row(
+        file=name,
+        line=line,
+        experiment=cells["experiment"],
+        system=cells["system"],
+        model=cells["model"],
+        framework=cells.get("framework", ""),
+        hardware=cells.get("hardware", ""),
+        interconnect=cells.get("interconnect", ""),
+        strategy=cells["strategy"],
+        precision=cells.get("precision", ""),
+        batch=_count(cells, "batch_per_worker", empty=True),
+        workers=_count(cells, "workers", empty=True),
+        nodes=0,
+        servers=int(servers) if servers.isascii() and servers.isdigit() else 0,
+        servers_said=servers,
+        metric=cells["metric"],
+        value=_number(cells, "value"),
+        unit=cells["unit"],
+        detail=cells["detail"],
+        source=source,
+        status=cells["status"],
+    )
+
+
+def _adaptdl(cells: Cells, name: str, line: int) -> Row:
+    nodes, replicas = _count(cells, "nodes"), _count(cells, "replicas")
+    if nodes > replicas:
+        raise _CellError("nodes", f"{nodes} nodes for {replicas} replicas")
+    return Row(
+        file=name,
+        line=line,
+        experiment=f"adaptdl-t4-{cells['model']}",
+        system="AdaptDL",
+        model=cells["model"],
+        framework="PyTorch",
+        hardware="T4, 4 per node",
+        interconnect="",
+        strategy=cells["placement"],
+        precision="",
+        batch=_count(cells, "batch_per_replica"),
+        workers=replicas,
+        nodes=nodes,
+        servers=0,
+        servers_said="",
+        metric="step time",
+        value=_above_0(cells, "step_time_s"),
+        unit="s",
+        detail=f"placement {cells['placement'] or 'not said'}",
+        source="AdaptDL (Qiao et al. 2021), times of data-parallel steps on T4 GPUs",
+        status="seen in stored material",
+    )
+
+
+def _dl2(cells: Cells, name: str, line: int) -> Row:
+    return Row(
+        file=name,
+        line=line,
+        experiment=f"dl2-ps-{cells['model']}",
+        system="MXNet",
+        model=cells["model"],
+        framework="MXNet",
+        hardware="",
+        interconnect="",
+        strategy=cells["mode"],
+        precision="",
+        batch=_count(cells, "global_batch"),
+        workers=_count(cells, "workers"),
+        nodes=0,
+        servers=_count(cells, "servers"),
+        servers_said=cells["servers"],
+        metric="training throughput",
+        value=_above_0(cells, "samples_per_s_total"),
+        unit="sample/s",
+        detail="the batch is that of all workers together",
+        source="DL2 (Peng et al. 2019), speed of MXNet with parameter servers",
+        status="seen in stored material",
+    )
+
+
+def _columns(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+_LAYOUTS: Final[Mapping[frozenset[str], Callable[[Cells, str, int], Row]]] = {
+    _columns(
+        "experiment source system model strategy batch_per_worker workers servers metric value "
+        "unit detail status"
+    ): _published,
+    _columns("model nodes replicas placement batch_per_replica step_time_s"): _adaptdl,
+    _columns("model mode global_batch servers workers samples_per_s_total"): _dl2,
+}
+
+
+def _number(cells: Cells, column: str) -> float:
+    try:
+        value = float(cells[column])
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise _CellError(column, f"{cells[column]!r} is not a number")
+    return value
+
+
+def _above_0(cells: Cells, column: str) -> float:
+    value = _number(cells, column)
+    if value <= 0:
+        raise _CellError(column, f"must be above 0, not {cells[column]}")
+    return value
+
+
+def _count(cells: Cells, column: str, *, empty: bool = False) -> int:
+    """A whole number above 0; 0 for an empty cell where that is allowed."""
+    text = cells[column].strip()
+    if empty and not text:
+        return 0
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (1 <= value <= 10**6 and value == int(value)):
+        raise _CellError(column, f"{text!r} is not a whole number from 1 to 1,000,000")
+    return int(value)
+
+
+def experiments(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Every experiment with its rows, in the order in which they first occur."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.experiment, []).append(row)
+    yield from found.items()

@@ -1,0 +1,156 @@
+"""The report of the whole validation: index.md and index.html, a page per section, plots, CSV."""
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from validation.finding import Finding, Verdict
+from validation.index import markdown
+from validation.index.section import LEFT_OUT, Section, groups, missed
+from validation.index.words import (
+    bound_of,
+    error_of,
+    half_of,
+    number,
+    sentence,
+    sources,
+    verdict_counts,
+)
+from varsim import __version__, inert
+from varsim.files.claim import put_into
+from varsim.page import dark_colors, inlined, rendered
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from varsim.plots.figure import Drawn
+
+_NOTES: Final = "README.md"
+_COLUMNS: Final = (
+    *("section", "group", "name", "quantity", "unit", "expected", "got", "half_width_99"),
+    *("relative_error", "bound", "verdict", "source", "why"),
+)
+
+
+class _Picture(NamedTuple):
+    title: str
+    svg: "Markup"
+
+
+def write(sections: Sequence[Section], directory: Path, command: str) -> Path:
+    """Write everything into a directory; the HTML page. Other files there are left alone."""
+    from validation.plots import draw_all
+
+    notes = _NOTES if (directory / _NOTES).exists() else ""
+
+    def fill(path: Path) -> None:
+        figures = draw_all(sections, path)
+        pages = {"index.md": markdown.index(sections, command, notes, figures)}
+        for section in sections:
+            pages[f"{section.key}.md"] = markdown.lines(section, command)
+        pages["index.html"] = page(sections, figures, command, notes)
+        for name, text in pages.items():
+            (path / name).write_text(text, encoding="utf-8", newline="\n")
+        with (path / "lines.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(_COLUMNS)
+            writer.writerows(map(inert.row, _csv_rows(sections)))
+
+    put_into(directory, "validation", fill)
+    return directory / "index.html"
+
+
+def page(
+    sections: Sequence[Section], figures: "Mapping[str, Drawn]", command: str, notes: str
+) -> str:
+    """The whole report as HTML, one file that needs nothing else."""
+    pictures = {name: _Picture(one.title, inlined(one, name)) for name, one in figures.items()}
+    content: dict[str, Any] = {
+        "version": __version__,
+        "command": command,
+        "notes": notes,
+        "dark_colors": dark_colors(),
+        "pictures": pictures,
+        "sections": [_section(section) for section in sections],
+    }
+    return rendered("validation.html.j2", content, Path(__file__).parent / "templates")
+
+
+def _section(section: Section) -> dict[str, Any]:
+    counts = verdict_counts(section)
+    by_group: dict[str, list[Finding]] = {}
+    for one in section.findings:
+        by_group.setdefault(one.group, []).append(one)
+    return {
+        "key": section.key,
+        "title": section.title,
+        "about": section.about,
+        "bound": section.bound,
+        "link": section.link,
+        "sentence": sentence(section),
+        "total": len(section.findings),
+        "passed": counts[Verdict.PASS],
+        "missed": counts[Verdict.MISS],
+        "calibrated": counts[Verdict.CALIBRATED],
+        "left_out": sum(counts[verdict] for verdict in LEFT_OUT),
+        "groups": [
+            {
+                "name": group.name,
+                "judged": group.passed + group.missed,
+                "passed": group.passed,
+                "missed": group.missed,
+                "worst": "" if group.worst is None else error_of(group.worst),
+                "bound": bound_of(group),
+            }
+            for group in groups(section)
+            if group.passed + group.missed
+        ],
+        "misses": [_line(one) for one in missed(section.findings)],
+        "left": [
+            {"title": str(verdict).capitalize(), "entries": left}
+            for verdict in LEFT_OUT
+            if (left := _left(section.findings, verdict))
+        ],
+        "lines": [
+            {
+                "group": name,
+                "source": sources(own),
+                "lines": [_line(one) for one in own],
+            }
+            for name, own in by_group.items()
+        ],
+    }
+
+
+def _left(findings: Sequence[Finding], verdict: Verdict) -> list[dict[str, Any]]:
+    counts: dict[tuple[str, str], int] = {}
+    for one in findings:
+        if one.verdict is verdict:
+            counts[one.group, one.why] = counts.get((one.group, one.why), 0) + 1
+    return [{"group": group, "why": why, "count": n} for (group, why), n in counts.items()]
+
+
+def _line(one: Finding) -> dict[str, str]:
+    return {
+        "group": one.group,
+        "name": one.name,
+        "quantity": one.quantity,
+        "unit": one.unit,
+        "expected": number(one.expected),
+        "got": number(one.got),
+        "error": error_of(one),
+        "half": half_of(one),
+        "verdict": str(one.verdict),
+        "bound": one.bound,
+        "why": one.why,
+    }
+
+
+def _csv_rows(sections: Sequence[Section]) -> Iterable[Sequence[object]]:
+    for section in sections:
+        for one in section.findings:
+            yield (
+                *(section.key, one.group, one.name, one.quantity, one.unit, one.expected, one.got),
+                *(one.half_width, one.error, one.bound, str(one.verdict), one.source, one.why),
+            )

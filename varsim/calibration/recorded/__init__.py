@@ -1,0 +1,1 @@
+"""Recorded runs of real clusters: what they tell of overheads, and how well they are predicted."""
