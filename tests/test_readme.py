@@ -234,7 +234,7 @@ class TestSweeps:
         assert sweep.precision == 0.02
 
     def test_every_shown_sweep_is_one(self) -> None:
-        shown = [command for command in COMMANDS if command[0] == "sweep"]
+        shown = [command for command in OF_VARSIM if command[0] == "sweep"]
         assert len(shown) > 4
         for _, file, *rest in shown:
             sets = [rest[i + 1] for i, word in enumerate(rest) if word == "--set"]
@@ -276,7 +276,7 @@ class TestPlans:
         assert asked.at((0, 2)) is None, "where leaves it out"
 
     def test_every_shown_plan_is_one(self) -> None:
-        shown = [command for command in COMMANDS if command[0] == "plan"]
+        shown = [command for command in OF_VARSIM if command[0] == "plan"]
         assert len(shown) >= 2
         for _, file, *rest in shown:
             sets = [rest[i + 1] for i, word in enumerate(rest) if word == "--set"]
