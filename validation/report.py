@@ -17,9 +17,10 @@ from validation.index.words import (
     sources,
     verdict_counts,
 )
-from varsim import __version__, inert
+from varsim import inert
 from varsim.files.claim import put_into
 from varsim.page import dark_colors, inlined, rendered
+from varsim.version import __version__
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from varsim.simulation import simulate as simulate
     from varsim.simulation import simulate_variables as simulate_variables
     from varsim.variables import VariablesScenario as VariablesScenario
-
-__version__ = "0.1.0"
+    from varsim.version import __version__ as __version__
 
 # Where each public name lives: imported on first use, so that `import varsim` costs nothing.
 _HOMES = {
@@ -32,9 +31,10 @@ _HOMES = {
     "load_scenario": "varsim.load.loading",
     "simulate": "varsim.simulation",
     "simulate_variables": "varsim.simulation",
+    "__version__": "varsim.version",
 }
 
-__all__ = [*_HOMES, "__version__"]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> object:

@@ -307,9 +307,9 @@ def validate(
 @app.command()
 def version() -> None:
     """Print the versions of what makes a result."""
-    from varsim import __version__
     from varsim.scenario import SCHEMA_VERSION
     from varsim.trace import ENGINE_VERSION
+    from varsim.version import __version__
 
     write(f"varsim {__version__} (scenario schema {SCHEMA_VERSION}, engine {ENGINE_VERSION})")
 

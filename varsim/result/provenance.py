@@ -4,10 +4,10 @@ import hashlib
 import json
 from typing import Final
 
-from varsim import __version__
 from varsim.scenario import SCHEMA_VERSION, Scenario
 from varsim.trace import ENGINE_VERSION, Trace
 from varsim.variables import VariablesScenario
+from varsim.version import __version__
 
 
 def provenance(scenario: Scenario | VariablesScenario) -> dict[str, str | int]:
