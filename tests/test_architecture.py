@@ -1,7 +1,7 @@
 """The house rules that a reader relies on, read off the syntax trees of the package."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,12 +11,13 @@ TESTS = Path(__file__).parent
 
 # A file imports from its own layer or any above it in this list, never from one below.
 LAYERS = (
-    "schema units presets trace inert version values",
+    "schema units presets trace inert version formatter values",
     "cluster",
     "strategies",
     "scenario targets prices reporting variables randomness",
     "load",
-    "simulation estimate effort variables_estimate result files explain why",
+    "result",
+    "simulation estimate effort variables_estimate words files explain why",
     "calibration",
     "sweep",
     "plan",
@@ -36,7 +37,7 @@ LIBRARIES = {
     "typer": {"cli", "commands"},
     "loky": {"simulation", "sweep"},
     "distributed": {"sweep"},
-    "pandas": set(" ".join(LAYERS[5:]).split()),
+    "pandas": {"formatter", *" ".join(LAYERS[5:]).split()},
     "random": set(),
     "sklearn": set(),
     "scipy.stats": set(),
@@ -79,6 +80,49 @@ def wrong_layers(unit: str, tree: ast.AST) -> list[str]:
         if layer_of(rest.split(".")[0]) > layer_of(unit):
             wrong.append(name)
     return wrong
+
+
+def files_imported(path: Path) -> set[Path]:
+    """The files of the package that one imports, in functions and for types, too."""
+    found = set()
+    (tree,) = trees([path])
+    for name in imports(tree):
+        parts = name.split(".")
+        while parts[0] == "varsim" and parts[1:]:
+            module = PACKAGE.joinpath(*parts[1:])
+            at = next(
+                (
+                    one
+                    for one in (module.with_suffix(".py"), module / "__init__.py")
+                    if one.exists()
+                ),
+                None,
+            )
+            if at is not None:
+                found.add(at)
+                break
+            parts.pop()
+    return found - {path}
+
+
+def circles(arrows: Mapping[Path, set[Path]]) -> list[list[str]]:
+    """Files that import one another, round and round; each circle once."""
+    found = []
+    reach = {one: set(others) for one, others in arrows.items()}
+    changed = True
+    while changed:
+        changed = False
+        for own in reach.values():
+            more = set().union(*(reach.get(one, set()) for one in own)) - own
+            own |= more
+            changed |= bool(more)
+    left = {one for one, own in reach.items() if one in own}
+    while left:
+        one = min(left)
+        circle = {other for other in left if other in reach[one] and one in reach[other]}
+        found.append(sorted(str(other.relative_to(PACKAGE)) for other in circle))
+        left -= circle
+    return found
 
 
 def wrong_libraries(unit: str, tree: ast.AST) -> list[str]:
@@ -213,6 +257,12 @@ def test_activities_outside_the_cluster_only_delegate() -> None:
             assert not is_activity(node) or bare_yields(node) == [], path
 
 
+def test_no_files_import_one_another() -> None:
+    """Not in functions, and not for types either; the front door leads everywhere, lazily."""
+    inside = [path for path in MODULES if path != PACKAGE / "__init__.py"]
+    assert circles({path: files_imported(path) for path in inside}) == []
+
+
 def test_every_unit_of_the_list_exists() -> None:
     units = {unit_of(path) for path in MODULES}
     assert set(" ".join(LAYERS).split()) <= units
@@ -233,6 +283,11 @@ class TestTheRulesThemselves:
         assert wrong_layers("load", ast.parse("from varsim import simulation"))
         assert wrong_layers("cluster", ast.parse("import varsim.strategies.none"))
         assert not wrong_layers("cluster", ast.parse("from varsim import presets"))
+
+    def test_a_circle(self) -> None:
+        one, other, apart = (PACKAGE / name for name in ("one.py", "other.py", "apart.py"))
+        arrows = {one: {other}, other: {one, apart}, apart: set()}
+        assert circles(arrows) == [["one.py", "other.py"]]
 
     def test_a_library_in_the_wrong_place(self) -> None:
         assert wrong_libraries("strategies", ast.parse("import simpy.events"))

@@ -12,9 +12,9 @@ from varsim.files.save import load_result, save
 from varsim.prices import Prices
 from varsim.report import comparison
 from varsim.result.cost import COSTS, costs, estimates
-from varsim.result.render import document, sealed
 from varsim.simulation import simulate
 from varsim.trace import Phase, Trace
+from varsim.words.render import document, sealed
 
 WIRE = {"bandwidth": 1e6, "latency": 0.0, "sharing": "first_come"}
 PRICES = {"device_hour": 3.0, "server_hour": 0.5, "gigabyte": 0.02}

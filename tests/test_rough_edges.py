@@ -7,8 +7,8 @@ import pytest
 from building import scenario
 from pandas import DataFrame
 from typer.testing import CliRunner
-from validation.published.judging import _of_all
 
+from validation.published.judging import _of_all
 from varsim import cli
 from varsim.progress import PIPE_WIDTH, drawn
 from varsim.simulation import simulate
@@ -78,8 +78,6 @@ def test_a_lead_is_told_once() -> None:
 
 @pytest.mark.parametrize(("count", "name"), [(1, "1 row of model x"), (2, "2 rows of model x")])
 def test_one_row_is_a_row(count: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "validation.published.judging._errors", lambda predictions: [0.1] * count
-    )
+    monkeypatch.setattr("validation.published.judging._errors", lambda predictions: [0.1] * count)
     (found,) = _of_all("group", "rows of model x", [], 0.1, "")
     assert found.name == name

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from varsim.page import Row, Section, Table, common, rendered
-from varsim.result.cost import COSTS, headings
-from varsim.result.formatting import LEARNING_RATE, STANDS_STILL, plus_minus, time
+from varsim.result.cost import COSTS
 from varsim.result.measure import ACTIVITIES, METRICS
 from varsim.units import format_bytes, format_rate
+from varsim.words.cost import headings
+from varsim.words.phrases import plus_minus, time
+from varsim.words.table import LEARNING_RATE, STANDS_STILL
 
 if TYPE_CHECKING:
     from pandas import Series

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from varsim.page import Row, Section, Table, common, rendered
-from varsim.result.formatting import time
-from varsim.result.program.formatting import seen
+from varsim.result.program.metrics import METRICS
 from varsim.result.program.values import described, shown
-from varsim.result.variables import METRICS
 from varsim.units import format_bytes, format_rate
+from varsim.words.phrases import time
+from varsim.words.program.table import seen
 
 if TYPE_CHECKING:
     from pandas import Series

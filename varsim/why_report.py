@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from varsim.files.claim import Asked, put_into
 from varsim.page import Row, Section, Table, common, rendered
 from varsim.result.provenance import provenance
-from varsim.result.render import MADE_BY
 from varsim.why import words
 from varsim.why.page import as_json, notes, page, paragraphs
+from varsim.words.render import MADE_BY
 
 if TYPE_CHECKING:
     from varsim.plots.figure import Drawn

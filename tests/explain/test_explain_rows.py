@@ -9,7 +9,7 @@ from telling import acting, rows, scenario, traced
 from varsim.cluster.program import ProgramTrace
 from varsim.explain.rows import MOST_MOMENTS, Row, rows_of
 from varsim.explain.telling import MOST_ROWS, told
-from varsim.result.variables import METRICS
+from varsim.result.program.metrics import METRICS
 from varsim.values.program.act import MOST_COPIES, OUTSIDE, Glance
 from varsim.variables import VariablesScenario
 

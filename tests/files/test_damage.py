@@ -15,9 +15,9 @@ from varsim.commands.settings import question
 from varsim.files.claim import NotARunError
 from varsim.files.program import load_variables, save_variables
 from varsim.files.save import load_result, save
-from varsim.result.program.render import render as render_variables
-from varsim.result.render import render
 from varsim.simulation import simulate_variables
+from varsim.words.program.render import render as render_variables
+from varsim.words.render import render
 
 CORRUPTIONS = 200
 NAMES = {

@@ -23,10 +23,10 @@ from varsim.files.claim import NotARunError, check_target
 from varsim.files.save import load_result, save
 from varsim.files.text_columns import fair_shares, nanoseconds, seconds_text
 from varsim.load.loading import load_scenario
-from varsim.result.render import render
 from varsim.result.result import Result
 from varsim.result.tables import COLUMNS
 from varsim.simulation import simulate
+from varsim.words.render import render
 
 FILES = {
     *("summary.json", "summary.csv", "updates.csv", "spans.csv", "evaluations.csv", "steps.csv"),

@@ -18,10 +18,10 @@ from varsim.files.save import load_result, save
 from varsim.load.loading import load_scenario
 from varsim.plots.gallery import PLOTS
 from varsim.plots.program.gallery import plots
-from varsim.result.program.render import markdown, render
 from varsim.result.program.tables import COLUMNS
 from varsim.result.variables import VariablesResult
 from varsim.simulation import simulate_variables
+from varsim.words.program.render import markdown, render
 
 WRITTEN = {
     *("scenario.yaml", "summary.csv", "runs.csv", "acts.csv", "sent.csv", "links.csv"),

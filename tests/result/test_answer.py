@@ -5,12 +5,12 @@ from typing import Any
 
 from handmade import a_result, a_scenario
 
-from varsim.result.cost import CHEAPEST
-from varsim.result.notes import notes
-from varsim.result.rates import caveat
 from varsim.result.result import Result
 from varsim.result.verdict import ranked
-from varsim.result.winner import told
+from varsim.words.cost import CHEAPEST
+from varsim.words.notes import notes
+from varsim.words.rates import caveat
+from varsim.words.winner import told
 
 ALL_ALIKE = (
     "All strategies trained at learning rate 0.1. Which of them learns best holds at that rate "

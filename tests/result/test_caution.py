@@ -11,10 +11,10 @@ from tests.building import scenario
 from varsim import cli
 from varsim.load.loading import load_scenario
 from varsim.presets import measured_shares
-from varsim.result.caution import contradicted, guessed, marching
-from varsim.result.formatting import digits, plus_minus
 from varsim.scenario import Scenario
 from varsim.simulation import simulate
+from varsim.words.caution import contradicted, guessed, marching
+from varsim.words.phrases import digits, plus_minus
 
 SERVED = {"bandwidth": 25e9 / 8, "latency": 2e-5}
 K80 = {"preset": "k80", "efficiency": 0.4}

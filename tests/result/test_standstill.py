@@ -11,10 +11,10 @@ from varsim.files.save import load_result, save
 from varsim.plots import curves, gallery
 from varsim.report import comparison
 from varsim.result.measure import measure
-from varsim.result.render import document, markdown, sealed
 from varsim.result.result import Result
 from varsim.simulation import simulate
 from varsim.trace import Outcome, Standstill, Trace
+from varsim.words.render import document, markdown, sealed
 
 REPORT = "stuck: the run stands still at 4 s\n  worker 0: waiting for x\n  to free it: restart it"
 

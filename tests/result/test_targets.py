@@ -7,8 +7,8 @@ import pytest
 from tests.building import scenario
 from varsim.result.result import Result
 from varsim.result.statistics import one_sided
-from varsim.result.targets import sentences
 from varsim.simulation import simulate
+from varsim.words.targets import sentences
 
 EXPONENTIAL = {"compute": {"kind": "exponential", "mean": 0.1}}
 

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from programs import MODES, WIRE, add, read, scenario, variable
 
-from varsim.result.program.formatting import by_ratio, copies, seen
+from varsim.result.program.metrics import METRICS
 from varsim.result.program.tables import COLUMNS
-from varsim.result.variables import METRICS, VariablesResult
+from varsim.result.variables import VariablesResult
 from varsim.simulation import simulate, simulate_variables
 from varsim.variables import VariablesScenario
+from varsim.words.program.table import by_ratio, copies, seen
 
 # 1,000 numbers of 4 bytes. A write of all costs 4 x 1444 us in a ring, 12100 us on a server; a
 # read from outside 8100 us where copies are collected, 4100 us from a server.

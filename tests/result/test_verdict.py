@@ -7,7 +7,7 @@ import pytest
 
 from varsim.result.statistics import ratio
 from varsim.result.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, ranked, verdict
-from varsim.result.winner import Wording, told
+from varsim.words.winner import Wording, told
 
 
 @pytest.mark.parametrize(

@@ -96,8 +96,8 @@ def check(file: Path, sets: Sequence[str], strategies: Sequence[str] = ()) -> No
     from varsim.plan.cell import all_cells, distinct
     from varsim.plan.loading import load_question
     from varsim.plan.objective import OBJECTIVES
-    from varsim.result.caution import cautions
-    from varsim.result.targets import said as told_target
+    from varsim.words.caution import cautions
+    from varsim.words.targets import said as told_target
 
     question = load_question(file, sets, strategies=strategies)
     write(f"{file}: ok")

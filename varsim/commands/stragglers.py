@@ -84,7 +84,7 @@ def stragglers(
 
 
 def _as_json(found: "Stragglers", numbers: Sequence[int], left: int) -> dict[str, Any]:
-    from varsim.result.render import MADE_BY
+    from varsim.words.render import MADE_BY
 
     steps, workers = found.table.shape
     backups = [each._asdict() for each in found.backups]

@@ -51,8 +51,13 @@ def check(scenario: "Scenario") -> None:
     """Say what a scenario is, and how long one step of each strategy should take."""
     from varsim.effort import effort
     from varsim.estimate import describe, estimates
-    from varsim.result.caution import SPEEDS, cautions, guessed, two_points
     from varsim.units import format_seconds
+    from varsim.words.caution import (
+        SPEEDS,
+        cautions,
+        guessed,
+        two_points,
+    )
 
     for line in describe(scenario):
         write(line)
@@ -96,7 +101,7 @@ def _show(result: "Result", format: Formats, closing: Iterable[str]) -> None:
         for line in (*result.notes, "", *result.answer().splitlines(), *closing):
             write(line)
         return
-    from varsim.result.render import render
+    from varsim.words.render import render
 
     write(render(result, format), end="")
     for line in closing:  # stdout stays what the format promises

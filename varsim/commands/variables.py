@@ -139,7 +139,7 @@ def _show(result: "VariablesResult", format: Formats, closing: Iterable[str]) ->
         for line in (*result.notes, "", *result.answer().splitlines(), *closing):
             write(line)
         return
-    from varsim.result.program.render import render
+    from varsim.words.program.render import render
 
     write(render(result, format), end="")
     for line in closing:  # stdout stays what the format promises
@@ -148,8 +148,8 @@ def _show(result: "VariablesResult", format: Formats, closing: Iterable[str]) ->
 
 def _show_tables(result: "VariablesResult") -> None:
     from varsim.progress import drawn
-    from varsim.result.program.formatting import by_ratio, seen
     from varsim.result.program.values import described
+    from varsim.words.program.table import by_ratio, seen
 
     write(drawn(result.table()))
     variables = result.scenario.variables

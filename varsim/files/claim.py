@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from varsim.result.provenance import provenance
-from varsim.result.render import MADE_BY
+from varsim.words.render import MADE_BY
 
 if TYPE_CHECKING:
     from varsim.scenario import Scenario

@@ -22,8 +22,8 @@ from varsim.files.claim import (
     kinds_of,
     previous_of,
 )
-from varsim.result.render import is_sealed
 from varsim.scenario import SCHEMA_VERSION
+from varsim.words.render import is_sealed
 
 T = TypeVar("T")
 S = TypeVar("S", bound=BaseModel)

@@ -12,15 +12,15 @@ from varsim.cluster.execution import Sent
 from varsim.cluster.program import ProgramTrace
 from varsim.files.keeping import checksums, facts_of, head, put, scenario_of
 from varsim.inert import number_or_cell, original
-from varsim.result.program.render import document, links_csv, runs_csv, summary_csv
 from varsim.result.program.tables import COLUMNS, act_rows, sent_rows
-from varsim.result.render import sealed, to_json
 from varsim.result.variables import VariablesResult
 from varsim.trace import LinkRow
 from varsim.values.device import HERE, Device
 from varsim.values.program.act import OUTSIDE, Act, Glance, View
 from varsim.values.program.given import VariableDescription
 from varsim.variables import VariablesScenario
+from varsim.words.program.render import document, links_csv, runs_csv, summary_csv
+from varsim.words.render import sealed, to_json
 
 _SECOND = 1_000_000_000
 _READ = ("acts", "sent", "links")  # the tables that are read back
@@ -95,7 +95,7 @@ def _write(result: VariablesResult, directory: Path, question: str) -> None:
     for name, parts in texts.items():
         with (directory / name).open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(parts)
-    for name, rows in (("acts", act_rows(result)), ("sent", sent_rows(result))):
+    for name, rows in (("acts", act_rows(result.written)), ("sent", sent_rows(result.written))):
         with (directory / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(COLUMNS[name])

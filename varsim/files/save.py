@@ -20,11 +20,11 @@ from varsim.files.keeping import (
 from varsim.files.text_columns import fair_shares, filled, nanoseconds, seconds_text
 from varsim.inert import field
 from varsim.result.measure import ACTIVITIES, OUTCOMES, Gradients
-from varsim.result.render import document, sealed, summary_csv, to_json
 from varsim.result.result import Result
 from varsim.result.tables import COLUMNS
 from varsim.scenario import Scenario
 from varsim.trace import EvaluationRow, LinkRow, Standstill, Trace
+from varsim.words.render import document, sealed, summary_csv, to_json
 
 # About 60 MB of text; beyond that spans are left out, and it is said.
 MOST_SPANS = 1_000_000

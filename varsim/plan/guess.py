@@ -7,9 +7,9 @@ from varsim.plan.cell import Cell, cell_of
 from varsim.plan.runs import Runs
 from varsim.plan.search import Found
 from varsim.plan.standing import Standing, standing
-from varsim.result.caution import SPEEDS, guessed, two_points
 from varsim.scenario import Scenario
 from varsim.sweep.space import Point
+from varsim.words.caution import SPEEDS, guessed, two_points
 
 
 class Guess(NamedTuple):

@@ -5,11 +5,11 @@ from typing import Final, NamedTuple
 
 from varsim.prices import Prices, counted
 from varsim.result.cost import COSTS
-from varsim.result.formatting import plus_minus, time
 from varsim.result.statistics import Estimate
 from varsim.scenario import Scenario
 from varsim.strategies import Strategy
 from varsim.sweep.case import SENT
+from varsim.words.phrases import plus_minus, time
 
 
 class Machines(NamedTuple):

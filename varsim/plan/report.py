@@ -19,10 +19,10 @@ from varsim.plan.standing import Standing
 from varsim.plan.unpriced import unpriced
 from varsim.plan.words import Words, table, table_note, verdict
 from varsim.result.provenance import provenance
-from varsim.result.render import MADE_BY
 from varsim.result.statistics import CONFIDENCE, Estimate
 from varsim.scenario import Scenario
 from varsim.sweep.case import Finished
+from varsim.words.render import MADE_BY
 
 _LONGEST_NAME: Final = 64
 

@@ -11,9 +11,9 @@ from varsim.randomness import is_random, times_are_random
 from varsim.result.statistics import Estimate, interval, one_sided
 from varsim.result.targets import Judgement, judged
 from varsim.result.verdict import paired
-from varsim.result.work import Done
 from varsim.sweep.case import COMPUTED, Finished
 from varsim.targets import BOUNDS
+from varsim.words.work import Done
 
 Verdict: TypeAlias = Literal["feasible", "infeasible", "open", "short"]
 
@@ -28,7 +28,7 @@ class Standing(NamedTuple):
     **feasible**: every target is met with 95 % certainty (one-sided Student t). **infeasible**: one
     is missed with as much certainty, or the number does not exist. **open** otherwise: more runs
     may decide; after the last that are allowed it is no cell to rely on. **short**: its runs are
-    too short to say anything (see `varsim.result.work`), and more of them would not help.
+    too short to say anything (see `varsim.words.work`), and more of them would not help.
     """
 
     cell: Cell

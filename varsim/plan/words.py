@@ -11,16 +11,17 @@ from varsim.plan.pareto import shown, trade
 from varsim.plan.search import Found
 from varsim.plan.standing import Standing, Verdict, margin
 from varsim.plan.unpriced import unpriced
-from varsim.result.caution import SPEEDS, contradicted
 from varsim.result.cost import COSTS
-from varsim.result.formatting import plus_minus
 from varsim.result.measure import ACTIVITIES
-from varsim.result.rates import rate
-from varsim.result.targets import Judgement, amount, said
+from varsim.result.targets import Judgement
 from varsim.result.verdict import CLOSE, SAME, WORSE
-from varsim.result.work import short_rows
 from varsim.targets import BOUNDS
 from varsim.why.names import busy, resource
+from varsim.words.caution import SPEEDS, contradicted
+from varsim.words.phrases import plus_minus
+from varsim.words.rates import rate
+from varsim.words.targets import amount, said
+from varsim.words.work import short_rows
 
 if TYPE_CHECKING:
     from pandas import DataFrame

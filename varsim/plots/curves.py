@@ -22,10 +22,10 @@ from varsim.plots.figure import (
     strategy_line,
     time_unit,
 )
-from varsim.result.rates import common, rate, these
 from varsim.result.statistics import interval, latest
-from varsim.result.winner import Wording, headline
-from varsim.result.words import learnt, reaching, target_reached
+from varsim.words.answer import learnt, reaching, target_reached
+from varsim.words.rates import common, rate, these
+from varsim.words.winner import Wording, headline
 
 if TYPE_CHECKING:
     from varsim.result.result import Result

@@ -27,9 +27,9 @@ from varsim.plots.figure import (
     row_heights,
 )
 from varsim.plots.plot import Plot, draw_one
-from varsim.result.formatting import digits, plus_minus
-from varsim.result.winner import headline
-from varsim.result.words import FASTEST
+from varsim.words.answer import FASTEST
+from varsim.words.phrases import digits, plus_minus
+from varsim.words.winner import headline
 
 if TYPE_CHECKING:
     from varsim.result.result import Result

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.job import DeadlockError
+from varsim.formatter import teller
 from varsim.randomness import is_random, times_are_random
 from varsim.result import measure as measuring
 from varsim.result import rounds, tables
@@ -17,14 +18,14 @@ from varsim.result.measure import METRICS, NANOSECONDS, Gradients, Window
 from varsim.result.provenance import provenance
 from varsim.result.statistics import Estimate, interval, latest, ratio
 from varsim.result.tables import COLUMNS
+from varsim.result.targets import Judgement, judged
 from varsim.result.verdict import Ranking, ranked, verdict
 from varsim.scenario import Scenario
+from varsim.targets import BOUNDS
 from varsim.trace import Trace
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from varsim.result.targets import Judgement
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -100,10 +101,16 @@ class Result:
 
     @property
     def deadlock(self) -> DeadlockError | None:
-        """What there is to say of all strategies that came to stand still, ready to be raised."""
-        from varsim.result.words import deadlock
-
-        return DeadlockError(deadlock(self)) if self.standstills else None
+        """The reports of all strategies that came to stand still, ready to be raised."""
+        said = []
+        for strategy, runs in self.standstills.items():
+            first = runs[0]
+            assert first.standstill is not None
+            said.append(first.standstill.report)
+            if self.replications > 1:
+                others = f"{len(runs)} of {self.replications} replications stand still"
+                said.append(f"  (replication {first.replication}; in '{strategy}' {others})")
+        return DeadlockError("\n".join(said)) if said else None
 
     def trace(self, strategy: str, replication: int = 0) -> Trace:
         """The run of one strategy in one replication."""
@@ -240,30 +247,27 @@ class Result:
         return DataFrame(rows, columns=["strategy", by, "mean", "low", "high", "replications"])
 
     @cached_property
-    def judgements(self) -> "list[Judgement]":
-        """Which strategies meet which targets of the scenario."""
-        from varsim.result.targets import judgements
-
-        return judgements(self)
+    def judgements(self) -> list[Judgement]:
+        """Target by target, each strategy; one that came to stand still misses all of them."""
+        found = [
+            judged(name, bound, strategy, self.values(strategy, BOUNDS[name].metric))
+            for name, bound in self.scenario.targets.bounds.items()
+            for strategy in self.strategies
+        ]
+        return [one._replace(met=one.met and one.strategy not in self.standstills) for one in found]
 
     def answer(self) -> str:
         """What the comparison says, in sentences, one per line."""
-        from varsim.result.words import answer
-
-        return answer(self)
+        return teller("training").answer(self)
 
     def table(self) -> "DataFrame":
         """The main numbers as text, one row per strategy."""
-        from varsim.result.formatting import table
-
-        return table(self)
+        return teller("training").table(self)
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the table must know besides."""
-        from varsim.result.notes import notes
-
-        return notes(self)
+        return teller("training").notes(self)
 
     def __repr__(self) -> str:
         head = f"{self.scenario.name}: {len(self.strategies)} strategies"

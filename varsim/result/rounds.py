@@ -17,18 +17,13 @@ were nearer in 83 % of the runs ended by time, in 70 % of those ended by updates
 """
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from varsim.cluster.description import Cluster
 from varsim.result.measure import NANOSECONDS, Window
-from varsim.result.statistics import interval
 from varsim.scenario import Scenario
 from varsim.strategies import Strategy
 from varsim.trace import Trace
-
-if TYPE_CHECKING:
-    from varsim.result.result import Result
 
 # So many rounds are a warm-up: the queue of the first tokens, workers that all begin at once.
 WARM_UP: Final = 2
@@ -70,35 +65,6 @@ def alone_per_second(scenario: Scenario, trace: Trace) -> float:
     if found is not None:
         updates, lasted = int(found.holds(trace.steps).sum()), found.length
     return updates * trace.batch_size * NANOSECONDS / lasted if lasted > 0 else math.nan
-
-
-def notes(result: "Result") -> Iterator[str]:
-    """Where rates are measured, if that makes a difference to a throughput."""
-    if result.scenario.report.measure_after is not None:
-        return
-    different, whole = False, []
-    for name in result.compared:
-        runs = [
-            (float(rows.weight.sum()) * run.batch_size * NANOSECONDS / run.end, window.start)
-            for run, rows, window in zip(
-                result.traces, result.gradients, result.windows, strict=True
-            )
-            if run.strategy == name and run.end > 0
-        ]
-        if not all(start for _, start in runs):
-            whole.append(f"'{name}'")
-        before = interval([speed for speed, _ in runs]).mean
-        change = abs(result.estimate(name, "examples_per_s").mean - before)
-        different |= change > result.scenario.report.equal_within * before
-    if different:
-        but = (
-            f"; where that cannot be, as in {' and '.join(whole)}, over all of it" if whole else ""
-        )
-        yield (
-            "Rates, shares, and the staleness and age of gradients are measured between whole "
-            "rounds of all workers, from the end of the second to that of the last"
-            f"{but} (report.measure_after: 0 s measures whole runs)."
-        )
 
 
 def _steady(cluster: Cluster, workers: int) -> bool:

@@ -1,25 +1,10 @@
 """Whether the strategies of a result reach the targets of their scenario, and how surely."""
 
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import NamedTuple
 
-from varsim.result import rates
-from varsim.result.formatting import time
 from varsim.result.statistics import interval, one_sided
 from varsim.targets import BOUNDS
-from varsim.units import format_count
-
-if TYPE_CHECKING:
-    from varsim.result.result import Result
-
-_WORDS: Final = {
-    "throughput": "throughput",
-    "staleness_p99": "staleness p99",
-    "wasted": "wasted compute",
-    "step_time_p99": "step time p99",
-    "time_to_loss": "time to loss {loss:g}",
-}
 
 
 class Judgement(NamedTuple):
@@ -38,77 +23,9 @@ class Judgement(NamedTuple):
     met: bool
 
 
-def judgements(result: "Result") -> list[Judgement]:
-    """Target by target, each strategy in the order of the scenario; one that stood still misses."""
-    return [
-        _judged(result, name, bound, strategy)
-        for name, bound in result.scenario.targets.bounds.items()
-        for strategy in result.strategies
-    ]
-
-
 def judged(name: str, bound: float, strategy: str, values: Sequence[float]) -> Judgement:
     """One target and a strategy that never stood still; `values`: one per replication."""
     at_least = BOUNDS[name].at_least
     surely = one_sided(values, lower=at_least)
     met = surely >= bound if at_least else surely <= bound
     return Judgement(name, strategy, bound, interval(values).mean, surely, bool(met))
-
-
-def said(name: str, bound: float, loss: float | None) -> str:
-    """A target in words: `throughput at least 4,000 examples/s`."""
-    sign = "at least" if BOUNDS[name].at_least else "at most"
-    what = _WORDS[name].format(loss=loss)
-    return f"{what} {sign} {amount(name, bound)}"
-
-
-def sentences(result: "Result") -> list[str]:
-    """One line per target and verdict."""
-    lines = []
-    judged = judgements(result)
-    for name, bound in result.scenario.targets.bounds.items():
-        head = f"Target {said(name, bound, result.target_loss)}"
-        head += rates.common(result) if name == "time_to_loss" else ""
-        of_this = [one for one in judged if one.target == name]
-        met = [_said(one, result) for one in of_this if one.met]
-        missed = [_said(one, result) for one in of_this if not one.met]
-        lines += [f"{head}: met by {', '.join(met)}."] if met else []
-        lines += [f"{head}: missed by {', '.join(missed)}."] if missed else []
-    return lines
-
-
-def _judged(result: "Result", name: str, bound: float, strategy: str) -> Judgement:
-    found = judged(name, bound, strategy, result.values(strategy, BOUNDS[name].metric))
-    return found._replace(met=found.met and strategy not in result.standstills)
-
-
-def _said(one: Judgement, result: "Result") -> str:
-    """A strategy with its number, and what is certain of it where that makes the difference."""
-    own = one.target == "time_to_loss" and not rates.common(result)
-    trained = f", {rates.rate(result.scenario, one.strategy)}" if own else ""
-    if one.strategy in result.standstills:
-        return f"{one.strategy} (stands still)"
-    if math.isnan(one.mean):
-        why = "not reached in every replication" if one.target == "time_to_loss" else "no number"
-        return f"{one.strategy} ({why}{trained})"
-    told = f"{one.strategy} ({amount(one.target, one.mean)}{trained}"
-    at_least = BOUNDS[one.target].at_least
-    reached = one.mean >= one.bound if at_least else one.mean <= one.bound
-    if reached and not one.met:
-        sign = "at least" if at_least else "at most"
-        told += (
-            f" on average, but with 95 % certainty only {sign} "
-            f"{amount(one.target, one.surely)}: more replications may decide"
-        )
-    return told + ")"
-
-
-def amount(target: str, value: float) -> str:
-    """What a target is about, with its unit."""
-    if target == "throughput":
-        return f"{format_count(value)} examples/s"
-    if target == "staleness_p99":
-        return f"{value:.4g} updates"
-    if target == "wasted":
-        return f"{100 * value:.3g} %"
-    return time(value)

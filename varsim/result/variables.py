@@ -2,15 +2,17 @@
 
 import html
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from varsim.cluster.program import ProgramTrace
+from varsim.formatter import teller
 from varsim.result.program import tables
 from varsim.result.program.crossover import Crossover, crossings
+from varsim.result.program.metrics import METRICS
 from varsim.result.provenance import provenance
 from varsim.result.statistics import Estimate, interval
 from varsim.values.program.act import View
@@ -18,33 +20,6 @@ from varsim.variables import VariablesScenario
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-
-class ProgramMetric(NamedTuple):
-    """One number of a run of a program."""
-
-    unit: str
-    description: str
-    of: Callable[[ProgramTrace, int], float]  # the trace and its number of steps
-
-
-METRICS: Final = {
-    "time_per_step": ProgramMetric(
-        "s",
-        "from the moment the variables are there to the end, divided by the steps",
-        lambda trace, steps: (trace.end - trace.began) / 1e9 / steps,
-    ),
-    "bytes_per_step": ProgramMetric(
-        "bytes",
-        "bytes sent over the network once the variables are there, divided by the steps",
-        lambda trace, steps: trace.moved / steps,
-    ),
-    "messages_per_step": ProgramMetric(
-        "messages",
-        "messages sent over the network once the variables are there, divided by the steps",
-        lambda trace, steps: trace.messages / steps,
-    ),
-}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -147,46 +122,45 @@ class VariablesResult:
     @cached_property
     def summary(self) -> "DataFrame":
         """One row per mode, number of reads per write and metric."""
-        return tables.summary(self)
+        return tables.summary(self.modes, self.ratios, self.estimate)
 
     @cached_property
     def runs(self) -> "DataFrame":
         """One row per run, one column per metric."""
-        return tables.runs(self)
+        points = [(ratio, mode) for ratio in (None, *self.ratios) for mode in self.modes]
+        labels = [point for point in points for _ in range(self.replications)]
+        rows = [
+            (mode, ratio, trace) for (ratio, mode), trace in zip(labels, self.traces, strict=True)
+        ]
+        return tables.runs(rows, self.scenario.program.steps)
 
     @cached_property
     def acts(self) -> "DataFrame":
         """One row per act in the runs of the program as it is written."""
-        return tables.acts(self)
+        return tables.acts(self.written)
 
     @cached_property
     def sent(self) -> "DataFrame":
         """One row per message in the runs of the program as it is written."""
-        return tables.sent(self)
+        return tables.sent(self.written)
 
     @cached_property
     def links(self) -> "DataFrame":
         """One row per link in the runs of the program as it is written."""
-        return tables.links(self)
+        return tables.links(self.written)
 
     def answer(self) -> str:
         """What the comparison says, in sentences, one per line."""
-        from varsim.result.program.words import answer
-
-        return answer(self)
+        return teller("variables").answer(self)
 
     def table(self) -> "DataFrame":
         """The main numbers as text, one row per mode."""
-        from varsim.result.program.formatting import table
-
-        return table(self)
+        return teller("variables").table(self)
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the tables must know besides."""
-        from varsim.result.program.words import notes
-
-        return notes(self)
+        return teller("variables").notes(self)
 
     def __repr__(self) -> str:
         count = len(self.modes)

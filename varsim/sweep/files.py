@@ -9,10 +9,10 @@ from typing import Final
 
 from varsim.files.claim import facts_in
 from varsim.files.keeping import damaged, head
-from varsim.result.render import is_sealed
 from varsim.sweep.space import Sweep
 from varsim.sweep.store import FILE
 from varsim.sweep.table import Table
+from varsim.words.render import is_sealed
 
 SCENARIO: Final = "sweep.yaml"
 CSV: Final = "results.csv"

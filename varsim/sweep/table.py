@@ -15,9 +15,7 @@ from varsim.randomness import is_random, times_are_random
 from varsim.result.cost import COSTS
 from varsim.result.measure import METRICS, OF_VALUES
 from varsim.result.provenance import provenance
-from varsim.result.render import MADE_BY, sealed
 from varsim.result.statistics import CONFIDENCE, Estimate, interval
-from varsim.result.work import Done
 from varsim.scenario import Scenario
 from varsim.sweep.campaign import STEERING, Books, steering
 from varsim.sweep.case import COMPUTED, SENT, Case, Finished
@@ -25,6 +23,8 @@ from varsim.sweep.scaling import COLUMNS as SPEEDS
 from varsim.sweep.scaling import Speed, Yardstick, scaling
 from varsim.sweep.space import Number, Sweep
 from varsim.sweep.stopping import precise
+from varsim.words.render import MADE_BY, sealed
+from varsim.words.work import Done
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -5,17 +5,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.prices import counted
-from varsim.result.caution import contradicted, guessed, marching
-from varsim.result.cost import CHEAPEST, for_nothing
-from varsim.result.formatting import plus_minus, time
-from varsim.result.rates import rate
 from varsim.result.statistics import Estimate
 from varsim.result.verdict import Ranking, ranked
-from varsim.result.winner import Wording, joined, told
-from varsim.result.words import reaching
-from varsim.result.work import short_rows
 from varsim.sweep.campaign import STEERING, TARGET
 from varsim.sweep.table import Row, Table, short_names
+from varsim.words.answer import reaching
+from varsim.words.caution import contradicted, guessed, marching
+from varsim.words.cost import CHEAPEST, for_nothing
+from varsim.words.phrases import plus_minus, time
+from varsim.words.rates import rate
+from varsim.words.winner import Wording, joined, told
+from varsim.words.work import short_rows
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -11,14 +11,14 @@ from typing import Any, Final, NamedTuple
 
 from varsim import inert
 from varsim.load.loading import dump_scenario
-from varsim.result.caution import as_read, cautions
 from varsim.result.provenance import provenance
-from varsim.result.render import MADE_BY
 from varsim.result.statistics import CONFIDENCE
 from varsim.scenario import Scenario
 from varsim.tune.search import Tuned, with_rates
 from varsim.tune.trial import Goal, Trial
 from varsim.tune.words import Words
+from varsim.words.caution import as_read, cautions
+from varsim.words.render import MADE_BY
 
 _LONGEST_NAME: Final = 64
 MARK: Final = "# Tuned by varsim"

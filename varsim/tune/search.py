@@ -19,12 +19,12 @@ from varsim.cluster.stop import Stop
 from varsim.plan.cell import Cell, cell_of
 from varsim.plan.runs import Runs
 from varsim.plan.search import FRESH, fresh
-from varsim.result.formatting import time
 from varsim.scenario import Scenario
 from varsim.strategies import Strategy
 from varsim.sweep.space import Point, Value
 from varsim.tune.trial import Goal, Trial, compared, tied
 from varsim.values.optimizer import Optimizer
+from varsim.words.phrases import time
 
 # Rungs are half a factor of two apart; the first, and how far from the middle they may lead.
 _FIRST: Final = (-4, -2, 0, 2, 4)

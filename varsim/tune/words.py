@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from varsim.result.formatting import plus_minus, ratio_cell, time
 from varsim.result.verdict import WORSE, Ranking, ranked
-from varsim.result.winner import Wording, told
 from varsim.tune.search import Tuned
 from varsim.tune.trial import Goal, Trial
+from varsim.words.phrases import plus_minus, ratio_cell, time
+from varsim.words.winner import Wording, told
 
 if TYPE_CHECKING:
     from pandas import DataFrame

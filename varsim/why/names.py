@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from varsim.result.formatting import digits
 from varsim.result.statistics import Estimate
 from varsim.why.resources import Use
+from varsim.words.phrases import digits
 
 
 def percent(share: float) -> str:

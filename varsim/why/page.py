@@ -7,12 +7,12 @@ from typing import Any, Final, Literal, TypeAlias
 
 from varsim import inert
 from varsim.explain.flow import flow
-from varsim.result.caution import cautions
 from varsim.result.measure import NANOSECONDS
 from varsim.result.statistics import Estimate, interval
 from varsim.result.stragglers import stragglers
 from varsim.why import words
 from varsim.why.account import Account, Why
+from varsim.words.caution import cautions
 
 Form: TypeAlias = Literal["table", "md", "json"]
 Rows: TypeAlias = Sequence[Sequence[str]]

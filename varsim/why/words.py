@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from varsim.result.formatting import plus_minus, time
 from varsim.result.measure import NANOSECONDS
 from varsim.result.statistics import interval
 from varsim.result.stragglers import stragglers
@@ -16,6 +15,7 @@ from varsim.why.names import article, busy, faster, named, percent, ports, resou
 from varsim.why.path import SERVER, Path, Piece
 from varsim.why.rerun import Gain, Part
 from varsim.why.resources import busiest
+from varsim.words.phrases import plus_minus, time
 
 # Who waits for so much of the time is held up by what is waited for.
 MUCH: Final = 0.5

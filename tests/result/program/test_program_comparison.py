@@ -5,8 +5,8 @@ from programs import WIRE, add, read, scenario, variable
 
 from varsim.result.statistics import Estimate
 from varsim.result.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, lead_of, verdict
-from varsim.result.winner import times
 from varsim.simulation import simulate_variables
+from varsim.words.winner import times
 
 
 def said(longer: list[float], shorter: list[float], within: float = 0.0) -> str:

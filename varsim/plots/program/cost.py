@@ -18,11 +18,11 @@ from varsim.plots.figure import (
     row_heights,
     time_unit,
 )
-from varsim.result.formatting import plus_minus, time
-from varsim.result.program.comparison import ranking_of
-from varsim.result.program.formatting import size
-from varsim.result.program.words import CHEAPEST
-from varsim.result.winner import headline
+from varsim.words.phrases import plus_minus, time
+from varsim.words.program.answer import CHEAPEST
+from varsim.words.program.comparison import ranking_of
+from varsim.words.program.table import size
+from varsim.words.winner import headline
 
 if TYPE_CHECKING:
     from varsim.result.variables import VariablesResult

@@ -23,7 +23,7 @@ from varsim.plots.figure import (
     strategy_line,
     time_unit,
 )
-from varsim.result.formatting import digits, time
+from varsim.words.phrases import digits, time
 
 if TYPE_CHECKING:
     from varsim.result.program.crossover import Crossover

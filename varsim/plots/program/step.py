@@ -26,9 +26,9 @@ from varsim.plots.figure import (
     time_unit,
 )
 from varsim.plots.program.span import last_whole, length, span
-from varsim.result.formatting import time
 from varsim.result.program.tables import actor, place
 from varsim.values.program.act import OUTSIDE, Act
+from varsim.words.phrases import time
 
 if TYPE_CHECKING:
     from varsim.cluster.program import ProgramTrace

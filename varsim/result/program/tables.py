@@ -1,16 +1,20 @@
 """The tables of a result of variables: their columns, and how they come out of its traces."""
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from varsim.cluster.program import ProgramTrace
 from varsim.result.measure import NANOSECONDS, utilization
+from varsim.result.program.metrics import METRICS
+from varsim.result.statistics import Estimate
 from varsim.values.device import HERE, Device
 from varsim.values.program.act import OUTSIDE, Glance
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from varsim.result.variables import VariablesResult
+# The runs of the program as it is written, each with its mode.
+Written: TypeAlias = Sequence[tuple[str, ProgramTrace]]
 
 _WHOSE: Final = {
     "mode": "how variables that leave it open are synchronized; 'as written': none does",
@@ -82,32 +86,28 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
 }
 
 
-def summary(result: "VariablesResult") -> "DataFrame":
+def summary(
+    modes: Sequence[str],
+    ratios: Sequence[float],
+    estimate: Callable[[str, str, float | None], Estimate],
+) -> "DataFrame":
     """All estimates, of the program as it is written first."""
     from pandas import DataFrame
 
-    from varsim.result.variables import METRICS
-
     rows = [
-        (mode, ratio, metric, about.unit, *result.estimate(mode, metric, ratio)[:4],
-         about.description)
-        for ratio in (None, *result.ratios)
-        for mode in result.modes
+        (mode, ratio, metric, about.unit, *estimate(mode, metric, ratio)[:4], about.description)
+        for ratio in (None, *ratios)
+        for mode in modes
         for metric, about in METRICS.items()
-    ]  # fmt: skip
+    ]
     frame = DataFrame(rows, columns=list(COLUMNS["summary"]))
     return frame.astype({"reads_per_write": float})
 
 
-def runs(result: "VariablesResult") -> "DataFrame":
-    """Every run, of the program as it is written first."""
+def runs(runs: Iterable[tuple[str, float | None, ProgramTrace]], steps: int) -> "DataFrame":
+    """Every run, of the program as it is written first; of each its mode and reads per write."""
     from pandas import DataFrame
 
-    from varsim.result.variables import METRICS
-
-    keys = [(mode, ratio) for ratio in (None, *result.ratios) for mode in result.modes]
-    labels = [key for key in keys for _ in range(result.replications)]
-    steps = result.scenario.program.steps
     rows = [
         (
             mode,
@@ -117,25 +117,25 @@ def runs(result: "VariablesResult") -> "DataFrame":
             trace.end / NANOSECONDS,
             *(about.of(trace, steps) for about in METRICS.values()),
         )
-        for (mode, ratio), trace in zip(labels, result.traces, strict=True)
+        for mode, ratio, trace in runs
     ]
     frame = DataFrame(rows, columns=list(COLUMNS["runs"]))
     return frame.astype({"reads_per_write": float})
 
 
-def acts(result: "VariablesResult") -> "DataFrame":
+def acts(written: Written) -> "DataFrame":
     """Every act that is kept, in the order in which they ended."""
-    return _frame("acts", act_rows(result))
+    return _frame("acts", act_rows(written))
 
 
-def sent(result: "VariablesResult") -> "DataFrame":
+def sent(written: Written) -> "DataFrame":
     """Every message that is kept, in the order in which they arrived."""
-    return _frame("sent", sent_rows(result))
+    return _frame("sent", sent_rows(written))
 
 
-def act_rows(result: "VariablesResult") -> Iterator[tuple[object, ...]]:
+def act_rows(written: Written) -> Iterator[tuple[object, ...]]:
     """The rows of `acts`, their times in ns."""
-    for mode, trace in result.written:
+    for mode, trace in written:
         for act in trace.acts:
             yield (
                 mode,
@@ -155,16 +155,16 @@ def act_rows(result: "VariablesResult") -> Iterator[tuple[object, ...]]:
             )
 
 
-def sent_rows(result: "VariablesResult") -> Iterator[tuple[object, ...]]:
+def sent_rows(written: Written) -> Iterator[tuple[object, ...]]:
     """The rows of `sent`, their times in ns."""
-    for mode, trace in result.written:
+    for mode, trace in written:
         for row in trace.sent:
             places = (place(row.source), place(row.target))
             numbers = (row.movement, row.round, row.what)
             yield (mode, trace.replication, *numbers, *places, row.size, row.start, row.end)
 
 
-def links(result: "VariablesResult") -> "DataFrame":
+def links(written: Written) -> "DataFrame":
     """Every link of every run."""
     from pandas import DataFrame
 
@@ -177,7 +177,7 @@ def links(result: "VariablesResult") -> "DataFrame":
             link.moved,
             utilization(link.moved, link.bandwidth, trace.end),
         )
-        for mode, trace in result.written
+        for mode, trace in written
         for link in trace.links
     ]
     return DataFrame(rows, columns=list(COLUMNS["links"]))

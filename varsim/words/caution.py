@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 from varsim.cluster.accelerator import DEVICE_SIGMA
 from varsim.cluster.stop import Stop
 from varsim.randomness import runs_made
-from varsim.result.formatting import digits
 from varsim.result.statistics import ratio
 from varsim.scenario import Scenario
 from varsim.units import format_seconds
+from varsim.words.phrases import digits
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
@@ -142,8 +142,8 @@ def at_other_speeds(scenario: Scenario) -> Iterator[str]:
 
     From a few replications; without a target loss times only, at most some thousand gradients.
     """
-    from varsim.result.targets import sentences
-    from varsim.result.words import soonest
+    from varsim.words.answer import soonest
+    from varsim.words.targets import sentences
 
     for speed, words in SPEEDS.items():
         result = _result_at(scenario, speed)

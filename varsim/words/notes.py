@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from varsim.estimate import equal_examples
-from varsim.result import rates, rounds, work
-from varsim.result.caution import (
+from varsim.result.measure import NANOSECONDS
+from varsim.result.statistics import interval
+from varsim.words import rates, work
+from varsim.words.answer import stands_still
+from varsim.words.caution import (
     as_read,
     at_other_speeds,
     contradicted,
@@ -16,10 +19,7 @@ from varsim.result.caution import (
     two_points,
     unsettled,
 )
-from varsim.result.formatting import digits, time
-from varsim.result.measure import NANOSECONDS
-from varsim.result.statistics import interval
-from varsim.result.words import stands_still
+from varsim.words.phrases import digits, time
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
@@ -38,7 +38,7 @@ def notes(result: "Result") -> tuple[str, ...]:
         found += _diverged(result)
         found += _gradients_per_update(result)
     found += work.notes(result)
-    found += rounds.notes(result)
+    found += work.whole_rounds(result)
     found += _hidden(result)
     found += _ends(result)
     found += _compute(result)

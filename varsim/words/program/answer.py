@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from varsim.result.formatting import digits, plus_minus, time
-from varsim.result.program.comparison import longer, ranking_of, step_time
 from varsim.result.program.crossover import Crossover
-from varsim.result.program.formatting import size
 from varsim.result.program.values import number, shown
 from varsim.result.verdict import WORSE
-from varsim.result.winner import Wording, joined, told
 from varsim.values.program.given import Normal
+from varsim.words.phrases import digits, plus_minus, time
+from varsim.words.program.comparison import longer, ranking_of, step_time
+from varsim.words.program.table import size
+from varsim.words.winner import Wording, joined, told
 
 if TYPE_CHECKING:
     from varsim.result.variables import VariablesResult

@@ -1,14 +1,15 @@
 """How much work the runs of a result did: whether it is comparable, and enough to say anything."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from varsim.cluster.stop import Stop
 from varsim.estimate import equal_examples
-from varsim.result.formatting import digits
-from varsim.result.measure import computed_per_worker
+from varsim.result.measure import NANOSECONDS, computed_per_worker
+from varsim.result.statistics import interval
 from varsim.units import format_seconds
+from varsim.words.phrases import digits
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
@@ -206,3 +207,32 @@ def _more(result: "Result", done: dict[str, Work]) -> str:
 
 def _periods(result: "Result") -> dict[str, int]:
     return {strategy.label: strategy.period for strategy in result.scenario.strategies}
+
+
+def whole_rounds(result: "Result") -> Iterator[str]:
+    """Where rates are measured, if that makes a difference to a throughput."""
+    if result.scenario.report.measure_after is not None:
+        return
+    different, whole = False, []
+    for name in result.compared:
+        runs = [
+            (float(rows.weight.sum()) * run.batch_size * NANOSECONDS / run.end, window.start)
+            for run, rows, window in zip(
+                result.traces, result.gradients, result.windows, strict=True
+            )
+            if run.strategy == name and run.end > 0
+        ]
+        if not all(start for _, start in runs):
+            whole.append(f"'{name}'")
+        before = interval([speed for speed, _ in runs]).mean
+        change = abs(result.estimate(name, "examples_per_s").mean - before)
+        different |= change > result.scenario.report.equal_within * before
+    if different:
+        but = (
+            f"; where that cannot be, as in {' and '.join(whole)}, over all of it" if whole else ""
+        )
+        yield (
+            "Rates, shares, and the staleness and age of gradients are measured between whole "
+            "rounds of all workers, from the end of the second to that of the last"
+            f"{but} (report.measure_after: 0 s measures whole runs)."
+        )

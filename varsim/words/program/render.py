@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from varsim import inert
-from varsim.result.program.formatting import by_ratio, seen, table
 from varsim.result.program.tables import COLUMNS
 from varsim.result.program.values import described
-from varsim.result.render import MADE_BY, to_json
 from varsim.values.program.act import Glance, View
+from varsim.words.program.table import by_ratio, seen, table
+from varsim.words.render import MADE_BY, to_json
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -55,7 +55,7 @@ def links_csv(result: "VariablesResult") -> str:
 
 def document(result: "VariablesResult") -> dict[str, Any]:
     """Everything but the long tables, as plain data."""
-    from varsim.result.variables import METRICS
+    from varsim.result.program.metrics import METRICS
 
     written = len(result.written)
     points = [None, *result.ratios]

@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from varsim.result.formatting import factor
 from varsim.result.statistics import Estimate
 from varsim.result.verdict import CLOSE, EQUAL, SAME, UNTOLD, Ranking
+from varsim.words.phrases import factor
 
 K = TypeVar("K")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from varsim.reporting import EQUAL_WITHIN
 from varsim.result.statistics import Estimate, interval
 from varsim.result.verdict import Ranking, Rival, lead_of, ranked, verdict
-from varsim.result.winner import times
+from varsim.words.winner import times
 
 if TYPE_CHECKING:
     from varsim.result.variables import VariablesResult
@@ -48,7 +48,7 @@ def longer(result: "VariablesResult", ranking: Ranking[str], rival: Rival[str]) 
 
 def step_time(values: Sequence[float]) -> str:
     """The mean time of a step with its interval."""
-    from varsim.result.formatting import time
+    from varsim.words.phrases import time
 
     found = interval(values)
     return time(found) if found.mean else "no time"

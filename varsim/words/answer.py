@@ -5,12 +5,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from varsim.result import cost, rates, targets
-from varsim.result.formatting import digits, largest, plus_minus, time
 from varsim.result.measure import METRICS, NANOSECONDS
 from varsim.result.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, Ranking
-from varsim.result.winner import Wording, joined, times, told
-from varsim.result.work import too_short
+from varsim.words import cost, rates, targets
+from varsim.words.phrases import digits, plus_minus, time
+from varsim.words.table import largest
+from varsim.words.winner import (
+    Wording,
+    joined,
+    times,
+    told,
+)
+from varsim.words.work import too_short
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
@@ -51,19 +57,6 @@ def stands_still(result: "Result", strategy: str) -> str:
         often += str(result.replications)
     said = f", in {often} replications" if result.replications > 1 else ""
     return f"came to stand still {when}{said}"
-
-
-def deadlock(result: "Result") -> str:
-    """The reports of all strategies that came to stand still, each of the first such run."""
-    said = []
-    for strategy, runs in result.standstills.items():
-        first = runs[0]
-        assert first.standstill is not None
-        said.append(first.standstill.report)
-        if result.replications > 1:
-            others = f"{len(runs)} of {result.replications} replications stand still"
-            said.append(f"  (replication {first.replication}; in '{strategy}' {others})")
-    return "\n".join(said)
 
 
 def _comparison(result: "Result") -> str:

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Final
 
-from varsim.result.formatting import plus_minus, ratio_cell, time
-from varsim.result.program.comparison import against_first
 from varsim.result.program.values import shown, side_by_side
 from varsim.result.statistics import Estimate
 from varsim.result.verdict import CLOSE, EQUAL
 from varsim.units import format_bytes
+from varsim.words.phrases import plus_minus, ratio_cell, time
+from varsim.words.program.comparison import against_first
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -1,0 +1,1 @@
+"""Results of variables in words."""
