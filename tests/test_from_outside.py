@@ -1,14 +1,15 @@
 """What misled a reader once, as it is seen from outside: by commands and their files alone."""
 
 import csv
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from validation import command as validation
 from varsim import cli
 
+REFERENCES = Path(validation.__file__).parent / "data" / "references"
 TRAINING = """\
 name: seen
 replications: 2
@@ -61,11 +62,11 @@ def test_equal_alternatives_have_no_winner(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_measurements_are_known_whatever_their_experiment_is_called(tmp_path: Path) -> None:
-    published = files("varsim").joinpath("data/references/published.csv").read_text().splitlines()
+    published = (REFERENCES / "published.csv").read_text().splitlines()
     own = [line for line in published if line.startswith("mxnet-1gpu-batch-k80,")]
     renamed = [line.replace("mxnet-1gpu-batch-k80", "mine", 1) for line in own]
     (tmp_path / "mine.csv").write_text("\n".join([published[0], *renamed]) + "\n")
-    options = ["validate", "--published", str(tmp_path / "mine.csv"), "--out", str(tmp_path / "v")]
-    done = CliRunner().invoke(cli.app, [*options, "--quiet"])
+    options = ["--published", str(tmp_path / "mine.csv"), "--out", str(tmp_path / "v")]
+    done = CliRunner().invoke(validation.app, [*options, "--quiet"])
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith("Published measurements: 11 of 11 lines keep their bound.")

@@ -138,6 +138,7 @@ def test_costs_by_hand(tmp_path: Path) -> None:
     # 36 an hour for 10 examples a second: 1,000 for a million.
     assert by["single", 1].mean("cost_per_million_examples") == pytest.approx(1000)
     assert "cost_per_hour_USD" in found.columns
+    # One device is the same with one worker and with two: no point is named.
     assert "A million examples cost least with 'single': 1,000 USD" in answer(found)[-1]
     dearer = table(tmp_path, "cluster.workers=1,2", "prices={device_hour: 72, currency: EUR}")
     assert dearer.rows[0].mean("cost_per_hour") == pytest.approx(72)
