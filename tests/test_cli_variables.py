@@ -114,7 +114,10 @@ class TestRun:
         count.write_text(RANDOM)
         result = run("run", count, "--replications", 3)
         assert sum(" ± " in line for line in result.stdout.splitlines()) > 3
-        assert "± is half a 95 % confidence interval over 3 replications." in result.stdout
+        assert (
+            "± is the half-width of a 95 % confidence interval over 3 replications."
+            in result.stdout
+        )
 
     def test_jobs_change_nothing(self, count: Path, run: Run) -> None:
         count.write_text(RANDOM)

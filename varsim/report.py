@@ -195,7 +195,7 @@ def _over(result: "Result") -> str:
     """What the numbers of a table are."""
     if _exact(result):
         return "Exact, from one run of each: nothing in them is random"
-    return "Means over the replications, ± half a 95 % confidence interval"
+    return "Means over the replications, ± the half-width of a 95 % confidence interval"
 
 
 def _cell(found: "Estimate", unit: str) -> str:

@@ -96,7 +96,7 @@ def comparison(result: "VariablesResult") -> Table:
         for heading in cells.columns
     ]
     count = result.replications
-    over = f"Means over {count} replications, ± half a 95 % confidence interval"
+    over = f"Means over {count} replications, ± the half-width of a 95 % confidence interval"
     return Table(over if count > 1 else "One replication", rows)
 
 

@@ -82,7 +82,7 @@ def test_the_answer_may_be_that_it_is_too_close_to_call() -> None:
         "examples/s); apart by a factor of 1.04 (95 % interval 0.438 to 2.47)."
     )
     assert target == (
-        "By which loss 1 at learning rate 0.1 is reached soonest is too close to call: 'b' "
+        "Which reaches loss 1 at learning rate 0.1 soonest is too close to call: 'b' "
         "(15 ± 12 s) and 'a' (15 s); apart by a factor of 1.04 (95 % interval 0.438 to 2.47)."
     )
 
@@ -99,7 +99,7 @@ def test_one_replication_of_what_is_random_names_no_winner() -> None:
         "Which is the fastest cannot be told from one replication: 'a' (2.500 examples/s), 'b' "
         "(2.500 examples/s) and 'c' (1.250 examples/s)."
     )
-    assert "learning rate 0.1 is reached soonest cannot be told from one replication" in target
+    assert "learning rate 0.1 soonest cannot be told from one replication" in target
     assert result.estimate("b", "throughput_ratio").note == "the same"
 
 

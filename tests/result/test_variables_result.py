@@ -255,7 +255,9 @@ class TestAnswer:
     def test_with_replications_says_how_sure_it_is(self, random: VariablesResult) -> None:
         lines = random.answer().splitlines()
         assert any("± " in line for line in lines)
-        assert "± is half a 95 % confidence interval over 3 replications." in random.notes
+        assert (
+            "± is the half-width of a 95 % confidence interval over 3 replications." in random.notes
+        )
 
 
 class TestNotes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from varsim.result.verdict import WORSE, Ranking, ranked
 from varsim.tune.search import Tuned
 from varsim.tune.trial import Goal, Trial
-from varsim.words.phrases import plus_minus, ratio_cell, time
+from varsim.words.phrases import margin, plus_minus, ratio_cell, time
 from varsim.words.winner import Wording, told
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Words:
         again = next((one for one in self._tuned if one.fresh is not None), None)
         if again is not None and again.fresh is not None:
             lines.append(
-                f"± is half a 95 % confidence interval over {again.fresh.replications} runs "
-                f"with fresh seeds (seed {again.fresh.seed}): each rate was chosen by other runs "
+                f"{margin(again.fresh.replications, 'runs')} with fresh seeds "
+                f"(seed {again.fresh.seed}): each rate was chosen by other runs "
                 f"(seed {again.best.seed}), in which it may have been lucky."
             )
         if any(one.ties for one in self._tuned):

@@ -207,7 +207,7 @@ def reaching(goal: str) -> Wording:
     capital = goal[0].upper() + goal[1:]
     return Wording(
         f"{capital} is reached soonest by {{name}}: after {{value}}",
-        f"By which {goal} is reached soonest",
+        f"Which reaches {goal} soonest",
         f"time to {goal}",
         "; next is {name} after {value}",
         ", {times} as long",

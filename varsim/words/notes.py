@@ -19,7 +19,7 @@ from varsim.words.caution import (
     two_points,
     unsettled,
 )
-from varsim.words.phrases import digits, time
+from varsim.words.phrases import digits, margin, time
 
 if TYPE_CHECKING:
     from varsim.result.result import Result
@@ -57,7 +57,7 @@ def _compute(result: "Result") -> Iterator[str]:
 def _intervals(result: "Result") -> str:
     exact = [name for name in result.strategies if result.exact(name, "final_loss")]
     if result.replications > 1:
-        said = f"± is half a 95 % confidence interval over {result.replications} replications."
+        said = f"{margin(result.replications)}."
         names = " and ".join(f"'{name}'" for name in exact)
         return f"{said} Exact, from one run: {names}; nothing in it is random." if exact else said
     if len(exact) == len(result.strategies):

@@ -7,14 +7,19 @@ from varsim.result.statistics import Estimate
 _UNITS_OF_TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
+def margin(count: int, runs: str = "replications") -> str:
+    """What `±` says, over so many runs; without the full stop."""
+    return f"± is the half-width of a 95 % confidence interval over {count} {runs}"
+
+
 def plus_minus(found: Estimate, scale: float = 1.0, unit: str = "") -> str:
     """A mean and half its interval, `1.23 ± 0.04 unit`, both multiplied by `scale`."""
     if math.isnan(found.mean):
         return found.note or "-"
     mean, half = found.mean * scale, found.half_width * scale
     decimals = _decimals(mean, half)
-    margin = "" if math.isnan(half) else f"{half:,.{decimals}f}"
-    width = f" ± {margin}" if margin.strip("0.") else ""
+    shown = "" if math.isnan(half) else f"{half:,.{decimals}f}"
+    width = f" ± {shown}" if shown.strip("0.") else ""
     return f"{mean:,.{decimals}f}{width}{unit and ' '}{unit}"
 
 

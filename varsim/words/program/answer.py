@@ -9,7 +9,7 @@ from varsim.result.program.crossover import Crossover
 from varsim.result.program.values import number, shown
 from varsim.result.verdict import WORSE
 from varsim.values.program.given import Normal
-from varsim.words.phrases import digits, plus_minus, time
+from varsim.words.phrases import digits, margin, plus_minus, time
 from varsim.words.program.comparison import longer, ranking_of, step_time
 from varsim.words.program.table import size
 from varsim.words.winner import Wording, joined, told
@@ -136,7 +136,7 @@ def crossover(found: Crossover) -> str:
 def _notes(result: "VariablesResult") -> Iterator[str]:
     scenario = result.scenario
     if result.replications > 1:
-        yield f"± is half a 95 % confidence interval over {result.replications} replications."
+        yield f"{margin(result.replications)}."
     elif scenario.times_are_random:
         yield "One replication: no intervals. More replications show how sure this is."
     draws = any(
