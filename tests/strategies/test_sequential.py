@@ -15,6 +15,9 @@ from building import (
 
 from varsim.simulation import Run, run_one
 from varsim.strategies import STRATEGIES
+from varsim.values.distribute.context import Context
+from varsim.values.distribute.sync_on_read import SyncOnReadVariable
+from varsim.values.operation import Operation
 
 EXPONENTIAL = {"kind": "shifted_exponential", "minimum": 0.05, "mean": 0.1}
 
@@ -123,3 +126,18 @@ def test_with_noise_the_synchronous_strategies_take_the_same_means() -> None:
     averaging = {"kind": "on_read", "read_every": 1, "write_back": True}
     changes["workload"] = {"batch_size": 2}
     assert losses(run(averaging, **changes)) == pytest.approx(everything, rel=1e-12)
+
+
+def test_runs_read_copies_by_the_code_that_the_recorded_cases_drive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reduce = SyncOnReadVariable.read_outside
+    read: list[SyncOnReadVariable] = []
+
+    def counted(self: SyncOnReadVariable, context: Context) -> Operation[object]:
+        read.append(self)
+        return (yield from reduce(self, context))
+
+    monkeypatch.setattr(SyncOnReadVariable, "read_outside", counted)
+    run({"kind": "on_read", "read_every": 2}, stop={"global_steps": 4})
+    assert read
