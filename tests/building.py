@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
-from varsim.cluster.topology.star import StarWiring
+from varsim.cluster.topology.star import StarRouting
 from varsim.cluster.worker import Read, Worker
 from varsim.scenario import Scenario
 from varsim.simulation import Run, run_one
@@ -80,8 +80,8 @@ def slow(rank: int, factor: float, **window: float) -> dict[str, Any]:
 
 def ports(made: Job, rank: int) -> tuple[Link, Link]:
     """The links, up and down, of a worker on a star."""
-    assert isinstance(made.network.wiring, StarWiring)
-    return made.network.wiring.ports(made.workers[rank].place)
+    assert isinstance(made.network.routing, StarRouting)
+    return made.network.routing.ports(made.workers[rank].place)
 
 
 def milliseconds(times: Iterable[int]) -> list[float]:

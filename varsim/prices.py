@@ -1,4 +1,4 @@
-"""What a cluster costs: prices that a scenario states, and none that are built in."""
+"""User-supplied prices of a cluster; there are no defaults."""
 
 import math
 from typing import Annotated, Final, Self

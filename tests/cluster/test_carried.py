@@ -217,7 +217,7 @@ class TestNeverMoreThanCan:
         # 0.4 ns each, which is 0: 1,000 of them in 1 ns.
         clock = Clock()
         made = network(clock, Star(bandwidth=1e9, latency=0.0, sharing="first_come"))
-        places = [made.wiring.worker(rank) for rank in range(2)]
+        places = [made.routing.worker(rank) for rank in range(2)]
         route = made.route(*places)
         for _ in range(1_000):
             made.pass_on(route, 0.4, lambda: None, lambda: None)
@@ -232,7 +232,7 @@ class TestNeverMoreThanCan:
 
     def test_a_link_that_carried_more_is_noticed(self) -> None:
         made = network(Clock(), Star(bandwidth=1e3, latency=0.0))
-        places = [made.wiring.worker(rank) for rank in range(2)]
+        places = [made.routing.worker(rank) for rank in range(2)]
         for link in made.route(*places):
             link.moved += 11.0
         with pytest.raises(AssertionError, match="carried more than it can"):
@@ -248,7 +248,7 @@ class TestNeverMoreThanCan:
 
     def test_what_is_beyond_because_of_them_is_not_told(self) -> None:
         made = network(Clock(), Star(bandwidth=1e9, latency=0.0))
-        up, down = made.route(made.wiring.worker(0), made.wiring.worker(1))
+        up, down = made.route(made.routing.worker(0), made.routing.worker(1))
         for link in (up, down):
             link.messages, link.moved = 2, 1001.0  # of 1000 bytes in 1000 ns
         made.carried(1000)
@@ -264,7 +264,7 @@ def test_in_a_rack_a_message_waits_for_its_uplink() -> None:
             bandwidth=1e3, latency=0.0, hosts_per_rack=2, uplink_bandwidth=1e3, sharing="first_come"
         ),
     )
-    places = [made.wiring.worker(rank) for rank in range(4)]
+    places = [made.routing.worker(rank) for rank in range(4)]
     for source, target in ((0, 2), (1, 3)):
         made.pass_on(made.route(places[source], places[target]), 100, lambda: None, lambda: None)
     clock.call_at(150 * MS, clock.stop)

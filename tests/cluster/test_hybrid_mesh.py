@@ -68,11 +68,11 @@ def test_other_collectives_use_the_links_of_pairs() -> None:
 
 
 def test_the_routes_of_pairs() -> None:
-    wiring = HybridMesh.model_validate(MESH).wiring()
-    places = [wiring.worker(rank) for rank in range(8)]
-    server = wiring.server("ps 0")
+    routing = HybridMesh.model_validate(MESH).routing()
+    places = [routing.worker(rank) for rank in range(8)]
+    server = routing.server("ps 0")
     routes = {
-        (a, b): [link.bandwidth for link in wiring.route(places[a], places[b])]
+        (a, b): [link.bandwidth for link in routing.route(places[a], places[b])]
         for a, b in ((0, 1), (0, 4), (4, 0), (0, 5))
     }
     assert routes == {
@@ -81,8 +81,8 @@ def test_the_routes_of_pairs() -> None:
         (4, 0): [2 * LINK],
         (0, 5): [HOST, HOST],
     }
-    assert [link.bandwidth for link in wiring.route(places[3], server)] == [HOST, HOST]
-    names = [link.name for link in wiring.route(places[0], places[5])]
+    assert [link.bandwidth for link in routing.route(places[3], server)] == [HOST, HOST]
+    names = [link.name for link in routing.route(places[0], places[5])]
     assert names == ["worker 0 host up", "worker 5 host down"]
 
 

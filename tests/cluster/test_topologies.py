@@ -11,7 +11,7 @@ from network_cases import NEEDED
 from validation.peers.links import Message, arrivals
 from varsim.cluster.clock import Clock
 from varsim.cluster.network import network
-from varsim.cluster.topology import TOPOLOGIES, Topology, Wiring
+from varsim.cluster.topology import TOPOLOGIES, Routing, Topology
 
 both = pytest.mark.parametrize("sharing", ["first_come", "fair"])
 # Of links on which 1 kB takes 1 s.
@@ -32,9 +32,9 @@ def described(settings: dict[str, Any]) -> Topology:
 
 def routes(settings: dict[str, Any], pairs: Sequence[tuple[int, int]], hosts: int) -> list[str]:
     """The names of the links of each route, joined."""
-    wiring = described(settings).wiring()
-    places = [wiring.worker(rank) for rank in range(hosts)]
-    found = [wiring.route(places[source], places[target]) for source, target in pairs]
+    routing = described(settings).routing()
+    places = [routing.worker(rank) for rank in range(hosts)]
+    found = [routing.route(places[source], places[target]) for source, target in pairs]
     return [" > ".join(link.name for link in route) for route in found]
 
 
@@ -57,10 +57,10 @@ class TestRoutes:
         ]
 
     def test_two_hosts_of_a_ring_have_one_link_each_way(self) -> None:
-        wiring = described({"kind": "ring", **KB}).wiring()
-        one, other = wiring.worker(0), wiring.worker(1)
-        assert wiring.route(one, other) != wiring.route(other, one)
-        assert len(wiring.links) == 2
+        routing = described({"kind": "ring", **KB}).routing()
+        one, other = routing.worker(0), routing.worker(1)
+        assert routing.route(one, other) != routing.route(other, one)
+        assert len(routing.links) == 2
 
     def test_of_a_full_mesh(self) -> None:
         mesh = {"kind": "full_mesh", **KB}
@@ -92,18 +92,18 @@ class TestRoutes:
         assert routes({"kind": kind, **KB, **NEEDED[kind]}, [(1, 1)], 3) == [""]
 
     def test_the_same_route_is_the_same_object(self) -> None:
-        wiring = described({"kind": "star", **KB, "flows": 1, "flow_bandwidth": 10.0}).wiring()
-        one, other = wiring.worker(0), wiring.worker(1)
-        assert wiring.route(one, other) is wiring.route(one, other)
-        assert [link.bandwidth for link in wiring.route(one, other)] == [1e3, 1e3, 10.0]
-        assert len(wiring.links) == 4, "the limit of flows is no link of the network"
+        routing = described({"kind": "star", **KB, "flows": 1, "flow_bandwidth": 10.0}).routing()
+        one, other = routing.worker(0), routing.worker(1)
+        assert routing.route(one, other) is routing.route(one, other)
+        assert [link.bandwidth for link in routing.route(one, other)] == [1e3, 1e3, 10.0]
+        assert len(routing.links) == 4, "the limit of flows is no link of the network"
 
 
 class TestRates:
     def uplinks(self, **more: Any) -> list[float]:
-        wiring = described({**RACKS, **more}).wiring()
-        places = [wiring.worker(rank) for rank in range(4)]
-        return [link.bandwidth for link in wiring.route(places[0], places[3])]
+        routing = described({**RACKS, **more}).routing()
+        places = [routing.worker(rank) for rank in range(4)]
+        return [link.bandwidth for link in routing.route(places[0], places[3])]
 
     def test_of_uplinks(self) -> None:
         assert self.uplinks(oversubscription=4.0) == [1e3, 500.0, 500.0, 1e3]
@@ -113,33 +113,33 @@ class TestRates:
     def test_a_slow_link_of_every_kind(self) -> None:
         for kind, needed in NEEDED.items():
             slowed = {"kind": kind, **KB, **needed, "slow_links": (slow(2, 4.0),)}
-            wiring = described(slowed).wiring()
-            places = [wiring.worker(rank) for rank in range(5)]
+            routing = described(slowed).routing()
+            places = [routing.worker(rank) for rank in range(5)]
             fast, slower = (
-                min(link.bandwidth for link in wiring.route(places[one], places[other]))
+                min(link.bandwidth for link in routing.route(places[one], places[other]))
                 for one, other in ((0, 1), (1, 2))
             )
             assert slower < fast, kind
 
     def test_a_slow_link_slows_down_its_card_alone(self) -> None:
         made = {**NODES, "nics": 2, "workers_per_node": 4, "slow_links": (slow(3, 4.0),)}
-        wiring = described(made).wiring()
-        places = [wiring.worker(rank) for rank in range(5)]
+        routing = described(made).routing()
+        places = [routing.worker(rank) for rank in range(5)]
         # Ranks 1 and 3 share a card of their node, 0 and 2 the other one.
-        up = [wiring.route(place, places[4])[0].bandwidth for place in places[:4]]
+        up = [routing.route(place, places[4])[0].bandwidth for place in places[:4]]
         assert up == [1e3, 250.0, 1e3, 250.0]
 
     def test_the_latency_of_a_ring_is_per_hop(self) -> None:
-        wiring = described({"kind": "ring", "bandwidth": 1e3, "latency": 1e-3}).wiring()
-        places = [wiring.worker(rank) for rank in range(4)]
-        assert [link.latency for link in wiring.route(places[0], places[2])] == [1_000_000] * 2
+        routing = described({"kind": "ring", "bandwidth": 1e3, "latency": 1e-3}).routing()
+        places = [routing.worker(rank) for rank in range(4)]
+        assert [link.latency for link in routing.route(places[0], places[2])] == [1_000_000] * 2
 
     def test_of_servers(self) -> None:
         for kind in ("star", "racks", "nodes"):
             made = {"kind": kind, **KB, **NEEDED[kind], "server_bandwidth": 2e3, "efficiency": 0.5}
-            wiring = described(made).wiring()
-            worker, server = wiring.worker(0), wiring.server("ps 0")
-            assert wiring.route(worker, server)[-1].bandwidth == 1e3
+            routing = described(made).routing()
+            worker, server = routing.worker(0), routing.server("ps 0")
+            assert routing.route(worker, server)[-1].bandwidth == 1e3
 
     def test_the_words_of_every_kind(self) -> None:
         for kind, needed in NEEDED.items():
@@ -269,7 +269,7 @@ class TestMessages:
             made = network(
                 clock, described({**settings, "sharing": sharing, "forwarding": forwarding})
             )
-            places = [made.wiring.worker(rank) for rank in range(6)]
+            places = [made.routing.worker(rank) for rank in range(6)]
             hops = 0.0
             for _ in range(60):
                 one, other = source.sample(places, 2)
@@ -285,7 +285,7 @@ class TestMessages:
     def test_a_switch_that_loses_bytes_is_noticed(self) -> None:
         clock = Clock()
         made = network(clock, described({**RACKS, "oversubscription": 2.0}))
-        places = [made.wiring.worker(rank) for rank in range(4)]
+        places = [made.routing.worker(rank) for rank in range(4)]
         made.route(places[0], places[2])[1].moved += 1.0
         with pytest.raises(AssertionError, match="lost on the way"):
             made.carried(0)
@@ -410,8 +410,8 @@ def test_links_that_servers_do_not_have_are_refused() -> None:
 
 
 def test_places_come_before_routes() -> None:
-    wiring: Wiring = described({"kind": "ring", **KB}).wiring()
-    one, other = wiring.worker(0), wiring.worker(1)
-    wiring.route(one, other)
+    routing: Routing = described({"kind": "ring", **KB}).routing()
+    one, other = routing.worker(0), routing.worker(1)
+    routing.route(one, other)
     with pytest.raises(AssertionError, match="before the first route"):
-        wiring.worker(2)
+        routing.worker(2)

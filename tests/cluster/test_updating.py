@@ -110,7 +110,7 @@ class TestByHand:
         assert life(trace, 0) == [("compute", 0, 100), ("write", 100, step)]
 
     def test_a_request_is_handled_before_its_gradient_is_applied(self) -> None:
-        # Handled at 105 and 110 by the one desk, applied at 135 and 165.
+        # Handled at 105 and 110 by the one queue, applied at 135 and 165.
         described = {**cluster(**UPDATE), "overheads": {"push": 5e-3}}
         trace = run(ASYNC, cluster=described, stop={"global_steps": 2})
 

@@ -154,9 +154,9 @@ class ScriptedJob(Job):
             batch_size=1,
         )
         super().__init__(cluster, workload, Stop(global_steps=10**9), seed=0, replication=0)
-        wired = self.network.wiring  # in which the workers have their places
+        wired = self.network.routing  # in which the workers have their places
         self.network: HeldNetwork = HeldNetwork(self.clock, cluster.network)
-        self.network.wiring = wired
+        self.network.routing = wired
 
     def local(self, name: str) -> Any:
         """A local variable that some process has."""

@@ -97,7 +97,7 @@ def arrivals(described: dict[str, Any], hosts: int, messages: Sequence[Message])
     clock = Clock()
     topology: Topology = _Described.model_validate({"network": described}).network
     links = network(clock, topology)
-    places = [links.wiring.worker(rank) for rank in range(hosts)]
+    places = [links.routing.worker(rank) for rank in range(hosts)]
     times = [-1] * len(messages)
 
     def arrived(number: int) -> None:

@@ -72,10 +72,10 @@ def split(
 def ring_time(name: str, ranks: int, size: float, nodes: Nodes) -> float:
     """Seconds that a ring takes on nodes where nothing else happens."""
     joined = network(Clock(), nodes)
-    places = [joined.wiring.worker(rank) for rank in range(ranks)]
+    places = [joined.routing.worker(rank) for rank in range(ranks)]
 
     def path(source: int, target: int) -> Path:
-        return Path(joined, joined.wiring.route(places[source], places[target]))
+        return Path(joined, joined.routing.route(places[source], places[target]))
 
     return max(Recurrence(Plan(RINGS[name](ranks), size, path)).ends([0] * ranks)) / 1e9
 

@@ -268,7 +268,7 @@ def own_links(job: Job, *, around: bool = False) -> Paths:
     """Messages go over the route from one worker's place to the other's; `around`: in rings."""
     places = [worker.place for worker in job.workers]
     network = job.network
-    route = network.wiring.around if around else network.route
+    route = network.routing.around if around else network.route
     return lambda source, target: Path(network, route(places[source], places[target]))
 
 

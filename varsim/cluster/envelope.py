@@ -190,7 +190,7 @@ class Envelope:
         return max(0.0, end - compute)
 
     def attention(self, workers: int = 1) -> float:
-        """How long the busiest server is at one gradient and `workers` who go on at one moment."""
+        """Service time of the busiest server for one gradient and `workers` who go on at once."""
         overheads = self.overheads
         read, pushed = map(overheads.copying, self._fullest)
         each = overheads.wake + overheads.pull + read

@@ -1,8 +1,8 @@
 """Failures of workers: their processes end, begin again, and are called off a step.
 
 What a worker had handed over stays on the links until it is through, but nobody takes it in: what
-has arrived stays, the rest is lost. A worker that computed loses its gradient, one that waited
-leaves its place, one that read has nothing to lose.
+has arrived stays, the rest is lost. On failure a computing worker discards its gradient, a waiting
+one leaves the queue, and one that reads has nothing to lose.
 """
 
 from collections.abc import Callable, Sequence

@@ -337,7 +337,7 @@ class Job:
         worker = Worker(
             self.clock,
             rank,
-            self.network.wiring.worker(rank),
+            self.network.routing.worker(rank),
             times,
             pace if len(pace) > 1 else [],
             batches,

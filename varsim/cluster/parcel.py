@@ -1,4 +1,4 @@
-"""Parcels: what a host sends, or asks for, in one go."""
+"""Parcels: a batch of messages between one host and others."""
 
 from collections.abc import Callable, Sequence
 from graphlib import TopologicalSorter

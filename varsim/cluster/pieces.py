@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.placement import bytes_per_port, server_places
-from varsim.cluster.topology import Place, Wiring
+from varsim.cluster.topology import Place, Routing
 from varsim.values.workload import Workload
 
 
@@ -33,14 +33,14 @@ class Layout(NamedTuple):
     pieces: list[Piece]
 
 
-def laid_out(wiring: Wiring, cluster: Cluster, workload: Workload) -> Layout:
+def laid_out(routing: Routing, cluster: Cluster, workload: Workload) -> Layout:
     """The gradients of a workload on the servers of a cluster, whose workers have their places."""
     tensors = workload.gradient_tensors()
     parts = [(index, part) for index, size in enumerate(tensors) for part in _cut(cluster, size)]
     whole = cluster.model_copy(update={"partitioner": None})
     placed = bytes_per_port([[size] for _, size in parts], whole)
     shards = [column for column in zip(*placed, strict=True) if any(column)]
-    found = server_places(wiring, cluster, placed, in_turn=True)
+    found = server_places(routing, cluster, placed, in_turn=True)
     counts = [1] * len(found) if len(found) == len(shards) else list(Counter(shards).values())
     ready = workload.ready_after(workload.tensors())
     pieces = [

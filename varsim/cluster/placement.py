@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Final
 
 from varsim.cluster.description import Cluster
-from varsim.cluster.topology import Place, Wiring
+from varsim.cluster.topology import Place, Routing
 from varsim.values.workload import Workload
 
 MOST_PARTS: Final = 100_000
@@ -78,7 +78,7 @@ def _parts(tensors: list[list[int]], cluster: Cluster) -> list[list[int]]:
 
 
 def server_places(
-    wiring: Wiring, cluster: Cluster, sizes: list[list[float]], *, in_turn: bool = False
+    routing: Routing, cluster: Cluster, sizes: list[list[float]], *, in_turn: bool = False
 ) -> list[tuple[Place, list[float]]]:
     """Where the servers are, each with the bytes of every variable there.
 
@@ -94,7 +94,7 @@ def server_places(
     }
     if cluster.servers_on == "workers":
         return [
-            (wiring.server_beside(f"ps {shard}", shard), column)
+            (routing.server_beside(f"ps {shard}", shard), column)
             for shard, column in columns.items()
         ]
     different = {tuple(column) for column in columns.values()}
@@ -106,7 +106,7 @@ def server_places(
     places = []
     for shards in groups.values():
         count = len(shards)
-        place = wiring.server(f"ps {_numbers(shards)}", count)
+        place = routing.server(f"ps {_numbers(shards)}", count)
         places.append((place, [size * count for size in columns[shards[0]]]))
     return places
 

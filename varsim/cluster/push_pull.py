@@ -34,7 +34,7 @@ class PushPull:
     """
 
     def __init__(self, job: Job, *, overlap: bool) -> None:
-        layout = laid_out(job.network.wiring, job.cluster, job.workload)
+        layout = laid_out(job.network.routing, job.cluster, job.workload)
         self._job, self._clock = job, job.clock
         self._pieces = layout.pieces
         numbered = list(enumerate(layout.pieces))

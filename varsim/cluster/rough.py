@@ -32,10 +32,10 @@ class RoughTimes:
 
     def all_reduce(self, choice: Choice, size: float, adding: float) -> float:
         """All enter at once; `adding`: seconds per byte that is added."""
-        wiring = self._cluster.network.wiring()
-        places = [wiring.worker(rank) for rank in range(self._cluster.workers)]
+        routing = self._cluster.network.routing()
+        places = [routing.worker(rank) for rank in range(self._cluster.workers)]
         schedule = choice.schedule(len(places), size)
-        crossed = wiring.around if schedule.around else wiring.route
+        crossed = routing.around if schedule.around else routing.route
 
         def longest(transfers: Round) -> float:
             """Seconds of the round's slowest message."""
@@ -54,7 +54,7 @@ class RoughTimes:
             return sum(rounds * longest(transfers) for rounds, transfers in patterns)
         begin = max(0, (len(patterns) - _MOST_ROUNDS) // 2)
         looked_at = [
-            (wiring.route(places[one.source], places[one.target]), size * len(one.blocks))
+            (routing.route(places[one.source], places[one.target]), size * len(one.blocks))
             for _, transfers in patterns[begin : begin + _MOST_ROUNDS]
             for one in transfers
         ]
@@ -83,18 +83,18 @@ class RoughTimes:
         sizes: for everything that is sent by itself the bytes on each server.
         """
         cluster = self._cluster
-        wiring = cluster.network.wiring()
-        workers = [wiring.worker(rank) for rank in range(cluster.workers)]
-        servers = server_places(wiring, cluster, sizes)
+        routing = cluster.network.routing()
+        workers = [routing.worker(rank) for rank in range(cluster.workers)]
+        servers = server_places(routing, cluster, sizes)
 
         def messages(worker: Place) -> list[Message]:
             if reads:
                 return [
-                    Message(0, wiring.route(place, worker), sum(column))
+                    Message(0, routing.route(place, worker), sum(column))
                     for place, column in servers
                 ]
             return [
-                Message(item, wiring.route(worker, place), column[item])
+                Message(item, routing.route(worker, place), column[item])
                 for item in range(len(sizes))
                 for place, column in servers
                 if column[item]

@@ -30,11 +30,11 @@ def rough_push_pull(cluster: Cluster, workload: Workload) -> RoughPushPull:
     All links carry what is pushed and what is pulled; but the first piece is pushed before any is
     pulled, and the last is pulled after all are pushed.
     """
-    wiring = cluster.network.wiring()
-    workers = [wiring.worker(rank) for rank in range(cluster.workers)]
-    layout = laid_out(wiring, cluster, workload)
-    ups = [[wiring.route(worker, place) for place in layout.places] for worker in workers]
-    downs = [[wiring.route(place, worker) for place in layout.places] for worker in workers]
+    routing = cluster.network.routing()
+    workers = [routing.worker(rank) for rank in range(cluster.workers)]
+    layout = laid_out(routing, cluster, workload)
+    ups = [[routing.route(worker, place) for place in layout.places] for worker in workers]
+    downs = [[routing.route(place, worker) for place in layout.places] for worker in workers]
     stored = cluster.network.forwarding == "store_and_forward"
 
     def all_pieces(routes: list[list[Route]]) -> list[_Load]:

@@ -5,11 +5,11 @@ from functools import partial
 from typing import TypeAlias
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.desk import AnsweredTokenQueue, Desks, Handling
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import Overheads
 from varsim.cluster.parcel import Message, Parcel
 from varsim.cluster.placement import server_places, traffic_per_port
+from varsim.cluster.request_queue import AnsweredTokenQueue, Handling, RequestQueues
 from varsim.cluster.updating import Updater
 from varsim.cluster.wait_free import WaitFreePush
 from varsim.cluster.waiting import Lock, TokenQueue
@@ -55,16 +55,16 @@ class ParameterServer:
         network = job.network
         self._wait_free = WaitFreePush(job) if overlap else None
         if self._wait_free is None:
-            ports = server_places(network.wiring, job.cluster, sizes)
+            ports = server_places(network.routing, job.cluster, sizes)
         else:
             ports = self._wait_free.ports
-        self._desks: Desks | None = None
+        self._queues: RequestQueues | None = None
         if job.cluster.overheads is not None or job.cluster.server_update is not None:
-            self._desks = _desks(job, sizes)
+            self._queues = _queues(job, sizes)
         self._confirms = True
         # The commonest push takes a shorter way.
         whole = self._number == len(self.variables)
-        self._plain = whole and self._desks is None and not job.may_break_off and not overlap
+        self._plain = whole and self._queues is None and not job.may_break_off and not overlap
         self._reads: list[Parcel] = []
         self._pushes: list[Parcel] = []
         for worker in job.workers:
@@ -91,8 +91,8 @@ class ParameterServer:
 
     def fetch(self, worker: Worker) -> Activity[Read]:
         """Read all variables; the values are those of the moment of the request."""
-        if self._desks is not None:
-            return self._fetch_handled(worker, self._desks)
+        if self._queues is not None:
+            return self._fetch_handled(worker, self._queues)
         return self._network.fetch(worker, self._reads[worker.rank], self._read_now)
 
     def gradients_of(self, worker: Worker) -> Computing:
@@ -111,33 +111,33 @@ class ParameterServer:
         if self._job.may_break_off:
             gradient.unsent = self._number
             receive = partial(_receive_if_wanted, receive)
-        if self._desks is not None:
-            return self._push_handled(worker, gradient, receive, self._desks)
+        if self._queues is not None:
+            return self._push_handled(worker, gradient, receive, self._queues)
         return self._send(worker, gradient, receive)
 
     def token_queue(self) -> TokenQueue:
         """A queue of tokens on the first server."""
-        if self._desks is None:
+        if self._queues is None:
             return TokenQueue(self._clock)
         self._confirms = False
-        return AnsweredTokenQueue(self._clock, self._desks)
+        return AnsweredTokenQueue(self._clock, self._queues)
 
     def lock(self) -> Lock:
         """A lock on all variables; from now on gradients are confirmed by `confirm` alone."""
         self._confirms = False
-        if self._desks is not None:
-            self._desks.keep()
+        if self._queues is not None:
+            self._queues.keep()
         return Lock(self._clock)
 
     def confirm(self, worker: Worker) -> Activity[None]:
         """Tell a worker that its gradient is applied."""
-        if self._desks is not None:
-            yield from self._desks.answer(worker)
+        if self._queues is not None:
+            yield from self._queues.answer(worker)
 
     def commit(self) -> Activity[None]:
         """What an update loop needs from its last gradient to the new global_step."""
-        if self._desks is not None:
-            yield from self._desks.commit()
+        if self._queues is not None:
+            yield from self._queues.commit()
 
     def apply(self, variable: int, gradients: Sequence[Gradient]) -> None:
         """Update one variable with the mean of these gradients; of a sparse one, row by row."""
@@ -156,8 +156,8 @@ class ParameterServer:
     def apply_whole(self, worker: Worker, gradient: Gradient) -> Activity[None]:
         """Update all variables with a gradient: takes its time and a commit, seen at the end."""
         worker.waits(_WRITE, "the update with its gradient")
-        if self._desks is not None:
-            yield from self._desks.apply_kept(self.trained)
+        if self._queues is not None:
+            yield from self._queues.apply_kept(self.trained)
         yield from self.commit()
         worker.goes_on()
         for variable in self.trained:
@@ -190,8 +190,8 @@ class ParameterServer:
             return self._wait_free.send(worker, gradient, arrived)
         return self._network.send(worker, self._pushes[worker.rank], gradient, arrived)
 
-    def _fetch_handled(self, worker: Worker, desks: Desks) -> Activity[Read]:
-        yield from desks.handle_read(worker)
+    def _fetch_handled(self, worker: Worker, queues: RequestQueues) -> Activity[Read]:
+        yield from queues.handle_read(worker)
         return (yield from self._network.fetch(worker, self._reads[worker.rank], self._read_now))
 
     def _push_handled(
@@ -199,17 +199,17 @@ class ParameterServer:
         worker: Worker,
         gradient: Gradient,
         receive: Callable[[int, Gradient], None],
-        desks: Desks,
+        queues: RequestQueues,
     ) -> Activity[None]:
         handling = Handling()
 
         def arrived(variable: int, gradient: Gradient) -> None:
-            desks.take_in(variable, handling, partial(receive, variable, gradient))
+            queues.take_in(variable, handling, partial(receive, variable, gradient))
 
         yield from self._send(worker, gradient, arrived)
-        yield from desks.wait_for_push(worker, handling)
+        yield from queues.wait_for_push(worker, handling)
         if self._confirms:
-            yield from desks.answer(worker)
+            yield from queues.answer(worker)
 
 
 def _arrived_of(
@@ -231,8 +231,8 @@ def _receive_if_wanted(
         receive(variable, gradient)
 
 
-def _desks(job: Job, sizes: list[list[float]]) -> Desks:
-    """A desk for every server, with what then applies gradients, if that takes time.
+def _queues(job: Job, sizes: list[list[float]]) -> RequestQueues:
+    """A queue for every server, with what then applies gradients, if that takes time.
 
     Servers that hold the same bytes of every variable, and never differ, are one.
     """
@@ -250,4 +250,4 @@ def _desks(job: Job, sizes: list[list[float]]) -> Desks:
             Updater(described, number, column, job.streams("server update", number))
             for number, column in enumerate(pushed)
         ]
-    return Desks(job.clock, job.cluster.overheads or Overheads(), columns, pushed, updaters)
+    return RequestQueues(job.clock, job.cluster.overheads or Overheads(), columns, pushed, updaters)

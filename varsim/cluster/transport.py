@@ -12,7 +12,7 @@ from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.link import Link, Route
 from varsim.cluster.parcel import Message, Parcel
 from varsim.cluster.topology.base import Place, Topology
-from varsim.cluster.topology.star import StarWiring
+from varsim.cluster.topology.star import StarRouting
 from varsim.cluster.worker import Worker
 from varsim.trace import Phase
 
@@ -38,18 +38,18 @@ class Network(ABC):
 
     def __init__(self, clock: Clock, topology: Topology) -> None:
         self.clock = clock
-        self.wiring = topology.wiring()
+        self.routing = topology.routing()
         self._parcels: list[Parcel] = []
         self._counts: list[Callable[[int], None]] = []
 
     def host(self, name: str, bandwidth: float, count: int = 1) -> tuple[Link, Link]:
         """A new host of a star (or `count` equal ones): its link up to the switch, and down."""
-        assert isinstance(self.wiring, StarWiring), "only a star has room for any host"
-        return self.wiring.host(name, bandwidth, count)
+        assert isinstance(self.routing, StarRouting), "only a star has room for any host"
+        return self.routing.host(name, bandwidth, count)
 
     def route(self, source: Place, target: Place) -> Route:
         """The links from one place to another; none if they are on one machine."""
-        return self.wiring.route(source, target)
+        return self.routing.route(source, target)
 
     def parcel(self, messages: Sequence[Message]) -> Parcel:
         """Messages to be sent together, again and again."""
@@ -89,7 +89,7 @@ class Network(ABC):
         for count in self._counts:
             count(end)
         came, went = dict[str, float](), dict[str, float]()
-        for link in self.wiring.links:
+        for link in self.routing.links:
             came[link.into] = came.get(link.into, 0.0) + link.moved + link.left
             went[link.out_of] = went.get(link.out_of, 0.0) + link.moved + link.left
         for switch in came.keys() | went.keys():
@@ -98,14 +98,14 @@ class Network(ABC):
                 waits = not self.cuts_through and sent < received  # some of it is in the switch
                 even = math.isclose(sent, received, rel_tol=1e-9)
                 assert even or waits, "bytes were lost on the way"
-        for link in self.wiring.links:
+        for link in self.routing.links:
             assert link.moved <= link.most(end), f"{link} carried more than it can: {link.moved}"
             link.moved = min(link.moved, link.bandwidth * end / 1e9)
-        return self.wiring.links
+        return self.routing.links
 
     def sent(self) -> float:
         """Bytes that went from machine to machine, each counted once; after `carried`."""
-        begun = (link.moved - link.relayed for link in self.wiring.links if link.begins)
+        begun = (link.moved - link.relayed for link in self.routing.links if link.begins)
         return math.fsum(begun)
 
     def _parcel(self, messages: Sequence[Message]) -> Parcel:

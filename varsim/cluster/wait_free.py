@@ -118,7 +118,7 @@ class _Layout:
                 variables, bytes_per_port([[size] for size in sizes], job.cluster), strict=True
             )
         ]
-        self._places = server_places(job.network.wiring, job.cluster, placed)
+        self._places = server_places(job.network.routing, job.cluster, placed)
         self.ports: list[tuple[Place, list[float]]] = []
         self.made: dict[float, dict[tuple[int, int], float]] = {}
         items = {variable: item for item, variable in enumerate(job.trained)}

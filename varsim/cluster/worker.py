@@ -169,7 +169,7 @@ class Worker:
         self._spans += (max(end, self._since), number | self._phase)
 
     def sets_up(self, duration: int) -> None:
-        """It is not running yet for so long (ns), now and whenever it begins again."""
+        """Add a start-up delay (ns), also after each restart."""
         self._set_up = duration
         self._since = self.ready_at = end = self._clock.time + duration
         self._spans += (end, self.iteration + 1 << PHASE_BITS | _DOWN)

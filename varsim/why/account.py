@@ -1,4 +1,4 @@
-"""Why each strategy is as slow as it is: everything that is known of it, in one record."""
+"""Bottleneck analysis of one strategy: everything that is known of it, in one record."""
 
 import math
 from collections.abc import Callable

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, Union
 
 from pydantic import Discriminator, Tag
 
-from varsim.cluster.topology.base import Place, SlowLink, Topology, Wiring
+from varsim.cluster.topology.base import Place, Routing, SlowLink, Topology
 from varsim.cluster.topology.full_mesh import FullMesh
 from varsim.cluster.topology.hybrid_mesh import HybridMesh
 from varsim.cluster.topology.nodes import Nodes
@@ -12,7 +12,7 @@ from varsim.cluster.topology.racks import Racks
 from varsim.cluster.topology.ring import Ring
 from varsim.cluster.topology.star import Star
 
-__all__ = ["TOPOLOGIES", "AnyTopology", "Place", "SlowLink", "Star", "Topology", "Wiring"]
+__all__ = ["TOPOLOGIES", "AnyTopology", "Place", "Routing", "SlowLink", "Star", "Topology"]
 
 TOPOLOGIES: Final[dict[str, type[Topology]]] = {
     "star": Star,

@@ -106,7 +106,7 @@ class Topology(Rate, ABC):
         return self
 
     @abstractmethod
-    def wiring(self) -> "Wiring":
+    def routing(self) -> "Routing":
         """The links, made as places come and routes are asked for."""
 
     @property
@@ -192,7 +192,7 @@ class Place:
         return f"Place({self.name!r}, {self.machine})"
 
 
-class Wiring(ABC):
+class Routing(ABC):
     """The links of a network and the routes over them; no clock.
 
     Workers come first, in order of their ranks; then servers. Routes are asked for when all are

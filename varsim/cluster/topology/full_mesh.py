@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import model_validator
 
 from varsim.cluster.link import Route
-from varsim.cluster.topology.base import KIND_IS_SAID, Place, Topology, Wiring
+from varsim.cluster.topology.base import KIND_IS_SAID, Place, Routing, Topology
 
 
 class FullMesh(Topology):
@@ -27,12 +27,12 @@ class FullMesh(Topology):
             raise ValueError("forwarding has no effect: every route of a full mesh is one link")
         return self
 
-    def wiring(self) -> "MeshWiring":
+    def routing(self) -> "MeshRouting":
         """See Topology."""
-        return MeshWiring(self)
+        return MeshRouting(self)
 
 
-class MeshWiring(Wiring):
+class MeshRouting(Routing):
     """One link per pair and direction."""
 
     def _crossed(self, source: Place, target: Place) -> Route:

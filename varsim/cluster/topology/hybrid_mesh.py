@@ -12,7 +12,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from varsim.cluster.link import Link, Route
 from varsim.cluster.topology.base import KIND_IS_SAID, Place, Rate, halves
-from varsim.cluster.topology.star import Ported, StarWiring
+from varsim.cluster.topology.star import Ported, StarRouting
 from varsim.schema import Model
 from varsim.units import format_rate
 
@@ -99,9 +99,9 @@ class HybridMesh(Ported):
                 f"{workers - 1}"
             )
 
-    def wiring(self) -> "HybridMeshWiring":
+    def routing(self) -> "HybridMeshRouting":
         """See Topology."""
-        return HybridMeshWiring(self)
+        return HybridMeshRouting(self)
 
     def more_lines(self) -> list[str]:
         """See Topology."""
@@ -112,7 +112,7 @@ class HybridMesh(Ported):
         ]
 
 
-class HybridMeshWiring(StarWiring):
+class HybridMeshRouting(StarRouting):
     """The ports of a star are those to the host; links of pairs and rings come as they are used."""
 
     def __init__(self, mesh: HybridMesh) -> None:
@@ -124,7 +124,7 @@ class HybridMeshWiring(StarWiring):
         self._hops: dict[tuple[Place, Place], Route] = {}  # of rings
 
     def worker(self, rank: int) -> Place:
-        """See Wiring."""
+        """See Routing."""
         place = self._place(f"worker {rank}")
         rate = self._mesh.host.worker_rate * self._mesh.rate_of(rank) / self._mesh.worker_rate
         self._ports[place] = self.host(f"{place.name} host", rate)
@@ -132,7 +132,7 @@ class HybridMeshWiring(StarWiring):
         return place
 
     def around(self, source: Place, target: Place) -> Route:
-        """See Wiring."""
+        """See Routing."""
         rings = most_rings(self._mesh.table, len(self._workers))
         if not rings:
             ports = self._ports

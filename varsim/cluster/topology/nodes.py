@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import PositiveInt, model_validator
 
 from varsim.cluster.link import Link, Route
-from varsim.cluster.topology.base import KIND_IS_SAID, Place, Rate, Wiring, halves
+from varsim.cluster.topology.base import KIND_IS_SAID, Place, Rate, Routing, halves
 from varsim.cluster.topology.star import Ported
 from varsim.units import format_rate, format_seconds
 
@@ -55,9 +55,9 @@ class Nodes(Ported):
         """See Topology."""
         return -(-workers // self.workers_per_node)
 
-    def wiring(self) -> "NodeWiring":
+    def routing(self) -> "NodeRouting":
         """See Topology."""
-        return NodeWiring(self)
+        return NodeRouting(self)
 
     def more_lines(self) -> list[str]:
         """See Topology."""
@@ -71,7 +71,7 @@ class Nodes(Ported):
         ]
 
 
-class NodeWiring(Wiring):
+class NodeRouting(Routing):
     """Links are made when the first route crosses them."""
 
     def __init__(self, nodes: Nodes) -> None:
@@ -83,13 +83,13 @@ class NodeWiring(Wiring):
         self._made: dict[tuple[str, str], tuple[Link, Link]] = {}
 
     def worker(self, rank: int) -> Place:
-        """See Wiring."""
+        """See Routing."""
         size = self._nodes.workers_per_node
         self._workers += 1
         return self._new(f"worker {rank}", rank // size, rank % size)
 
     def server(self, name: str, count: int = 1) -> Place:
-        """See Wiring."""
+        """See Routing."""
         assert count == 1, "only the servers of a plain star can be one place"
         machine = max([place.machine for place in self._places], default=-1) + 1
         place = self._new(name, machine, 0)
@@ -97,7 +97,7 @@ class NodeWiring(Wiring):
         return place
 
     def server_beside(self, name: str, machine: int) -> Place:
-        """See Wiring."""
+        """See Routing."""
         return self._new(name, machine, 0)
 
     def _new(self, name: str, machine: int, position: int) -> Place:

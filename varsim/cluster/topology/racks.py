@@ -6,7 +6,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from varsim.cluster.link import Link, Route
 from varsim.cluster.topology.base import KIND_IS_SAID, Place, halves
-from varsim.cluster.topology.star import Ported, StarWiring
+from varsim.cluster.topology.star import Ported, StarRouting
 from varsim.units import BytesPerSecond, Seconds, format_rate, format_seconds
 
 
@@ -48,9 +48,9 @@ class Racks(Ported):
         """Seconds that a message between racks takes more than one in a rack."""
         return self.delay if self.uplink_latency is None else self.uplink_latency
 
-    def wiring(self) -> "RackWiring":
+    def routing(self) -> "RackRouting":
         """See Topology."""
-        return RackWiring(self)
+        return RackRouting(self)
 
     def more_lines(self) -> list[str]:
         """See Topology."""
@@ -60,7 +60,7 @@ class Racks(Ported):
         ]
 
 
-class RackWiring(StarWiring):
+class RackRouting(StarRouting):
     """A link up and a link down for every host, and for every rack."""
 
     def __init__(self, racks: Racks) -> None:

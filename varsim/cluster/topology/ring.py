@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from varsim.cluster.link import Link, Route
-from varsim.cluster.topology.base import KIND_IS_SAID, Place, Topology, Wiring
+from varsim.cluster.topology.base import KIND_IS_SAID, Place, Routing, Topology
 
 
 class Ring(Topology):
@@ -21,16 +21,16 @@ class Ring(Topology):
 
     kind: Literal["ring"] = "ring"
 
-    def wiring(self) -> "RingWiring":
+    def routing(self) -> "RingRouting":
         """See Topology."""
-        return RingWiring(self)
+        return RingRouting(self)
 
     def more_lines(self) -> list[str]:
         """See Topology."""
         return ["a ring of hosts; the latency is per hop"]
 
 
-class RingWiring(Wiring):
+class RingRouting(Routing):
     """Links between neighbours, both ways; of two hosts, one link each way."""
 
     def __init__(self, ring: Ring) -> None:

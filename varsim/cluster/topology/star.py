@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import model_validator
 
 from varsim.cluster.link import Link, Route
-from varsim.cluster.topology.base import Place, Topology, Wiring, halves
+from varsim.cluster.topology.base import Place, Routing, Topology, halves
 from varsim.units import BytesPerSecond
 
 
@@ -32,12 +32,12 @@ class Star(Ported):
 
     kind: Literal["star"] = "star"
 
-    def wiring(self) -> "StarWiring":
+    def routing(self) -> "StarRouting":
         """See Topology."""
-        return StarWiring(self)
+        return StarRouting(self)
 
 
-class StarWiring(Wiring):
+class StarRouting(Routing):
     """A link up and a link down for every host."""
 
     def __init__(self, star: Ported) -> None:
@@ -47,13 +47,13 @@ class StarWiring(Wiring):
         self._halves = halves(star.delay)
 
     def worker(self, rank: int) -> Place:
-        """See Wiring."""
+        """See Routing."""
         place = super().worker(rank)
         self._ports[place] = self.host(place.name, self._star.rate_of(rank))
         return place
 
     def server(self, name: str, count: int = 1) -> Place:
-        """See Wiring."""
+        """See Routing."""
         place = self._place(name)
         self._ports[place] = self.host(name, self._star.server_rate, count)
         return place

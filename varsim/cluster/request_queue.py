@@ -18,8 +18,8 @@ from varsim.trace import Phase
 _READ, _WRITE, _TOKEN = int(Phase.READ), int(Phase.WRITE), int(Phase.TOKEN)
 
 
-class Desk:
-    """One server's attention (or that of equal servers, which always have equal queues)."""
+class RequestQueue:
+    """FIFO request queue of one server; equal servers, whose queues are equal, share one."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -32,9 +32,9 @@ class Desk:
 
 
 class Request(NamedTuple):
-    """What is asked of one desk, and how long it takes (ns)."""
+    """One request to a queue, and how long it takes (ns)."""
 
-    desk: Desk
+    queue: RequestQueue
     hold: int
 
 
@@ -46,12 +46,12 @@ class Handling:
         self.alone = Alone()
 
 
-class Desks:
-    """The desks of all servers, and what each request takes of which.
+class RequestQueues:
+    """The queues of all servers, and what each request takes of which.
 
-    `read` and `pushed`: for every desk the bytes of each variable, and of its gradient, on one of
-    its servers; a server that holds nothing of a variable is not asked for it. The first desk has
-    the tokens and the global_step. `updaters`: of every desk, what then applies gradients; they are
+    `read` and `pushed`: for every queue the bytes of each variable, and of its gradient, on one of
+    its servers; a server that holds nothing of a variable is not asked for it. The first queue has
+    the tokens and the global_step. `updaters`: of every queue, what then applies gradients, when
     called with the number of a variable.
     """
 
@@ -64,19 +64,19 @@ class Desks:
         updaters: Sequence[Updater] = (),
     ) -> None:
         self._clock = clock
-        desks = [Desk(clock) for _ in read]
+        queues = [RequestQueue(clock) for _ in read]
 
-        def request(desk: Desk, base: float, size: float) -> Request:
-            return Request(desk, round((base + overheads.copying(size)) * 1e9))
+        def request(queue: RequestQueue, base: float, size: float) -> Request:
+            return Request(queue, round((base + overheads.copying(size)) * 1e9))
 
         self._reads = [
-            request(desk, overheads.pull, sum(column))
-            for desk, column in zip(desks, read, strict=True)
+            request(queue, overheads.pull, sum(column))
+            for queue, column in zip(queues, read, strict=True)
         ]
         self._pushes = [
             [
-                request(desk, overheads.push, column[item])
-                for desk, column in zip(desks, pushed, strict=True)
+                request(queue, overheads.push, column[item])
+                for queue, column in zip(queues, pushed, strict=True)
                 if column[item]
             ]
             for item in range(len(pushed[0]))
@@ -86,11 +86,11 @@ class Desks:
             for item in range(len(pushed[0]))
         ]
         self._updates = self._applies_at_once = bool(updaters)
-        self._answers = [request(desks[0], overheads.wake, 0.0)]
+        self._answers = [request(queues[0], overheads.wake, 0.0)]
         self._commit = round(overheads.commit * 1e9)
         self._sending = max(
-            sum(hold for requests in self._pushes for at, hold in requests if at is desk)
-            for desk in desks
+            sum(hold for requests in self._pushes for at, hold in requests if at is queue)
+            for queue in queues
         )
 
     def handle_read(self, worker: Worker) -> Activity[None]:
@@ -144,7 +144,7 @@ class Desks:
         return max([updater.handle(variable, at, alone) for updater, at in updaters])
 
     def _handled(self, requests: Sequence[Request]) -> int:
-        return max([desk.handle(hold) for desk, hold in requests])
+        return max([queue.handle(hold) for queue, hold in requests])
 
     def _wait(self, worker: Worker, phase: int, end: int, alone: int) -> Activity[None]:
         if end > self._clock.time:
@@ -155,14 +155,14 @@ class Desks:
 class AnsweredTokenQueue(TokenQueue):
     """A token queue on a server: a worker has its token once the server has answered it."""
 
-    def __init__(self, clock: Clock, desks: Desks) -> None:
+    def __init__(self, clock: Clock, queues: RequestQueues) -> None:
         super().__init__(clock)
-        self._desks = desks
+        self._queues = queues
 
     def dequeue(self, worker: Worker) -> Activity[int]:
         """See TokenQueue."""
         step = yield from super().dequeue(worker)
-        yield from self._desks.answer(worker, _TOKEN)
+        yield from self._queues.answer(worker, _TOKEN)
         return step
 
 
