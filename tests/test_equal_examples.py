@@ -53,7 +53,7 @@ def test_it_is_told_and_how_to_insist() -> None:
     assert not any("equal examples" in note for note in insisted.notes)
     assert (
         "The runs did different work: 'none' applied 80 examples, 'on_write' 240. Their losses and "
-        "costs at the end are not of equal work; to compare that, stop: {examples: 80}."
+        "costs at the end are not of equal work; to compare that: --set 'stop={examples: 80}'."
     ) in insisted.notes
 
 
@@ -110,7 +110,7 @@ class TestHowMuchWork:
         # Worker 2 needs 300 ms for each.
         assert note == (
             "Short runs: gradients computed per worker: 'on_write' 3.67, 'none' 7.67. Rates of so "
-            "few may be several percent off those of a long run; longer: --set 'stop.time=3.27 s'."
+            "few may be tens of percent off those of a long run; longer: --set 'stop.time=3.27 s'."
         )
         longer = simulate(comparing(ON_WRITE, NONE, time=3.27))
         assert not any("Short runs" in note for note in longer.notes)
@@ -127,6 +127,18 @@ class TestHowMuchWork:
             "Too short to say which is fastest: gradients computed per worker: 'on_write' 1.00; "
             "longer: --set 'stop.time=4.2 s'."
         )
+
+    def test_few_reads_name_no_winner(self) -> None:
+        # Before a read fast replicas are ahead; here they are in step, and 40 gradients four reads.
+        result = simulate(comparing(ON_WRITE, ON_READ, global_steps=40))
+        assert result.answer().startswith(
+            "Too short to say which is fastest: gradients computed per worker: 'on_read' "
+        )
+        assert "(of 60 in 6 periods between reads); longer: --set stop.global_steps=" in (
+            result.answer()
+        )
+        longer = simulate(comparing(ON_WRITE, ON_READ, global_steps=60))
+        assert "Too short" not in longer.answer()
 
     def test_runs_of_about_equal_work_are_not_told_of(self) -> None:
         result = simulate(comparing(ON_WRITE, SOME_OF_THREE, examples=400))
@@ -165,6 +177,6 @@ def test_of_runs_of_equal_time_the_advice_is_whole_rounds() -> None:
     """In 1 s on_write makes 3 steps of 12 examples, on_read more; it meets every 120."""
     result = simulate(comparing(ON_WRITE, ON_READ, time=1.0))
     (said,) = [note for note in result.notes if "ifferent work" in note]
-    assert said.endswith("to compare that, stop: {examples: 120}.")
+    assert said.endswith("to compare that: --set 'stop={examples: 120}'.")
     result = simulate(comparing(ON_WRITE, ON_READ, examples=120))
     assert {examples for _, examples in ends(result).values()} == {120}

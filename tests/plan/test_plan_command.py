@@ -125,7 +125,7 @@ def test_no_answer_is_exit_3(file: Path, tmp_path: Path) -> None:
     varsim("plan", file, "--out", out, "--quiet")
     change = ("--set", "targets.throughput=9000 examples/s")
     printed = varsim("plan", file, "--out", out, "--quiet", *change, code=OUT_OF_BOUNDS)
-    assert printed.startswith("Answer: none. No cell of the space surely meets every target.\n")
+    assert printed.startswith("No answer: no cell of the space surely meets every target.\n")
     assert "The closest, 'none' with workers = 8" in printed
     assert "below 9,000 examples/s" in printed
     assert not (out / "plan.yaml").exists(), "of the answer before"

@@ -72,7 +72,7 @@ def test_without_an_answer_there_is_no_ring(tmp_path: Path) -> None:
     assert not [line for line in axes.lines if line.get_markersize() == 14]
     assert PLOT.title(plan) == "No cell of the space meets every target"
     assert plan.scenario is None
-    assert plan.sentences[0].startswith("Answer: none.")
+    assert plan.sentences[0].startswith("No answer:")
 
 
 def test_the_hash_of_a_plan_is_of_what_was_simulated(

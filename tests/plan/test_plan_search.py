@@ -336,7 +336,7 @@ def test_runs_below_two_rounds_of_each_worker_answer_nothing(tmp_path: Path) -> 
     assert found.answer is None
     assert {one.verdict for one in found.looked_at.values()} == {"short"}
     words = Words(found, Places(asked.quantities, cells))
-    assert words.answer()[0] == "Answer: none. The runs are too short to say which cell it is."
+    assert words.answer()[0] == "No answer: the runs are too short to say which cell it is."
     (said,) = [line for line in words.notes() if line.startswith("Short runs: ")]
     assert "left out of the answer" in said
     assert "longer: --set 'stop.time=" in said

@@ -402,7 +402,7 @@ def test_short_rows_are_told_and_no_answer_comes_of_those_below_two_rounds(tmp_p
         "Too short to say what is fastest: no run holds two rounds of each worker."
     ]
     (said,) = [line for line in notes(table) if line.startswith("Short runs")]
-    assert said.endswith(" 4 of them, with fewer than two rounds, are left out of the answer.")
+    assert said.endswith(" 4 of them, too short even for that, are left out of the answer.")
     table, _, _ = carried_out(sweep("stop.time: [0.15 s, 3 s]", base=base), tmp_path / "both")
     found = answer(table)
     assert len(found) == 3

@@ -66,8 +66,11 @@ def _decide(found: "Effort", what: str, instead: str, sure: bool) -> None:
 
 
 def asks_first(found: "Effort") -> bool:
-    """Whether it is so much that somebody has to be sure."""
-    return found.seconds > TOO_LONG or found.memory > TOO_LARGE
+    """Whether somebody has to be sure; for what there is no memory that would not help."""
+    from varsim.effort import memory_there
+
+    much = found.seconds > TOO_LONG or found.memory > TOO_LARGE
+    return much and found.memory <= memory_there()
 
 
 def foreseen(found: "Effort") -> str:

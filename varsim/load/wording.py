@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
@@ -54,6 +55,10 @@ class Told(NamedTuple):
     faults: list[Fault]
     left_out: int
     mends: list[Mend]
+
+
+# A key that is so like a known one (of 1) is taken for it misspelt.
+_ALIKE: Final = 0.9
 
 
 def mended(root: MappingNode, mends: Iterable[Mend]) -> MappingNode:
@@ -279,8 +284,11 @@ def _unknown_key(
     elif meant is not None and not (elsewhere and meant in present):
         text += f"; did you mean '{meant}'?"
     elif elsewhere:
+        homes = " or ".join(elsewhere[:3])
+        close = meant is not None and SequenceMatcher(None, name, meant).ratio() > _ALIKE
+        text += f"; did you mean '{meant}', or " if close else "; "
+        text += f"does it belong in {homes}?" if close else f"it belongs in {homes}"
         meant = None
-        text += f"; it belongs in {' or '.join(elsewhere[:3])}"
     else:
         meant = None
         text += f" (possible: {listed(known)})"

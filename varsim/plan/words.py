@@ -268,9 +268,9 @@ class Words:
 
     def _none(self) -> list[str]:
         near = closest(self._found)
-        lines = ["Answer: none. No cell of the space surely meets every target."]
+        lines = ["No answer: no cell of the space surely meets every target."]
         if near is None and self._short():
-            lines = ["Answer: none. The runs are too short to say which cell it is."]
+            lines = ["No answer: the runs are too short to say which cell it is."]
         if near is not None and near.missed:
             lines.append(
                 f"The closest, {self._places.full(near.cell)} ({self._value(near)}), "

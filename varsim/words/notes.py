@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # Strategies that differ by more in gradients per update are not compared by loss without a word.
 _MUCH = 1.5
 _MOST_EVENTS = 6
+# In a few steps a loss may grow so many times at a rate that is right.
+_ASTRAY = 10.0
 
 
 def notes(result: "Result") -> tuple[str, ...]:
@@ -136,7 +138,7 @@ def _read(result: "Result", strategy: str, target: float) -> str:
 
 def _diverged(result: "Result") -> Iterator[str]:
     """Whose loss grew, or is no number any more."""
-    count = result.replications
+    count, short = result.replications, work.short_ones(result)
     for strategy in result.strategies:
         runs = [result.trace(strategy, number).evaluations for number in range(count)]
         losses = [(run[0].loss, run[-1].loss) for run in runs if run]
@@ -147,7 +149,8 @@ def _diverged(result: "Result") -> Iterator[str]:
                 f"{strategy}: the loss is not finite at the end of {wild} of {count} "
                 f"replications, at {rate}; try a smaller one."
             )
-        grown = [pair for pair in losses if pair[0] < pair[1] < math.inf]
+        most = _ASTRAY if strategy in short else 1.0
+        grown = [pair for pair in losses if most * pair[0] < pair[1] < math.inf]
         if grown:
             first, last = max(grown, key=lambda pair: pair[1])
             yield (

@@ -20,6 +20,9 @@ DIFFERENT: Final = 1.5
 # Gradients of each worker: with fewer a result is told to be short, or names no winner at all.
 SHORT: Final = 10
 TOO_SHORT: Final = 2
+# Where replicas meet for a read after every so many steps, so many of these periods: between reads
+# fast replicas are ahead with work that no read has seen, and rates count it.
+PERIODS: Final = 6
 # A run that took so much of the time it may take was ended by that.
 _ALL: Final = 1 - 1e-9
 _COUNTED: Final = ("global_steps", "examples")
@@ -52,12 +55,23 @@ class Done(NamedTuple):
     @property
     def needed(self) -> int:
         """Of so many gradients per worker nothing is told."""
-        return max(SHORT, TOO_SHORT * self.period)
+        return max(SHORT, self._least)
 
     @property
     def too_short(self) -> bool:
         """Whether no answer comes of them."""
-        return self.gradients < TOO_SHORT * self.period
+        return self.gradients < self._least
+
+    @property
+    def told(self) -> str:
+        """The gradients per worker, and how many there should be where replicas go on alone."""
+        many = f" (of {self._least} in {PERIODS} periods between reads)" if self.period > 1 else ""
+        return digits(self.gradients) + (many if self.gradients < self._least else "")
+
+    @property
+    def _least(self) -> int:
+        """With fewer gradients per worker no answer comes of runs."""
+        return PERIODS * self.period if self.period > 1 else TOO_SHORT
 
 
 def short_rows(rows: Mapping[str, Done], what: str, stop: Stop | None) -> list[str]:
@@ -68,8 +82,8 @@ def short_rows(rows: Mapping[str, Done], what: str, stop: Stop | None) -> list[s
     fewest = min(short, key=lambda where: short[where].gradients)
     text = (
         f"Short runs: in {len(short):,} of {len(rows):,} {what} a worker computed few gradients, "
-        f"{digits(short[fewest].gradients)} on average in the shortest, {fewest}. Rates of so "
-        "few may be several percent off those of a long run"
+        f"{short[fewest].told} on average in the shortest, {fewest}. Rates of so "
+        "few may be tens of percent off those of a long run"
     )
     if stop is not None:
         timed = {stop.time is not None and one.time >= stop.time * _ALL for one in short.values()}
@@ -77,7 +91,7 @@ def short_rows(rows: Mapping[str, Done], what: str, stop: Stop | None) -> list[s
         text += longer(stop, rules, list(short.values()))
     if dropped := sum(one.too_short for one in short.values()):
         are = "is" if dropped == 1 else "are"
-        text += f". {dropped:,} of them, with fewer than two rounds, {are} left out of the answer"
+        text += f". {dropped:,} of them, too short even for that, {are} left out of the answer"
     return [f"{text}."]
 
 
@@ -118,10 +132,10 @@ def notes(result: "Result") -> list[str]:
     examples = {name: one.examples for name, one in done.items() if one.examples > 0}
     if examples and max(examples.values()) > DIFFERENT * min(examples.values()):
         found.append(_different(result, examples))
-    if short := [name for name, one in done.items() if one.gradients < SHORT]:
+    if short := short_ones(result):
         found.append(
-            f"Short runs: {_told(done, short)}. Rates of so few may be several percent off "
-            f"those of a long run{_more(result, done)}."
+            f"Short runs: {_told(short)}. Rates of so few may be tens of percent off those of a "
+            f"long run{_more(result, short)}."
         )
     return found
 
@@ -137,7 +151,7 @@ def _different(result: "Result", examples: dict[str, float]) -> str:
         whole = math.ceil(examples[few] / _rounds(scenario)) * _rounds(scenario)
         return (
             f"The runs did different work: {text}. Their losses and costs at the end are not of "
-            f"equal work; to compare that, stop: {{examples: {whole:.0f}}}."
+            f"equal work; to compare that: --set 'stop={{examples: {whole:.0f}}}'."
         )
     if stop.global_steps is None:
         assert stop.examples is not None
@@ -166,12 +180,22 @@ def _rounds(scenario: "Scenario") -> int:
 
 def too_short(result: "Result") -> str:
     """What to say in place of a winner where runs are too short for one; else empty."""
-    done = {name: one for name, one in work(result).items() if name in result.compared}
-    rounds = _periods(result)
-    short = [name for name, one in done.items() if Done(one.gradients, rounds[name]).too_short]
-    if not short or len(done) < 2:
+    short = {name: one for name, one in short_ones(result).items() if one.too_short}
+    if not short or len(result.compared) < 2:
         return ""
-    return f"Too short to say which is fastest: {_told(done, short)}{_more(result, done)}."
+    judged = ", and targets are judged by too little" if result.scenario.targets.bounds else ""
+    return f"Too short to say which is fastest{judged}: {_told(short)}{_more(result, short)}."
+
+
+def short_ones(result: "Result") -> dict[str, Done]:
+    """What the compared strategies did of which little can be told."""
+    periods = _periods(result)
+    done = {
+        name: Done(one.gradients, periods[name])
+        for name, one in work(result).items()
+        if name in result.compared
+    }
+    return {name: one for name, one in done.items() if one.gradients < one.needed}
 
 
 def _warm_up(result: "Result") -> list[str]:
@@ -193,16 +217,15 @@ def _warm_up(result: "Result") -> list[str]:
     ]
 
 
-def _told(done: dict[str, Work], short: list[str]) -> str:
-    counts = ", ".join(f"'{name}' {digits(done[name].gradients)}" for name in short)
+def _told(short: Mapping[str, Done]) -> str:
+    counts = ", ".join(f"'{name}' {one.told}" for name, one in short.items())
     return f"gradients computed per worker: {counts}"
 
 
-def _more(result: "Result", done: dict[str, Work]) -> str:
+def _more(result: "Result", short: Mapping[str, Done]) -> str:
     """What makes runs long enough."""
-    periods = _periods(result)
-    short = [Done(one.gradients, periods[name]) for name, one in done.items()]
-    return longer(result.scenario.stop, {run.stopped_by for run in result.traces}, short)
+    rules = {run.stopped_by for run in result.traces}
+    return longer(result.scenario.stop, rules, list(short.values()))
 
 
 def _periods(result: "Result") -> dict[str, int]:
