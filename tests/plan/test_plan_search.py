@@ -366,9 +366,11 @@ def test_the_front_says_its_rule_and_what_is_on_it_by_means_alone(tmp_path: Path
         assert one not in front
     assert table_note(found) == (
         "What more throughput costs: of the cells that were run and meet the other targets, each "
-        "is surely faster than the one above it, by more than 30 %. "
-        f"{len(unsure)} more are faster than all that cost less by their means alone (cells.csv "
-        "has all)."
+        "is surely faster than the one above it, by more than 30 %. The answer stands among them, "
+        f"though it is not surely faster than all above it. {len(unsure)} more are faster than all "
+        "that cost less by their means alone (cells.csv has all)."
     )
+    shown = table(found, Places(asked.quantities, cells))
+    assert list(shown["targets"]).count("the answer") == 1
     document = Plan(found, Places(asked.quantities, cells), [], runs.status.done, None).document()
     assert len(document["pareto_by_means_alone"]) == len(unsure)

@@ -346,7 +346,7 @@ def table(found: Found, places: Places) -> "DataFrame":
 
     question = found.question
     rows = []
-    front = shown(trade(found).front, found.answer)
+    front = _with_answer(found)
     costly = question.base.prices is not None
     for one in front:
         price = f"{one.hourly:,.2f}" if costly else f"{one.hourly:,.0f}"
@@ -360,6 +360,14 @@ def table(found: Found, places: Places) -> "DataFrame":
             )
         rows.append({**cells, "with": places.told(one.cell), "targets": verdict(found, one)})
     return DataFrame(rows, index=[one.cell.label for one in front]).rename_axis("strategy")
+
+
+def _with_answer(found: Found) -> list[Standing]:
+    """What is shown of the front, and the answer in its place among that, cheapest first."""
+    front = list(shown(trade(found).front, found.answer))
+    if found.answer is not None and found.answer not in front:
+        front.append(found.answer)
+    return sorted(front, key=lambda one: one.hourly)
 
 
 def verdict(found: Found, one: Standing) -> str:
@@ -383,6 +391,8 @@ def table_note(found: Found) -> str:
         "What more throughput costs: of the cells that were run and meet the other targets, each "
         f"is surely faster than the one above it, by more than {within}{more}."
     )
+    if found.answer is not None and found.answer not in front:
+        text += " The answer stands among them, though it is not surely faster than all above it."
     if unsure:
         one = len(unsure) == 1
         text += (
