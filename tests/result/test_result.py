@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from handmade import SECOND, a_result, a_scenario, a_trace, alone, result_of
 
-from varsim.result.measure import METRICS
+from varsim.result.measure import ACTIVITIES, METRICS
 from varsim.result.result import Result
+from varsim.result.statistics import Estimate
 from varsim.result.tables import COLUMNS
 from varsim.simulation import simulate
 from varsim.trace import Outcome
+from varsim.words.table import most_time
 
 TABLES = ("summary", "runs", "updates", "spans", "evaluations", "steps", "links", "workers")
 
@@ -270,6 +272,12 @@ def test_different_ends_are_said() -> None:
     assert "Not every run was ended by the same rule: a: global_steps (1); b: time (1)." in (
         result.notes
     )
+
+
+def test_where_the_time_went_is_told_to_the_last_percent() -> None:
+    parts = {"compute": 0.5, "token": 0.2, "read": 0.15, "write": 0.1, "queue": 0.05}
+    shares = {f"share_{name}": Estimate(parts.get(name, 0.0), 0.0, 0.0, 1) for name in ACTIVITIES}
+    assert most_time(shares) == "compute 50 %, token 20 %, read 15 %, rest 15 %"
 
 
 def test_the_table_has_intervals() -> None:

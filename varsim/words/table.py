@@ -56,7 +56,7 @@ def _row(result: "Result", strategy: str) -> dict[str, str]:
     if result.target_loss is not None:
         cells[f"time to loss {result.target_loss:g}"] = time(of["time_to_target"])
     cells |= cost.cells(result, strategy)
-    return cells | {"where the time went": _most_time(of)}
+    return cells | {"where the time went": most_time(of)}
 
 
 def _rate(result: "Result", strategy: str) -> dict[str, str]:
@@ -100,9 +100,13 @@ def _whole(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:,.0f}"
 
 
-def _most_time(of: dict[str, Estimate]) -> str:
+def most_time(of: dict[str, Estimate]) -> str:
+    """The three largest shares of a worker's time, and the rest: `compute 63 %, read 37 %`."""
     shares = sorted(((of[f"share_{name}"].mean, name) for name in ACTIVITIES), reverse=True)
-    return ", ".join(f"{name} {100 * share:.0f} %" for share, name in shares[:3] if share >= 0.005)
+    told, left = shares[:3], sum(share for share, _ in shares[3:])
+    return ", ".join(
+        f"{name} {100 * share:.0f} %" for share, name in (*told, (left, "rest")) if share >= 0.005
+    )
 
 
 def _compared(result: "Result", strategy: str) -> str:
