@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
 from varsim.cluster.topology.star import StarRouting
+from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Span, Trace
 from varsim.cluster.worker import Read, Worker
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one
-from varsim.trace import EvaluationRow, GradientRow, Outcome, Phase, Span, Trace
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import Run, run_one
 from varsim.values.gradient import Parameters
 
 MS = 1_000_000  # ns

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from varsim.result.result import Result
-from varsim.scenario import Scenario
-from varsim.trace import EvaluationRow, LinkRow, Outcome, Phase, Trace
+from varsim.cluster.trace import EvaluationRow, LinkRow, Outcome, Phase, Trace
+from varsim.scenario.training import Scenario
+from varsim.study.result import Result
 
 SECOND = 1_000_000_000
 

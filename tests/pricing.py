@@ -15,13 +15,13 @@ from varsim.cluster.execution import Execution, Host, Sent
 from varsim.cluster.link import Link
 from varsim.cluster.network import network
 from varsim.cluster.topology import Star
+from varsim.distribute.component import Write
+from varsim.distribute.context import Context
+from varsim.distribute.creation import Asked
+from varsim.distribute.strategy import Strategy
+from varsim.distribute.tensor import Tensor, tensor
+from varsim.distribute.variable import DistributedVariable
 from varsim.values.device import Device
-from varsim.values.distribute.component import Write
-from varsim.values.distribute.context import Context
-from varsim.values.distribute.creation import Asked
-from varsim.values.distribute.strategy import Strategy
-from varsim.values.distribute.tensor import Tensor, tensor
-from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Now, Operation, finish
 from varsim.values.variable import Aggregation, Synchronization
 

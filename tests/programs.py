@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from varsim.cluster.program import ProgramTrace, run_program
+from varsim.distribute.program.act import OUTSIDE, Act, Glance
+from varsim.distribute.program.description import Program
+from varsim.distribute.program.given import VariableDescription
+from varsim.distribute.program.running import Mode, ProgramRun
+from varsim.scenario.variables import VariablesScenario
 from varsim.values.operation import finish
-from varsim.values.program.act import OUTSIDE, Act, Glance
-from varsim.values.program.description import Program
-from varsim.values.program.given import VariableDescription
-from varsim.values.program.running import Mode, ProgramRun
 from varsim.values.stream import stream
-from varsim.variables import VariablesScenario
 
 MODES: tuple[Mode, ...] = ("on_read", "on_write", "none")
 WIRE = {"bandwidth": 1e6, "latency": 1e-4}

@@ -4,7 +4,7 @@ from typing import Any
 
 from building import run
 
-from varsim.trace import Trace
+from varsim.cluster.trace import Trace
 
 Case = dict[str, Any]
 

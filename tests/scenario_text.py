@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from varsim.load.loading import ScenarioError, load_text
+from varsim.scenario.loading import ScenarioError, load_text
 
 VALID = """\
 # Does a backup worker pay when one machine in eight is slow?

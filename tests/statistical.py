@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.trace import Trace
+from varsim.cluster.trace import Trace
 
 Numbers = NDArray[np.float64]
 

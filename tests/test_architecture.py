@@ -11,33 +11,28 @@ TESTS = Path(__file__).parent
 
 # A file imports from its own layer or any above it in this list, never from one below.
 LAYERS = (
-    "schema units presets trace inert version formatter values",
+    "units inert version values",
+    "distribute",
     "cluster",
     "strategies",
-    "scenario targets prices reporting variables randomness",
-    "load",
-    "result",
-    "simulation estimate effort variables_estimate words files explain why",
+    "scenario",
+    "study",
     "calibration",
-    "sweep",
-    "plan",
-    "tune",
-    "plots",
-    "page report variables_report why_report sweep_report",
-    "cli commands catalogue progress",
+    "report",
+    "cli",
 )
 
 # Who may import a library; those not named here may be imported anywhere.
 LIBRARIES = {
     "simpy": {"cluster"},
-    "ruamel": {"load"},
-    "matplotlib": {"plots"},
-    "jinja2": {"page"},
-    "rich": {"cli", "catalogue", "progress"},
-    "typer": {"cli", "commands"},
-    "loky": {"simulation", "sweep"},
-    "distributed": {"sweep"},
-    "pandas": {"formatter", *" ".join(LAYERS[5:]).split()},
+    "ruamel": {"scenario"},
+    "matplotlib": {"report"},
+    "jinja2": {"report"},
+    "rich": {"cli"},
+    "typer": {"cli"},
+    "loky": {"study"},
+    "distributed": {"study"},
+    "pandas": set(" ".join(LAYERS[5:]).split()),
     "random": set(),
     "sklearn": set(),
     "scipy.stats": set(),
@@ -280,9 +275,9 @@ class TestTheRulesThemselves:
 
     def test_a_later_layer(self) -> None:
         assert wrong_layers("values", ast.parse("from varsim.cluster.clock import Clock"))
-        assert wrong_layers("load", ast.parse("from varsim import simulation"))
+        assert wrong_layers("scenario", ast.parse("from varsim import study"))
         assert wrong_layers("cluster", ast.parse("import varsim.strategies.none"))
-        assert not wrong_layers("cluster", ast.parse("from varsim import presets"))
+        assert not wrong_layers("cluster", ast.parse("from varsim.values import presets"))
 
     def test_a_circle(self) -> None:
         one, other, apart = (PACKAGE / name for name in ("one.py", "other.py", "apart.py"))
@@ -291,7 +286,7 @@ class TestTheRulesThemselves:
 
     def test_a_library_in_the_wrong_place(self) -> None:
         assert wrong_libraries("strategies", ast.parse("import simpy.events"))
-        assert wrong_libraries("result", ast.parse("from scipy import stats"))
+        assert wrong_libraries("study", ast.parse("from scipy import stats"))
         assert not wrong_libraries("cluster", ast.parse("from simpy.events import Event"))
         assert not wrong_libraries("values", ast.parse("from scipy.special import gamma"))
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from varsim import catalogue, cli
+from varsim.cli import app as cli
+from varsim.cli import catalogue
 from varsim.cluster.job import DeadlockError
-from varsim.load.loading import load_scenario
+from varsim.scenario.loading import load_scenario
 
 SMALL = (Path(__file__).parent / "small.yaml").read_text()
 
@@ -59,7 +60,7 @@ class TestRun:
         assert result.stderr == ""
 
     def test_prints_the_answer_of_the_result(self, small: Path, run: Run) -> None:
-        from varsim.files.save import load_result
+        from varsim.report.files.save import load_result
 
         result = run("run", small, "--out", "there")
         for sentence in load_result(small.parent / "there").answer().splitlines():
@@ -344,7 +345,8 @@ class TestEndings:
             def fail(*_: object, **__: object) -> None:
                 raise error
 
-            monkeypatch.setattr(importlib.import_module("varsim.simulation"), "simulate", fail)
+            simulation = importlib.import_module("varsim.study.simulation")
+            monkeypatch.setattr(simulation, "simulate", fail)
             return run("run", small)
 
         return invoke

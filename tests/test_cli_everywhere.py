@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from varsim import cli
-from varsim.load import loading
+from varsim.cli import app as cli
+from varsim.scenario import loading
 
 SMALL = (Path(__file__).parent / "small.yaml").read_text()
 QUICKSTART = Path(__file__).parent.parent / "scenarios" / "quickstart.yaml"

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pandas
 import pytest
 
-from varsim import progress
+from varsim.cli import progress
 
 
 class TestProgress:

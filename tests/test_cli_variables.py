@@ -12,9 +12,9 @@ import pytest
 from test_cli_process import call
 from typer.testing import CliRunner, Result
 
-from varsim import cli
-from varsim.files.keeping import FILES
-from varsim.load.loading import load_scenario, scenario_schema
+from varsim.cli import app as cli
+from varsim.report.files.keeping import FILES
+from varsim.scenario.loading import load_scenario, scenario_schema
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 TEXT = """\
@@ -266,7 +266,7 @@ class TestEndings:
             def fail(*_: object, **__: object) -> None:
                 raise error
 
-            module = importlib.import_module("varsim.simulation")
+            module = importlib.import_module("varsim.study.simulation")
             monkeypatch.setattr(module, "simulate_variables", fail)
             return run("run", count)
 

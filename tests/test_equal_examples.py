@@ -6,11 +6,11 @@ import pytest
 from building import scenario
 from handmade import a_result
 
-from varsim.estimate import describe, expected_gradients
-from varsim.result.result import Result
-from varsim.scenario import Scenario
-from varsim.simulation import simulate
-from varsim.sweep.case import case_of
+from varsim.scenario.training import Scenario
+from varsim.study.estimate import describe, expected_gradients
+from varsim.study.result import Result
+from varsim.study.simulation import simulate
+from varsim.study.sweep.case import case_of
 
 ON_WRITE, NONE = {"kind": "on_write"}, {"kind": "none"}
 SOME_OF_THREE = {"kind": "sync_replicas", "replicas_to_aggregate": 2}

@@ -6,7 +6,7 @@ import pytest
 from building import run, scenario
 
 from varsim.cluster.envelope import Envelope
-from varsim.estimate import describe, estimates
+from varsim.study.estimate import describe, estimates
 
 # 1,000 parameters of 4 bytes: 4 ms on a link of 1 MB/s.
 WIRE = {"bandwidth": 1e6, "latency": 1e-3, "sharing": "fair"}

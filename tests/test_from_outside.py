@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from validation import command as validation
-from varsim import cli
+from varsim.cli import app as cli
 
 REFERENCES = Path(validation.__file__).parent / "data" / "references"
 TRAINING = """\

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from varsim import cli, inert
-from varsim.files.save import load_result
+from varsim import inert
+from varsim.cli import app as cli
+from varsim.report.files.save import load_result
 
 NAMES = [
     "<script>document.title='PWNED1'</script>",

@@ -40,14 +40,14 @@ from pydantic import BaseModel
 
 from varsim.cluster.partitioner import PARTITIONERS
 from varsim.cluster.topology import TOPOLOGIES
-from varsim.scenario import Scenario
-from varsim.schema import Model
-from varsim.simulation import Run, run_one, simulate
+from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
-from varsim.trace import Trace
+from varsim.study.simulation import Run, run_one, simulate
 from varsim.values.law import LAWS
 from varsim.values.optimizer import OPTIMIZERS
 from varsim.values.problem import PROBLEMS
+from varsim.values.schema import Model
 
 # Class.field: two scenarios that differ in that field only, and whose traces must differ.
 KNOBS: dict[str, tuple[Case, ...]] = {

@@ -8,9 +8,9 @@ import pytest
 from building import life
 from ruamel.yaml import YAML
 
-from varsim.load.loading import load_text
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one
+from varsim.scenario.loading import load_text
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import Run, run_one
 
 TEXT = (Path(__file__).parent.parent / "MODEL.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```yaml\n(.*?)```\n\n```text\n(.*?)```", TEXT, flags=re.DOTALL)

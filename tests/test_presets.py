@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from varsim import presets
+from varsim.values import presets
 
 DATA = Path(presets.__file__).parent / "data"
 

@@ -8,13 +8,14 @@ import pytest
 from building import run, scenario
 from pydantic import ValidationError
 
-from varsim.files.save import load_result, save
-from varsim.prices import Prices
-from varsim.report import comparison
-from varsim.result.cost import COSTS, costs, estimates
-from varsim.simulation import simulate
-from varsim.trace import Phase, Trace
-from varsim.words.render import document, sealed
+from varsim.cluster.trace import Phase, Trace
+from varsim.report.files.save import load_result, save
+from varsim.report.pages.training import comparison
+from varsim.report.words.render import document
+from varsim.scenario.prices import Prices
+from varsim.scenario.provenance import sealed
+from varsim.study.cost import COSTS, costs, estimates
+from varsim.study.simulation import simulate
 
 WIRE = {"bandwidth": 1e6, "latency": 0.0, "sharing": "first_come"}
 PRICES = {"device_hour": 3.0, "server_hour": 0.5, "gigabyte": 0.02}

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from building import scenario
 
-from varsim import simulation
-from varsim.effort import effort
-from varsim.estimate import describe, expected_gradients
-from varsim.files.save import load_result, save
-from varsim.randomness import is_random, times_are_random
-from varsim.result.result import Result
-from varsim.simulation import Run, run_one
+from varsim.cluster.trace import Trace
+from varsim.report.files.save import load_result, save
+from varsim.scenario.randomness import is_random, times_are_random
 from varsim.strategies import STRATEGIES
-from varsim.trace import Trace
+from varsim.study import simulation
+from varsim.study.effort import effort
+from varsim.study.estimate import describe, expected_gradients
+from varsim.study.result import Result
+from varsim.study.simulation import Run, run_one
 
 UNIFORM = {"kind": "uniform", "low": 0.08, "high": 0.12}
 PLAYED = {"kind": "trace", "seconds": ((0.1, 0.2), (0.15,))}

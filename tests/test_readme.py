@@ -12,23 +12,23 @@ import typer.main
 from typer.testing import CliRunner
 
 from validation import command as validation
-from varsim import cli
-from varsim.load.loading import load_scenario
-from varsim.plan import question as plan_question
-from varsim.plan.loading import load_question, question_of_text
-from varsim.plan.optimizer import BATCH
-from varsim.plan.question import MOST_CELLS, TRIALS
-from varsim.plan.search import FRESH
-from varsim.reporting import EQUAL_WITHIN
-from varsim.simulation import simulate
+from varsim.cli import app as cli
+from varsim.distribute.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
+from varsim.distribute.program.description import Program
+from varsim.distribute.program.given import Normal, VariableDescription
+from varsim.scenario.loading import load_scenario
+from varsim.scenario.plan import question as plan_question
+from varsim.scenario.plan.loading import load_question, question_of_text
+from varsim.scenario.plan.question import MOST_CELLS, TRIALS
+from varsim.scenario.reporting import EQUAL_WITHIN
+from varsim.scenario.sweep.loading import load_sweep
+from varsim.scenario.sweep.schema import file_schema
+from varsim.scenario.variables import VariablesScenario, Vary
 from varsim.strategies import STRATEGIES
-from varsim.sweep.loading import load_sweep
-from varsim.sweep.schema import file_schema
-from varsim.values.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
-from varsim.values.program.description import Program
-from varsim.values.program.given import Normal, VariableDescription
-from varsim.variables import VariablesScenario, Vary
-from varsim.why.rerun import (
+from varsim.study.plan.optimizer import BATCH
+from varsim.study.plan.search import FRESH
+from varsim.study.simulation import simulate
+from varsim.study.why.rerun import (
     LEAST_ROUNDS,
     MOST_GRADIENTS,
     MOST_GRADIENTS_OF_EVENTS,

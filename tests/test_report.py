@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from handmade import ODD_NAMES, a_result, a_trace, result_of
 
-from varsim import report
-from varsim.files.save import load_result, save
-from varsim.load.loading import load_text
-from varsim.plots.gallery import PLOTS
-from varsim.result.result import Result
-from varsim.trace import LinkRow, Trace
+from varsim.cluster.trace import LinkRow, Trace
+from varsim.report.files.save import load_result, save
+from varsim.report.pages import training as report
+from varsim.report.plots.gallery import PLOTS
+from varsim.scenario.loading import load_text
+from varsim.study.result import Result
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 

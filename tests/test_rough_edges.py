@@ -9,9 +9,9 @@ from pandas import DataFrame
 from typer.testing import CliRunner
 
 from validation.published.judging import _of_all
-from varsim import cli
-from varsim.progress import PIPE_WIDTH, drawn
-from varsim.simulation import simulate
+from varsim.cli import app as cli
+from varsim.cli.progress import PIPE_WIDTH, drawn
+from varsim.study.simulation import simulate
 
 
 def said(*arguments: object, code: int = 2) -> str:

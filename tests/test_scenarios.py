@@ -9,19 +9,19 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from varsim.explain.page import explanation
-from varsim.load.loading import load_scenario
-from varsim.result.result import Result
-from varsim.result.variables import VariablesResult
-from varsim.result.verdict import ranked
-from varsim.simulation import simulate, simulate_variables
-from varsim.sweep.campaign import Books, carry_out
-from varsim.sweep.case import cases_of
-from varsim.sweep.execution import Here
-from varsim.sweep.loading import has_sweep, load_sweep
-from varsim.sweep.store import Store
-from varsim.sweep.table import Row, Table, table_of
-from varsim.variables import VariablesScenario
+from varsim.report.explain.page import explanation
+from varsim.scenario.loading import load_scenario
+from varsim.scenario.sweep.loading import has_sweep, load_sweep
+from varsim.scenario.variables import VariablesScenario
+from varsim.study.result import Result
+from varsim.study.simulation import simulate, simulate_variables
+from varsim.study.sweep.campaign import Books, carry_out
+from varsim.study.sweep.case import cases_of
+from varsim.study.sweep.execution import Here
+from varsim.study.sweep.store import Store
+from varsim.study.sweep.table import Row, Table, table_of
+from varsim.study.variables import VariablesResult
+from varsim.study.verdict import ranked
 
 EVERY_FILE = sorted((Path(__file__).parent.parent / "scenarios").glob("*.yaml"))
 SWEEPS = [path for path in EVERY_FILE if has_sweep(path)]

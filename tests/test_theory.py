@@ -22,8 +22,8 @@ from building import (
 )
 from statistical import assert_mean, assert_mean_in_time, harmonic, step_times
 
-from varsim.simulation import Run, run_one
-from varsim.trace import Phase, Trace
+from varsim.cluster.trace import Phase, Trace
+from varsim.study.simulation import Run, run_one
 
 TINY = {"dimension": 1}
 

@@ -8,13 +8,13 @@ import pytest
 from building import scenario
 
 from varsim.cluster.job import Job
-from varsim.files.save import load_result, save
-from varsim.result.measure import METRICS
-from varsim.result.result import Result
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one, simulate
-from varsim.sweep.case import case_of, measured
-from varsim.targets import Targets
+from varsim.report.files.save import load_result, save
+from varsim.scenario.targets import Targets
+from varsim.scenario.training import Scenario
+from varsim.study.measure import METRICS
+from varsim.study.result import Result
+from varsim.study.simulation import Run, run_one, simulate
+from varsim.study.sweep.case import case_of, measured
 from varsim.values.task import Parameters, Task
 
 EXPONENTIAL = {

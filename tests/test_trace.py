@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from building import assert_same, kill, restart, run, slow
 
-from varsim import trace as tracing
-from varsim.trace import PHASE_BITS, Phase, Recorder
+from varsim.cluster import trace as tracing
+from varsim.cluster.trace import PHASE_BITS, Phase, Recorder
 
 STRATEGIES: list[dict[str, Any]] = [
     {"kind": "on_write"},

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field, ValidationError
 
-from varsim.schema import Model
 from varsim.units import (
     DIMENSIONS,
     Bytes,
@@ -24,6 +23,7 @@ from varsim.units import (
     parse,
     to_text,
 )
+from varsim.values.schema import Model
 
 dimensions = st.sampled_from(sorted(DIMENSIONS))
 quick = settings(deadline=1000, max_examples=200)

@@ -4,9 +4,9 @@ import pytest
 from programs import MODES, add, read, scenario, variable
 from scenario_text import JARGON, problems
 
-from varsim.load.loading import dump_scenario, load_text
-from varsim.scenario import Scenario
-from varsim.variables import AS_WRITTEN, VariablesScenario
+from varsim.scenario.loading import dump_scenario, load_text
+from varsim.scenario.training import Scenario
+from varsim.scenario.variables import AS_WRITTEN, VariablesScenario
 
 TEXT = """\
 # What does a metric cost?

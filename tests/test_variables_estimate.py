@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from programs import MODES, WIRE, add, read, scenario, trace, variable
 
-from varsim.values.program.running import Mode
-from varsim.variables import VariablesScenario
-from varsim.variables_estimate import (
+from varsim.distribute.program.running import Mode
+from varsim.scenario.variables import VariablesScenario
+from varsim.study.variables_estimate import (
     describe,
     expected_events,
     prices,

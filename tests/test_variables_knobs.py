@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from test_knobs import ALL_FIELDS as OF_TRAINING
 from test_knobs import fields
 
-from varsim.result.variables import VariablesResult
-from varsim.simulation import simulate_variables
-from varsim.values.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
-from varsim.variables import VariablesScenario
+from varsim.distribute.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
+from varsim.scenario.variables import VariablesScenario
+from varsim.study.simulation import simulate_variables
+from varsim.study.variables import VariablesResult
 
 Case = dict[str, Any]
 

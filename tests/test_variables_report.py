@@ -8,12 +8,12 @@ import pytest
 from programs import MODES, WIRE, add, read, scenario, variable
 from test_report import Page
 
-from varsim import variables_report as report
-from varsim.files.program import load_variables, save_variables
-from varsim.load.loading import load_text
-from varsim.plots.program.gallery import plots
-from varsim.result.variables import VariablesResult
-from varsim.simulation import simulate_variables
+from varsim.report.files.program import load_variables, save_variables
+from varsim.report.pages import variables as report
+from varsim.report.plots.program.gallery import plots
+from varsim.scenario.loading import load_text
+from varsim.study.simulation import simulate_variables
+from varsim.study.variables import VariablesResult
 
 LARGE = variable(name="wide", shape=(1000,), aggregation="mean")
 

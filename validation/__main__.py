@@ -2,7 +2,7 @@
 
 import os
 
-from varsim.commands.console import Stopper
+from varsim.cli.console import Stopper
 
 if __name__ == "__main__":
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):

@@ -17,13 +17,13 @@ from validation.points.point import Point, PointFileError, bundled_points, read_
 from validation.published import PublishedFileError
 from varsim.calibration.recorded.comparison import Comparison, compare
 from varsim.calibration.recorded.runs import computes
-from varsim.commands.console import OUT_OF_BOUNDS, USAGE, Group, complain, write
-from varsim.commands.options import Jobs, Quiet, processes
-from varsim.commands.recordings import read, write_measured
-from varsim.files.claim import check_target
-from varsim.load.loading import load_scenario
-from varsim.scenario import Scenario
-from varsim.variables import VariablesScenario
+from varsim.cli.console import OUT_OF_BOUNDS, USAGE, Group, complain, write
+from varsim.cli.options import Jobs, Quiet, processes
+from varsim.cli.recordings import read, write_measured
+from varsim.report.files.claim import check_target
+from varsim.scenario.loading import load_scenario
+from varsim.scenario.training import Scenario
+from varsim.scenario.variables import VariablesScenario
 
 COMMAND: Final = "python -m validation"
 WHOLE_REPORT: Final = Path("reports") / "validation"

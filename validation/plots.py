@@ -10,7 +10,17 @@ from matplotlib.lines import Line2D
 
 from validation.finding import Finding, Verdict
 from validation.index.section import Section
-from varsim.plots.figure import FAINT, Drawn, Look, looks, panels, save, short, strategy_line, style
+from varsim.report.plots.figure import (
+    FAINT,
+    Drawn,
+    Look,
+    looks,
+    panels,
+    save,
+    short,
+    strategy_line,
+    style,
+)
 
 _MISSED: Final = "#bd1f01"
 _JUDGED: Final = (Verdict.PASS, Verdict.MISS)

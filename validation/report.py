@@ -18,14 +18,14 @@ from validation.index.words import (
     verdict_counts,
 )
 from varsim import inert
-from varsim.files.claim import put_into
-from varsim.page import dark_colors, inlined, rendered
+from varsim.report.files.claim import put_into
+from varsim.report.pages.page import dark_colors, inlined, rendered
 from varsim.version import __version__
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from varsim.plots.figure import Drawn
+    from varsim.report.plots.figure import Drawn
 
 _NOTES: Final = "README.md"
 _COLUMNS: Final = (

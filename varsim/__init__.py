@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from varsim.cluster.job import DeadlockError as DeadlockError
-    from varsim.load.fault import ScenarioError as ScenarioError
-    from varsim.load.loading import load_scenario as load_scenario
-    from varsim.result.result import Result as Result
-    from varsim.result.variables import VariablesResult as VariablesResult
-    from varsim.scenario import Scenario as Scenario
-    from varsim.simulation import simulate as simulate
-    from varsim.simulation import simulate_variables as simulate_variables
-    from varsim.variables import VariablesScenario as VariablesScenario
+    from varsim.scenario.fault import ScenarioError as ScenarioError
+    from varsim.scenario.loading import load_scenario as load_scenario
+    from varsim.scenario.training import Scenario as Scenario
+    from varsim.scenario.variables import VariablesScenario as VariablesScenario
+    from varsim.study.result import Result as Result
+    from varsim.study.simulation import simulate as simulate
+    from varsim.study.simulation import simulate_variables as simulate_variables
+    from varsim.study.variables import VariablesResult as VariablesResult
     from varsim.version import __version__ as __version__
 
 # Where each public name lives: imported on first use, so that `import varsim` costs nothing.
 _HOMES = {
     "DeadlockError": "varsim.cluster.job",
-    "Result": "varsim.result.result",
-    "Scenario": "varsim.scenario",
-    "ScenarioError": "varsim.load.fault",
-    "VariablesResult": "varsim.result.variables",
-    "VariablesScenario": "varsim.variables",
-    "load_scenario": "varsim.load.loading",
-    "simulate": "varsim.simulation",
-    "simulate_variables": "varsim.simulation",
+    "Result": "varsim.study.result",
+    "Scenario": "varsim.scenario.training",
+    "ScenarioError": "varsim.scenario.fault",
+    "VariablesResult": "varsim.study.variables",
+    "VariablesScenario": "varsim.scenario.variables",
+    "load_scenario": "varsim.scenario.loading",
+    "simulate": "varsim.study.simulation",
+    "simulate_variables": "varsim.study.simulation",
     "__version__": "varsim.version",
 }
 

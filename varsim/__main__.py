@@ -1,6 +1,6 @@
 """`python -m varsim` is the command `varsim`."""
 
-from varsim.cli import main
+from varsim.cli.app import main
 
 if __name__ == "__main__":
     main()

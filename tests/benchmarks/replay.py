@@ -9,8 +9,8 @@ from itertools import groupby
 
 import numpy as np
 
-from varsim.scenario import Scenario
-from varsim.trace import GradientRow, Outcome, Trace
+from varsim.cluster.trace import GradientRow, Outcome, Trace
+from varsim.scenario.training import Scenario
 from varsim.values.gradient import Array
 from varsim.values.task import BLOCK
 

@@ -22,8 +22,8 @@ import numpy as np
 
 from tests.benchmarks.replay import replay
 from tests.benchmarks.textbook import TextbookAllReduce, TextbookAsync, TextbookSync
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one, started
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import Run, run_one, started
 from varsim.values.stream import stream
 
 BANDWIDTH, LATENCY = 12.5e12, 0.0  # bytes/s, s: ports that nobody has to wait for long

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.benchmarks.replay import replay
-from varsim.scenario import Scenario
-from varsim.simulation import Run, started
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import Run, started
 
 STRATEGIES = (
     {"kind": "on_write"},

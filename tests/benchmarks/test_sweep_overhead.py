@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from varsim.sweep.store import FILE
+from varsim.study.sweep.store import STORE
 
 RUNS = 2000
 # The runs themselves, summed and divided by the cores, times this: what the sweep may take.
@@ -58,7 +58,7 @@ def test_scheduling_costs_little(tmp_path: Path, capsys: pytest.CaptureFixture[s
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     took = time.perf_counter() - started
     assert done.returncode == 0, done.stderr
-    base = sqlite3.connect(tmp_path / "out" / FILE)
+    base = sqlite3.connect(tmp_path / "out" / STORE)
     count, seconds = base.execute("SELECT COUNT(*), SUM(seconds) FROM runs").fetchone()
     base.close()
     assert count == RUNS

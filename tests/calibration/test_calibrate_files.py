@@ -12,11 +12,11 @@ from calibration.nccl_output import devices, table
 from typer.testing import CliRunner, Result
 
 import varsim
-from varsim import cli
 from varsim.calibration.measurement import written
 from varsim.calibration.nccl_text import read_nccl_text
-from varsim.load.loading import load_scenario, load_text
-from varsim.scenario import Scenario
+from varsim.cli import app as cli
+from varsim.scenario.loading import load_scenario, load_text
+from varsim.scenario.training import Scenario
 from varsim.units import parse
 from varsim.values.laws.simple import Lognormal
 from varsim.values.laws.trace import MeasuredTimes

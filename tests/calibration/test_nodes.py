@@ -10,9 +10,9 @@ from varsim.calibration.fragment import fragment
 from varsim.calibration.line import Line
 from varsim.calibration.measurement import TransferTable, UnreadableError, transfer
 from varsim.calibration.nodes import described, ring_time
-from varsim.load.loading import load_scenario
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one
+from varsim.scenario.loading import load_scenario
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import Run, run_one
 
 INSIDE, CARDS = Line(3e-6, 1 / 150e9), Line(8e-6, 1 / 24e9)
 NODES = described(4, INSIDE, CARDS)

@@ -11,7 +11,7 @@ import pytest
 from varsim.calibration.compute_text import compute_part
 from varsim.calibration.measurement import StepTable
 from varsim.calibration.spells import spells
-from varsim.result.stragglers import autocorrelation
+from varsim.study.stragglers import autocorrelation
 from varsim.values.law import LAWS, Markov
 from varsim.values.laws.simple import Lognormal
 from varsim.values.stream import stream

@@ -11,8 +11,8 @@ from varsim.calibration.measurement import StepTable
 from varsim.calibration.steps import dependence
 from varsim.calibration.thinning import thinned
 from varsim.cluster.description import Cluster
-from varsim.load.loading import load_text
-from varsim.scenario import Scenario
+from varsim.scenario.loading import load_text
+from varsim.scenario.training import Scenario
 from varsim.values.laws.trace import MeasuredTimes
 
 REST = """

@@ -7,11 +7,11 @@ import pytest
 
 from tests.building import scenario
 from varsim.cluster.accelerator import DEVICE_SIGMA, Device
-from varsim.load.loading import dump_scenario, load_text
-from varsim.presets import measured_speeds
-from varsim.scenario import Scenario
-from varsim.sweep.case import case_of
+from varsim.scenario.loading import dump_scenario, load_text
+from varsim.scenario.training import Scenario
+from varsim.study.sweep.case import case_of
 from varsim.values.laws.simple import Constant, Lognormal
+from varsim.values.presets import measured_speeds
 
 GFLOP = 24_535_105_536  # ResNet-50, forward and backward pass of one example
 

@@ -11,9 +11,9 @@ from varsim.cluster.clock import Clock
 from varsim.cluster.link import Link
 from varsim.cluster.network import network
 from varsim.cluster.topology import Racks, Star
-from varsim.simulation import Run, run_one
-from varsim.trace import Trace
-from varsim.why.resources import uses
+from varsim.cluster.trace import Trace
+from varsim.study.simulation import Run, run_one
+from varsim.study.why.resources import uses
 
 Case = dict[str, Any]
 

@@ -3,7 +3,7 @@
 import pytest
 from building import MS, assert_same, run, scenario, slow
 
-from varsim.trace import Phase, Standstill, Trace
+from varsim.cluster.trace import Phase, Standstill, Trace
 
 
 def stuck(trace: Trace) -> Standstill:

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from pricing import Priced, Sharing, note
 
+from varsim.distribute.context import OUTSIDE, Context
+from varsim.distribute.mirrored_strategy import MirroredStrategy
+from varsim.distribute.multi_worker import MultiWorkerMirroredStrategy
+from varsim.distribute.tensor import tensor
 from varsim.values.device import Device, Movement, Transfer
-from varsim.values.distribute.context import OUTSIDE, Context
-from varsim.values.distribute.mirrored_strategy import MirroredStrategy
-from varsim.values.distribute.multi_worker import MultiWorkerMirroredStrategy
-from varsim.values.distribute.tensor import tensor
 from varsim.values.operation import (
     Computation,
     Exchange,

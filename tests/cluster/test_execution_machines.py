@@ -31,17 +31,17 @@ from pricing import (
     writing,
 )
 
+from varsim.distribute.central import CentralStorageStrategy, ParameterServerStrategy
+from varsim.distribute.checkpoint import restore, save
+from varsim.distribute.context import OUTSIDE, Context
+from varsim.distribute.creation import Asked
+from varsim.distribute.mirrored_strategy import MirroredStrategy
+from varsim.distribute.multi_worker import MultiWorkerMirroredStrategy
+from varsim.distribute.partition import FixedShardsPartitioner
+from varsim.distribute.strategy import Strategy
+from varsim.distribute.tensor import Tensor, tensor
+from varsim.distribute.variable import DistributedVariable
 from varsim.values.device import HERE, Device
-from varsim.values.distribute.central import CentralStorageStrategy, ParameterServerStrategy
-from varsim.values.distribute.checkpoint import restore, save
-from varsim.values.distribute.context import OUTSIDE, Context
-from varsim.values.distribute.creation import Asked
-from varsim.values.distribute.mirrored_strategy import MirroredStrategy
-from varsim.values.distribute.multi_worker import MultiWorkerMirroredStrategy
-from varsim.values.distribute.partition import FixedShardsPartitioner
-from varsim.values.distribute.strategy import Strategy
-from varsim.values.distribute.tensor import Tensor, tensor
-from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Computation, Operation, finish, finish_together
 from varsim.values.variable import Aggregation, Synchronization
 

@@ -33,17 +33,17 @@ from pricing import (
     writing,
 )
 
+from varsim.distribute.all_reduce import HierarchicalCopyAllReduce
+from varsim.distribute.central import CentralStorageStrategy
+from varsim.distribute.component import Write
+from varsim.distribute.container import PerReplica
+from varsim.distribute.context import OUTSIDE, Context
+from varsim.distribute.mirrored_strategy import MirroredStrategy
+from varsim.distribute.packing import Options
+from varsim.distribute.strategy import Strategy
+from varsim.distribute.tensor import tensor
+from varsim.distribute.training import DistributedOptimizer
 from varsim.values.device import HERE, Device
-from varsim.values.distribute.all_reduce import HierarchicalCopyAllReduce
-from varsim.values.distribute.central import CentralStorageStrategy
-from varsim.values.distribute.component import Write
-from varsim.values.distribute.container import PerReplica
-from varsim.values.distribute.context import OUTSIDE, Context
-from varsim.values.distribute.mirrored_strategy import MirroredStrategy
-from varsim.values.distribute.packing import Options
-from varsim.values.distribute.strategy import Strategy
-from varsim.values.distribute.tensor import tensor
-from varsim.values.distribute.training import DistributedOptimizer
 from varsim.values.operation import Computation, Operation, finish
 from varsim.values.optimizer import Sgd
 from varsim.values.variable import Aggregation

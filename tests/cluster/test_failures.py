@@ -8,8 +8,8 @@ from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Clock, Ended, Killed, Stopped
 from varsim.cluster.job import Job
+from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Worker
-from varsim.trace import Phase
 
 
 class TestClock:

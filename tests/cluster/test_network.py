@@ -11,8 +11,8 @@ from varsim.cluster.job import Job
 from varsim.cluster.link import Link
 from varsim.cluster.parcel import Message
 from varsim.cluster.placement import bytes_per_port
+from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Worker
-from varsim.trace import Phase
 
 both = pytest.mark.parametrize("sharing", ["first_come", "fair"])
 

@@ -19,8 +19,8 @@ from building import (
 from pydantic import ValidationError
 
 from varsim.cluster.overheads import Overheads, broadcast_overhead, collective_overhead
-from varsim.estimate import describe, estimates
-from varsim.trace import Phase
+from varsim.cluster.trace import Phase
+from varsim.study.estimate import describe, estimates
 
 ASYNC = {"kind": "none"}
 SYNC = {"kind": "sync_replicas", "replicas_to_aggregate": 2, "initial_tokens": 0}

@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 
 from varsim.cluster.collective import Collective, Vector
 from varsim.cluster.collectives.choice import Choice
-from varsim.estimate import estimates
-from varsim.trace import Phase, Trace
+from varsim.cluster.trace import Phase, Trace
+from varsim.study.estimate import estimates
 
 Case = dict[str, Any]
 

@@ -8,8 +8,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from varsim.cluster.partitioner import AnyPartitioner, TensorPartitioner
 from varsim.cluster.placement import bytes_per_port
-from varsim.estimate import describe, estimates
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
+from varsim.study.estimate import describe, estimates
 
 ADAPTER: TypeAdapter[TensorPartitioner] = TypeAdapter(AnyPartitioner)
 FIXED = {"kind": "fixed", "shards": 4}

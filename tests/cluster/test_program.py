@@ -10,9 +10,9 @@ from programs import LATENCY, MODES, US, add, read, scenario, trace, variable
 
 from varsim.cluster.program import ProgramTrace, ReplicaCluster
 from varsim.cluster.topology import Star
-from varsim.values.program.act import OUTSIDE, Act
-from varsim.values.program.running import Mode
-from varsim.variables import VariablesScenario
+from varsim.distribute.program.act import OUTSIDE, Act
+from varsim.distribute.program.running import Mode
+from varsim.scenario.variables import VariablesScenario
 
 # 1,000 numbers of 4 bytes.
 LARGE = variable(shape=(1000,), aggregation="mean")

@@ -8,8 +8,8 @@ from network_cases import NEEDED
 from pushing import FAIR, FIRST_COME, PUSH_PULL, cut, layers, pushed, whole
 from pydantic import ValidationError
 
-from varsim.estimate import estimates
-from varsim.trace import Phase
+from varsim.cluster.trace import Phase
+from varsim.study.estimate import estimates
 
 Case = dict[str, Any]
 

@@ -23,8 +23,8 @@ from pydantic import ValidationError
 from statistical import assert_mean_in_time, step_times
 
 from varsim.cluster.updating import ServerUpdate
-from varsim.estimate import describe, estimates
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
+from varsim.study.estimate import describe, estimates
 from varsim.values.stream import stream
 
 ASYNC = {"kind": "none"}

@@ -19,8 +19,8 @@ from building import (
     slow,
 )
 
-from varsim.estimate import estimates
-from varsim.trace import Outcome, Phase, Trace
+from varsim.cluster.trace import Outcome, Phase, Trace
+from varsim.study.estimate import estimates
 
 Case = dict[str, Any]
 

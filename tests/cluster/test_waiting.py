@@ -6,9 +6,9 @@ from building import MS, at, job, play, run, slow
 
 from varsim.cluster.clock import Activity, Clock, Ended
 from varsim.cluster.job import Job
+from varsim.cluster.trace import Phase
 from varsim.cluster.waiting import Barrier, Countdown, Lock, QueueClosedError, TokenQueue
 from varsim.cluster.worker import Worker
-from varsim.trace import Phase
 
 
 def workers(number: int) -> Job:

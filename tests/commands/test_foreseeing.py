@@ -8,11 +8,11 @@ import pytest
 from building import scenario
 from typer.testing import CliRunner, Result
 
-from varsim import cli
+from varsim.cli import app as cli
+from varsim.cli import weighing
 from varsim.cluster.envelope import Envelope
-from varsim.commands import weighing
-from varsim.effort import effort
-from varsim.simulation import simulate
+from varsim.study.effort import effort
+from varsim.study.simulation import simulate
 
 LARGE = """\
 name: large

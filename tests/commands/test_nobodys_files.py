@@ -7,8 +7,8 @@ import pytest
 from test_places import BASE, PLAN, SWEEP
 from typer.testing import CliRunner, Result
 
-from varsim import cli
-from varsim.files.claim import FILES
+from varsim.cli import app as cli
+from varsim.report.files.claim import FILES
 
 STEPS = "worker,step,seconds\n" + "".join(
     f"{worker},{step},{0.1 + 0.01 * ((7 * step + worker) % 5)}\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from varsim import cli
+from varsim.cli import app as cli
 
 SMALL = """\
 name: endless

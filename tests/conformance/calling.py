@@ -16,9 +16,9 @@ from conformance.comparison import assert_close
 from conformance.scripted import Script, ScriptedJob, ScriptedTask, cluster
 from conformance.training import Training
 from varsim.strategies.sync_replicas import SyncReplicas
-from varsim.values.distribute.refusal import DistributionError
 from varsim.values.gradient import Gradient, Gradients
 from varsim.values.optimizer import Sgd
+from varsim.values.refusal import DistributionError
 from varsim.values.task import Batches, Parameters, VariableSpec
 
 

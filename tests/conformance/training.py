@@ -7,11 +7,11 @@ from conformance.cases import Record, not_compared
 from conformance.comparison import assert_close
 from conformance.scripted import ScriptedJob, cluster, script
 from varsim.cluster.server import ParameterServer
+from varsim.cluster.trace import GradientRow
 from varsim.cluster.waiting import TokenQueue
 from varsim.strategies import Strategy
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.sync_replicas import SyncReplicas
-from varsim.trace import GradientRow
 from varsim.values.accumulator import GradientAccumulator
 from varsim.values.averages import MovingAverages
 from varsim.values.optimizer import OPTIMIZERS, Optimizer, State

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from varsim.cluster.program import ProgramTrace, run_program
-from varsim.explain.look import Look, looks
-from varsim.explain.rows import Row, rows_of
-from varsim.explain.words import sentence
-from varsim.load.loading import load_text
-from varsim.variables import VariablesScenario
+from varsim.report.explain.look import Look, looks
+from varsim.report.explain.rows import Row, rows_of
+from varsim.report.explain.words import sentence
+from varsim.scenario.loading import load_text
+from varsim.scenario.variables import VariablesScenario
 
 # 4 B take 32 ns on a link of 1 Gbit/s, and 50 us until they are there.
 TEXT = """

@@ -5,7 +5,8 @@ import math
 import pytest
 from telling import acting, rows_and_looks, scenario
 
-from varsim.explain.numbers import (
+from varsim.distribute.program.act import Glance
+from varsim.report.explain.numbers import (
     Spelling,
     added_up,
     and_,
@@ -21,9 +22,8 @@ from varsim.explain.numbers import (
     side_by_side,
     time,
 )
-from varsim.explain.setting import about, setting
-from varsim.values.program.act import Glance
-from varsim.variables import VariablesScenario
+from varsim.report.explain.setting import about, setting
+from varsim.scenario.variables import VariablesScenario
 
 INT32 = "variables.0.dtype=int32"
 

@@ -7,15 +7,15 @@ import pytest
 from telling import TEXT, acting, rows, scenario, traced
 from typer.testing import CliRunner
 
-from varsim import cli
-from varsim.explain.flow import flow
-from varsim.explain.look import looks
-from varsim.explain.page import explanation
-from varsim.explain.rows import rows_of
-from varsim.explain.table import Scale, lines_of
-from varsim.load.fault import ScenarioError
-from varsim.load.loading import load_scenario
-from varsim.variables import VariablesScenario
+from varsim.cli import app as cli
+from varsim.report.explain.flow import flow
+from varsim.report.explain.look import looks
+from varsim.report.explain.page import explanation
+from varsim.report.explain.rows import rows_of
+from varsim.report.explain.table import Scale, lines_of
+from varsim.scenario.fault import ScenarioError
+from varsim.scenario.loading import load_scenario
+from varsim.scenario.variables import VariablesScenario
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 WRITE = ["add, value: [3, 1, 2]"]

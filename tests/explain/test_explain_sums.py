@@ -5,10 +5,10 @@ import re
 import pytest
 from telling import acting, rows_and_looks, scenario, sentences
 
-from varsim.explain.page import explanation
-from varsim.explain.sums import reduced, remark
-from varsim.values.program.act import Glance
-from varsim.variables import VariablesScenario
+from varsim.distribute.program.act import Glance
+from varsim.report.explain.page import explanation
+from varsim.report.explain.sums import reduced, remark
+from varsim.scenario.variables import VariablesScenario
 
 
 def scalar(value: float) -> Glance:

@@ -8,10 +8,10 @@ import pytest
 from telling import acting, rows, sentences, traced
 from test_explain_words import MOVE, OUTSIDE, WRITES
 
-from varsim.explain.look import looks
-from varsim.explain.rows import Row, rows_of
-from varsim.explain.words import sentence
-from varsim.variables import VariablesScenario
+from varsim.report.explain.look import looks
+from varsim.report.explain.rows import Row, rows_of
+from varsim.report.explain.words import sentence
+from varsim.scenario.variables import VariablesScenario
 
 
 def everything() -> list[tuple[str, VariablesScenario]]:

@@ -5,10 +5,10 @@ import re
 import pytest
 from telling import acting, rows, scenario, sentences, traced
 
-from varsim.explain.setting import setting
-from varsim.explain.words import sent, who
-from varsim.values.program.act import Glance
-from varsim.values.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
+from varsim.distribute.program.act import Glance
+from varsim.distribute.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
+from varsim.report.explain.setting import setting
+from varsim.report.explain.words import sent, who
 
 WRITES = ["assign, value: [3, 1, 2]", "add, value: [3, 1, 2]", "sub, value: 1"]
 MOVE = "moving_average, momentum: 0.9, value: [3, 1, 2]"

@@ -10,14 +10,14 @@ from handmade import a_result
 from programs import add, read, scenario
 from typer.testing import CliRunner
 
-from varsim import cli
-from varsim.commands.settings import question
-from varsim.files.claim import NotARunError
-from varsim.files.program import load_variables, save_variables
-from varsim.files.save import load_result, save
-from varsim.simulation import simulate_variables
-from varsim.words.program.render import render as render_variables
-from varsim.words.render import render
+from varsim.cli import app as cli
+from varsim.cli.settings import question
+from varsim.report.files.claim import NotARunError
+from varsim.report.files.program import load_variables, save_variables
+from varsim.report.files.save import load_result, save
+from varsim.report.words.program.render import render as render_variables
+from varsim.report.words.render import render
+from varsim.study.simulation import simulate_variables
 
 CORRUPTIONS = 200
 NAMES = {

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from handmade import a_result
 
-from varsim.files.save import load_result, save
-from varsim.result.result import Result
+from varsim.report.files.save import load_result, save
+from varsim.study.result import Result
 
 
 @pytest.fixture

@@ -18,15 +18,15 @@ from hypothesis import strategies as some
 from pandas.testing import assert_frame_equal
 
 from varsim import inert
-from varsim.files.chrome_trace import write_chrome_trace
-from varsim.files.claim import NotARunError, check_target
-from varsim.files.save import load_result, save
-from varsim.files.text_columns import fair_shares, nanoseconds, seconds_text
-from varsim.load.loading import load_scenario
-from varsim.result.result import Result
-from varsim.result.tables import COLUMNS
-from varsim.simulation import simulate
-from varsim.words.render import render
+from varsim.report.files.chrome_trace import write_chrome_trace
+from varsim.report.files.claim import NotARunError, check_target
+from varsim.report.files.save import load_result, save
+from varsim.report.files.text_columns import fair_shares, nanoseconds, seconds_text
+from varsim.report.words.render import render
+from varsim.scenario.loading import load_scenario
+from varsim.study.result import Result
+from varsim.study.simulation import simulate
+from varsim.study.tables import COLUMNS
 
 FILES = {
     *("summary.json", "summary.csv", "updates.csv", "spans.csv", "evaluations.csv", "steps.csv"),

@@ -11,17 +11,17 @@ from handmade import a_result
 from pandas.testing import assert_frame_equal
 from programs import MODES, WIRE, add, read, scenario, variable
 
-from varsim.files.claim import FILES, NotARunError, kinds_of
-from varsim.files.keeping import facts_of
-from varsim.files.program import load_variables, save_variables
-from varsim.files.save import load_result, save
-from varsim.load.loading import load_scenario
-from varsim.plots.gallery import PLOTS
-from varsim.plots.program.gallery import plots
-from varsim.result.program.tables import COLUMNS
-from varsim.result.variables import VariablesResult
-from varsim.simulation import simulate_variables
-from varsim.words.program.render import markdown, render
+from varsim.report.files.claim import FILES, NotARunError, kinds_of
+from varsim.report.files.keeping import facts_of
+from varsim.report.files.program import load_variables, save_variables
+from varsim.report.files.save import load_result, save
+from varsim.report.plots.gallery import PLOTS
+from varsim.report.plots.program.gallery import plots
+from varsim.report.words.program.render import markdown, render
+from varsim.scenario.loading import load_scenario
+from varsim.study.program.tables import COLUMNS
+from varsim.study.simulation import simulate_variables
+from varsim.study.variables import VariablesResult
 
 WRITTEN = {
     *("scenario.yaml", "summary.csv", "runs.csv", "acts.csv", "sent.csv", "links.csv"),

@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 from building import APPLIED, DROPPED, LOST, PARTLY, PENDING, gradient_rows
 
-from varsim.result.measure import utilization, worker_time
-from varsim.scenario import Scenario
+from varsim.cluster.trace import GradientRow, Phase, Trace
+from varsim.scenario.training import Scenario
 from varsim.strategies import Single
-from varsim.trace import GradientRow, Phase, Trace
+from varsim.study.measure import utilization, worker_time
 
 
 def problems(scenario: Scenario, number: int, trace: Trace) -> Iterator[str]:

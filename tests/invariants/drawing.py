@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
 
 Drawn = dict[str, Any]
 

@@ -11,11 +11,11 @@ from building import assert_same
 
 from invariants.checking import problems
 from invariants.drawing import drawn
-from varsim.files.save import load_result, save
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one, simulate
+from varsim.cluster.trace import Phase
+from varsim.report.files.save import load_result, save
+from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
-from varsim.trace import Phase
+from varsim.study.simulation import Run, run_one, simulate
 
 SAMPLE = range(60)
 ALL = range(3_000)

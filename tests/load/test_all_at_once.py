@@ -3,8 +3,8 @@
 import pytest
 from scenario_text import VALID, problems
 
-from varsim.load.document import read_document
-from varsim.load.fault import Source, nearest
+from varsim.scenario.document import read_document
+from varsim.scenario.fault import Source, nearest
 from varsim.strategies import meant
 
 SMALL = """\
@@ -101,7 +101,7 @@ def test_a_document_is_read_once_and_every_reader_has_a_tree_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first, _ = read_document(VALID, Source("once.yaml"))
-    monkeypatch.setattr("varsim.load.document._events", lambda text: iter(()))
+    monkeypatch.setattr("varsim.scenario.document._events", lambda text: iter(()))
     second, _ = read_document(VALID, Source("once.yaml"))
 
     assert first == second
@@ -109,7 +109,7 @@ def test_a_document_is_read_once_and_every_reader_has_a_tree_of_its_own(
 
 
 def test_a_name_goes_before_a_kind() -> None:
-    from varsim.load.loading import load_text
+    from varsim.scenario.loading import load_text
 
     text = SMALL.replace(
         "[{kind: on_write}]",

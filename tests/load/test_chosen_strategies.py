@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from varsim import cli
-from varsim.load.loading import ScenarioError, load_text
-from varsim.plan.loading import question_of_text
-from varsim.scenario import Scenario
-from varsim.sweep.case import cases_of
-from varsim.sweep.loading import sweep_of_text
+from varsim.cli import app as cli
+from varsim.scenario.loading import ScenarioError, load_text
+from varsim.scenario.plan.loading import question_of_text
+from varsim.scenario.sweep.loading import sweep_of_text
+from varsim.scenario.training import Scenario
+from varsim.study.sweep.case import cases_of
 
 TEXT = """\
 name: chief

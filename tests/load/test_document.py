@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pydantic import Field
 from scenario_text import JARGON, VALID
 
-from varsim.load.document import resolve
-from varsim.load.loading import Context, ScenarioError, load_scenario, load_text, validated
-from varsim.schema import Model
+from varsim.scenario.document import resolve
+from varsim.scenario.loading import Context, ScenarioError, load_scenario, load_text, validated
 from varsim.units import Seconds
+from varsim.values.schema import Model
 
 
 class Everything(Model):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from scenario_text import JARGON, VALID, problems
 
-from varsim.load.fault import Source
-from varsim.load.loading import ScenarioError, load_scenario, load_text
+from varsim.scenario.fault import Source
+from varsim.scenario.loading import ScenarioError, load_scenario, load_text
 
 BROKEN = Path(__file__).parent / "broken"
 
@@ -144,6 +144,6 @@ def test_an_error_can_be_pickled() -> None:
 
 
 def test_a_place_beyond_the_source_is_shown_without_a_line() -> None:
-    from varsim.load.fault import Fault
+    from varsim.scenario.fault import Fault
 
     assert str(Fault(Source("x", ("a",)), 2, 1, "m")) == "x:2:1: error: m"

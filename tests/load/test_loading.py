@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from scenario_text import VALID, problems
 
-from varsim.load.loading import (
+from varsim.scenario.loading import (
     ScenarioError,
     dump_scenario,
     load_scenario,
     load_text,
     scenario_schema,
 )
-from varsim.load.shape import Shape, members
-from varsim.load.wording import PATTERNS
-from varsim.scenario import Scenario
+from varsim.scenario.shape import Shape, members
+from varsim.scenario.training import Scenario
+from varsim.scenario.wording import PATTERNS
 
 quick = settings(deadline=2000, max_examples=150)
 

@@ -3,12 +3,12 @@
 import pytest
 from scenario_text import VALID, problems
 
-from varsim.load.loading import dump_scenario, load_text
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one
-from varsim.sweep.case import case_of
-from varsim.sweep.loading import sweep_of_text
-from varsim.trace import Trace
+from varsim.cluster.trace import Trace
+from varsim.scenario.loading import dump_scenario, load_text
+from varsim.scenario.sweep.loading import sweep_of_text
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import Run, run_one
+from varsim.study.sweep.case import case_of
 from varsim.values.optimizer import Adam, Sgd
 
 SHARED = "  optimizer: {kind: sgd, learning_rate: 0.1}\n"

@@ -9,7 +9,7 @@ from oracle.agenda import DoubtfulError
 from oracle.history import History
 from oracle.replicas import expected
 from oracle.setting import setting
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
 from varsim.values.workload import Workload
 
 Drawn = dict[str, Any]

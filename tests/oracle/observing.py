@@ -6,11 +6,11 @@ from unittest.mock import patch
 
 from oracle.history import Doing, Fate, History, Measured, Put, Taken
 from varsim.cluster.clock import Activity
+from varsim.cluster.trace import Outcome, Phase
 from varsim.cluster.waiting import TokenQueue
 from varsim.cluster.worker import Worker
-from varsim.scenario import Scenario
-from varsim.simulation import Run, started
-from varsim.trace import Outcome, Phase
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import Run, started
 
 
 @contextmanager

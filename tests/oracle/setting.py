@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from varsim.cluster.description import Cluster
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
 from varsim.values.stream import stream
 
 

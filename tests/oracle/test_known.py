@@ -9,7 +9,7 @@ from oracle import fluid, observing, replicas
 from oracle.history import History, difference
 from oracle.known import KNOWN
 from oracle.setting import setting
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
 
 MS = 1_000_000
 

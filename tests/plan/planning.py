@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from varsim.plan.cell import Cell, all_cells
-from varsim.plan.loading import question_of_text
-from varsim.plan.question import Question
-from varsim.plan.runs import Runs
-from varsim.plan.search import Found, Search
-from varsim.sweep.execution import Backend, Here
-from varsim.sweep.store import Store
+from varsim.scenario.plan.loading import question_of_text
+from varsim.scenario.plan.question import Question
+from varsim.study.plan.cell import Cell, all_cells
+from varsim.study.plan.runs import Runs
+from varsim.study.plan.search import Found, Search
+from varsim.study.sweep.execution import Backend, Here
+from varsim.study.sweep.store import Store
 
 BASE = """\
 # What is the cheapest?

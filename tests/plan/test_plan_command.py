@@ -13,12 +13,12 @@ import pytest
 from planning import BLOCK, question, text
 from typer.testing import CliRunner
 
-from varsim import cli
-from varsim.commands.console import OUT_OF_BOUNDS, USAGE
-from varsim.commands.plan_options import Objectives
-from varsim.plan.cell import all_cells, some_cells
-from varsim.plan.objective import OBJECTIVES
-from varsim.sweep.store import FILE, Store
+from varsim.cli import app as cli
+from varsim.cli.console import OUT_OF_BOUNDS, USAGE
+from varsim.cli.plan_options import Objectives
+from varsim.scenario.plan.objective import OBJECTIVES
+from varsim.study.plan.cell import all_cells, some_cells
+from varsim.study.sweep.store import STORE, Store
 
 LARGE = """\
 minimize: cost_per_hour
@@ -227,7 +227,7 @@ class TestWeight:
         assert not (file.parent / "reports").exists()
 
     def test_much_is_told_of(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("varsim.effort.memory_there", lambda: float("inf"))
+        monkeypatch.setattr("varsim.study.effort.memory_there", lambda: float("inf"))
         one, of_all = self.complaints("check", file, "--set", "stop={time: 1e6 s}")
         assert "which takes long and much memory" in one
         assert of_all.startswith("varsim: the first runs of all cells take about ")
@@ -238,7 +238,7 @@ class TestWeight:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Too many to look at: the first point takes no time, the last one for ever."""
-        monkeypatch.setattr("varsim.effort.memory_there", lambda: float("inf"))
+        monkeypatch.setattr("varsim.study.effort.memory_there", lambda: float("inf"))
         path = tmp_path / "large.yaml"
         path.write_text(text(LARGE.replace("[1 us, 2 us]", "[1 us]\n  stop.time: [2 s, 1e6 s]")))
         lines = self.complaints("check", path)
@@ -287,10 +287,10 @@ def test_interrupted_it_goes_on_from_there(file: Path, tmp_path: Path) -> None:
 def _kept(out: Path) -> bool:
     import sqlite3
 
-    if not (out / FILE).exists():
+    if not (out / STORE).exists():
         return False
     try:
-        with sqlite3.connect(f"file:{out / FILE}?mode=ro", uri=True) as base:
+        with sqlite3.connect(f"file:{out / STORE}?mode=ro", uri=True) as base:
             (count,) = base.execute("SELECT COUNT(*) FROM runs").fetchone()
     except sqlite3.Error:
         return False

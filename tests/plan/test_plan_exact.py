@@ -5,11 +5,11 @@ from pathlib import Path
 
 from planning import BASE, BLOCK, question, searched
 
-from varsim.plan.cell import Places
-from varsim.plan.report import Plan
-from varsim.plan.unpriced import unpriced
-from varsim.plan.words import Words
-from varsim.result.verdict import EQUAL
+from varsim.report.plan import Plan
+from varsim.report.words.plan import Words
+from varsim.study.plan.cell import Places
+from varsim.study.plan.unpriced import unpriced
+from varsim.study.verdict import EQUAL
 
 CONSTANT = BASE.replace(
     "{kind: uniform, low: 80 ms, high: 120 ms}", "{kind: constant, value: 0.1 s}"

@@ -3,13 +3,13 @@
 import pytest
 from planning import BASE, BLOCK, question, text
 
-from varsim.load.fault import ScenarioError
-from varsim.load.loading import load_text
-from varsim.plan.loading import question_of_text
-from varsim.plan.question import MOST_REPLICATIONS, TRIALS
-from varsim.reporting import EQUAL_WITHIN
-from varsim.sweep.loading import sweep_of_text
-from varsim.sweep.schema import file_schema
+from varsim.scenario.fault import ScenarioError
+from varsim.scenario.loading import load_text
+from varsim.scenario.plan.loading import question_of_text
+from varsim.scenario.plan.question import MOST_REPLICATIONS, TRIALS
+from varsim.scenario.reporting import EQUAL_WITHIN
+from varsim.scenario.sweep.loading import sweep_of_text
+from varsim.scenario.sweep.schema import file_schema
 
 
 def faults(block: str, *sets: str, base: str = BASE) -> list[str]:

@@ -6,12 +6,12 @@ import pytest
 from matplotlib.figure import Figure
 from planning import question, searched
 
-from varsim.plan.cell import Places
-from varsim.plan.pareto import trade
-from varsim.plan.report import Plan
-from varsim.plots.figure import PAPER, looks
-from varsim.plots.plan.pareto import PLOT, draw, legend
-from varsim.result.statistics import student_t
+from varsim.report.plan import Plan
+from varsim.report.plots.figure import PAPER, looks
+from varsim.report.plots.plan.pareto import PLOT, draw, legend
+from varsim.study.plan.cell import Places
+from varsim.study.plan.pareto import trade
+from varsim.study.statistics import student_t
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_the_hash_of_a_plan_is_of_what_was_simulated(
 ) -> None:
     """Not of quantiles, which differ by 4e-11 between versions of a library."""
     monkeypatch.setattr(
-        "varsim.result.statistics.student_t",
+        "varsim.study.statistics.student_t",
         lambda degrees, comparisons=1: student_t(degrees, comparisons) * (1 + 4e-11),
     )
     again = planned(tmp_path)

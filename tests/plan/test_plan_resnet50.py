@@ -11,12 +11,12 @@ from tempfile import TemporaryDirectory
 import pytest
 from planning import searched
 
-from varsim.load.loading import load_text
-from varsim.plan.cell import Places
-from varsim.plan.loading import load_question
-from varsim.plan.report import Plan, answer_scenario
-from varsim.result.statistics import one_sided
-from varsim.simulation import simulate
+from varsim.report.plan import Plan, answer_scenario
+from varsim.scenario.loading import load_text
+from varsim.scenario.plan.loading import load_question
+from varsim.study.plan.cell import Places
+from varsim.study.simulation import simulate
+from varsim.study.statistics import one_sided
 
 FILE = Path(__file__).parent.parent.parent / "scenarios" / "plan_resnet50.yaml"
 GOLDEN = Path(__file__).parent.parent / "golden" / "plan_resnet50.csv"
@@ -94,7 +94,7 @@ def test_the_answer_holds_and_nothing_is_cheaper(tmp_path: Path) -> None:
 
 def test_the_answer_is_a_scenario() -> None:
     """As the file says it: it loads, and names one strategy."""
-    from varsim.load.loading import dump_scenario
+    from varsim.scenario.loading import dump_scenario
 
     asked = load_question(FILE, ["cluster.parameter_servers=4"])
     asked = replace(asked, strategies=("on_write",), most_replications=4)

@@ -7,19 +7,20 @@ from typing import Any
 import pytest
 from planning import BASE, BLOCK, question, searched
 
-from varsim.plan import search as searching
-from varsim.plan.binding import binding, closest
-from varsim.plan.cell import Cell, Places, all_cells, distinct
-from varsim.plan.objective import OBJECTIVES, value
-from varsim.plan.pareto import trade
-from varsim.plan.report import Plan
-from varsim.plan.search import FRESH
-from varsim.plan.standing import Standing, margin, may_be_lower, standing
-from varsim.plan.words import Words, table, table_note
-from varsim.result.targets import Judgement
-from varsim.simulation import simulate
-from varsim.sweep.case import SENT, Finished
-from varsim.sweep.execution import Processes
+from varsim.report.plan import Plan
+from varsim.report.words.plan import Words, table, table_note
+from varsim.scenario.plan.objective import OBJECTIVES
+from varsim.study.plan import search as searching
+from varsim.study.plan.binding import binding, closest
+from varsim.study.plan.cell import Cell, Places, all_cells, distinct
+from varsim.study.plan.objective import value
+from varsim.study.plan.pareto import trade
+from varsim.study.plan.search import FRESH
+from varsim.study.plan.standing import Standing, margin, may_be_lower, standing
+from varsim.study.simulation import simulate
+from varsim.study.sweep.case import SENT, Finished
+from varsim.study.sweep.execution import Processes
+from varsim.study.targets import Judgement
 
 
 def brute_force(found: searching.Found) -> Standing:
@@ -90,7 +91,7 @@ class TestTheAnswer:
         assert found.answer.cell.point.values[1].text == "40 Gbit/s"
 
     def test_the_scenario_of_it_gives_the_same_numbers(self, tmp_path: Path) -> None:
-        from varsim.plan.report import answer_scenario
+        from varsim.report.plan import answer_scenario
 
         found, _, _ = searched(question(), tmp_path)
         best = found.answer

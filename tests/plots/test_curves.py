@@ -9,12 +9,12 @@ import pytest
 from handmade import SECOND, a_result, a_scenario, a_trace
 from matplotlib.axes import Axes
 
-from varsim.plots import curves
-from varsim.plots.curves import Against
-from varsim.plots.figure import panels
-from varsim.result.result import Result
-from varsim.result.statistics import interval
-from varsim.trace import EvaluationRow, Trace
+from varsim.cluster.trace import EvaluationRow, Trace
+from varsim.report.plots import curves
+from varsim.report.plots.curves import Against
+from varsim.report.plots.figure import panels
+from varsim.study.result import Result
+from varsim.study.statistics import interval
 
 # In all titles: that of the scenario by hand.
 RATE = " at learning rate 0.1"

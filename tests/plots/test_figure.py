@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from matplotlib.lines import Line2D
 
-from varsim.plots import figure
-from varsim.plots.figure import TimeUnit
+from varsim.report.plots import figure
+from varsim.report.plots.figure import TimeUnit
 
 
 @pytest.mark.parametrize(

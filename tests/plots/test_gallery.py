@@ -15,12 +15,12 @@ from handmade import ODD_NAMES, SECOND, a_result, a_scenario, a_trace, result_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from varsim.plots import gallery as plots
-from varsim.plots.figure import looks, panels, save, style
-from varsim.plots.gallery import PLOTS
-from varsim.plots.plot import Plot, draw_one
-from varsim.result.result import Result
-from varsim.trace import Trace
+from varsim.cluster.trace import Trace
+from varsim.report.plots import gallery as plots
+from varsim.report.plots.figure import looks, panels, save, style
+from varsim.report.plots.gallery import PLOTS
+from varsim.report.plots.plot import Plot, draw_one
+from varsim.study.result import Result
 
 
 def stale(label: str, values: Sequence[int]) -> Trace:
@@ -130,7 +130,7 @@ class TestEveryPlot:
         assert "<metadata>" not in (tmp_path / "throughput.svg").read_text(encoding="utf-8")
 
     def test_needs_no_pyplot(self) -> None:
-        code = "import sys, varsim.plots.gallery; print('matplotlib.pyplot' in sys.modules)"
+        code = "import sys, varsim.report.plots.gallery; print('matplotlib.pyplot' in sys.modules)"
         found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
         assert found.stdout.strip() == b"False"
 

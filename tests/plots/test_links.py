@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from handmade import SECOND, a_result, a_trace, result_of
 
-from varsim.plots import links
-from varsim.plots.figure import panels
-from varsim.result.result import Result
-from varsim.trace import LinkRow
+from varsim.cluster.trace import LinkRow
+from varsim.report.plots import links
+from varsim.report.plots.figure import panels
+from varsim.study.result import Result
 
 
 def carrying(percent: Mapping[str, float]) -> Result:

@@ -9,10 +9,10 @@ import pytest
 from handmade import SECOND, a_result, a_scenario, a_trace
 from matplotlib.collections import LineCollection, PolyCollection
 
-from varsim.plots import timeline
-from varsim.plots.figure import panels
-from varsim.result.result import Result
-from varsim.trace import Phase, Trace
+from varsim.cluster.trace import Phase, Trace
+from varsim.report.plots import timeline
+from varsim.report.plots.figure import panels
+from varsim.study.result import Result
 
 
 def a_run(label: str, workers: int, steps: int, seconds: int = 1, cut: int = 1) -> Trace:

@@ -7,7 +7,7 @@ import pytest
 from validation.finding import Finding, Verdict
 from validation.index.section import Section
 from validation.plots import draw_all
-from varsim.plots.figure import panels, style
+from varsim.report.plots.figure import panels, style
 
 
 def line(

@@ -5,12 +5,12 @@ from typing import Any
 
 from handmade import a_result, a_scenario
 
-from varsim.result.result import Result
-from varsim.result.verdict import ranked
-from varsim.words.cost import CHEAPEST
-from varsim.words.notes import notes
-from varsim.words.rates import caveat
-from varsim.words.winner import told
+from varsim.report.words.cost import CHEAPEST
+from varsim.report.words.notes import notes
+from varsim.report.words.rates import caveat
+from varsim.report.words.winner import told
+from varsim.study.result import Result
+from varsim.study.verdict import ranked
 
 ALL_ALIKE = (
     "All strategies trained at learning rate 0.1. Which of them learns best holds at that rate "

@@ -8,13 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.building import scenario
-from varsim import cli
-from varsim.load.loading import load_scenario
-from varsim.presets import measured_shares
-from varsim.scenario import Scenario
-from varsim.simulation import simulate
-from varsim.words.caution import contradicted, guessed, marching
-from varsim.words.phrases import digits, plus_minus
+from varsim.cli import app as cli
+from varsim.report.words.caution import contradicted, guessed, marching
+from varsim.report.words.phrases import digits, plus_minus
+from varsim.scenario.loading import load_scenario
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import simulate
+from varsim.values.presets import measured_shares
 
 SERVED = {"bandwidth": 25e9 / 8, "latency": 2e-5}
 K80 = {"preset": "k80", "efficiency": 0.4}

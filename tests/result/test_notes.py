@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 from handmade import a_result, a_scenario, a_trace, result_of
 
-from varsim.result.result import Result
-from varsim.simulation import simulate
-from varsim.trace import Outcome, Trace
+from varsim.cluster.trace import Outcome, Trace
+from varsim.study.result import Result
+from varsim.study.simulation import simulate
 
 
 def losing(label: str, losses: Sequence[float], replication: int = 0) -> Trace:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from handmade import SECOND, a_result, a_scenario, a_trace, alone, result_of
 
-from varsim.result.measure import ACTIVITIES, METRICS
-from varsim.result.result import Result
-from varsim.result.statistics import Estimate
-from varsim.result.tables import COLUMNS
-from varsim.simulation import simulate
-from varsim.trace import Outcome
-from varsim.words.table import most_time
+from varsim.cluster.trace import Outcome
+from varsim.report.words.table import most_time
+from varsim.study.measure import ACTIVITIES, METRICS
+from varsim.study.result import Result
+from varsim.study.simulation import simulate
+from varsim.study.statistics import Estimate
+from varsim.study.tables import COLUMNS
 
 TABLES = ("summary", "runs", "updates", "spans", "evaluations", "steps", "links", "workers")
 

@@ -11,13 +11,13 @@ import pytest
 from building import kill, scenario
 from handmade import SECOND, a_result
 
-from varsim.files.save import load_result, save
-from varsim.plots.gallery import staleness
-from varsim.prices import Prices
-from varsim.result.cost import costs
-from varsim.result.result import Result
-from varsim.simulation import Run, run_one, simulate
-from varsim.sweep.case import case_of, measured
+from varsim.report.files.save import load_result, save
+from varsim.report.plots.gallery import staleness
+from varsim.scenario.prices import Prices
+from varsim.study.cost import costs
+from varsim.study.result import Result
+from varsim.study.simulation import Run, run_one, simulate
+from varsim.study.sweep.case import case_of, measured
 
 ON_WRITE, NONE, SINGLE = {"kind": "on_write"}, {"kind": "none"}, {"kind": "single"}
 IN_THE_MIDDLE = {"time": 0.69}  # of the seventh step

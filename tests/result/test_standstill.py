@@ -7,14 +7,15 @@ import pytest
 from building import kill, scenario
 from handmade import SECOND, a_scenario, a_trace, alone, result_of
 
-from varsim.files.save import load_result, save
-from varsim.plots import curves, gallery
-from varsim.report import comparison
-from varsim.result.measure import measure
-from varsim.result.result import Result
-from varsim.simulation import simulate
-from varsim.trace import Outcome, Standstill, Trace
-from varsim.words.render import document, markdown, sealed
+from varsim.cluster.trace import Outcome, Standstill, Trace
+from varsim.report.files.save import load_result, save
+from varsim.report.pages.training import comparison
+from varsim.report.plots import curves, gallery
+from varsim.report.words.render import document, markdown
+from varsim.scenario.provenance import sealed
+from varsim.study.measure import measure
+from varsim.study.result import Result
+from varsim.study.simulation import simulate
 
 REPORT = "stuck: the run stands still at 4 s\n  worker 0: waiting for x\n  to free it: restart it"
 
@@ -196,7 +197,7 @@ def test_measures_of_a_lost_gradient_count_until_its_end() -> None:
     gradients = trace.gradients.copy()
     gradients[2, 5:10] = (-1, -1, 6 * SECOND, 2, Outcome.LOST)  # began at 4 s
     changed = a_trace(gradients=gradients)
-    from varsim.result.measure import Gradients, worker_time
+    from varsim.study.measure import Gradients, worker_time
 
     values = [
         measure(one, Gradients.of(one), worker_time(one), None, one.end) for one in (trace, changed)

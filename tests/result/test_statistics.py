@@ -7,14 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from varsim.result.statistics import (
-    difference,
-    interval,
-    latest,
-    ratio,
-    spread,
-    student_t,
-)
+from varsim.study.statistics import difference, interval, latest, ratio, spread, student_t
 
 # From printed tables of Student's t, two-sided 95 %.
 T_1, T_2, T_9 = 12.7062, 4.3027, 2.2622

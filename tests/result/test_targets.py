@@ -5,10 +5,10 @@ import math
 import pytest
 
 from tests.building import scenario
-from varsim.result.result import Result
-from varsim.result.statistics import one_sided
-from varsim.simulation import simulate
-from varsim.words.targets import sentences
+from varsim.report.words.targets import sentences
+from varsim.study.result import Result
+from varsim.study.simulation import simulate
+from varsim.study.statistics import one_sided
 
 EXPONENTIAL = {"compute": {"kind": "exponential", "mean": 0.1}}
 

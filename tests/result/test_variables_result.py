@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from programs import MODES, WIRE, add, read, scenario, variable
 
-from varsim.result.program.metrics import METRICS
-from varsim.result.program.tables import COLUMNS
-from varsim.result.variables import VariablesResult
-from varsim.simulation import simulate, simulate_variables
-from varsim.variables import VariablesScenario
-from varsim.words.program.table import by_ratio, copies, seen
+from varsim.report.words.program.table import by_ratio, copies, seen
+from varsim.scenario.variables import VariablesScenario
+from varsim.study.program.metrics import METRICS
+from varsim.study.program.tables import COLUMNS
+from varsim.study.simulation import simulate, simulate_variables
+from varsim.study.variables import VariablesResult
 
 # 1,000 numbers of 4 bytes. A write of all costs 4 x 1444 us in a ring, 12100 us on a server; a
 # read from outside 8100 us where copies are collected, 4100 us from a server.
@@ -283,8 +283,8 @@ class TestNotes:
         made = scenario((add(3.0, 1.0, 2.0), read()), (read(),), steps=5)
         whole = simulate_variables(made)
         # 35 acts in each of three runs, of which 30 are kept; 12, 22 and 35 messages.
-        monkeypatch.setattr("varsim.simulation.MOST_ACTS", 92)
-        monkeypatch.setattr("varsim.simulation.MOST_SENT", 36)
+        monkeypatch.setattr("varsim.study.simulation.MOST_ACTS", 92)
+        monkeypatch.setattr("varsim.study.simulation.MOST_SENT", 36)
         result = simulate_variables(made)
         assert [trace.all_sent for trace in result.traces] == [12, 22, 35]
         assert result.notes == (
@@ -296,7 +296,7 @@ class TestNotes:
         assert (len(result.acts), len(result.sent)) == (90, 36)
         assert result.answer() == whole.answer()
         # 24 copies are looked at, 3 to an act: 8 acts in all, 2 of each run.
-        monkeypatch.setattr("varsim.simulation.MOST_GLANCES", 24)
+        monkeypatch.setattr("varsim.study.simulation.MOST_GLANCES", 24)
         assert len(simulate_variables(made).acts) == 6
         assert list(seen(result, "v")["replicas"]) == list(seen(whole, "v")["replicas"])
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from varsim.result.statistics import ratio
-from varsim.result.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, ranked, verdict
-from varsim.words.winner import Wording, told
+from varsim.report.words.winner import Wording, told
+from varsim.study.statistics import ratio
+from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, ranked, verdict
 
 
 @pytest.mark.parametrize(

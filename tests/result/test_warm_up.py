@@ -7,11 +7,11 @@ import pytest
 from building import scenario
 from handmade import a_result, a_trace
 
-from varsim.files.save import load_result, save
-from varsim.result.measure import ACTIVITIES, METRICS
-from varsim.result.result import Result
-from varsim.simulation import Run, run_one, simulate
-from varsim.sweep.case import case_of, measured
+from varsim.report.files.save import load_result, save
+from varsim.study.measure import ACTIVITIES, METRICS
+from varsim.study.result import Result
+from varsim.study.simulation import Run, run_one, simulate
+from varsim.study.sweep.case import case_of, measured
 
 
 def warmed(after: float, **changes: Any) -> Result:

@@ -25,9 +25,9 @@ from building import (
 from pydantic import ValidationError
 from statistical import assert_mean, harmonic, step_times
 
-from varsim.load.loading import load_scenario
-from varsim.simulation import Run, run_one, simulate
-from varsim.trace import Phase
+from varsim.cluster.trace import Phase
+from varsim.scenario.loading import load_scenario
+from varsim.study.simulation import Run, run_one, simulate
 from varsim.values.stream import stream
 
 

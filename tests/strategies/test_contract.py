@@ -27,10 +27,10 @@ from building import (
     span_rows,
 )
 
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one, simulate
+from varsim.cluster.trace import Phase, Trace
+from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
-from varsim.trace import Phase, Trace
+from varsim.study.simulation import Run, run_one, simulate
 
 # Settings that a kind cannot do without; a new strategy stands here only if it has such.
 NEEDED: dict[str, dict[str, Any]] = {

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from building import Model, assert_same, life, losses, mean, milliseconds, run, scenario
 
-from varsim.estimate import describe, estimates
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one
+from varsim.distribute.buckets import Bucketing, ready_buckets
+from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
-from varsim.values.buckets import Bucketing, ready_buckets
+from varsim.study.estimate import describe, estimates
+from varsim.study.simulation import Run, run_one
 from varsim.values.precision import rounded
 
 # 10 bytes per ms and 1 ms on the way; a model of 10 parameters, 40 bytes.

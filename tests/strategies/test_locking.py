@@ -24,7 +24,7 @@ from building import (
     staleness,
 )
 
-from varsim.trace import Phase, Trace
+from varsim.cluster.trace import Phase, Trace
 
 UNLOCKED = {"kind": "none"}
 LOCKED = {"kind": "none", "use_locking": True}

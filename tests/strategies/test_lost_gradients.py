@@ -7,9 +7,9 @@ import pytest
 from building import kill, restart, scenario, slow
 from pandas.testing import assert_frame_equal
 
-from varsim.files.save import load_result, save
-from varsim.result.result import Result
-from varsim.simulation import simulate
+from varsim.report.files.save import load_result, save
+from varsim.study.result import Result
+from varsim.study.simulation import simulate
 
 KINDS: dict[str, dict[str, Any]] = {
     "on_read": {"kind": "on_read", "read_every": 4},

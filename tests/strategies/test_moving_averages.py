@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from building import Model, assert_same, scenario
 
-from varsim.simulation import Run, run_one
-from varsim.trace import Trace
+from varsim.cluster.trace import Trace
+from varsim.study.simulation import Run, run_one
 from varsim.values.averages import MovingAverages, VariableAverages
 
 # One worker, without initial tokens: every gradient makes an update, and each is measured.

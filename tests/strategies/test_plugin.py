@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from varsim.schema import one_of
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.plugin import real, stand_in
+from varsim.values.schema import one_of
 
 BROKEN = "print('plugin code ran')\nraise RuntimeError('broken\\nplugin')\n"
 GOOD = """\

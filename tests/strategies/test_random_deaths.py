@@ -20,8 +20,8 @@ from building import (
     span_rows,
 )
 
-from varsim.result.measure import worker_time
-from varsim.trace import GradientRow, Phase, Trace
+from varsim.cluster.trace import GradientRow, Phase, Trace
+from varsim.study.measure import worker_time
 
 Case = dict[str, Any]
 

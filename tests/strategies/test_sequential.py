@@ -13,10 +13,10 @@ from building import (
     scenario,
 )
 
-from varsim.simulation import Run, run_one
+from varsim.distribute.context import Context
+from varsim.distribute.sync_on_read import SyncOnReadVariable
 from varsim.strategies import STRATEGIES
-from varsim.values.distribute.context import Context
-from varsim.values.distribute.sync_on_read import SyncOnReadVariable
+from varsim.study.simulation import Run, run_one
 from varsim.values.operation import Operation
 
 EXPONENTIAL = {"kind": "shifted_exponential", "minimum": 0.05, "mean": 0.1}

@@ -8,9 +8,9 @@ import pytest
 from building import gradient_rows, run, scenario
 
 from varsim.cluster.envelope import Envelope
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one, started
+from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
+from varsim.study.simulation import Run, run_one, started
 from varsim.values.gradient import Array
 from varsim.values.indexed_slices import IndexedSlices
 from varsim.values.workload import Workload

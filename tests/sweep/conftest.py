@@ -40,7 +40,7 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sweeps draw nothing: that takes longer than all the rest of a small one."""
-    from varsim.plots.sweep import gallery
+    from varsim.report.plots.sweep import gallery
 
     monkeypatch.setattr(gallery, "draw_all", lambda table, directory: {})
 

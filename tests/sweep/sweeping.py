@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from varsim.sweep.campaign import Books, carry_out
-from varsim.sweep.case import Case, cases_of
-from varsim.sweep.execution import Backend, Here
-from varsim.sweep.loading import sweep_of_text
-from varsim.sweep.space import Sweep
-from varsim.sweep.store import Store
-from varsim.sweep.table import Table, table_of
+from varsim.scenario.sweep.loading import sweep_of_text
+from varsim.scenario.sweep.space import Sweep
+from varsim.study.sweep.campaign import Books, carry_out
+from varsim.study.sweep.case import Case, cases_of
+from varsim.study.sweep.execution import Backend, Here
+from varsim.study.sweep.store import Store
+from varsim.study.sweep.table import Table, table_of
 
 BASE = """\
 # How many?

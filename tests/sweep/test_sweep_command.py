@@ -16,9 +16,9 @@ import pytest
 from sweeping import BASE, SWEPT
 from typer.testing import CliRunner
 
-from varsim import cli
-from varsim.commands.sweep import FAILED
-from varsim.sweep.store import FILE, Store
+from varsim.cli import app as cli
+from varsim.cli.sweep import FAILED
+from varsim.study.sweep.store import STORE, Store
 
 VARSIM = [sys.executable, "-m", "varsim"]
 SLOW_RUNS = ["--set", "stop.global_steps=1500", "--most-replications", "6"]
@@ -214,9 +214,9 @@ def kept(directory: Path) -> int:
     """How many runs a store has, seen from outside."""
     import sqlite3
 
-    if not (directory / FILE).exists():
+    if not (directory / STORE).exists():
         return 0
-    base = sqlite3.connect(f"file:{directory / FILE}?mode=ro", uri=True, timeout=10)
+    base = sqlite3.connect(f"file:{directory / STORE}?mode=ro", uri=True, timeout=10)
     try:
         (count,) = base.execute("SELECT COUNT(*) FROM runs").fetchone()
     except sqlite3.OperationalError:  # not made yet
@@ -250,11 +250,11 @@ def test_a_signal_ends_it_soon_and_whole(
     assert time.monotonic() - begun < 2 + 4 * max(0.0, os.getloadavg()[0] / (os.cpu_count() or 1))
     assert process.returncode == code
     assert wait_for(lambda: not processes_of(process.pid), 10)
-    assert {path.name for path in out.iterdir()} == {FILE, "sweep.yaml"}
+    assert {path.name for path in out.iterdir()} == {STORE, "sweep.yaml"}
     resume, last = stderr.splitlines()
     assert last == f"varsim: {word}"
     assert resume == (
-        f"varsim: {kept(out)} runs are kept in {out / FILE}; the same command goes on from there"
+        f"varsim: {kept(out)} runs are kept in {out / STORE}; the same command goes on from there"
     )
 
 
@@ -339,7 +339,7 @@ def test_a_place_that_cannot_be_written_is_one_line(file: Path) -> None:
 
 def test_no_scheduler_is_one_line(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    from varsim.sweep import execution
+    from varsim.study.sweep import execution
 
     monkeypatch.setattr(execution, "PATIENCE", 1.0)
     options = ("--backend", "dask", "--scheduler", "tcp://127.0.0.1:1", "--quiet")

@@ -9,9 +9,9 @@ from damage import damage
 from sweeping import SWEPT
 from typer.testing import CliRunner, Result
 
-from varsim import cli
-from varsim.sweep.case import Finished
-from varsim.sweep.store import FILE, Store
+from varsim.cli import app as cli
+from varsim.study.sweep.case import Finished
+from varsim.study.sweep.store import STORE, Store
 
 RUNS = 40
 
@@ -52,8 +52,8 @@ def test_of_damaged_stores_every_run_that_is_given_is_right(
     for seed in range(count):
         directory = tmp_path / str(seed)
         shutil.copytree(kept, directory)
-        damage(directory / FILE, seed)
-        before = (directory / FILE).read_bytes()
+        damage(directory / STORE, seed)
+        before = (directory / STORE).read_bytes()
         try:
             with Store(directory) as store:
                 found = {str(run) for run in store.runs()}
@@ -73,19 +73,19 @@ def test_of_damaged_stores_every_run_that_is_given_is_right(
         else:
             continue
         assert "is not a file of runs of varsim; it is left alone" in refused, seed
-        assert (directory / FILE).read_bytes() == before
+        assert (directory / STORE).read_bytes() == before
     assert told > count / 2
 
 
 def test_one_flipped_bit_of_a_number_loses_one_run(kept: Path, tmp_path: Path) -> None:
     shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
-    content = (tmp_path / FILE).read_bytes()
+    content = (tmp_path / STORE).read_bytes()
     assert content.count(b"0.14285714285714285") == 1
-    (tmp_path / FILE).write_bytes(content.replace(b"0.14285714285714285", b"0.15285714285714285"))
+    (tmp_path / STORE).write_bytes(content.replace(b"0.14285714285714285", b"0.15285714285714285"))
     with Store(tmp_path) as store:
         assert store.damage is not None
         assert store.damage.told("made again") == (
-            f"1 run in {tmp_path / FILE} was unreadable and is made again; the damaged file is "
+            f"1 run in {tmp_path / STORE} was unreadable and is made again; the damaged file is "
             "kept as runs.sqlite.damaged"
         )
         assert store.count() == RUNS - 1
@@ -96,14 +96,14 @@ def test_a_sweep_makes_unreadable_runs_again_and_counts_them(swept: Path, tmp_pa
     out = tmp_path / "out"
     shutil.copytree(swept / "out", out)
     expected = (out / "results.csv").read_bytes()
-    with sqlite3.connect(out / FILE) as base:
+    with sqlite3.connect(out / STORE) as base:
         base.execute("UPDATE runs SET measured = replace(measured, '1', '2') WHERE replication = 1")
     base.close()
     again = varsim("sweep", swept / "tiny.yaml", "--out", out)
     assert again.exit_code == 0
     lost, rest = again.stderr.split(" ", 2)[1:]
     assert int(lost) >= 6
-    assert rest.startswith(f"runs in {out / FILE} were unreadable and are made again; ")
+    assert rest.startswith(f"runs in {out / STORE} were unreadable and are made again; ")
     assert (out / "results.csv").read_bytes() == expected
     assert "unreadable" not in varsim("sweep", swept / "tiny.yaml", "--out", out).stderr
 
@@ -116,20 +116,20 @@ def test_an_emptied_store_is_made_again(swept: Path, tmp_path: Path, ended: bool
     expected = (out / "results.csv").read_bytes()
     if not ended:
         for path in out.iterdir():
-            if path.name not in (FILE, "sweep.yaml"):
+            if path.name not in (STORE, "sweep.yaml"):
                 path.unlink()
-    (out / FILE).write_bytes(b"")
+    (out / STORE).write_bytes(b"")
     again = varsim("sweep", swept / "tiny.yaml", "--out", out)
     assert again.exit_code == 0, again.stderr
     assert (
-        f"varsim: some runs in {out / FILE} were unreadable and are made again; the damaged file "
+        f"varsim: some runs in {out / STORE} were unreadable and are made again; the damaged file "
         "is kept as runs.sqlite.damaged\n"
     ) in again.stderr
     assert (out / "results.csv").read_bytes() == expected
 
 
 def test_an_empty_file_among_files_of_others_makes_no_sweep(swept: Path, tmp_path: Path) -> None:
-    (tmp_path / FILE).touch()
+    (tmp_path / STORE).touch()
     (tmp_path / "results.csv").write_text("mine")
     done = varsim("sweep", swept / "tiny.yaml", "--out", tmp_path)
     assert (done.exit_code, (tmp_path / "results.csv").read_text()) == (2, "mine")
@@ -137,15 +137,15 @@ def test_an_empty_file_among_files_of_others_makes_no_sweep(swept: Path, tmp_pat
 
 
 def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    theirs = sqlite3.connect(tmp_path / FILE)
+    theirs = sqlite3.connect(tmp_path / STORE)
     theirs.execute("CREATE TABLE accounts (name TEXT)")
     theirs.commit()
     theirs.close()
-    before = (tmp_path / FILE).read_bytes()
+    before = (tmp_path / STORE).read_bytes()
     with pytest.raises(OSError, match="is not a file of runs of varsim"), Store(tmp_path):
         pass
-    assert (tmp_path / FILE).read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+    assert (tmp_path / STORE).read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == [STORE]
 
 
 def test_a_log_without_its_database_is_left_alone(tmp_path: Path) -> None:
@@ -157,26 +157,26 @@ def test_a_log_without_its_database_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_runs_of_an_earlier_version_are_kept_apart(tmp_path: Path) -> None:
-    old = sqlite3.connect(tmp_path / FILE)
+    old = sqlite3.connect(tmp_path / STORE)
     old.execute("CREATE TABLE about (format TEXT NOT NULL)")
     old.execute("INSERT INTO about VALUES ('varsim sweep 1')")
     old.execute("CREATE TABLE runs (key TEXT NOT NULL)")
     old.execute("INSERT INTO runs VALUES ('a'), ('b')")
     old.commit()
     old.close()
-    before = (tmp_path / FILE).read_bytes()
+    before = (tmp_path / STORE).read_bytes()
     with Store(tmp_path) as store:
         assert store.count() == 0
         assert store.damage is not None
         assert store.damage.told("made again").startswith(
-            f"2 runs in {tmp_path / FILE} were made by an earlier varsim, with other answers, and "
+            f"2 runs in {tmp_path / STORE} were made by an earlier varsim, with other answers, and "
         )
     assert (tmp_path / "runs.sqlite.old").read_bytes() == before
 
 
 def test_a_store_of_a_later_version_is_refused(kept: Path, tmp_path: Path) -> None:
     shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
-    with sqlite3.connect(tmp_path / FILE) as base:
+    with sqlite3.connect(tmp_path / STORE) as base:
         base.execute("DROP TABLE about")
         base.execute("CREATE TABLE about AS SELECT 'varsim sweep 77' AS format")
     base.close()

@@ -6,7 +6,7 @@ import pytest
 from sweeping import BASE
 from typer.testing import CliRunner, Result
 
-from varsim import cli
+from varsim.cli import app as cli
 
 LAW = "{kind: uniform, low: 80 ms, high: 120 ms}"
 LATENCIES = "cluster.network.latency: [0 s, 1 ms]"

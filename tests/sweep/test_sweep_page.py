@@ -7,12 +7,13 @@ import pytest
 from sweeping import BASE, SWEPT, carried_out, sweep
 from typer.testing import CliRunner, Result
 
-from varsim import cli, sweep_report
-from varsim.commands.sweep import _teller
-from varsim.plots.sweep import gallery
-from varsim.sweep.case import cases_of
-from varsim.sweep.files import holds_sweep, swept_in
-from varsim.sweep.words import answer, cells, left_out, shown
+from varsim.cli import app as cli
+from varsim.cli.sweep import _teller
+from varsim.report.files.sweep import holds_sweep, swept_in
+from varsim.report.pages import sweep as sweep_report
+from varsim.report.plots.sweep import gallery
+from varsim.report.words.sweep import answer, cells, left_out, shown
+from varsim.study.sweep.case import cases_of
 
 
 def varsim(*arguments: object) -> Result:
@@ -257,7 +258,7 @@ class TestWeight:
         assert not (file.parent / "reports").exists()
 
     def test_much_is_told_of(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("varsim.effort.memory_there", lambda: float("inf"))
+        monkeypatch.setattr("varsim.study.effort.memory_there", lambda: float("inf"))
         checked = varsim("check", file, "--set", "stop={time: 2e6 s}")
         assert checked.exit_code == 0
         assert "which takes long and much memory" in checked.stderr

@@ -2,9 +2,9 @@
 
 import pytest
 
-from varsim import progress
-from varsim.progress import SweepProgress
-from varsim.sweep.campaign import Status
+from varsim.cli import progress
+from varsim.cli.progress import SweepProgress
+from varsim.study.sweep.campaign import Status
 
 
 def lines(capsys: pytest.CaptureFixture[str], *statuses: Status, quiet: bool = False) -> str:

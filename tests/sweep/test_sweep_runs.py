@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from sweeping import BASE, carried_out, sweep
 
-from varsim.result.provenance import trace_sha256
-from varsim.result.statistics import student_t
-from varsim.simulation import Run, run_one
-from varsim.sweep.campaign import DIED, Books, Status, carry_out
-from varsim.sweep.case import Finished, Task, case_of, cases_of, measured, packed, run_tasks
-from varsim.sweep.execution import Here, Processes
-from varsim.sweep.space import Sweep
-from varsim.sweep.store import FILE, Store
-from varsim.sweep.words import answer, notes
+from varsim.report.words.sweep import answer, notes
+from varsim.scenario.provenance import trace_sha256
+from varsim.scenario.sweep.space import Sweep
+from varsim.study.simulation import Run, run_one
+from varsim.study.statistics import student_t
+from varsim.study.sweep.campaign import DIED, Books, Status, carry_out
+from varsim.study.sweep.case import Finished, Task, case_of, cases_of, measured, packed, run_tasks
+from varsim.study.sweep.execution import Here, Processes
+from varsim.study.sweep.store import STORE, Store
 
 
 class TestCases:
@@ -143,7 +143,7 @@ class TestTheSameTable:
         assert one.sha256 == other.sha256
 
     def test_on_a_cluster_of_dask(self, tmp_path: Path, scheduler: str) -> None:
-        from varsim.sweep.execution import Dask
+        from varsim.study.sweep.execution import Dask
 
         one, _, _ = carried_out(sweep(), tmp_path / "one")
         dask = Dask(scheduler)
@@ -162,7 +162,7 @@ class TestTheHash:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         one, _, _ = carried_out(sweep(), tmp_path / "one")
-        monkeypatch.setattr("varsim.result.statistics.student_t", longer_tails)
+        monkeypatch.setattr("varsim.study.statistics.student_t", longer_tails)
         other, _, _ = carried_out(sweep(), tmp_path / "other")
         assert one.csv() != other.csv()
         assert one.sha256 == other.sha256
@@ -335,7 +335,7 @@ class TestStore:
     def test_a_commit_to_every_run(self, tmp_path: Path) -> None:
         with Store(tmp_path) as store:
             store.add([Finished("key", 0, 0.1, {}, "")])
-            other = sqlite3.connect(tmp_path / FILE)
+            other = sqlite3.connect(tmp_path / STORE)
             assert other.execute("SELECT COUNT(*) FROM runs").fetchone() == (1,)
             assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
             other.close()
@@ -343,14 +343,14 @@ class TestStore:
     def test_what_cannot_be_opened_leaves_nothing_and_says_why(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("varsim.sweep.store._TABLES", ("CREATE TABLE full (",))
+        monkeypatch.setattr("varsim.study.sweep.store._TABLES", ("CREATE TABLE full (",))
         with pytest.raises(OSError, match="incomplete input"), Store(tmp_path / "new"):
             pass
         assert not (tmp_path / "new").exists()
-        (tmp_path / FILE).write_text("of somebody else")
+        (tmp_path / STORE).write_text("of somebody else")
         with pytest.raises(OSError, match="is not a file of runs"), Store(tmp_path):
             pass
-        assert [path.name for path in tmp_path.iterdir()] == [FILE]
+        assert [path.name for path in tmp_path.iterdir()] == [STORE]
 
     def test_one_at_a_time(self, tmp_path: Path) -> None:
         with Store(tmp_path) as store:
@@ -366,18 +366,18 @@ class TestStore:
         assert list(tmp_path.iterdir()) == []
 
     def test_a_file_that_is_no_store(self, tmp_path: Path) -> None:
-        (tmp_path / FILE).write_text("something else, and long enough to be looked at" * 9)
+        (tmp_path / STORE).write_text("something else, and long enough to be looked at" * 9)
         with (
             pytest.raises(OSError, match="is not a file of runs of varsim; it is left alone"),
             Store(tmp_path),
         ):
             pass
-        assert (tmp_path / FILE).read_text().startswith("something else")
+        assert (tmp_path / STORE).read_text().startswith("something else")
 
 
 def test_the_scenario_travels_once_to_a_process(tmp_path: Path) -> None:
     """A case is unpacked once however often it is run."""
-    from varsim.sweep import case as module
+    from varsim.study.sweep import case as module
 
     module._unpacked.cache_clear()
     table, books, _ = carried_out(sweep(), tmp_path)

@@ -3,10 +3,10 @@
 import pytest
 from sweeping import BASE, sweep
 
-from varsim.load.fault import ScenarioError
-from varsim.load.loading import load_text
-from varsim.sweep.constraint import ConstraintError, parse
-from varsim.sweep.loading import sweep_of_text
+from varsim.scenario.fault import ScenarioError
+from varsim.scenario.loading import load_text
+from varsim.scenario.sweep.constraint import ConstraintError, parse
+from varsim.scenario.sweep.loading import sweep_of_text
 from varsim.units import DIMENSIONS
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from sweeping import BASE, carried_out, sweep
 
-from varsim.result.statistics import interval
-from varsim.sweep.stopping import precise, replications
-from varsim.sweep.words import answer, notes
+from varsim.report.words.sweep import answer, notes
+from varsim.study.statistics import interval
+from varsim.study.sweep.stopping import precise, replications
 
 
 class TestStopping:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from varsim.load.loading import load_scenario
-from varsim.plan.runs import Runs
-from varsim.scenario import Scenario
-from varsim.sweep.execution import Processes
-from varsim.sweep.store import Store
-from varsim.tune.search import Search
+from varsim.scenario.loading import load_scenario
+from varsim.scenario.training import Scenario
+from varsim.study.plan.runs import Runs
+from varsim.study.sweep.execution import Processes
+from varsim.study.sweep.store import Store
+from varsim.study.tune.search import Search
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 TUNED = ("heavy_tail", "more_gradients_than_workers", "quickstart", "read_every", "slow_network",

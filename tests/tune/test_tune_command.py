@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from varsim import cli
-from varsim.load.loading import load_scenario
-from varsim.scenario import Scenario
+from varsim.cli import app as cli
+from varsim.scenario.loading import load_scenario
+from varsim.scenario.training import Scenario
 
 BOWL = """\
 # Which is the sooner?

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from building import scenario
 
-from varsim.plan.runs import Runs
-from varsim.scenario import Scenario
-from varsim.simulation import simulate
-from varsim.sweep.execution import Backend, Here, Processes
-from varsim.sweep.store import Store
-from varsim.tune.report import Rates
-from varsim.tune.search import MORE, Search, Tuned
-from varsim.tune.words import Words
+from varsim.report.tune import Rates
+from varsim.report.words.tune import Words
+from varsim.scenario.training import Scenario
+from varsim.study.plan.runs import Runs
+from varsim.study.simulation import simulate
+from varsim.study.sweep.execution import Backend, Here, Processes
+from varsim.study.sweep.store import Store
+from varsim.study.tune.search import MORE, Search, Tuned
 
 BOWL = {"kind": "quadratic", "dimension": 1}
 LONG = {"kind": "quadratic", "dimension": 2, "condition_number": 4.0}

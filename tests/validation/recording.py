@@ -21,9 +21,9 @@ from varsim.calibration.recorded.runs import (
     read_run,
 )
 from varsim.cluster.overheads import Overheads
-from varsim.simulation import Run as SimulatedRun
-from varsim.simulation import run_one
-from varsim.trace import GradientRow, Outcome, Phase, Trace
+from varsim.cluster.trace import GradientRow, Outcome, Phase, Trace
+from varsim.study.simulation import Run as SimulatedRun
+from varsim.study.simulation import run_one
 
 FATES = {Outcome.APPLIED: 1, Outcome.DROPPED: 0, Outcome.PENDING: -1}
 Table = Sequence[Sequence[float]]

@@ -17,8 +17,8 @@ from varsim.calibration.recorded.report import (
 )
 from varsim.calibration.recorded.runs import Run
 from varsim.cluster.overheads import Overheads
-from varsim.load.loading import load_scenario
-from varsim.plots import measured as figure
+from varsim.report.plots import measured as figure
+from varsim.scenario.loading import load_scenario
 
 SYNCED = Overheads(pull=1e-3, push=0.8e-3, wake=0.3e-3, commit=0.5e-3)
 
@@ -118,7 +118,7 @@ def test_a_fragment_is_part_of_a_scenario(runs: list[Run], family: str, tmp_path
 
 
 def test_the_figure_has_a_mark_for_every_prediction(comparison: Comparison, tmp_path: Path) -> None:
-    from varsim.plots.figure import panels
+    from varsim.report.plots.figure import panels
 
     _, (axes,) = panels([3.0])
     figure.draw_errors(comparison, axes)

@@ -20,8 +20,8 @@ from validation.published.export import as_yaml, scenarios
 from validation.published.families import FAMILIES, family_of
 from validation.published.findings import refused
 from validation.published.hosts import slowest
-from varsim.load.loading import load_text
-from varsim.simulation import Run, run_one
+from varsim.scenario.loading import load_text
+from varsim.study.simulation import Run, run_one
 
 KNOWN = [row for row in ROWS if family_of(row) is not None]
 

@@ -25,7 +25,7 @@ from validation.published.families import FAMILIES
 from validation.published.hosts import layers_of, many_exchanging_hosts, slowest
 from validation.published.machines import Machines
 from validation.published.table import Row
-from varsim.simulation import Run, run_one
+from varsim.study.simulation import Run, run_one
 
 MIB = 2**20
 NETWORK = {"bandwidth": 1e9, "latency": 1e-5}

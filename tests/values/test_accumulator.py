@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from varsim.values.accumulator import ConditionalAccumulator, GradientAccumulator, Take
-from varsim.values.distribute.refusal import InvalidArgumentError, RefusedValueError
 from varsim.values.gradient import Gradient
 from varsim.values.gradient_form import DenseForm, SparseForm
 from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.refusal import InvalidArgumentError, RefusedValueError
 
 
 def gradient(number: int) -> Gradient:

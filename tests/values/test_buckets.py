@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from varsim import presets
-from varsim.values.buckets import Bucketing, Rule, ready_buckets
+from varsim.distribute.buckets import Bucketing, Rule, ready_buckets
+from varsim.values import presets
 from varsim.values.workload import Workload
 
 MIB = 2**20

@@ -9,10 +9,10 @@ import pytest
 from building import mean, scenario
 from numpy.typing import NDArray
 
-from varsim.values.distribute.refusal import RefusedValueError
 from varsim.values.gradient import STACK, Gradient, Gradients, Parameters
 from varsim.values.indexed_slices import IndexedSlices
 from varsim.values.problem import Task
+from varsim.values.refusal import RefusedValueError
 from varsim.values.task import Batches, StackedGradients
 
 PROBLEMS: dict[str, dict[str, Any]] = {

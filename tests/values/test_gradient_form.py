@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from varsim.values.distribute.refusal import InvalidArgumentError, RefusedValueError
 from varsim.values.gradient_form import DenseForm, GradientForm, SparseForm
 from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.refusal import InvalidArgumentError, RefusedValueError
 
 FORMS: list[type[GradientForm[Any]]] = [DenseForm, SparseForm]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from varsim import presets
+from varsim.values import presets
 from varsim.values.layers import Part, chosen, described, parts, ready_after
 from varsim.values.workload import Workload
 

@@ -5,13 +5,13 @@ import pytest
 from building import mean
 from numpy.typing import NDArray
 
+from varsim.distribute.context import OUTSIDE
+from varsim.distribute.mirrored import MirroredVariable
+from varsim.distribute.mirrored_strategy import MirroredStrategy
+from varsim.distribute.plain import PlainVariable
+from varsim.distribute.sync_on_read import SyncOnReadVariable
+from varsim.distribute.tensor import Tensor
 from varsim.values.device import Device
-from varsim.values.distribute.context import OUTSIDE
-from varsim.values.distribute.mirrored import MirroredVariable
-from varsim.values.distribute.mirrored_strategy import MirroredStrategy
-from varsim.values.distribute.plain import PlainVariable
-from varsim.values.distribute.sync_on_read import SyncOnReadVariable
-from varsim.values.distribute.tensor import Tensor
 from varsim.values.operation import finish
 from varsim.values.optimizer import Momentum, Optimizer, Sgd
 from varsim.values.variable import (

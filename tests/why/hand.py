@@ -5,7 +5,7 @@ from typing import Any
 
 from building import scenario
 
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
 
 # 100 MB take 100 ms on every link.
 SERVED = {"bandwidth": 1e9, "latency": 0.0, "sharing": "first_come"}

@@ -8,12 +8,12 @@ import pytest
 from building import scenario, slow
 from hand import saturated, timed
 
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one
-from varsim.why.account import account
-from varsim.why.levers import alone
-from varsim.why.rerun import Reruns
-from varsim.why.times import times_only
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import Run, run_one
+from varsim.study.why.account import account
+from varsim.study.why.levers import alone
+from varsim.study.why.rerun import Reruns
+from varsim.study.why.times import times_only
 
 
 def rerun(made: Scenario) -> Reruns:

@@ -7,10 +7,10 @@ import pytest
 from building import MS, run, slow
 from hand import saturated, timed
 
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one
-from varsim.trace import Trace
-from varsim.why.path import (
+from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import Run, run_one
+from varsim.study.why.path import (
     Path,
     enders,
     is_asynchronous,

@@ -4,7 +4,7 @@ import pytest
 from building import scenario, slow
 from hand import saturated
 
-from varsim.why.idle import idle_fields
+from varsim.study.why.idle import idle_fields
 
 
 def test_a_slow_spell_after_the_end_changes_nothing() -> None:

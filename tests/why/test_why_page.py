@@ -9,15 +9,15 @@ from building import scenario, slow
 from hand import saturated, timed
 from typer.testing import CliRunner
 
-from varsim import cli
-from varsim.load.loading import load_scenario
-from varsim.plots.figure import style
-from varsim.plots.why import PLOT, draw, legend, seconds, title
-from varsim.result.verdict import EQUAL
-from varsim.scenario import Scenario
-from varsim.why import words
-from varsim.why.account import Account, account, why
-from varsim.why.page import page
+from varsim.cli import app as cli
+from varsim.report.plots.figure import style
+from varsim.report.plots.why import PLOT, draw, legend, seconds, title
+from varsim.report.words import why as words
+from varsim.report.words.why_text import page
+from varsim.scenario.loading import load_scenario
+from varsim.scenario.training import Scenario
+from varsim.study.verdict import EQUAL
+from varsim.study.why.account import Account, account, why
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 BOTTLENECK = ["explain", str(SCENARIOS / "server_bottleneck.yaml"), "--strategy", "1 server"]
@@ -165,7 +165,7 @@ class TestJson:
 class TestFiles:
     def test_are_written_the_same_every_time(self, tmp_path: Path) -> None:
         found = why(saturated())
-        from varsim.why_report import write
+        from varsim.report.pages.why import write
 
         for name in ("a", "b"):
             write(found, tmp_path / name, "Why?")
@@ -196,7 +196,7 @@ class TestFigure:
             *("mean compute", "bandwidth of links", "servers (ports, handling)"),
         ]
         with style():
-            from varsim.plots.figure import panels
+            from varsim.report.plots.figure import panels
 
             _, (axes,) = panels(PLOT.heights(found))
             draw(found, axes)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
 from varsim.values.indexed_slices import IndexedSlices
 from varsim.values.task import BLOCK, Parameters
 

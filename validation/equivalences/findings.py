@@ -2,7 +2,7 @@
 
 from validation.equivalences.identities import IDENTITIES, Identity
 from validation.finding import Finding, Verdict
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
 
 
 def findings(scenario: Scenario) -> list[Finding]:

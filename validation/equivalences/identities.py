@@ -17,14 +17,14 @@ from validation.equivalences.trials import (
     trial,
 )
 from varsim.cluster.collectives.choice import Algorithm
-from varsim.scenario import Scenario
+from varsim.cluster.trace import GradientRow, Trace
+from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.on_read import OnRead
 from varsim.strategies.on_write import OnWrite
 from varsim.strategies.single import Single
 from varsim.strategies.sync_replicas import SyncReplicas
-from varsim.trace import GradientRow, Trace
 
 # Of sums in another order: 2^-53 for each of a few hundred additions, over STEPS updates.
 ROUNDING: Final = 1e-12

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel
 
-from varsim import presets
 from varsim.cluster.topology.base import Rate
 from varsim.units import DIMENSIONS
+from varsim.values import presets
 from varsim.values.laws.trace import MeasuredTimes
 
 M = TypeVar("M", bound=BaseModel)

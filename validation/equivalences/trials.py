@@ -5,11 +5,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from varsim.cluster.stop import Stop
-from varsim.scenario import Scenario
-from varsim.simulation import Run, started
+from varsim.cluster.trace import Trace
+from varsim.scenario.targets import Targets
+from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
-from varsim.targets import Targets
-from varsim.trace import Trace
+from varsim.study.simulation import Run, started
 from varsim.values.laws.simple import Constant
 from varsim.values.task import Parameters
 

@@ -20,8 +20,8 @@ from validation.points.findings import (
 from validation.points.point import Point
 from validation.published import lead
 from varsim.calibration.recorded.comparison import Comparison
-from varsim.scenario import Scenario
-from varsim.simulation import mapped
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import mapped
 
 Said = Callable[[str], None]
 

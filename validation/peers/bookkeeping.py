@@ -11,11 +11,11 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.stop import Stop
+from varsim.cluster.trace import GradientRow, Trace
 from varsim.cluster.worker import Worker
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one
+from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
-from varsim.trace import GradientRow, Trace
+from varsim.study.simulation import Run, run_one
 from varsim.values.gradient import Gradient
 from varsim.values.optimizer import OPTIMIZERS
 from varsim.values.task import BLOCK, Batches, Parameters, Problem, Task, VariableSpec

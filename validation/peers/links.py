@@ -8,7 +8,7 @@ from validation.peers.table import Got, Measured
 from varsim.cluster.clock import Clock
 from varsim.cluster.network import network
 from varsim.cluster.topology import AnyTopology, Topology
-from varsim.schema import Model
+from varsim.values.schema import Model
 
 NODES: Final = 16
 MESSAGE: Final = 2.0**20

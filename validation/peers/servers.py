@@ -7,9 +7,9 @@ from the moment at which all have read, 0.4 s after the start.
 from typing import Any
 
 from validation.peers.table import Got, Measured
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one
-from varsim.trace import GradientRow, Phase, Span, Trace
+from varsim.cluster.trace import GradientRow, Phase, Span, Trace
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import Run, run_one
 
 SERVER: dict[str, Any] = {"bandwidth": 1.25e9, "latency": 0.0, "sharing": "fair"}
 SIZE = 125e6

@@ -28,7 +28,7 @@ from varsim.cluster.collectives.alone import ends_alone
 from varsim.cluster.collectives.plan import Path, Plan
 from varsim.cluster.collectives.schedule import Schedule
 from varsim.cluster.job import Job
-from varsim.trace import Phase
+from varsim.cluster.trace import Phase
 
 _COMPUTING: Final = 10**9  # ns
 _NOTHING: Final = 1e-30  # seconds per byte of a link on which bytes take no time

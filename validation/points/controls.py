@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from validation.points.draws import beyond, draws, factors
 from validation.points.estimate import Estimate, mean
 from validation.points.scenario import ran, step_seconds
-from varsim.scenario import Scenario
-from varsim.trace import Trace
+from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario
 
 Floats = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from validation.points import laws
 from validation.points.estimate import Measured, columns, exactly, mean, until_sure
 from validation.points.scenario import Part, column, ran, scenario
-from varsim.scenario import Scenario
-from varsim.trace import Trace
+from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario
 
 Numbers = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from validation.points.scenario import NANOSECONDS, column
 from varsim.cluster.pace import windows
-from varsim.scenario import Scenario
-from varsim.trace import Trace
+from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario
 from varsim.values.law import BLOCK, Law, Mixture
 from varsim.values.laws.simple import (
     Constant,

@@ -15,7 +15,7 @@ from validation.points.point import Point
 from validation.points.ranges import outside
 from validation.points.scenario import SEED, seed_of
 from varsim.cluster.job import DeadlockError, TooLongError
-from varsim.simulation import mapped
+from varsim.study.simulation import mapped
 
 ALL: Final = "all families"
 ENOUGH: Final = 0.98

@@ -15,8 +15,8 @@ from validation.points.estimate import Measured, columns, times, until_sure
 from validation.points.order_statistics import barrier, step_time
 from validation.points.outcome import NotRunError
 from validation.points.scenario import Part, ran, scenario
-from varsim.scenario import Scenario
-from varsim.trace import Trace
+from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario
 
 _COORDINATES: Final = 2_000
 _STEPS: Final = (200, 1_000)  # within which a target is reached: first try, second

@@ -23,8 +23,8 @@ from validation.points.estimate import (
 from validation.points.laws import LawOf
 from validation.points.scenario import NANOSECONDS, column, ran, scenario, slow_motion
 from validation.points.staleness import interval, long_enough, staleness, started
-from varsim.scenario import Scenario
-from varsim.trace import Trace
+from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario
 
 _UPDATES: Final = 2_500  # of a replication, or more with many workers
 _MANY: Final = 1_000  # workers that keep a server busy

@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one
-from varsim.trace import GradientRow, Trace
+from varsim.cluster.trace import GradientRow, Trace
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import Run, run_one
 
 Part: TypeAlias = Mapping[str, Any]
 

@@ -24,7 +24,7 @@ from validation.points.laws import LawOf
 from validation.points.order_statistics import slowed, step_time
 from validation.points.outcome import NotRunError
 from validation.points.scenario import NANOSECONDS, column, ran, scenario
-from varsim.trace import Outcome, Trace
+from varsim.cluster.trace import Outcome, Trace
 
 _UPDATES: Final = 8_000  # of a replication, or more with many workers
 _START: Final = 0.05  # share of them that is not measured

@@ -15,7 +15,7 @@ from validation.published.experiment import (
 from validation.published.facts import has_size, per_host, size
 from validation.published.hosts import slowest
 from validation.published.table import Row
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
 
 # Which model profile is trained under which name (cifar10: ResNet-18).
 _PROFILES: Final = {"bert": "bert_base", "imagenet": "resnet50"}

@@ -15,7 +15,7 @@ from validation.published.experiment import (
 from validation.published.facts import mesh, message_bytes
 from validation.published.table import Row
 from varsim.cluster.topology.hybrid_mesh import HybridMesh, most_rings
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
 
 _MIB: Final = 2**20
 _LONG: Final = 8 * _MIB  # bytes

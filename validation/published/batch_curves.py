@@ -6,7 +6,7 @@ from typing import ClassVar
 from validation.published.experiment import Family, Fitted, Parameter, extremes, timed
 from validation.published.facts import has_size, is_speed
 from validation.published.table import Row
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
 
 
 class BatchCurves(Family):

@@ -7,7 +7,7 @@ from validation.published.experiment import Family, Fitted, Parameter, fit, step
 from validation.published.facts import is_speed
 from validation.published.hosts import parameter_server
 from validation.published.table import Row
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
 
 
 class Dl2(Family):

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from validation.published.facts import SPEEDS, has_size
 from validation.published.table import Row
-from varsim.scenario import Scenario
-from varsim.simulation import Run, run_one
+from varsim.scenario.training import Scenario
+from varsim.study.simulation import Run, run_one
 from varsim.units import format_rate, format_seconds
 
 # Parameters that were fitted, by name. Times in seconds, rates in bytes/s.

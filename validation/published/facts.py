@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from validation.published.table import Row
-from varsim import presets
+from varsim.values import presets
 
 SPEEDS: Final = ("image", "images", "sample", "samples", "example", "examples", "sequence", "token")
 

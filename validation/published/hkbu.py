@@ -21,8 +21,8 @@ from validation.published.experiment import (
 from validation.published.facts import has_rdma, is_speed, line_rate, per_host, size
 from validation.published.hosts import alone, unfilled
 from validation.published.table import Row
-from varsim import presets
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
+from varsim.values import presets
 
 _LEAST: Final = 1e-6  # s, where one machine took no longer than one GPU
 

@@ -11,7 +11,7 @@ from statistics import NormalDist
 from typing import Any, Final
 
 from validation.published.experiment import timed
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
 from varsim.values.workload import Workload
 
 _AT_ONCE: Final = 1e15  # bytes/s

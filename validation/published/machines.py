@@ -13,7 +13,7 @@ from validation.published.hosts import (
     unfilled,
 )
 from validation.published.table import Row
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
 
 _STRATEGIES: Final = (
     "distributed_replicated, synchronous",

@@ -14,7 +14,7 @@ from validation.published.experiment import (
 from validation.published.facts import is_speed, mesh, per_host, size
 from validation.published.hosts import alone, overlapped_server
 from validation.published.table import Row
-from varsim.scenario import Scenario
+from varsim.scenario.training import Scenario
 
 _PCIE: Final = 15.75e9  # bytes/s: a GPU's 16 lanes of PCIe 3
 _HOST: Final = 4 * _PCIE  # two GPUs share a switch of the DGX-1, or a board of K80s

@@ -12,7 +12,7 @@ from varsim.calibration.spells import SHARES as SPELL_SHARES
 from varsim.calibration.spells import Spells, spells
 from varsim.calibration.steps import Slow, WarmUp, dependence, slow_workers, warm_up
 from varsim.calibration.thinning import Rows, thinned
-from varsim.result.stragglers import SAMPLED, equal_to_previous
+from varsim.study.stragglers import SAMPLED, equal_to_previous
 from varsim.units import format_seconds
 
 _MOST_PLAYED: Final = 10_000  # lines that the law `trace` reads

@@ -12,7 +12,7 @@ import numpy as np
 
 from varsim.calibration.families import Times
 from varsim.calibration.law import FEWEST
-from varsim.result.stragglers import autocorrelation
+from varsim.study.stragglers import autocorrelation
 
 _WARM: Final = 1.5  # medians that a first step must take to count as warm-up
 _MOST_WARM: Final = 0.1  # share of the steps that may be warm-up

@@ -4,12 +4,12 @@ from typing import Any, Final, Literal, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from varsim import presets
-from varsim.presets import MeasuredSpeed
-from varsim.schema import Model
 from varsim.units import FlopsPerSecond
+from varsim.values import presets
 from varsim.values.law import Law
 from varsim.values.laws.simple import Constant, Lognormal
+from varsim.values.presets import MeasuredSpeed
+from varsim.values.schema import Model
 from varsim.values.workload import Workload
 
 # Spread of the step times of one healthy GPU among equals that it shares with nobody. From the

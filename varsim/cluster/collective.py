@@ -19,8 +19,8 @@ from varsim.cluster.job import Job
 from varsim.cluster.overheads import broadcast_overhead, collective_overhead
 from varsim.cluster.pace import Slowed
 from varsim.cluster.parcel import Message
+from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Worker
-from varsim.trace import Phase
 
 
 class Member(Protocol):

@@ -11,10 +11,10 @@ from varsim.cluster.overheads import Overheads
 from varsim.cluster.partitioner import AnyPartitioner
 from varsim.cluster.topology import AnyTopology, SlowLink
 from varsim.cluster.updating import ServerUpdate
-from varsim.schema import Model
 from varsim.units import Seconds
 from varsim.values.law import AnyLaw, Law
 from varsim.values.laws.simple import Constant, Lognormal
+from varsim.values.schema import Model
 from varsim.values.workload import Workload
 
 _MOST_HOSTS: Final = 100_000

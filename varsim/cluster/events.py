@@ -5,8 +5,8 @@ from typing import Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from varsim.schema import Model
 from varsim.units import Seconds
+from varsim.values.schema import Model
 
 
 class WorkerName(Model):

@@ -14,8 +14,8 @@ from simpy.events import Process
 from varsim.cluster.clock import Activity, Clock, Ended, Killed, Stopped
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.ledger import Ledger
+from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Worker
-from varsim.trace import Phase
 from varsim.values.gradient import Gradient
 
 

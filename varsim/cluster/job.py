@@ -16,14 +16,8 @@ from varsim.cluster.ledger import Ledger
 from varsim.cluster.network import network
 from varsim.cluster.pace import windows
 from varsim.cluster.stop import Stop
+from varsim.cluster.trace import EvaluationRow, LinkRow, Recorder, Standstill, Trace
 from varsim.cluster.worker import Worker
-from varsim.trace import (
-    EvaluationRow,
-    LinkRow,
-    Recorder,
-    Standstill,
-    Trace,
-)
 from varsim.values.gradient import Gradients, Parameters
 from varsim.values.law import Stream
 from varsim.values.stream import stream

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from varsim.trace import Outcome, Recorder
+from varsim.cluster.trace import Outcome, Recorder
 from varsim.values.gradient import Gradient
 
 _APPLIED, _DROPPED, _PARTLY, _, _LOST = map(int, Outcome)

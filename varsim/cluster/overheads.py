@@ -4,8 +4,8 @@ from typing import Final
 
 from pydantic import Field, model_validator
 
-from varsim.schema import Model
 from varsim.units import BytesPerSecond, Seconds
+from varsim.values.schema import Model
 
 # What a strategy can be subject to, by what it uses.
 OF_ALL: Final = frozenset({"first_iteration"})

@@ -11,7 +11,7 @@ from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.job import Job
 from varsim.cluster.pace import Slowed, shares_of_compute
 from varsim.cluster.worker import Read, Worker
-from varsim.values.buckets import ReadyBucket
+from varsim.distribute.buckets import ReadyBucket
 from varsim.values.gradient import Gradient
 
 

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import Field
 
-from varsim.schema import Model, one_of
-from varsim.units import Bytes
-from varsim.values.distribute.partition import (
+from varsim.distribute.partition import (
     FixedShardsPartitioner,
     MaxSizePartitioner,
     MinSizePartitioner,
     Partitioner,
 )
+from varsim.units import Bytes
+from varsim.values.schema import Model, one_of
 
 
 class TensorPartitioner(Model, ABC):

@@ -15,14 +15,14 @@ from varsim.cluster.execution import Execution, Host, Sent
 from varsim.cluster.network import network
 from varsim.cluster.pace import end_of, windows
 from varsim.cluster.topology import Star
-from varsim.schema import Model
-from varsim.trace import LinkRow
+from varsim.cluster.trace import LinkRow
+from varsim.distribute.program.act import OUTSIDE, Act, View
+from varsim.distribute.program.description import Program
+from varsim.distribute.program.given import VariableDescription
+from varsim.distribute.program.running import Algorithm, Mode, ProgramRun
 from varsim.values.device import HERE, Device
 from varsim.values.law import AnyLaw, check_no_batch
-from varsim.values.program.act import OUTSIDE, Act, View
-from varsim.values.program.description import Program
-from varsim.values.program.given import VariableDescription
-from varsim.values.program.running import Algorithm, Mode, ProgramRun
+from varsim.values.schema import Model
 from varsim.values.stream import stream
 
 

@@ -12,10 +12,10 @@ from varsim.cluster.job import Job
 from varsim.cluster.link import Route
 from varsim.cluster.pace import shares_of_compute
 from varsim.cluster.pieces import Layout, Piece, laid_out
+from varsim.cluster.trace import Phase
 from varsim.cluster.transport import Network
 from varsim.cluster.updating import Alone, Updater
 from varsim.cluster.worker import Read, Worker
-from varsim.trace import Phase
 from varsim.values.gradient import Gradient
 
 

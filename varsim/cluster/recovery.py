@@ -8,8 +8,8 @@ from simpy.events import Event
 from varsim.cluster.clock import Activity
 from varsim.cluster.deadlock import restart_all
 from varsim.cluster.job import Job
+from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Worker
-from varsim.trace import Phase
 
 
 class Recovery:

@@ -6,14 +6,14 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.job import Job
 from varsim.cluster.recovery import Recovery
 from varsim.cluster.worker import Read, Worker
+from varsim.distribute.context import OUTSIDE
+from varsim.distribute.creation import Asked
+from varsim.distribute.mirrored import MirroredVariable
+from varsim.distribute.mirrored_strategy import MirroredStrategy
+from varsim.distribute.sync_on_read import SyncOnReadVariable
+from varsim.distribute.tensor import Tensor
+from varsim.distribute.variable import DistributedVariable
 from varsim.values.device import Device
-from varsim.values.distribute.context import OUTSIDE
-from varsim.values.distribute.creation import Asked
-from varsim.values.distribute.mirrored import MirroredVariable
-from varsim.values.distribute.mirrored_strategy import MirroredStrategy
-from varsim.values.distribute.sync_on_read import SyncOnReadVariable
-from varsim.values.distribute.tensor import Tensor
-from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.gradient import Array, Gradient, Parameters, Value
 from varsim.values.operation import finish
 from varsim.values.variable import Aggregation, Synchronization, divergence

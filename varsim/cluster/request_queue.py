@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from varsim.cluster.clock import Activity, Clock, Pause
 from varsim.cluster.overheads import Overheads
+from varsim.cluster.trace import Phase
 from varsim.cluster.updating import Alone, Updater
 from varsim.cluster.waiting import TokenQueue
 from varsim.cluster.worker import Worker
-from varsim.trace import Phase
 
 _READ, _WRITE, _TOKEN = int(Phase.READ), int(Phase.WRITE), int(Phase.TOKEN)
 

@@ -10,13 +10,13 @@ from varsim.cluster.overheads import Overheads
 from varsim.cluster.parcel import Message, Parcel
 from varsim.cluster.placement import server_places, traffic_per_port
 from varsim.cluster.request_queue import AnsweredTokenQueue, Handling, RequestQueues
+from varsim.cluster.trace import Phase
 from varsim.cluster.updating import Updater
 from varsim.cluster.wait_free import WaitFreePush
 from varsim.cluster.waiting import Lock, TokenQueue
 from varsim.cluster.worker import Read, Worker
-from varsim.trace import Phase
-from varsim.values.distribute.central import ParameterServerStrategy
-from varsim.values.distribute.creation import Asked
+from varsim.distribute.central import ParameterServerStrategy
+from varsim.distribute.creation import Asked
 from varsim.values.gradient import Gradient, Parameters
 from varsim.values.operation import finish
 from varsim.values.variable import Synchronization

@@ -4,8 +4,8 @@ from typing import Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from varsim.schema import Model
 from varsim.units import Seconds
+from varsim.values.schema import Model
 
 
 class Stop(Model):

@@ -13,8 +13,8 @@ from varsim.cluster.link import Link, Route
 from varsim.cluster.parcel import Message, Parcel
 from varsim.cluster.topology.base import Place, Topology
 from varsim.cluster.topology.star import StarRouting
+from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Worker
-from varsim.trace import Phase
 
 T = TypeVar("T")
 

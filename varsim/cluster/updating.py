@@ -8,10 +8,10 @@ from typing import Self
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
-from varsim.schema import Model
 from varsim.units import BytesPerSecond
 from varsim.values.law import AnyLaw, Stream, check_no_batch
 from varsim.values.laws.simple import Constant
+from varsim.values.schema import Model
 
 
 class ServerUpdate(Model):

@@ -13,9 +13,9 @@ from varsim.cluster.link import Link, Route
 from varsim.cluster.pace import shares_of_compute
 from varsim.cluster.placement import bytes_per_port, server_places
 from varsim.cluster.topology.base import Place
+from varsim.cluster.trace import Phase
 from varsim.cluster.transport import Arrived
 from varsim.cluster.worker import Read, Worker
-from varsim.trace import Phase
 from varsim.values.gradient import Gradient
 
 _WRITE = int(Phase.WRITE)

@@ -6,8 +6,8 @@ from typing import ClassVar
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Clock, Ended
+from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Worker
-from varsim.trace import Phase
 
 _TOKEN, _BARRIER, _LOCK = int(Phase.TOKEN), int(Phase.BARRIER), int(Phase.LOCK)
 

@@ -6,7 +6,7 @@ from typing import Generic, NamedTuple, TypeVar
 from varsim.cluster.clock import Activity, Clock, Pause
 from varsim.cluster.pace import end_of
 from varsim.cluster.topology.base import Place
-from varsim.trace import PHASE_BITS, Phase
+from varsim.cluster.trace import PHASE_BITS, Phase
 from varsim.values.gradient import Gradient, Parameters
 from varsim.values.task import Batches
 

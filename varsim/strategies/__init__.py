@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from varsim.schema import one_of
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.strategies.base import Strategy, meant
 from varsim.strategies.none import NoSynchronization
@@ -11,6 +10,7 @@ from varsim.strategies.on_write import OnWrite
 from varsim.strategies.plugin import plugins
 from varsim.strategies.single import Single
 from varsim.strategies.sync_replicas import SyncReplicas
+from varsim.values.schema import one_of
 
 __all__ = ["STRATEGIES", "AnyStrategy", "Single", "Strategy", "meant"]
 

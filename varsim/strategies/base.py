@@ -12,8 +12,8 @@ from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import OF_ALL, OF_AN_UPDATE_LOOP, OF_SERVERS
 from varsim.inert import visible
-from varsim.schema import Model
 from varsim.values.optimizer import AnyOptimizer
+from varsim.values.schema import Model
 from varsim.values.workload import Workload
 
 

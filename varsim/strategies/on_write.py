@@ -19,10 +19,10 @@ from varsim.cluster.push_pull import PushPull
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.rough_push_pull import rough_push_pull
 from varsim.cluster.worker import Worker
+from varsim.distribute import buckets
+from varsim.distribute.buckets import Bucketing, Rule, ready_buckets
 from varsim.strategies.base import Strategy, check_overlap
 from varsim.units import Bytes, format_seconds
-from varsim.values import buckets
-from varsim.values.buckets import Bucketing, Rule, ready_buckets
 from varsim.values.workload import Workload
 
 _NOT_OF_PUSH_PULL: Final = (

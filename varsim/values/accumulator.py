@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from varsim.values.distribute.refusal import InvalidArgumentError
 from varsim.values.gradient import Gradient
 from varsim.values.gradient_form import GradientForm
+from varsim.values.refusal import InvalidArgumentError
 
 G = TypeVar("G")
 

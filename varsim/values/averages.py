@@ -5,8 +5,8 @@ TensorFlow: tf.train.ExponentialMovingAverage (python/training/moving_averages.p
 
 from pydantic import Field
 
-from varsim.schema import Model
 from varsim.values.gradient import Parameters
+from varsim.values.schema import Model
 
 
 class VariableAverages(Model):

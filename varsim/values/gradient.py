@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.values.distribute.refusal import DistributionError, RefusedValueError
 from varsim.values.gradient_form import DenseForm, SparseForm, sum_in_order
 from varsim.values.indexed_slices import IndexedSlices, mean_of_slices
 from varsim.values.precision import Precision, rounded
 from varsim.values.problem import Task
+from varsim.values.refusal import DistributionError, RefusedValueError
 from varsim.values.task import StackedGradients
 
 Array: TypeAlias = NDArray[np.float64]

@@ -12,8 +12,8 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from varsim.values.distribute.refusal import InvalidArgumentError, RefusedValueError
 from varsim.values.indexed_slices import IndexedSlices, mean_of_slices, sum_of_slices
+from varsim.values.refusal import InvalidArgumentError, RefusedValueError
 
 G = TypeVar("G")
 

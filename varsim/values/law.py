@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 import numpy as np
 from pydantic import Field
 
-from varsim.schema import Model, one_of
 from varsim.values.laws.base import BLOCK, Floats, Law, Stream
 from varsim.values.laws.batch import BatchCurve
 from varsim.values.laws.phases import Phases
@@ -27,6 +26,7 @@ from varsim.values.laws.simple import (
     Weibull,
 )
 from varsim.values.laws.trace import MeasuredTimes
+from varsim.values.schema import Model, one_of
 
 __all__ = ["BLOCK", "LAWS", "AnyLaw", "Law", "Markov", "Mixture", "Stream", "check_no_batch"]
 

@@ -7,9 +7,9 @@ from typing import NamedTuple, TypeAlias
 
 from pydantic import Field
 
-from varsim import presets
-from varsim.schema import Model
 from varsim.units import Bytes
+from varsim.values import presets
+from varsim.values.schema import Model
 
 
 class Layer(Model):

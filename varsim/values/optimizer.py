@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from varsim.schema import Model, one_of
 from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.schema import Model, one_of
 
 Floats = NDArray[np.float64]
 State = tuple[Floats, ...]

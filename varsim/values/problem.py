@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from varsim.schema import one_of
 from varsim.values.digits import Digits
 from varsim.values.embedding import Embedding
 from varsim.values.linear_regression import LinearRegression
 from varsim.values.quadratic import Quadratic
+from varsim.values.schema import one_of
 from varsim.values.task import BLOCK, Parameters, Problem, Task, VariableSpec
 from varsim.values.timing import Timing
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.schema import Model
 from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.schema import Model
 
 Floats: TypeAlias = NDArray[np.float64]
 Parameters: TypeAlias = tuple[Floats, ...]  # one array per variable

@@ -6,13 +6,12 @@ from typing import Final, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from varsim import presets
-from varsim.schema import Model
-from varsim.values import layers
+from varsim.values import layers, presets
 from varsim.values.layers import Layer, Layers
 from varsim.values.optimizer import AnyOptimizer, Optimizer, Sgd
 from varsim.values.precision import BYTES, Precision
 from varsim.values.problem import AnyProblem, VariableSpec
+from varsim.values.schema import Model
 from varsim.values.timing import Timing
 
 _ROW_NUMBER: Final = 8  # bytes; TensorFlow's int64

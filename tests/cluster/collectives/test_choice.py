@@ -11,7 +11,7 @@ from varsim.cluster.collective import own_links
 from varsim.cluster.collectives.choice import Algorithm, Choice, Hop
 from varsim.cluster.collectives.plan import Plan
 from varsim.cluster.collectives.recurrence import Recurrence
-from varsim.estimate import estimates
+from varsim.study.estimate import estimates
 
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 GROUPED = ("hierarchical", "hierarchical_leader")

@@ -13,7 +13,7 @@ from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.plan import Plan
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.job import Job
-from varsim.estimate import estimates
+from varsim.study.estimate import estimates
 
 CHOICES = (
     Choice("ring"),

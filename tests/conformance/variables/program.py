@@ -7,18 +7,14 @@ import numpy as np
 
 from conformance.variables.records import Record
 from conformance.variables.world import Handed, World
+from varsim.distribute.component import Component
+from varsim.distribute.container import Mirrored, PerReplica, part_on
+from varsim.distribute.context import Context
+from varsim.distribute.tensor import Tensor
+from varsim.distribute.variable import DistributedVariable
 from varsim.values.device import Device
-from varsim.values.distribute.component import Component
-from varsim.values.distribute.container import Mirrored, PerReplica, part_on
-from varsim.values.distribute.context import Context
-from varsim.values.distribute.refusal import (
-    DistributionError,
-    RefusedIndexError,
-    RefusedTypeError,
-)
-from varsim.values.distribute.tensor import Tensor
-from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Operation
+from varsim.values.refusal import DistributionError, RefusedIndexError, RefusedTypeError
 from varsim.values.variable import Aggregation, Variable
 
 ARITHMETIC: dict[str, Callable[[object, object], object]] = {"add": add, "sub": sub, "mul": mul}

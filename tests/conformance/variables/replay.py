@@ -11,11 +11,11 @@ from conformance.variables.records import Case, Record
 from conformance.variables.steps import Observed, make
 from conformance.variables.table import STEPS
 from conformance.variables.world import World, make_worlds
-from varsim.values.distribute.component import Component
-from varsim.values.distribute.container import Container
-from varsim.values.distribute.refusal import DistributionError
-from varsim.values.distribute.tensor import Tensor
+from varsim.distribute.component import Component
+from varsim.distribute.container import Container
+from varsim.distribute.tensor import Tensor
 from varsim.values.operation import Operation, finish_together
+from varsim.values.refusal import DistributionError
 
 # How the operations of all workers are carried out.
 Driver = Callable[[list[Operation[Observed]]], list[Observed]]

@@ -9,12 +9,12 @@ from conformance.variables.program import Program
 from conformance.variables.records import Record, array
 from conformance.variables.steps import Observed
 from conformance.variables.world import World
-from varsim.values.distribute.all_reduce import ALGORITHMS
-from varsim.values.distribute.context import OUTSIDE, Context
-from varsim.values.distribute.packing import concat_and_split, group_by_size, options
-from varsim.values.distribute.refusal import DistributionError
-from varsim.values.distribute.tensor import Tensor
+from varsim.distribute.all_reduce import ALGORITHMS
+from varsim.distribute.context import OUTSIDE, Context
+from varsim.distribute.packing import concat_and_split, group_by_size, options
+from varsim.distribute.tensor import Tensor
 from varsim.values.operation import Operation
+from varsim.values.refusal import DistributionError
 
 PROPERTIES: Final = (
     "num_replicas_in_sync",

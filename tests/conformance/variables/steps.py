@@ -8,14 +8,14 @@ import numpy as np
 from conformance.variables.program import Program, destination, reduce_op, updater
 from conformance.variables.records import Record, array
 from conformance.variables.world import World
-from varsim.values.distribute.component import Component
-from varsim.values.distribute.context import OUTSIDE, Context
-from varsim.values.distribute.creation import Asked
-from varsim.values.distribute.refusal import DistributionError
-from varsim.values.distribute.single import create_outside
-from varsim.values.distribute.tensor import Tensor, tensor_of
-from varsim.values.distribute.variable import DistributedVariable
+from varsim.distribute.component import Component
+from varsim.distribute.context import OUTSIDE, Context
+from varsim.distribute.creation import Asked
+from varsim.distribute.single import create_outside
+from varsim.distribute.tensor import Tensor, tensor_of
+from varsim.distribute.variable import DistributedVariable
 from varsim.values.operation import Operation
+from varsim.values.refusal import DistributionError
 
 Observed = dict[str, Any]
 Step = Callable[[World, Record], Operation[Observed]]

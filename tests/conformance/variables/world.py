@@ -4,27 +4,27 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from conformance.variables.records import Record, Values, array
-from varsim.values.device import Device
-from varsim.values.distribute.all_reduce import ALGORITHMS
-from varsim.values.distribute.central import CentralStorageStrategy, ParameterServerStrategy
-from varsim.values.distribute.container import Mirrored, PerReplica
-from varsim.values.distribute.context import OUTSIDE, Context
-from varsim.values.distribute.mirrored_strategy import MirroredStrategy
-from varsim.values.distribute.multi_worker import MultiWorkerMirroredStrategy
-from varsim.values.distribute.packing import Implementation
-from varsim.values.distribute.partition import (
+from varsim.distribute.all_reduce import ALGORITHMS
+from varsim.distribute.central import CentralStorageStrategy, ParameterServerStrategy
+from varsim.distribute.container import Mirrored, PerReplica
+from varsim.distribute.context import OUTSIDE, Context
+from varsim.distribute.mirrored_strategy import MirroredStrategy
+from varsim.distribute.multi_worker import MultiWorkerMirroredStrategy
+from varsim.distribute.packing import Implementation
+from varsim.distribute.partition import (
     FixedShardsPartitioner,
     MaxSizePartitioner,
     MinSizePartitioner,
     Partitioner,
 )
-from varsim.values.distribute.reduction import CrossDeviceOps, ReductionToOneDevice
-from varsim.values.distribute.refusal import DistributionError
-from varsim.values.distribute.single import DefaultStrategy, OneDeviceStrategy
-from varsim.values.distribute.strategy import Strategy
-from varsim.values.distribute.tensor import Tensor
-from varsim.values.distribute.training import DistributedOptimizer
-from varsim.values.distribute.variable import DistributedVariable
+from varsim.distribute.reduction import CrossDeviceOps, ReductionToOneDevice
+from varsim.distribute.single import DefaultStrategy, OneDeviceStrategy
+from varsim.distribute.strategy import Strategy
+from varsim.distribute.tensor import Tensor
+from varsim.distribute.training import DistributedOptimizer
+from varsim.distribute.variable import DistributedVariable
+from varsim.values.device import Device
+from varsim.values.refusal import DistributionError
 
 T = TypeVar("T")
 

@@ -15,12 +15,12 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from programs import MODES, WIRE, add, read, scenario, variable
 
-from varsim.plots.figure import looks, panels, save, style
-from varsim.plots.plot import Plot
-from varsim.plots.program import cost, crossover, span, step
-from varsim.plots.program.gallery import draw_all, plots
-from varsim.result.variables import VariablesResult
-from varsim.simulation import simulate_variables
+from varsim.report.plots.figure import looks, panels, save, style
+from varsim.report.plots.plot import Plot
+from varsim.report.plots.program import cost, crossover, span, step
+from varsim.report.plots.program.gallery import draw_all, plots
+from varsim.study.simulation import simulate_variables
+from varsim.study.variables import VariablesResult
 
 LARGE = variable(shape=(1000,), aggregation="mean")
 COMPUTE = {"kind": "compute"}
@@ -291,12 +291,12 @@ class TestStep:
     def test_of_a_run_that_is_cut_a_whole_step_is_shown(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("varsim.simulation.MOST_ACTS", 8)
+        monkeypatch.setattr("varsim.study.simulation.MOST_ACTS", 8)
         found = result(add(1.0), outside=(read(every=3),), steps=6, modes=("on_read",))
         assert found.trace("on_read").all_acts == 20
         assert span.shown_step(found) == 1  # of step 3 not all acts are kept
-        monkeypatch.setattr("varsim.simulation.MOST_SENT", 3)
-        monkeypatch.setattr("varsim.simulation.MOST_ACTS", 100)
+        monkeypatch.setattr("varsim.study.simulation.MOST_SENT", 3)
+        monkeypatch.setattr("varsim.study.simulation.MOST_ACTS", 100)
         less = result(add(1.0), outside=(read(every=3),), steps=6, modes=("on_read",))
         assert len(less.trace("on_read").sent) == 3
         assert span.shown_step(less) == 1
@@ -305,7 +305,7 @@ class TestStep:
     def test_where_not_all_of_the_first_step_is_kept_it_says_so(
         self, limit: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(f"varsim.simulation.{limit}", 2)
+        monkeypatch.setattr(f"varsim.study.simulation.{limit}", 2)
         (axes,) = panels_of(step, result(add(1.0), modes=("on_write",)))
         assert axes.get_title("right").startswith("not all is kept of this step, ")
 

@@ -9,10 +9,10 @@ import pytest
 from matplotlib.axes import Axes
 from programs import WIRE, add, read, scenario, variable
 
-from varsim.plots.figure import panels, style
-from varsim.plots.program import span, step
-from varsim.result.variables import VariablesResult
-from varsim.simulation import simulate_variables
+from varsim.report.plots.figure import panels, style
+from varsim.report.plots.program import span, step
+from varsim.study.simulation import simulate_variables
+from varsim.study.variables import VariablesResult
 
 LARGE = variable(shape=(1000,), aggregation="mean")
 RING, COLLECTED = 5776, 8100
@@ -80,7 +80,7 @@ def test_of_many_that_overlap_one_is_shown_and_all_are_timed() -> None:
 
 
 def test_of_those_that_are_cut_no_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("varsim.simulation.MOST_ACTS", 60)
+    monkeypatch.setattr("varsim.study.simulation.MOST_ACTS", 60)
     found = apart(outside=(), steps=12)
     assert not span.span(found).whole
     assert step.title(found).endswith(": replicas are ahead of each other")

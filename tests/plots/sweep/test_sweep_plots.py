@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from varsim.plots.figure import panels
-from varsim.plots.sweep import heat, lines, scaling
-from varsim.plots.sweep.axis import MOST_PANELS, chosen, main_axis, panels_beside, swept_axis
-from varsim.plots.sweep.gallery import draw_all, plots
-from varsim.sweep.campaign import Books, carry_out
-from varsim.sweep.case import cases_of
-from varsim.sweep.execution import Here
-from varsim.sweep.loading import sweep_of_text
-from varsim.sweep.scaling import Yardstick
-from varsim.sweep.store import Store
-from varsim.sweep.table import Table, short_names, table_of
-from varsim.sweep.words import answer, notes, shown
+from varsim.report.plots.figure import panels
+from varsim.report.plots.sweep import heat, lines, scaling
+from varsim.report.plots.sweep.axis import MOST_PANELS, chosen, main_axis, panels_beside, swept_axis
+from varsim.report.plots.sweep.gallery import draw_all, plots
+from varsim.report.words.sweep import answer, notes, shown
+from varsim.scenario.sweep.loading import sweep_of_text
+from varsim.study.sweep.campaign import Books, carry_out
+from varsim.study.sweep.case import cases_of
+from varsim.study.sweep.execution import Here
+from varsim.study.sweep.scaling import Yardstick
+from varsim.study.sweep.store import Store
+from varsim.study.sweep.table import Table, short_names, table_of
 
 BASE = """\
 name: tiny

@@ -3,10 +3,10 @@
 import pytest
 from programs import WIRE, add, read, scenario, variable
 
-from varsim.result.statistics import Estimate
-from varsim.result.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, lead_of, verdict
-from varsim.simulation import simulate_variables
-from varsim.words.winner import times
+from varsim.report.words.winner import times
+from varsim.study.simulation import simulate_variables
+from varsim.study.statistics import Estimate
+from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, lead_of, verdict
 
 
 def said(longer: list[float], shorter: list[float], within: float = 0.0) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from varsim.result.program.tables import exact
-from varsim.result.program.values import described, number, shown, side_by_side
-from varsim.values.program.act import Glance
-from varsim.values.program.given import VariableDescription
+from varsim.distribute.program.act import Glance
+from varsim.distribute.program.given import VariableDescription
+from varsim.study.program.tables import exact
+from varsim.study.program.values import described, number, shown, side_by_side
 
 
 def one(value: float) -> Glance:

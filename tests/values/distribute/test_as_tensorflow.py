@@ -5,23 +5,19 @@ import numpy as np
 import pytest
 
 from varsim.cluster.replicas import LocalReplicas
+from varsim.distribute.container import Mirrored, PerReplica
+from varsim.distribute.context import OUTSIDE, Context
+from varsim.distribute.creation import Asked
+from varsim.distribute.mirrored_strategy import MirroredStrategy
+from varsim.distribute.single import DefaultStrategy
+from varsim.distribute.sync_on_read import SyncOnReadVariable
+from varsim.distribute.tensor import Tensor, convert, tensor
+from varsim.distribute.training import DistributedOptimizer
+from varsim.distribute.variable import DistributedVariable
 from varsim.values.device import HERE, Device, Movement
-from varsim.values.distribute.container import Mirrored, PerReplica
-from varsim.values.distribute.context import OUTSIDE, Context
-from varsim.values.distribute.creation import Asked
-from varsim.values.distribute.mirrored_strategy import MirroredStrategy
-from varsim.values.distribute.refusal import (
-    DistributionError,
-    RefusedAssertionError,
-    RefusedRuntimeError,
-)
-from varsim.values.distribute.single import DefaultStrategy
-from varsim.values.distribute.sync_on_read import SyncOnReadVariable
-from varsim.values.distribute.tensor import Tensor, convert, tensor
-from varsim.values.distribute.training import DistributedOptimizer
-from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Operation, finish
 from varsim.values.optimizer import Adam, Momentum, Sgd
+from varsim.values.refusal import DistributionError, RefusedAssertionError, RefusedRuntimeError
 from varsim.values.variable import Aggregation, Synchronization
 
 TWO = [Device(number=0), Device(number=1)]

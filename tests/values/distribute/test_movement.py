@@ -8,20 +8,20 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from varsim.distribute.all_reduce import HierarchicalCopyAllReduce
+from varsim.distribute.central import CentralStorageStrategy, ParameterServerStrategy
+from varsim.distribute.container import PerReplica
+from varsim.distribute.context import OUTSIDE, Context
+from varsim.distribute.creation import Asked
+from varsim.distribute.mirrored_strategy import MirroredStrategy
+from varsim.distribute.multi_worker import MultiWorkerMirroredStrategy
+from varsim.distribute.packing import Options
+from varsim.distribute.partition import FixedShardsPartitioner
+from varsim.distribute.ring import chunk_length, ring_sum
+from varsim.distribute.strategy import Strategy
+from varsim.distribute.tensor import Tensor, tensor
+from varsim.distribute.variable import DistributedVariable
 from varsim.values.device import Device, Movement
-from varsim.values.distribute.all_reduce import HierarchicalCopyAllReduce
-from varsim.values.distribute.central import CentralStorageStrategy, ParameterServerStrategy
-from varsim.values.distribute.container import PerReplica
-from varsim.values.distribute.context import OUTSIDE, Context
-from varsim.values.distribute.creation import Asked
-from varsim.values.distribute.mirrored_strategy import MirroredStrategy
-from varsim.values.distribute.multi_worker import MultiWorkerMirroredStrategy
-from varsim.values.distribute.packing import Options
-from varsim.values.distribute.partition import FixedShardsPartitioner
-from varsim.values.distribute.ring import chunk_length, ring_sum
-from varsim.values.distribute.strategy import Strategy
-from varsim.values.distribute.tensor import Tensor, tensor
-from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Operation, finish, finish_together
 from varsim.values.variable import Aggregation, Synchronization
 

@@ -3,25 +3,25 @@
 import numpy as np
 import pytest
 
-from varsim.values.device import HERE, Device
-from varsim.values.distribute.central import CentralStorageStrategy, ParameterServerStrategy
-from varsim.values.distribute.checkpoint import restore, save
-from varsim.values.distribute.component import Component
-from varsim.values.distribute.container import Mirrored, PerReplica, regroup, select
-from varsim.values.distribute.context import OUTSIDE, Context
-from varsim.values.distribute.creation import Asked
-from varsim.values.distribute.mirrored_strategy import MirroredStrategy
-from varsim.values.distribute.multi_worker import MultiWorkerMirroredStrategy
-from varsim.values.distribute.partition import (
+from varsim.distribute.central import CentralStorageStrategy, ParameterServerStrategy
+from varsim.distribute.checkpoint import restore, save
+from varsim.distribute.component import Component
+from varsim.distribute.container import Mirrored, PerReplica, regroup, select
+from varsim.distribute.context import OUTSIDE, Context
+from varsim.distribute.creation import Asked
+from varsim.distribute.mirrored_strategy import MirroredStrategy
+from varsim.distribute.multi_worker import MultiWorkerMirroredStrategy
+from varsim.distribute.partition import (
     FixedShardsPartitioner,
     MaxSizePartitioner,
     MinSizePartitioner,
 )
-from varsim.values.distribute.plain import PlainVariable
-from varsim.values.distribute.refusal import DistributionError, InvalidArgumentError
-from varsim.values.distribute.single import create_outside
-from varsim.values.distribute.tensor import Tensor, convert, divide, kind_of, share, shown, tensor
+from varsim.distribute.plain import PlainVariable
+from varsim.distribute.single import create_outside
+from varsim.distribute.tensor import Tensor, convert, divide, kind_of, share, shown, tensor
+from varsim.values.device import HERE, Device
 from varsim.values.operation import Exchange, Operation, finish, finish_together
+from varsim.values.refusal import DistributionError, InvalidArgumentError
 from varsim.values.variable import Aggregation, Synchronization
 
 TWO = [Device(number=0), Device(number=1)]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-import varsim.values.distribute
-from varsim.values.distribute import refusal
+import varsim.distribute
+from varsim.values import refusal
 
 # The reasons that the recorded cases of TensorFlow's variables know (their README, "Categories").
 CATEGORIES = {
@@ -31,7 +31,7 @@ ADVICE = {
     *("reshape", "convert", "leave", "let", "do", "take", "pad", "gather"),
 }
 
-SOURCES = sorted(Path(varsim.values.distribute.__path__[0]).glob("*.py"))
+SOURCES = sorted(Path(varsim.distribute.__path__[0]).glob("*.py"))
 REFUSALS = {name for name in vars(refusal) if name.endswith("Error")} | {"refuse_scatter"}
 
 

@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 from test_refusal_messages import CATEGORIES
 
-from varsim.load.loading import ScenarioError, load_text
+from varsim.distribute.all_reduce import NcclAllReduce
+from varsim.distribute.central import CentralStorageStrategy
+from varsim.distribute.container import PerReplica
+from varsim.distribute.context import OUTSIDE, Context
+from varsim.distribute.creation import Asked
+from varsim.distribute.mirrored_strategy import MirroredStrategy
+from varsim.distribute.multi_worker import MultiWorkerMirroredStrategy
+from varsim.distribute.packing import options
+from varsim.distribute.single import DefaultStrategy, create_outside
+from varsim.distribute.strategy import Strategy
+from varsim.distribute.tensor import Tensor, tensor
+from varsim.distribute.variable import DistributedVariable
+from varsim.scenario.loading import ScenarioError, load_text
 from varsim.values.device import HERE, Device
-from varsim.values.distribute.all_reduce import NcclAllReduce
-from varsim.values.distribute.central import CentralStorageStrategy
-from varsim.values.distribute.container import PerReplica
-from varsim.values.distribute.context import OUTSIDE, Context
-from varsim.values.distribute.creation import Asked
-from varsim.values.distribute.mirrored_strategy import MirroredStrategy
-from varsim.values.distribute.multi_worker import MultiWorkerMirroredStrategy
-from varsim.values.distribute.packing import options
-from varsim.values.distribute.refusal import DistributionError
-from varsim.values.distribute.single import DefaultStrategy, create_outside
-from varsim.values.distribute.strategy import Strategy
-from varsim.values.distribute.tensor import Tensor, tensor
-from varsim.values.distribute.variable import DistributedVariable
 from varsim.values.operation import Operation, finish, finish_together
+from varsim.values.refusal import DistributionError
 from varsim.values.variable import Aggregation, Synchronization
 
 TWO = [Device(number=0), Device(number=1)]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from varsim.values.program.act import Glance
+from varsim.distribute.program.act import Glance
 
 
 def test_of_a_small_value_all_is_kept() -> None:

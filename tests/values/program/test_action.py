@@ -7,10 +7,10 @@ import pytest
 from programs import MODES, add, held, number, read, seen, variable, without_a_clock
 from pydantic import ValidationError
 
-from varsim.values.program.act import OUTSIDE
-from varsim.values.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
-from varsim.values.program.description import Program
-from varsim.values.program.running import Mode
+from varsim.distribute.program.act import OUTSIDE
+from varsim.distribute.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
+from varsim.distribute.program.description import Program
+from varsim.distribute.program.running import Mode
 
 Line = dict[str, Any]
 

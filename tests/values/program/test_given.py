@@ -5,13 +5,7 @@ import pytest
 from programs import variable
 from pydantic import ValidationError
 
-from varsim.values.program.given import (
-    Given,
-    Normal,
-    VariableDescription,
-    check_given,
-    drawn,
-)
+from varsim.distribute.program.given import Given, Normal, VariableDescription, check_given, drawn
 from varsim.values.stream import stream
 from varsim.values.variable import Aggregation, Synchronization
 

@@ -18,13 +18,13 @@ from programs import (
     without_a_clock,
 )
 
+from varsim.distribute.mirrored import MirroredVariable
+from varsim.distribute.plain import PlainVariable
+from varsim.distribute.program.act import MOST_COPIES, OUTSIDE
+from varsim.distribute.program.running import Mode, ProgramRun
+from varsim.distribute.sync_on_read import SyncOnReadVariable
 from varsim.values.device import HERE, Device
-from varsim.values.distribute.mirrored import MirroredVariable
-from varsim.values.distribute.plain import PlainVariable
-from varsim.values.distribute.sync_on_read import SyncOnReadVariable
 from varsim.values.operation import finish
-from varsim.values.program.act import MOST_COPIES, OUTSIDE
-from varsim.values.program.running import Mode, ProgramRun
 
 COUNTING: dict[str, Any] = {"replicas": (add(3.0, 1.0, 2.0), read()), "outside": (read(),)}
 

@@ -21,7 +21,7 @@ from varsim.calibration.recorded.runs import (
     SyncRun,
     SyncWorker,
 )
-from varsim.trace import GradientRow, Outcome, Trace
+from varsim.cluster.trace import GradientRow, Outcome, Trace
 
 # A request is alone when no other worker makes one from so long before it until so long after (s).
 _BEFORE: Final = 12e-3

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from varsim.calibration.recorded.runs import DROPPED, AsyncRun, CollectiveRun, Run
-from varsim.trace import GradientRow, Outcome, Trace
+from varsim.cluster.trace import GradientRow, Outcome, Trace
 
 _OUTCOME, _READ_STEP, _APPLIED_STEP = (
     GradientRow._fields.index(name) for name in ("outcome", "read_step", "applied_step")

@@ -2,11 +2,11 @@
 
 from typing import Any, Final
 
-from varsim import simulation
 from varsim.calibration.recorded.runs import AsyncRun, CollectiveRun, Run, SyncRun, compute_tables
 from varsim.cluster.overheads import Overheads
-from varsim.scenario import Scenario
-from varsim.trace import Trace
+from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario
+from varsim.study import simulation
 
 # All processes were on one machine: what its loopback network takes is among the overheads.
 _NO_NETWORK: Final = {"bandwidth": 1e18, "latency": 0.0, "sharing": "first_come"}

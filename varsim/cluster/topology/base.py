@@ -5,10 +5,10 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, PositiveInt, model_validator
 
-from varsim import presets
 from varsim.cluster.link import Link, Route
-from varsim.schema import Model
 from varsim.units import BytesPerSecond, Seconds, format_rate, format_seconds
+from varsim.values import presets
+from varsim.values.schema import Model
 
 
 def _kind_is_said(schema: dict[str, Any]) -> None:

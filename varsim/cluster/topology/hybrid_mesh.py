@@ -13,8 +13,8 @@ from pydantic import Field, PositiveInt, model_validator
 from varsim.cluster.link import Link, Route
 from varsim.cluster.topology.base import KIND_IS_SAID, Place, Rate, halves
 from varsim.cluster.topology.star import Ported, StarRouting
-from varsim.schema import Model
 from varsim.units import format_rate
+from varsim.values.schema import Model
 
 MOST_WORKERS: Final = 8  # of a machine; more have too many rings to look through
 _MOST_TRIED: Final = 100_000

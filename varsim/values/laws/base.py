@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from varsim.schema import Model
 from varsim.units import Seconds
+from varsim.values.schema import Model
 
 Floats: TypeAlias = NDArray[np.float64]
 Stream: TypeAlias = Callable[[int], np.random.Generator]

@@ -1,0 +1,1 @@
+"""The command line: what is parsed, then what is done with it."""

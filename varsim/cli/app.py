@@ -1,0 +1,318 @@
+"""The command line: parses, calls, prints; results to stdout, progress and complaints to stderr."""
+
+import os
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from varsim.cli import (
+    calibration_options,
+    plan_options,
+    sweep_options,
+    training,
+    tune_options,
+    variables,
+)
+from varsim.cli import plan as planning
+from varsim.cli import stragglers as straggling
+from varsim.cli import sweep as sweeping
+from varsim.cli.console import DONE, Group, Stopped, Stopper, bundled_quickstart, flush, write
+from varsim.cli.options import File, Jobs, Kinds, Quiet, Runs, Seed, Yes, processes, with_shorthands
+from varsim.cli.recordings import percent
+from varsim.cli.settings import Formats, Settings, question
+
+if TYPE_CHECKING:
+    from varsim.scenario.training import Scenario
+    from varsim.scenario.variables import VariablesScenario
+
+__all__ = ["Stopped", "app", "main"]
+
+app = typer.Typer(
+    cls=Group,
+    name="varsim",
+    help="Simulate how distributed training keeps its variables in sync, on real values.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Sets = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="KEY.PATH=VALUE",
+        help="Change one value of the scenario, for example workload.batch_size=64; repeatable.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Where to write; default: reports/<scenario name>."),
+]
+Replications = Annotated[
+    int | None, typer.Option(metavar="N", help="The same as --set replications=N.")
+]
+Format = Annotated[Formats, typer.Option("--format", help="How the summary is printed.")]
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    wanted: Annotated[bool, typer.Option("--version", help="The same as varsim version.")] = False,
+) -> None:
+    """What may stand before the command, or alone."""
+    if wanted:
+        version()
+        flush()
+        raise typer.Exit(DONE)
+
+
+@app.command()
+def run(
+    file: File,
+    out: Out = None,
+    seed: Seed = None,
+    replications: Replications = None,
+    sets: Sets = [],  # noqa: B006  (typer reads it, nobody changes it)
+    strategy: Kinds = [],  # noqa: B006
+    jobs: Jobs = "1",  # type: ignore[assignment]
+    quiet: Quiet = False,
+    format: Format = "table",
+    yes: Yes = False,
+) -> None:
+    """Simulate a scenario and write its report."""
+    given = with_shorthands(sets, seed=seed, replications=replications)
+    scenario = _loaded(file, given, strategy)
+    settings = Settings(question(file), out, processes(jobs), quiet, format, yes)
+    from varsim.scenario.variables import VariablesScenario
+
+    if isinstance(scenario, VariablesScenario):
+        variables.refuse_strategies(scenario, strategy)
+        variables.run(scenario, settings)
+    else:
+        training.run(scenario, settings)
+
+
+@app.command()
+def demo(
+    out: Out = None,
+    jobs: Jobs = "1",  # type: ignore[assignment]
+    quiet: Quiet = False,
+    format: Format = "table",
+) -> None:
+    """Simulate the bundled quickstart."""
+    file = bundled_quickstart()
+    scenario = _loaded(file, [])
+    from varsim.scenario.training import Scenario
+
+    assert isinstance(scenario, Scenario), "the quickstart trains"
+    training.run(scenario, Settings(question(file), out, processes(jobs), quiet, format))
+
+
+app.command()(sweep_options.sweep)
+app.command()(sweep_options.merge)
+app.command()(plan_options.plan)
+app.command()(tune_options.tune)
+app.command()(calibration_options.calibrate)
+app.command()(straggling.stragglers)
+
+
+@app.command()
+def check(
+    file: File,
+    sets: Sets = [],  # noqa: B006
+    strategy: Kinds = [],  # noqa: B006
+) -> None:
+    """Validate a scenario and estimate its steps.
+
+    Says in plain words what the scenario is, and on the back of an envelope how long one step of
+    each strategy takes. Of a sweep or plan: what is varied, and how many runs
+    that takes.
+    """
+    if sweeping.is_sweep(file, sets):
+        sweeping.check(file, sets, strategy)
+        return
+    if planning.is_plan(file):
+        planning.check(file, sets, strategy)
+        return
+    scenario = _loaded(file, sets, strategy)
+    write(f"{file}: ok")
+    from varsim.scenario.variables import VariablesScenario
+
+    if isinstance(scenario, VariablesScenario):
+        variables.refuse_strategies(scenario, strategy)
+        variables.check(scenario)
+    else:
+        training.check(scenario)
+
+
+@app.command()
+def explain(
+    file: File,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Of variables: the first N steps; default: as many as fit in 20 rows.",
+        ),
+    ] = None,
+    mode: Annotated[
+        list[str],
+        typer.Option(metavar="MODE", help="Of variables: only this mode; repeatable."),
+    ] = [],  # noqa: B006
+    strategy: Kinds = [],  # noqa: B006
+    sets: Sets = [],  # noqa: B006
+    format: Annotated[
+        Literal["table", "md", "json"],
+        typer.Option("--format", help="Text, Markdown, or (of training) all numbers as JSON."),
+    ] = "table",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Of training: write a page and a figure there, too."),
+    ] = None,
+    quiet: Quiet = False,
+    yes: Yes = False,
+) -> None:
+    """Tell why training is slow, or what happens to variables.
+
+    Of training: what a step of each strategy waits for, what is busiest, and how fast it would be
+    without stragglers, with free servers, and so on. Of variables: what each copy holds, what is
+    sent where, and when, step by step.
+    """
+    from varsim.cli import explain as explaining
+    from varsim.scenario.variables import VariablesScenario
+
+    scenario = _loaded(file, sets, strategy)
+    if isinstance(scenario, VariablesScenario):
+        explaining.refuse_training(scenario, strategy, format, out)
+        shown: Literal["table", "md"] = "md" if format == "md" else "table"
+        explaining.explain(scenario, file, question(file), mode, steps, shown)
+    else:
+        explaining.refuse_variables(file, mode, steps)
+        explaining.why(scenario, question(file), format, out, quiet, yes)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a scenario."""
+    import json
+
+    from varsim.scenario.sweep.schema import file_schema
+
+    write(json.dumps(file_schema(), indent=2, ensure_ascii=False))
+
+
+@app.command(name="list")
+def list_(
+    what: Annotated[
+        Literal[
+            "strategies",
+            "laws",
+            "networks",
+            "partitioners",
+            "problems",
+            "optimizers",
+            "actions",
+            "devices",
+            "links",
+            "models",
+            "speeds",
+            "objectives",
+        ]
+        | None,
+        typer.Argument(metavar="TABLE", help="One table, with all keys; default: all of them."),
+    ] = None,
+) -> None:
+    """List what a scenario can name."""
+    from varsim.cli.catalogue import TABLES
+
+    for index, name in enumerate([what] if what else TABLES):
+        if what is None:
+            write(f"{name}:" if index == 0 else f"\n{name}:")
+        rows = TABLES[name]()
+        width = max(len(key) for key in rows)
+        for key, entry in rows.items():
+            write(f"{'' if what else '  '}{key:<{width}}  {entry.about}")
+            if what and entry.keys:
+                write(f"    {entry.keys}")
+    if what is None:
+        write("\nWith the keys of each: varsim list laws, and so on.")
+
+
+@app.command()
+def plot(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The report of a run, or of a sweep.")
+    ],
+) -> None:
+    """Draw the plots of a saved run or sweep again."""
+    from varsim.report.files.claim import kinds_of
+    from varsim.report.files.sweep import holds_sweep
+
+    if holds_sweep(directory):
+        sweeping.redraw(directory)
+    else:
+        redraw = variables.redraw if "variables" in kinds_of(directory) else training.redraw
+        redraw(directory, lambda: question(directory / "scenario.yaml"))
+    write(f"report: {directory / 'report.html'}")
+
+
+@app.command()
+def validate(
+    runs: Runs = None,
+    max_error: Annotated[
+        float | None,
+        typer.Option(
+            parser=percent,
+            metavar="PERCENT",
+            help="Exit with 3 if a total time is farther off.",
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Predict recorded runs of your own, each from others, and say how well."""
+    if runs is None:
+        raise typer.BadParameter(
+            "which runs? Recorded ones of your own: --runs DIR. What varsim itself is held against "
+            "is run in its repository: python -m validation"
+        )
+    from varsim.cli import recordings
+
+    recordings.validate(runs, max_error, out, quiet)
+
+
+@app.command()
+def version() -> None:
+    """Print the versions of what makes a result."""
+    from varsim.cluster.trace import ENGINE_VERSION
+    from varsim.scenario.training import SCHEMA_VERSION
+    from varsim.version import __version__
+
+    write(f"varsim {__version__} (scenario schema {SCHEMA_VERSION}, engine {ENGINE_VERSION})")
+
+
+def main() -> None:
+    """Entry point of the command `varsim`."""
+    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")  # before numpy is imported: threads only slow it down
+    # What processes leave when they are interrupted loky clears away; that is no news.
+    quiet = "ignore:resource_tracker:UserWarning"
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.getenv("PYTHONWARNINGS"), quiet]))
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    with Stopper():
+        app()
+
+
+def _loaded(
+    file: Path, sets: Iterable[str], strategies: Iterable[str] = ()
+) -> "Scenario | VariablesScenario":
+    from varsim.scenario.loading import load_scenario
+
+    return load_scenario(file, tuple(sets), tuple(strategies))

@@ -1,0 +1,247 @@
+"""What a scenario can name, with one line each: the content of `varsim list`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args, get_origin
+
+from varsim.values.schema import Model
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+
+    from varsim.scenario.plan.objective import Objective
+    from varsim.scenario.shape import Shape
+
+
+class Entry(NamedTuple):
+    """One line about a name and, where it is a kind of model, the keys it has."""
+
+    about: str
+    keys: str = ""
+
+
+def strategies() -> dict[str, Entry]:
+    """Kind of each strategy -> what it does."""
+    from varsim.strategies import STRATEGIES
+    from varsim.strategies.plugin import real
+
+    found: dict[str, Entry] = {}
+    for kind, strategy in STRATEGIES.items():
+        try:
+            found |= _about({kind: real(strategy)})
+        except ValueError as error:
+            found[kind] = Entry(str(error))
+    return found
+
+
+def laws() -> dict[str, Entry]:
+    """Kind of each law of compute times -> what it is."""
+    from varsim.values.law import LAWS
+
+    return _about(LAWS)
+
+
+def networks() -> dict[str, Entry]:
+    """Kind of each network -> its links."""
+    from varsim.cluster.topology import TOPOLOGIES
+
+    return _about(TOPOLOGIES)
+
+
+def partitioners() -> dict[str, Entry]:
+    """Kind of each partitioner of tensors -> how it cuts."""
+    from varsim.cluster.partitioner import PARTITIONERS
+
+    return _about(PARTITIONERS)
+
+
+def problems() -> dict[str, Entry]:
+    """Kind of each problem -> what is learned."""
+    from varsim.values.problem import PROBLEMS
+
+    return _about(PROBLEMS)
+
+
+def optimizers() -> dict[str, Entry]:
+    """Kind of each optimizer -> its rule."""
+    from varsim.values.optimizer import OPTIMIZERS
+
+    return _about(OPTIMIZERS)
+
+
+def actions() -> dict[str, Entry]:
+    """Kind of each action of a program of variables -> what it does, and who may do it."""
+    from varsim.distribute.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
+
+    found = {}
+    for kind, model in (REPLICA_ACTIONS | OUTSIDE_ACTIONS).items():
+        where = [
+            place
+            for place, table in (("replicas", REPLICA_ACTIONS), ("outside", OUTSIDE_ACTIONS))
+            if kind in table
+        ]
+        found[kind] = Entry(f"{model.about} ({' and '.join(where)})", _keys(model))
+    return found
+
+
+def devices() -> dict[str, Entry]:
+    """Name of each device -> its dense peaks, and what was measured."""
+    from varsim.values import presets
+
+    return {
+        name: Entry(
+            f"{device.title} ({device.year}): "
+            + ", ".join(f"{precision} {peak / 1e12:g}" for precision, peak in device.peaks.items())
+            + " TFLOP/s"
+            + "".join(
+                f"; matrix product measured: {precision} {rate / 1e12:g}"
+                for precision, rate in device.matrix_products.items()
+            )
+            + f"; step times measured: {_measured_on(name)}"
+        )
+        for name, device in presets.devices().items()
+    }
+
+
+def _measured_on(device: str) -> str:
+    """The models whose step times were measured on a device, and in which precisions."""
+    from varsim.values import presets
+
+    found: dict[str, dict[str, None]] = {}
+    for one in presets.all_measured_speeds():
+        if one.device == device:
+            found.setdefault(one.model, {})[one.precision] = None
+    return ", ".join(f"{model} ({', '.join(own)})" for model, own in found.items()) or "none"
+
+
+def speeds() -> dict[str, Entry]:
+    """Device, precision and model of each measured training speed -> how fast it was, by whom."""
+    from varsim.values import presets
+
+    found: dict[str, list[str]] = {}
+    for one in presets.all_measured_speeds():
+        batch, best = max(one.speeds, key=lambda pair: pair[1])
+        known = f" (known for {one.batches})" if len(one.speeds) > 1 else ""
+        found.setdefault(f"{one.device}/{one.precision}/{one.model}", []).append(
+            f"{best:,.4g} examples/s at batch {batch}{known}, {one.framework}, {one.hardware}"
+        )
+    return {name: Entry("; ".join(said)) for name, said in found.items()}
+
+
+def links() -> dict[str, Entry]:
+    """Name of each link -> payload rate per direction and latency."""
+    from varsim.units import format_rate, format_seconds
+    from varsim.values import presets
+
+    lines = {}
+    for name, link in presets.links().items():
+        latency = "latency not published"
+        if link.latency is not None:
+            latency = format_seconds(link.latency)
+        lines[name] = Entry(f"{link.title}: {format_rate(link.bandwidth)}, {latency} ({link.kind})")
+    return lines
+
+
+def models() -> dict[str, Entry]:
+    """Name of each model profile -> its size and the work of one example."""
+    from varsim.values import presets
+
+    return {
+        name: Entry(
+            f"{model.parameters / 1e6:.1f} M parameters in {len(model.tensors)} tensors, "
+            f"{model.train_flops_per_example / 1e9:.3g} GFLOP to train on one "
+            f"{model.example.removeprefix('one ')}"
+        )
+        for name, model in presets.models().items()
+    }
+
+
+def objectives() -> dict[str, Entry]:
+    """What a plan can minimize -> what that is."""
+    from varsim.scenario.plan.objective import OBJECTIVES
+
+    needs = {name: _needed(one) for name, one in OBJECTIVES.items()}
+    return {name: Entry(one.about + needs[name]) for name, one in OBJECTIVES.items()}
+
+
+def _needed(objective: "Objective") -> str:
+    """What a scenario must have for it."""
+    needed = ["prices"] * objective.needs_prices + ["a target loss"] * objective.needs_loss
+    return f" (needs {' and '.join(needed)})" if needed else ""
+
+
+TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
+    "strategies": strategies,
+    "laws": laws,
+    "networks": networks,
+    "partitioners": partitioners,
+    "problems": problems,
+    "optimizers": optimizers,
+    "actions": actions,
+    "devices": devices,
+    "speeds": speeds,
+    "links": links,
+    "models": models,
+    "objectives": objectives,
+}
+
+
+def _about(table: Mapping[str, type[Model]]) -> dict[str, Entry]:
+    return {kind: Entry(model.about, _keys(model)) for kind, model in table.items()}
+
+
+def _keys(model: "type[BaseModel]") -> str:
+    """Every key with what it takes and its default, read from the model: `sigma: number`.
+
+    Those it needs come first, those that all its relatives share come last.
+    """
+    schema = model.model_json_schema()
+    # A model that may hold another of its kind refers to itself.
+    needed = schema.get("$defs", {}).get(model.__name__, schema).get("required", ())
+    names = [name for name in model.model_fields if name != "kind"]
+    names.sort(key=lambda name: (name not in needed, name not in model.__annotations__))
+    return ", ".join(
+        _key(name, model.model_fields[name], optional=name not in needed) for name in names
+    )
+
+
+def _key(name: str, info: "FieldInfo", *, optional: bool) -> str:
+    from varsim.scenario.shape import shapes_of
+
+    said = f"{name}: {_words(list(shapes_of(info.annotation, info.metadata)))}"
+    if not optional:
+        return said
+    if info.is_required() or info.default is None:
+        return f"{said} (optional)"
+    default = info.default
+    return f"{said} = {str(default).lower() if isinstance(default, bool) else default}"
+
+
+def _words(shapes: "Sequence[Shape]") -> str:
+    from varsim.scenario.shape import kinds
+
+    if tagged := kinds(shapes):
+        return f"{{kind: {next(iter(tagged))}, ...}}"
+    return " or ".join(dict.fromkeys(map(_word, shapes)))
+
+
+def _word(shape: "Shape") -> str:
+    from varsim.scenario.shape import members
+
+    if shape.dimension is not None:
+        return shape.dimension.noun.removeprefix("a ")
+    if shape.model is not None:
+        return f"{{{', '.join(shape.model.model_fields)}}}"
+    if get_origin(shape.type) is Literal:
+        return "|".join(map(str, get_args(shape.type)))
+    if get_origin(shape.type) is tuple:
+        return f"list of {_words(members([shape], 0))}"
+    return _SIMPLE[shape.type]
+
+
+_SIMPLE: Final[Mapping[object, str]] = {
+    bool: "true|false",
+    int: "whole number",
+    float: "number",
+    str: "text",
+}

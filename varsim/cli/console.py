@@ -1,0 +1,195 @@
+"""How a command ends, and how it speaks: results to stdout, complaints to stderr."""
+
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final, TypeVar
+
+import typer
+from typer.core import TyperGroup
+
+from varsim.inert import Drawn, visible
+
+T = TypeVar("T")
+
+DONE: Final = 0
+INTERNAL_ERROR: Final = 1
+USAGE: Final = 2
+OUT_OF_BOUNDS: Final = 3
+SIGNALLED: Final = 128
+
+
+class Group(TyperGroup):
+    """All commands, with every way of ending told in one place."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; whatever goes wrong becomes one message and an exit code."""
+        try:
+            value = super().invoke(ctx)
+            flush()
+        except BrokenPipeError:
+            _let_go_of_stdout()  # whoever read us has seen enough
+            raise typer.Exit(DONE) from None
+        except (KeyboardInterrupt, Exception) as error:
+            if (number := _signal_behind(error)) is not None:
+                done = "interrupted" if number == signal.SIGINT else "terminated"
+                complain(f"varsim: {done}")
+                raise typer.Exit(SIGNALLED + number) from None
+            if hasattr(error, "exit_code"):  # typer's own: usage errors and Exit
+                if hasattr(error, "message"):  # in which pydantic's words shine through
+                    error.message = visible(error.message.replace("Value error, ", ""))
+                raise
+            code = _explained(error)
+            try:
+                sys.stdout.flush()
+            except OSError:
+                _let_go_of_stdout()
+            raise typer.Exit(code) from None
+        return value
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal told the command to stop."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+class Stopper:
+    """Ctrl-C and SIGTERM end the command alike; a second one does not disturb the clean-up."""
+
+    PATIENCE = 2.0
+
+    def __init__(self) -> None:
+        self._last = -self.PATIENCE
+
+    def __enter__(self) -> None:
+        sys.unraisablehook = self._insist
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) != signal.SIG_IGN:  # as nohup and & leave it
+                signal.signal(number, self._stop)
+
+    def __exit__(self, *_: object) -> None:
+        # What is left is Python's own end, in which a signal would change the exit code.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+
+    def _insist(self, lost: "sys.UnraisableHookArgs") -> None:
+        """Where a destructor swallowed the exception, the signal comes again a little later."""
+        if not isinstance(lost.exc_value, Stopped):
+            sys.__unraisablehook__(lost)
+            return
+        self._last = -self.PATIENCE
+        again = threading.Timer(0.02, os.kill, (os.getpid(), lost.exc_value.number))
+        again.daemon = True
+        again.start()
+
+    def _stop(self, number: int, _: object) -> None:
+        now, before = monotonic(), self._last
+        if now - before >= self.PATIENCE:
+            self._last = now
+            raise Stopped(number)
+
+
+def write(text: str, end: str = "\n") -> None:
+    """A line of the result, to stdout."""
+    with _naming_stdout():
+        sys.stdout.write((text if isinstance(text, Drawn) else visible(text)) + end)
+
+
+def flush() -> None:
+    """Have everything written before the command says that it is done."""
+    with _naming_stdout():
+        sys.stdout.flush()
+
+
+def complain(text: str) -> None:
+    """A line to stderr; where nobody can be told, nobody is."""
+    with suppress(OSError):
+        sys.stderr.write(visible(text) + "\n")
+
+
+def read_from(read: Callable[[Path], T], place: Path) -> T:
+    """What `read` makes of a place; where that cannot be read the command ends."""
+    try:
+        return read(place)
+    except OSError as error:
+        complain(f"varsim: {named(error, 'read')}")
+        raise typer.Exit(USAGE) from None
+
+
+def named(error: OSError, verb: str) -> str:
+    """What the system says, without its number: `cannot write reports/a: No space left`."""
+    if error.strerror is None:
+        return str(error)
+    return f"cannot {verb} {error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def _signal_behind(error: BaseException | None) -> int | None:
+    """The signal that led to an error: Python wraps what it meets while it makes a class."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    if error is None:
+        return None
+    return error.number if isinstance(error, Stopped) else signal.SIGINT
+
+
+def _explained(error: BaseException) -> int:
+    """Say what went wrong; the exit code."""
+    if isinstance(error, MemoryError):
+        complain("varsim: out of memory; try fewer workers, steps or --jobs")
+        return INTERNAL_ERROR
+    from varsim.scenario.fault import ScenarioError
+
+    if isinstance(error, ScenarioError):
+        complain(str(error))
+        return USAGE
+    from varsim.cluster.job import DeadlockError, TooLongError
+
+    if isinstance(error, DeadlockError):
+        complain(f"varsim: deadlock: {error}")
+        return INTERNAL_ERROR
+    if isinstance(error, TooLongError):
+        complain(f"varsim: {error}")
+        return USAGE
+    from varsim.report.files.claim import NotARunError
+
+    if isinstance(error, NotARunError):
+        complain(f"varsim: {error}")
+        return USAGE
+    if isinstance(error, OSError):
+        complain(f"varsim: {named(error, 'write')}")
+        return INTERNAL_ERROR
+    complain("".join(traceback.format_exception(error)).rstrip())
+    complain("varsim: this is a bug in varsim, not in your scenario; please report it")
+    return INTERNAL_ERROR
+
+
+@contextmanager
+def _naming_stdout() -> Iterator[None]:
+    """An error in writing to stdout says that it was there."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or "standard output"
+        raise
+
+
+def _let_go_of_stdout() -> None:
+    """What is still to be written goes nowhere: the interpreter must not stumble over it."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def bundled_quickstart() -> Path:
+    """The quickstart scenario: inside an installed package, beside it in a checkout."""
+    package = Path(__file__).parent.parent
+    installed = package / "data" / "quickstart.yaml"
+    return installed if installed.exists() else package.parent / "scenarios" / "quickstart.yaml"

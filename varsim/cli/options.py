@@ -1,0 +1,68 @@
+"""What several commands take."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import typer
+
+MOST_JOBS: Final = 4096
+
+
+def jobs(text: str) -> int:
+    """`auto` as 0, or a number of processes."""
+    if text.strip() == "auto":
+        return 0
+    number = text.strip()
+    if not number.isdecimal() or len(number) > 9 or not 1 <= int(number) <= MOST_JOBS:
+        raise typer.BadParameter(f"{text!r} is neither auto nor a number from 1 to {MOST_JOBS}")
+    return int(number)
+
+
+def processes(jobs: int) -> int:
+    """How many processes `jobs` means."""
+    if jobs:
+        return jobs
+    from varsim.study.sweep.execution import cores
+
+    return cores()
+
+
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A scenario, in YAML; - is standard input.")
+]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="The same as --set seed=N.")]
+Kinds = Annotated[
+    list[str],
+    typer.Option(
+        "--strategy",
+        metavar="NAME",
+        help="Only the strategy of this name, or those of this kind; repeatable.",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Run it even if it takes hours or gigabytes.")]
+Jobs = Annotated[
+    int,
+    typer.Option(parser=jobs, metavar="N", help="Processes to run in; auto: one per core."),
+]
+Runs = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Recorded runs of a cluster, *.json."),
+]
+Backend = Annotated[
+    Literal["local", "dask"], typer.Option(help="This machine, or a cluster of dask.")
+]
+Scheduler = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Of the scheduler of dask.")]
+
+
+def check_backend(backend: Literal["local", "dask"], scheduler: str | None) -> None:
+    """Raise typer.BadParameter where one of the two is given without the other."""
+    if (backend == "dask") != (scheduler is not None):
+        raise typer.BadParameter("--backend dask and --scheduler ADDRESS go together")
+
+
+def with_shorthands(sets: Sequence[str], **shorthands: int | None) -> list[str]:
+    """What `--set` says, and behind it what shorter options of these names say."""
+    given = [f"{key}={value}" for key, value in shorthands.items() if value is not None]
+    return [*sets, *given]

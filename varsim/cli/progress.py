@@ -1,0 +1,147 @@
+"""What a person at a terminal sees: progress of a long run on stderr, a table for stdout."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, Self
+
+from varsim.inert import Drawn, visible
+
+if TYPE_CHECKING:
+    import pandas
+    import rich.progress
+    from rich.measure import Measurement
+    from rich.table import Table
+
+    from varsim.study.sweep.campaign import Status
+
+# A run shorter than this shows no bar; a log gets a line this often.
+BAR_AFTER = 0.5
+LINE_EVERY = 10.0
+PIPE_WIDTH = 120
+
+
+class Progress:
+    """Progress of the runs of a scenario, called with (done, total).
+
+    A bar with the time left on a terminal, a line now and then elsewhere, nothing when quiet.
+    """
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._started = self._last = time.monotonic()
+        self._bar: rich.progress.Progress | None = None
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> Self:
+        if not self._quiet and sys.stderr.isatty():
+            self._make_bar()
+        return self
+
+    def __call__(self, done: int, total: int, resumed: int = 0, remark: str = "") -> None:
+        """`done` of `total` runs have ended, `resumed` of them before this began."""
+        if self._quiet:
+            return
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=done, total=total, description=remark)
+            return
+        now = time.monotonic()
+        if now - self._last >= LINE_EVERY and resumed < done < total:
+            self._last = now
+            left = (now - self._started) / (done - resumed) * (total - done)
+            more = f"; {remark}" if remark else ""
+            sys.stderr.write(f"varsim: {done} of {total} runs, about {left:.0f} s left{more}\n")
+            sys.stderr.flush()
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None and self._bar is not None:
+            self._timer.cancel()
+            self._timer.join()
+            self._bar.stop()
+
+    def _make_bar(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        console = Console(stderr=True)
+        if console.is_dumb_terminal:
+            return
+        columns = (
+            TextColumn("simulating"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("runs, left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}", markup=False),
+        )
+        self._bar = Bar(*columns, console=console, transient=True)
+        self._bar.add_task("", total=None)
+        # A run that ends at once never shows its bar.
+        self._timer = threading.Timer(BAR_AFTER, self._bar.start)
+        self._timer.daemon = True
+        self._timer.start()
+
+
+class SweepProgress(Progress):
+    """Progress of a sweep: besides, what failed, what was there before, and the best so far.
+
+    `told` says in words which case, by its key, does so many examples/s.
+    """
+
+    def __init__(self, quiet: bool, told: Callable[[str, float], str]) -> None:
+        super().__init__(quiet)
+        self._told = told
+
+    def show(self, status: "Status") -> None:
+        """Tell how far the sweep is."""
+        parts = [f"{status.failed} failed"] if status.failed else []
+        parts += [f"{status.resumed} resumed"] if status.resumed else []
+        parts += [f"best so far {self._told(*status.best)}"] if status.best else []
+        self(status.done, status.total, status.resumed, ", ".join(parts))
+
+
+def drawn(frame: "pandas.DataFrame", justify: "Literal['left', 'right']" = "right") -> str:
+    """A table of text for stdout, one row per index entry; on its side where it is too wide.
+
+    A string, not printed: rich ends the process itself when the reader of a pipe has gone.
+    """
+    from rich.console import Console
+
+    console = Console()
+    columns = os.environ.get("COLUMNS", "")
+    has_width = console.is_terminal or (columns.isdecimal() and int(columns) > 0)
+    width = console.width if has_width else PIPE_WIDTH
+    if _measured(frame).maximum > width and len(frame.columns) > len(frame):
+        frame = frame.T
+    if not has_width:
+        # Nobody cuts the lines of a file: cells wrap between words, and no word is broken.
+        console = Console(width=max(width, _measured(frame).minimum))
+    with console.capture() as capture:
+        console.print(_table(frame, justify))
+    return Drawn("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
+
+
+def _table(frame: "pandas.DataFrame", justify: "Literal['left', 'right']" = "right") -> "Table":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("")
+    for heading in frame.columns:
+        table.add_column(Text(visible(str(heading))), justify=justify, overflow="fold")
+    for name, row in frame.iterrows():
+        table.add_row(Text(visible(str(name))), *(Text(visible(str(cell))) for cell in row))
+    return table
+
+
+def _measured(frame: "pandas.DataFrame") -> "Measurement":
+    """Widths that the table needs: without breaking a word, and without breaking a cell."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    console = Console(width=100_000)
+    return Measurement.get(console, console.options, _table(frame))

@@ -1,0 +1,118 @@
+"""What the commands do with recorded runs of real clusters."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import typer
+
+from varsim.cli.console import OUT_OF_BOUNDS, USAGE, complain, write
+
+if TYPE_CHECKING:
+    from varsim.calibration.recorded.comparison import Comparison
+    from varsim.calibration.recorded.runs import Run
+
+Halves: TypeAlias = Literal["first", "second", "all"]
+
+_PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) ?%")
+
+
+def percent(text: str) -> float:
+    """`4%` as a number."""
+    found = _PERCENT.fullmatch(text.strip())
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is not a percentage (for example 4%)")
+    return float(found[1]) / 100
+
+
+def validate(folder: Path, bound: float | None, out: Path | None, quiet: bool) -> None:
+    """Predict every run of a folder, and say how well.
+
+    `out` gets a page and a figure. Ends with OUT_OF_BOUNDS where a total time is off by more than
+    `bound`.
+    """
+    from varsim.calibration.recorded.comparison import compare, error
+    from varsim.calibration.recorded.report import (
+        as_text,
+        calibration_table,
+        run_table,
+        standstills,
+        summary_table,
+    )
+
+    def said(what: str) -> None:
+        if not quiet:
+            complain(f"varsim: {what}")
+
+    if out is not None:
+        from varsim.report.files.claim import check_target
+
+        check_target(out, "validation")
+    runs = read(folder)
+    comparison = compare(runs, said)
+    if not comparison.predictions:
+        complain("varsim: nothing is computed in any of these runs; there is nothing to predict")
+        raise typer.Exit(USAGE)
+    for line in [*as_text(run_table(comparison)), *standstills(comparison), ""]:
+        write(line)
+    for line in [*as_text(summary_table(comparison)), "", *as_text(calibration_table(comparison))]:
+        write(line)
+    write("")
+    for one in comparison.learnt:
+        names = "nothing" if one.calibration is None else ", ".join(one.calibration.runs)
+        write(f"{one.family}, {one.half} half, calibrated on: {names}")
+    worst = comparison.worst
+    off = abs(error(worst.best.total, worst.measured.total))
+    write(f"farthest off in total time: {worst.run}, {off:.2%}")
+    if out is not None:
+        write(f"report: {_write_page(folder, comparison, out)}")
+    if bound is not None and off > bound:
+        complain(f"varsim: {worst.run} is off by {off:.2%}, which is more than {100 * bound:g}%")
+        raise typer.Exit(OUT_OF_BOUNDS)
+
+
+def calibrate(folder: Path, half: Halves) -> None:
+    """Print the overheads that half of a folder's runs tell of, as part of a scenario."""
+    from varsim.calibration.recorded.comparison import family_of, learn
+    from varsim.calibration.recorded.report import fragment
+
+    runs = read(folder)
+    for index, family in enumerate(dict.fromkeys(map(family_of, runs))):
+        found = learn(runs, family, None if half == "all" else half)
+        if index:
+            write("---")
+        write(f"# overheads of {family}, {half if half == 'all' else f'{half} half'}")
+        for line in ["# nothing to be learnt"] if found is None else fragment(found):
+            write(line)
+
+
+def read(folder: Path) -> "list[Run]":
+    """The runs of a folder; ends with USAGE where they cannot be read, a line for each problem."""
+    from varsim.calibration.recorded.runs import RunFileError, read_runs
+
+    try:
+        return read_runs(folder)
+    except RunFileError as error:
+        for line in str(error).splitlines():
+            complain(f"varsim: {line}")
+        raise typer.Exit(USAGE) from None
+
+
+def _write_page(folder: Path, comparison: "Comparison", out: Path) -> Path:
+    return write_measured(f"varsim validate --runs {folder} --out {out}", comparison, out)
+
+
+def write_measured(command: str, comparison: "Comparison", out: Path) -> Path:
+    """Write measured.md and its figure into a directory; the page."""
+    from varsim.calibration.recorded.report import markdown
+    from varsim.report.files.claim import put_into
+    from varsim.report.plots.measured import draw
+
+    text = markdown(comparison, command, "measured.png")
+
+    def fill(path: Path) -> None:
+        draw(comparison, path / "measured")
+        (path / "measured.md").write_text(text, encoding="utf-8", newline="\n")
+
+    put_into(out, "validation", fill)
+    return out / "measured.md"

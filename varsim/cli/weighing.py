@@ -1,0 +1,159 @@
+"""How much work a command is asked for: a lot of it is told of, what has no end is refused."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from varsim.cli.console import USAGE, complain
+
+if TYPE_CHECKING:
+    from varsim.scenario.training import Scenario
+    from varsim.study.effort import Effort
+    from varsim.study.sweep.case import Case
+
+# A run computes some hundred thousand gradients a second, and remembers each of them.
+MANY_GRADIENTS, TOO_MANY_GRADIENTS = 20e6, 1e9
+MOST_WEIGHED: Final = 60  # cases of a sweep
+# Seconds of one core and bytes that are worth a word, and those that somebody has to want.
+LONG, TOO_LONG = 120.0, 3600.0
+LARGE, TOO_LARGE = 2e9, 4e9
+_LARGE_BATCH: Final = 10_000
+_MANY_TOKENS: Final = 1_000_000
+_FEW_STEPS: Final = 4  # in all the time that the clock counts
+
+
+def weigh(scenario: "Scenario", sure: bool = False) -> None:
+    """Foresee time and memory of a scenario: tell of much, and refuse too much.
+
+    What takes more than an hour or 4 GB wants somebody who is `sure` (--yes); what this machine
+    has no memory for is refused even so.
+    """
+    from varsim.scenario.randomness import runs_made
+    from varsim.study.effort import effort
+
+    weigh_step(scenario)
+    found = effort(scenario)
+    often = max(runs_made(scenario, strategy) for strategy in scenario.strategies)
+    if found.gradients > TOO_MANY_GRADIENTS:
+        _weigh_one(found.gradients, scenario, "", often)
+    _decide(found, "all runs take", _knobs(scenario, often), sure)
+
+
+def weigh_explaining(scenario: "Scenario", sure: bool) -> None:
+    """`weigh`, of the runs by which `explain` tells why a scenario is as slow as it is."""
+    from varsim.study.why.rerun import foreseen as foreseen_reruns
+
+    weigh_step(scenario)
+    fewer = "lower cluster.workers, or explain one strategy alone (--strategy)"
+    _decide(foreseen_reruns(scenario), "to explain it takes", fewer, sure)
+
+
+def _decide(found: "Effort", what: str, instead: str, sure: bool) -> None:
+    """Say nothing, tell, or end the command; `instead`: what to do to have it sooner."""
+    from varsim.study.effort import memory_there
+
+    if found.seconds < LONG and found.memory < LARGE:
+        return
+    said = f"varsim: {what} {foreseen(found)}"
+    if found.memory > memory_there():
+        complain(f"{said}, more memory than there is here: {instead}")
+        raise typer.Exit(USAGE)
+    if not sure and asks_first(found):
+        complain(f"{said}: {instead}, or give --yes")
+        raise typer.Exit(USAGE)
+    complain(f"{said}; to have it sooner {instead}")
+
+
+def asks_first(found: "Effort") -> bool:
+    """Whether somebody has to be sure; for what there is no memory that would not help."""
+    from varsim.study.effort import memory_there
+
+    much = found.seconds > TOO_LONG or found.memory > TOO_LARGE
+    return much and found.memory <= memory_there()
+
+
+def foreseen(found: "Effort") -> str:
+    """An effort in words: `about 12 min of one core and 340 MB`."""
+    from varsim.units import format_bytes, format_count, format_seconds
+
+    return (
+        f"about {format_seconds(found.seconds)} of one core and {format_bytes(found.memory)} of "
+        f"memory ({format_count(found.gradients)} gradients)"
+    )
+
+
+def weigh_step(scenario: "Scenario") -> None:
+    """Refuse a scenario of which one step is longer than the clock can make many of."""
+    from varsim.cluster.clock import END_OF_TIME
+    from varsim.study.estimate import longest_step
+    from varsim.units import format_seconds
+
+    longest, mean = longest_step(scenario), scenario.cluster.law(scenario.workload).expectation()
+    if longest.step_time <= END_OF_TIME / 1e9 / _FEW_STEPS:
+        return
+    what = "cluster.compute" if mean > longest.step_time / 2 else "cluster.network.bandwidth"
+    complain(
+        f"varsim: one step of '{longest.label}' takes about {format_seconds(longest.step_time)} "
+        f"({longest.why}), but the clock counts 1,281,000 h: is the unit of {what} right?"
+    )
+    raise typer.Exit(USAGE)
+
+
+def weigh_cases(
+    cases: "Sequence[Case]",
+    replications: int,
+    runs: str = "all runs",
+    fewer: str = "sweep fewer points",
+    sure: bool = True,
+) -> "Effort | None":
+    """`weigh`, of the cases of a sweep, each run so often at least; None where there are none.
+
+    `runs` and `fewer`: what runs these are, and how to have fewer, in words.
+    """
+    from varsim.study.effort import Effort, effort
+
+    if not cases:
+        return None
+    every = -(-len(cases) // MOST_WEIGHED)
+    some = [*cases[::every], cases[-1]]
+    for case in some:
+        weigh_step(case.scenario)
+    found = [effort(case.scenario) for case in some]
+    most = max(each.gradients for each in found)
+    scenario = next(
+        case.scenario for case, each in zip(some, found, strict=True) if each.gradients == most
+    )
+    _weigh_one(most, scenario, f" in one run of '{scenario.strategies[0].kind}'", 1)
+    often = replications * len(cases) / len(found)
+    whole = Effort.one_by_one((each, often) for each in found)
+    instead = f"lower replications, or {fewer}" if whole.memory < LARGE else _knobs(scenario, 1)
+    _decide(whole, f"{runs} take", instead, sure)
+    return whole
+
+
+def _weigh_one(count: float, scenario: "Scenario", where: str, replications: int) -> None:
+    from varsim.units import format_count
+
+    if count <= MANY_GRADIENTS:
+        return
+    advice = _knobs(scenario, replications)
+    said = f"varsim: about {format_count(count)} gradients to compute{where}"
+    if count > TOO_MANY_GRADIENTS:
+        complain(f"{said}, {format_count(TOO_MANY_GRADIENTS)} at most: {advice}")
+        raise typer.Exit(USAGE)
+    complain(f"{said}, which takes long and much memory; to avoid it {advice}")
+
+
+def _knobs(scenario: "Scenario", replications: int) -> str:
+    """What to lower, so that there is less to do."""
+    limits = ("time", "global_steps", "examples")
+    knobs = [f"stop.{name}" for name in limits if getattr(scenario.stop, name) is not None]
+    given = scenario.workload.batch_size > _LARGE_BATCH
+    more = ["replications"] * (replications > 1) + ["workload.batch_size"] * given
+    more += [
+        f"strategies.{index}.initial_tokens"
+        for index, strategy in enumerate(scenario.strategies)
+        if (getattr(strategy, "initial_tokens", None) or 0) > _MANY_TOKENS
+    ]
+    return f"lower {', '.join([*knobs, *more])} or cluster.workers"

@@ -1,1 +1,0 @@
-"""What the commands of varsim do, and how they end."""

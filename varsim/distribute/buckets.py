@@ -1,0 +1,111 @@
+"""Buckets of gradients that are reduced together: as PyTorch and TensorFlow make them."""
+
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from varsim.distribute.packing import group_by_size
+from varsim.units import format_bytes
+from varsim.values.workload import Workload
+
+Rule: TypeAlias = Literal["ddp", "bytes_per_pack", "layers"]
+
+# PyTorch's bucket_cap_mb and torch.distributed._DEFAULT_FIRST_BUCKET_BYTES.
+BUCKET_SIZE: Final = 25 * 2**20
+FIRST_BUCKET_SIZE: Final = 2**20
+
+
+class Bucket(NamedTuple):
+    """Gradients that travel together: the numbers of their tensors, and their bytes."""
+
+    tensors: tuple[int, ...]
+    size: int
+
+
+class Bucketing(NamedTuple):
+    """How gradients are cut into buckets; sizes in bytes.
+
+    `ddp`: PyTorch's DistributedDataParallel: a bucket is closed once its bytes reach the limit,
+    the first one at a limit of its own. `bytes_per_pack`: TensorFlow's: a new one begins when the
+    current one holds more than the limit. `layers`: every tensor by itself.
+    Either way in the order in which a backward pass makes them: the last tensor first.
+    """
+
+    rule: Rule = "ddp"
+    size: float = BUCKET_SIZE
+    first: float = FIRST_BUCKET_SIZE
+
+    def cut(self, tensors: Sequence[int]) -> list[Bucket]:
+        """The buckets of tensors of these sizes (bytes, in forward order), first to last."""
+        backwards = list(reversed(tensors))
+        if self.rule == "layers":
+            groups = [[index] for index in range(len(backwards))]
+        elif self.rule == "bytes_per_pack":
+            groups = group_by_size(backwards, int(self.size))
+        else:
+            groups = ddp_groups(backwards, self.size, self.first)
+        last = len(tensors) - 1
+        return [
+            Bucket(tuple([last - index for index in group]), sum(backwards[i] for i in group))
+            for group in groups
+        ]
+
+
+def check_settings(rule: Rule | None, size: float | None, first: float | None) -> None:
+    """Raise ValueError for `bucketing`, `bucket_size` and `first_bucket_size` that do not fit."""
+    if rule == "layers" and size is not None:
+        raise ValueError("bucket_size has no effect: bucketing layers has one for each tensor")
+    if rule == "bytes_per_pack" and size is None:
+        raise ValueError("bucketing bytes_per_pack needs bucket_size (for example 32 MiB)")
+    if first is None:
+        return
+    if rule in ("layers", "bytes_per_pack"):
+        raise ValueError(
+            f"first_bucket_size has no effect: bucketing {rule} has no limit for the first "
+            "bucket alone"
+        )
+    if first > (size or BUCKET_SIZE):
+        raise ValueError(
+            f"first_bucket_size must be at most bucket_size, {format_bytes(size or BUCKET_SIZE)}"
+        )
+
+
+def with_defaults(rule: Rule | None, size: float | None, first: float | None) -> Bucketing:
+    """Buckets by what is said of them, and PyTorch's sizes where nothing is."""
+    limit = size or BUCKET_SIZE
+    return Bucketing(rule or "ddp", limit, first or min(FIRST_BUCKET_SIZE, limit))
+
+
+def ddp_groups(sizes: Sequence[int], limit: float, first: float) -> list[list[int]]:
+    """Indices of gradients of these sizes (bytes), cut as PyTorch cuts them.
+
+    A bucket is closed once its bytes reach `limit`, the first one once they reach `first`
+    (torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size).
+    """
+    groups: list[list[int]] = [[]]
+    held = 0
+    for index, size in enumerate(sizes):
+        groups[-1].append(index)
+        held += size
+        if held >= (first if len(groups) == 1 else limit):
+            groups.append([])
+            held = 0
+    return [group for group in groups if group]
+
+
+class ReadyBucket(NamedTuple):
+    """A bucket's bytes, and the share of the backward pass after which all of it is there."""
+
+    size: int
+    ready: float
+
+
+def ready_buckets(workload: Workload, bucketing: Bucketing | None) -> list[ReadyBucket]:
+    """The buckets of a workload's gradients, in the order in which they are ready; None: one."""
+    tensors = workload.gradient_tensors()
+    if bucketing is None:
+        return [ReadyBucket(sum(tensors), 1.0)]
+    ready = workload.ready_after(workload.tensors())
+    return [
+        ReadyBucket(bucket.size, max(ready[index] for index in bucket.tensors))
+        for bucket in bucketing.cut(tensors)
+    ]

@@ -1,0 +1,193 @@
+"""A program at work: its variables under one mode of synchronization, and what happens to them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from sys import maxsize
+from typing import Literal, TypeAlias, TypeVar
+
+import numpy as np
+
+from varsim.distribute.all_reduce import HierarchicalCopyAllReduce
+from varsim.distribute.central import ParameterServerStrategy
+from varsim.distribute.context import Context
+from varsim.distribute.mirrored_strategy import MirroredStrategy
+from varsim.distribute.program.act import MOST_COPIES, OUTSIDE, Act, Glance, View
+from varsim.distribute.program.action import Action, Actor, Described
+from varsim.distribute.program.description import Program
+from varsim.distribute.program.given import VariableDescription
+from varsim.distribute.reduction import CrossDeviceOps, ReductionToOneDevice
+from varsim.distribute.strategy import Strategy
+from varsim.distribute.tensor import Values
+from varsim.values.device import Device, Movement
+from varsim.values.operation import Now, Operation, SideBySide
+
+# What variables that leave their synchronization open are given: mirrored copies under the first
+# two, one copy on a parameter server under the last.
+Mode: TypeAlias = Literal["on_write", "on_read", "none"]
+Algorithm: TypeAlias = Literal["ring", "hierarchical_copy", "reduction_to_one_device"]
+
+T = TypeVar("T")
+
+_ALGORITHMS: dict[Algorithm, Callable[[], CrossDeviceOps]] = {
+    "hierarchical_copy": HierarchicalCopyAllReduce,
+    "reduction_to_one_device": ReductionToOneDevice,
+}
+
+
+class ProgramRun:
+    """A program on so many replicas, each on the GPU of its own worker.
+
+    `acts` is what happened, of `count` acts the first `most_acts`; `current` the place of the
+    action begun last: `replicas.0`; `began` is when the variables were there (ns), after `created`
+    movements (known from then on).
+
+    Under `none` the variables lie on the parameter servers in turn, and each worker goes on for
+    itself, as ClusterCoordinator schedules it; the others are a MirroredStrategy over the GPUs.
+    `generator(replica)` draws what a replica writes; that of OUTSIDE is the outside's.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        variables: Sequence[VariableDescription],
+        mode: Mode,
+        replicas: int,
+        servers: int,
+        generator: Callable[[int], np.random.Generator],
+        algorithm: Algorithm = "ring",
+        most_acts: int | None = None,
+    ) -> None:
+        self.acts: list[Act] = []
+        self.count = 0
+        self.current = ""
+        self.began = 0
+        self.created = maxsize
+        self._most_acts = most_acts
+        self._glances: dict[str, dict[int, tuple[Values, Glance]]] = {}
+        self._read: dict[tuple[str, int], Glance] = {}
+        self._movements = 0
+        self._moved: list[int] = []  # by all replicas together, or by the outside
+        self.devices = [Device(task=rank, kind="gpu") for rank in range(replicas)]
+        self.variables: dict[str, Described] = {}
+        self._program, self._mode, self._descriptions = program, mode, variables
+        self._generators = {rank: generator(rank) for rank in (*range(replicas), OUTSIDE)}
+        self._strategy: Strategy
+        if mode == "none":
+            self._strategy = ParameterServerStrategy(servers)
+        else:
+            chosen = _ALGORITHMS.get(algorithm)
+            self._strategy = MirroredStrategy(self.devices, chosen() if chosen else None)
+
+    def operation(self) -> Operation[int]:
+        """The whole program, from the creation of its variables on; returns its end (ns)."""
+        return self._noted(self._whole(), self._moved)
+
+    def _whole(self) -> Operation[int]:
+        strategy, scope = self._strategy, self._strategy.scope()
+        for description in self._descriptions:
+            value = description.filled(description.initial)
+            variable = yield from strategy.create(scope, value, description.asked(self._mode))
+            self.variables[description.name] = Described(description, variable)
+        self.began = yield Now()
+        self.created = self._movements
+        outside = Actor(OUTSIDE, scope, self._generators[OUTSIDE], self._moved)
+        for steps in self._program.blocks():
+            yield from self._in_replicas(steps)
+            yield from self._part(outside, "outside", self._program.outside, steps[-1:])
+        end: int = yield Now()
+        return end
+
+    def views(self) -> list[View]:
+        """What is to be seen of every variable now."""
+        return [
+            View(
+                name,
+                tuple(self._read.get((name, rank)) for rank in range(len(self.devices))),
+                self._read.get((name, OUTSIDE)),
+                self._copies(name),
+            )
+            for name in self.variables
+        ]
+
+    def _in_replicas(self, steps: range) -> Operation[None]:
+        """The replicas' part of these steps, until the last replica is done."""
+        strategy = self._strategy
+        if isinstance(strategy, ParameterServerStrategy):
+            replicas = []
+            for rank, context in enumerate(map(strategy.on_worker, self.devices)):
+                moved: list[int] = []
+                replicas.append(self._noted(self._replica(rank, context, steps, moved), moved))
+            yield SideBySide(tuple(replicas))
+            return
+
+        def function(context: Context) -> Operation[None]:
+            # What a replica does not do alone, all do together.
+            return self._replica(context.replica_id, context, steps, self._moved)
+
+        yield from strategy.run(strategy.scope(), function)
+
+    def _replica(
+        self, rank: int, context: Context, steps: range, moved: list[int]
+    ) -> Operation[None]:
+        actor = Actor(rank, context, self._generators[rank], moved)
+        return self._part(actor, "replicas", self._program.replicas, steps)
+
+    def _noted(self, operation: Operation[T], moved: list[int]) -> Operation[T]:
+        """The operation; the numbers of the movements it asks for are added to `moved`."""
+        answer: object = None
+        while True:
+            try:
+                request = operation.send(answer)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if isinstance(request, Movement):
+                moved.append(self._movements)
+                self._movements += 1
+            answer = yield request
+
+    def _part(
+        self, actor: Actor, part: str, actions: Sequence[Action], steps: Iterable[int]
+    ) -> Operation[None]:
+        """What one actor does in these steps."""
+        for step in steps:
+            for number, action in enumerate(actions):
+                if not action.happens_in(step):
+                    continue
+                for repetition in range(action.times):
+                    for name in action.on(self.variables):
+                        where = (step, part, number, action.kind, name, repetition)
+                        yield from self._act(actor, action, name, where)
+
+    def _act(
+        self,
+        actor: Actor,
+        action: Action,
+        name: str,
+        where: tuple[int, str, int, str, str, int],
+    ) -> Operation[None]:
+        """Carry out one action, and note it."""
+        self.current = f"{where[1]}.{where[2]}"
+        begin: int = yield Now()
+        before = len(actor.moved)
+        handed, seen = yield from action.perform(actor, self.variables, name)
+        end: int = yield Now()
+        saw = None if seen is None else Glance.at(seen)
+        if saw is not None and action.kind != "restore":
+            self._read[name, actor.replica] = saw
+        self.count += 1
+        if self._most_acts is None or self.count <= self._most_acts:
+            gave = None if handed is None else Glance.at(handed)
+            moved, copies = tuple(actor.moved[before:]), self._copies(name)
+            act = Act(*where, actor.replica, begin, end, gave, saw, copies, moved)
+            self.acts.append(act)
+
+    def _copies(self, name: str) -> tuple[Glance, ...]:
+        """A glance at the first copies of a variable; shared values are looked at once."""
+        values = self.variables[name].variable.values[:MOST_COPIES] if name else []
+        before = self._glances.get(name, {})
+        now: dict[int, tuple[Values, Glance]] = {}
+        for value in values:
+            key = id(value)
+            now[key] = now.get(key) or before.get(key) or (value, Glance.at(value))
+        self._glances[name] = now
+        return tuple(now[id(value)][1] for value in values)

@@ -1,0 +1,171 @@
+"""Reducing and broadcasting one value, as the strategies share it (cross_device_ops.py)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from varsim.distribute.component import Component
+from varsim.distribute.container import (
+    Container,
+    Mirrored,
+    PerReplica,
+    part_on,
+    regroup,
+    tensors_of,
+)
+from varsim.distribute.context import Context
+from varsim.distribute.destination import destination_devices
+from varsim.distribute.packing import Options
+from varsim.distribute.reduction import CrossDeviceOps, same_devices
+from varsim.distribute.tensor import Tensor, shown, tensor_of
+from varsim.distribute.variable import DistributedVariable
+from varsim.values.device import Transfer, movement
+from varsim.values.operation import Operation
+from varsim.values.refusal import RefusedAttributeError, RefusedValueError
+from varsim.values.variable import ReduceOp, Variable
+
+
+def parts_of(context: Context, value: object) -> list[Tensor]:
+    """The parts of a value: of a container or a variable, else the value itself as a tensor."""
+    if isinstance(value, Container):
+        return [tensor for part in value.values for tensor in parts_of(context, part)]
+    if isinstance(value, Tensor | Component | Variable):
+        return tensors_of(value)
+    return [tensor_of(value, context.device)]
+
+
+def reduce_parts(
+    context: Context,
+    algorithm: CrossDeviceOps,
+    op: ReduceOp,
+    value: object,
+    destination: object,
+    workers: int = 1,
+) -> Operation[object]:
+    """The parts of a value reduced onto a destination; a single part already there stays."""
+    devices = destination_devices(destination)
+    tensors = parts_of(context, value)
+    if workers == 1 and len(tensors) == 1 and same_devices(tensors, devices):
+        return tensors[0].on(tensors[0].device)
+    results = yield from algorithm.reduce(op, tensors, devices)
+    return regroup(results, Mirrored)
+
+
+def batch_reduce_parts(
+    context: Context,
+    algorithm: CrossDeviceOps,
+    op: ReduceOp,
+    pairs: Sequence[tuple[object, object]],
+    options: Options,
+    workers: int = 1,
+) -> Operation[list[object]]:
+    """Several values, each with its destination; single parts already there are handed back."""
+    lists = [
+        (
+            tensors_of(value) if isinstance(value, Container) else parts_of(context, value),
+            destination_devices(place),
+        )
+        for value, place in pairs
+    ]
+    first = tuple(tensor.device for tensor in lists[0][0])
+    if (
+        workers == 1
+        and len(first) == 1
+        and all(
+            same_devices(tensors, places) and same_devices(tensors, first)
+            for tensors, places in lists
+        )
+    ):
+        return [
+            value if isinstance(value, Variable) else regroup(tensors, Mirrored)
+            for (value, _), (tensors, _) in zip(pairs, lists, strict=True)
+        ]
+    results = yield from algorithm.batch_reduce(op, lists, options)
+    return [regroup(tensors, Mirrored) for tensors in results]
+
+
+def reduce_one_value(
+    context: Context, op: ReduceOp, value: object, destination: object, replicas: int
+) -> Operation[object]:
+    """A value that is one object in all replicas (reduce_non_distributed_value).
+
+    MEAN takes it as it is. So does SUM with one replica; with several, ValueError: whether to
+    multiply it is not clear. Arrays of zeros stay zeros; a Python 0 is an AttributeError.
+    """
+    if isinstance(value, bool | int | float | complex) and value == 0:
+        raise RefusedAttributeError(
+            "literal_attribute",
+            "a Python 0 has no attribute 'shape' and cannot be reduced: use a tensor of zeros per "
+            "replica, or a numpy array of zeros",
+        )
+    if isinstance(value, np.ndarray) and not value.any():
+        return np.zeros_like(value)
+    if op is ReduceOp.MEAN:
+        return value
+    if replicas > 1:
+        raise RefusedValueError(
+            "same_value_sum",
+            f"A non-DistributedValues value {_named(value)} cannot be reduced with the given "
+            f"reduce op {op.name}: give each replica a tensor of its own, or use MEAN",
+        )
+    return (yield from broadcast(context, value, destination))
+
+
+def broadcast(context: Context, value: object, destination: object) -> Operation[object]:
+    """A copy of a value on each device of a destination, as tensors.
+
+    Of copies that stand for one value the one on that device, of a variable what is read there; of
+    a per-replica value all parts.
+    """
+    copies, transfers = [], []
+    for device in destination_devices(destination):
+        if isinstance(value, PerReplica):
+            sources = tensors_of(value)
+        else:
+            sources = [(yield from _read_on(context.at(device), value))]
+        transfers += [Transfer(source.device, device, source.size) for source in sources]
+        moved = [source.on(device) for source in sources]
+        copies.append(PerReplica(moved) if isinstance(value, PerReplica) else moved[0])
+    yield from movement("broadcast", transfers)
+    return regroup(copies, Mirrored)
+
+
+def broadcast_to(context: Context, value: object, destination: object) -> Operation[object]:
+    """As `broadcast`, but a Python number passes unchanged."""
+    if isinstance(value, int | float):
+        return value
+    return (yield from broadcast(context, value, destination))
+
+
+def gather_parts(
+    context: Context,
+    algorithm: CrossDeviceOps,
+    value: object,
+    destination: object,
+    axis: int,
+    workers: int = 1,
+) -> Operation[object]:
+    """The parts of a value joined along an axis, on each device of a destination.
+
+    A single part already there stays, whatever the axis.
+    """
+    devices, tensors = destination_devices(destination), parts_of(context, value)
+    if workers == 1 and len(tensors) == 1 and same_devices(tensors, devices):
+        return tensors[0].on(tensors[0].device)
+    results = yield from algorithm.gather(tensors, devices, axis)
+    return regroup(results, Mirrored)
+
+
+def _read_on(context: Context, value: object) -> Operation[Tensor]:
+    """A value as one tensor, on the current device if it has a copy there; a variable is read."""
+    value = part_on(context.device, value)
+    if isinstance(value, DistributedVariable):
+        value = yield from value.as_tensor(context)
+    if isinstance(value, Tensor | Component | Variable):
+        return tensors_of(value)[0]
+    return tensor_of(value, context.device)
+
+
+def _named(value: object) -> str:
+    """A value as part of a message."""
+    return value.attributes.name or value.kind if isinstance(value, Variable) else shown(value)

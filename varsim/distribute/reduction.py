@@ -1,0 +1,255 @@
+"""Cross-device algorithms: who adds what where (cross_device_ops.py)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+
+from varsim.distribute.packing import Implementation, Options, group_by_size
+from varsim.distribute.ring import ring_movement, ring_sum
+from varsim.distribute.tensor import Tensor, Values, add_in_order, divide
+from varsim.values.device import Device, Transfer, movement
+from varsim.values.operation import Exchange, Operation
+from varsim.values.refusal import (
+    InvalidArgumentError,
+    RefusedIndexError,
+    RefusedTypeError,
+    RefusedValueError,
+)
+from varsim.values.variable import ReduceOp
+
+# The dtypes that TensorFlow's collectives take on CPUs (collective_ops.cc); gathering: GATHERED.
+SENT: Final = ("bfloat16", "float16", "float32", "float64", "int32", "int64")
+GATHERED: Final = SENT[1:]
+
+Devices = tuple[Device, ...]
+Pair = tuple[list[Tensor], Devices]
+
+
+class CrossDeviceOps(ABC):
+    """How per-replica tensors become one value on the destinations.
+
+    Tensors come one per replica of this worker; results one per destination, in their order.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def reduce(
+        self, op: ReduceOp, tensors: list[Tensor], devices: Devices
+    ) -> Operation[list[Tensor]]:
+        """Reduce one value; tensors of one shape, results of it too (MEAN of integers: floats)."""
+
+    def batch_reduce(
+        self, op: ReduceOp, pairs: Sequence[Pair], options: Options
+    ) -> Operation[list[list[Tensor]]]:
+        """Reduce several values, each with its own destinations."""
+        results = []
+        for tensors, devices in pairs:
+            results.append((yield from self.reduce(op, tensors, devices)))
+        return results
+
+    def gather(self, tensors: list[Tensor], devices: Devices, axis: int) -> Operation[list[Tensor]]:
+        """Join along an axis, in replica order, on the first destination; copy from there."""
+        joined = concatenate([tensor.array for tensor in tensors], axis)
+        inwards = [Transfer(one.device, devices[0], one.size) for one in tensors]
+        outwards = [Transfer(devices[0], device, joined.nbytes) for device in devices]
+        yield from movement("gather", inwards, outwards)
+        return [Tensor(joined, device) for device in devices]
+
+
+class ReductionToOneDevice(CrossDeviceOps):
+    """Copy all to one device, add there in replica order, copy to the destinations.
+
+    The device is the given one, or the first destination. Also what is left where an algorithm
+    cannot be used.
+    """
+
+    name = "reduction_to_one_device"
+
+    def __init__(self, device: Device | None = None) -> None:
+        self._device = device
+
+    def reduce(
+        self, op: ReduceOp, tensors: list[Tensor], devices: Devices
+    ) -> Operation[list[Tensor]]:
+        """One value, added from first to last."""
+        place = self._device or devices[0]
+        result = combine(op, [tensor.array for tensor in tensors])
+        yield from movement(
+            "reduction to one device",
+            [Transfer(tensor.device, place, tensor.size) for tensor in tensors],
+            [Transfer(place, device, result.nbytes) for device in devices],
+        )
+        return [Tensor(result, device) for device in devices]
+
+
+class CollectiveAllReduce(CrossDeviceOps):
+    """Collective operations over all replicas of all workers, as a ring.
+
+    `workers` processes take part, each with values on `devices` devices; every one of them has to
+    call in the same order.
+    """
+
+    name = "collective_all_reduce"
+
+    def __init__(
+        self,
+        implementation: Implementation = Implementation.AUTO,
+        workers: int = 1,
+        devices: int | None = None,
+    ) -> None:
+        self.implementation = implementation
+        self._workers = workers
+        self._devices = devices
+
+    def reduce(
+        self, op: ReduceOp, tensors: list[Tensor], devices: Devices
+    ) -> Operation[list[Tensor]]:
+        """All-reduce, then copy to the destinations that have no result yet."""
+        (results,) = yield from self._all_reduce(op, [tensors], Options())
+        return (yield from copy_to(results, devices))
+
+    def batch_reduce(
+        self, op: ReduceOp, pairs: Sequence[Pair], options: Options
+    ) -> Operation[list[list[Tensor]]]:
+        """One all-reduce per pack, last value first, if each stays on its devices.
+
+        A pack saves messages. It changes no value: each is added as if it went alone.
+        """
+        if all(same_devices(tensors, devices) for tensors, devices in pairs):
+            return (yield from self._all_reduce(op, [tensors for tensors, _ in pairs], options))
+        return (yield from super().batch_reduce(op, pairs, options))
+
+    def gather(self, tensors: list[Tensor], devices: Devices, axis: int) -> Operation[list[Tensor]]:
+        """All-gather over the replicas of all workers, then copy where there is no result yet."""
+        rank = tensors[0].array.ndim
+        if not 0 <= axis < rank:
+            raise RefusedValueError(
+                "gather_rank",
+                f"Requires start <= limit when delta > 0: there is no axis {axis} to gather along; "
+                "use one that all parts have, and give scalars one of length 1",
+            )
+        if tensors[0].array.dtype.name not in GATHERED:
+            raise RefusedTypeError(
+                "dtype_unsupported",
+                f"{tensors[0].array.dtype} is not in the list of allowed values of a collective, "
+                f"which are {', '.join(GATHERED)}: cast it to one of them",
+            )
+        everybody = yield from self._exchange([tensors])
+        arrays = [tensor.array for tensor in everybody[0]]
+        joined = concatenate(arrays, axis)
+        ring = [tensor.device for tensor in everybody[0]]
+        count = len(ring)
+        rounds = [
+            [
+                Transfer(ring[rank], ring[(rank + 1) % count], arrays[(rank - step) % count].nbytes)
+                for rank in range(count)
+            ]
+            for step in range(count - 1)
+        ]
+        yield from movement("ring all-gather", *rounds, parties=self._workers)
+        return (yield from copy_to([tensor_like(joined, one) for one in tensors], devices))
+
+    def _check(self, tensors: list[Tensor]) -> None:
+        """IndexError for fewer parts than devices; InvalidArgumentError for a dtype."""
+        if self._devices is not None and len(tensors) < self._devices:
+            raise RefusedIndexError(
+                "batch_mixed",
+                f"a collective of {self._devices} devices takes a part from each, not "
+                f"{len(tensors)}: tuple index out of range; give a value for each replica, or "
+                "reduce it by itself",
+            )
+        for tensor in tensors:
+            if tensor.array.dtype.name not in SENT:
+                raise InvalidArgumentError(
+                    "dtype_unsupported",
+                    f"{tensor.array.dtype} is not in the list of allowed values of a collective, "
+                    f"which are {', '.join(SENT)}: cast it to one of them",
+                )
+
+    def _exchange(self, batch: list[list[Tensor]]) -> Operation[list[list[Tensor]]]:
+        """The same values with the tensors of all workers' replicas, in order."""
+        if self._workers == 1:
+            return batch
+        everybody: list[list[list[Tensor]]] = yield Exchange(batch)
+        return [
+            [tensor for worker in everybody for tensor in worker[index]]
+            for index in range(len(batch))
+        ]
+
+    def _all_reduce(
+        self, op: ReduceOp, batch: list[list[Tensor]], options: Options
+    ) -> Operation[list[list[Tensor]]]:
+        for tensors in batch:
+            self._check(tensors)
+        everybody = yield from self._exchange(batch)
+        arrays = [[tensor.array for tensor in tensors] for tensors in everybody]
+        sums = [ring_sum(values) for values in arrays]
+        backwards = range(len(batch) - 1, -1, -1)
+        sizes = [arrays[index][0].nbytes for index in backwards]
+        for pack in group_by_size(sizes, options.bytes_per_pack):
+            together = [backwards[place] for place in pack]
+            ring = [tensor.device for tensor in everybody[together[0]]]
+            values = [arrays[index][0] for index in together]
+            yield from ring_movement(ring, values, self._workers)
+        results = []
+        for total, values, own in zip(sums, arrays, batch, strict=True):
+            result = divide(total, len(values)) if op is ReduceOp.MEAN else total
+            results.append([tensor_like(result, tensor) for tensor in own])
+        return results
+
+
+def combine(op: ReduceOp, values: Sequence[Values]) -> Values:
+    """The sum from first to last, divided by the number for MEAN."""
+    total = add_in_order(values) if len(values) > 1 else values[0]
+    return divide(total, len(values)) if op is ReduceOp.MEAN else total
+
+
+def concatenate(values: Sequence[Values], axis: int) -> Values:
+    """Values joined along an axis; they may differ in length there only."""
+    first = values[0]
+    if len(values) == 1:
+        return first
+    if not -first.ndim <= axis < first.ndim:
+        raise InvalidArgumentError(
+            "axis_range",
+            f"Expected concatenating dimensions in the range [{-first.ndim}, {first.ndim}), but "
+            f"got {axis}; use an axis that all parts have, and give scalars one of length 1",
+        )
+    axis %= first.ndim
+    rest = {value.shape[:axis] + value.shape[axis + 1 :] for value in values}
+    if len(rest) > 1 or len({value.ndim for value in values}) > 1:
+        raise InvalidArgumentError(
+            "shape_mismatch",
+            f"Shape mismatch: values may differ in length along axis {axis} only; pad them",
+        )
+    return np.concatenate(list(values), axis)
+
+
+def tensor_like(array: Values, tensor: Tensor) -> Tensor:
+    """A new tensor on the device of another."""
+    return Tensor(array, tensor.device)
+
+
+def copy_to(results: list[Tensor], devices: Devices) -> Operation[list[Tensor]]:
+    """One tensor per destination: the result on that device, else a copy of the first."""
+    if same_devices(results, devices):
+        return results
+    here = {tensor.device: tensor for tensor in results}
+    missing = [device for device in devices if device not in here]
+    yield from movement(
+        "copy", [Transfer(results[0].device, device, results[0].size) for device in missing]
+    )
+    return [here[device] if device in here else results[0].on(device) for device in devices]
+
+
+def same_devices(tensors: Sequence[Tensor], devices: Devices) -> bool:
+    """Are these the devices of the tensors, in any order?"""
+    return {tensor.device for tensor in tensors} == set(devices)
+
+
+def any_cpu(devices: Devices) -> bool:
+    """Is a CPU among them?"""
+    return any(device.kind == "cpu" for device in devices)

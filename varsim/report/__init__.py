@@ -1,0 +1,1 @@
+"""Results to people and files: words, pages, plots, text for other programs."""

@@ -1,0 +1,203 @@
+"""The directory of a run: filled whole or not at all, what others put there left alone."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel
+
+from varsim.report.files.claim import (
+    FACTS,
+    FILES,
+    RUN,
+    Kind,
+    NotARunError,
+    check_target,
+    facts_in,
+    kinds_of,
+    previous_of,
+)
+from varsim.scenario.provenance import is_sealed
+from varsim.scenario.training import SCHEMA_VERSION
+
+T = TypeVar("T")
+S = TypeVar("S", bound=BaseModel)
+
+# Since this version of the engine files have checksums.
+SEALED_SINCE: Final = 4
+
+
+def put(directory: Path, fill: Callable[[Path], T]) -> T:
+    """Have `fill(path)` write a run, then put that in place; returns what `fill` does.
+
+    An older run in `directory` is replaced once the new one is complete; what else lies there is
+    kept. Raises NotARunError if it holds no run, OSError if it cannot be written; then, and when
+    interrupted, whatever was there before is untouched.
+    """
+    check_target(directory)
+    target = directory.resolve()
+    partial = target.with_name(f"{_partial(target)}{os.getpid()}")
+    previous = previous_of(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(target)
+        partial.mkdir()
+        filled = fill(partial)
+        _put_in_place(partial, target, previous)
+    except OSError as error:
+        if error.strerror is not None:  # said of what the caller knows, not of a file on its way
+            error.filename, error.filename2 = str(directory), None
+        raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return filled
+
+
+def facts_of(directory: Path, kind: Kind) -> dict[str, Any]:
+    """What the file says by which a run of this kind is known.
+
+    Raises NotARunError where there is no run of it that this version can read, or one of its files
+    is not as it was written; one that was taken away is missed by who needs it.
+    """
+    facts, file = facts_in(directory, kind), directory / FACTS[kind]
+    if facts is None:
+        raise NotARunError(f"{directory} holds no varsim run: no {FACTS[kind]} written by varsim")
+    with suppress(KeyError, TypeError):
+        made = facts["provenance"]
+        if made["schema"] != SCHEMA_VERSION:
+            raise NotARunError(
+                f"{directory} was written by varsim {made['varsim']} with scenario schema "
+                f"{made['schema']}, this is schema {SCHEMA_VERSION}: run it again"
+            )
+        if made["engine"] < SEALED_SINCE:
+            raise NotARunError(
+                f"{file} was written by an earlier varsim, without checksums: run it again"
+            )
+    if not is_sealed(facts):
+        raise damaged(file)
+    for name, written in facts["files"].items():
+        path = directory / name
+        if path.exists() and _checksum(path) != written:
+            raise damaged(path)
+    return facts
+
+
+def scenario_of(facts: dict[str, Any], directory: Path, model: type[S]) -> S:
+    """The scenario of a run of which these are the facts; NotARunError if it is none any more."""
+    try:
+        # In a file quantities are text with units, so they are read as from a file.
+        return model.model_validate_json(json.dumps(facts["scenario"]), context={"text": True})
+    except ValueError as error:
+        raise NotARunError(
+            f"the scenario of {directory} is none for this version of varsim: run it again"
+        ) from error
+
+
+def checksums(directory: Path, names: Iterable[str]) -> dict[str, str]:
+    """The checksum of each of these files, as it stands in the facts of a run."""
+    return {name: _checksum(directory / name) for name in names}
+
+
+def head(question: str) -> str:
+    """The line that a written scenario begins with: what it is to answer, if that is known."""
+    return f"# {question}\n" if question else ""
+
+
+def damaged(file: Path) -> NotARunError:
+    """What to say of a file that is not as varsim wrote it."""
+    return NotARunError(
+        f"{file} is damaged, or was changed since varsim wrote it: run its scenario again"
+    )
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _partial(target: Path) -> str:
+    """What the directories are called in which a run is being written, but for the process."""
+    return f".{target.name}.partial-"
+
+
+def _remove_abandoned(target: Path) -> None:
+    """What processes that were killed while writing this run have left behind."""
+    for path in target.parent.iterdir():
+        process = path.name.removeprefix(_partial(target))
+        if process == path.name or not process.isdecimal() or _is_other(int(process)):
+            continue
+        if _is_ours(path):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a directory is one in which a run was written: perhaps not yet all of it."""
+    if path.is_symlink() or not path.is_dir():
+        return False
+    if set(kinds_of(path)) & set(RUN):  # then there may be links to what others put beside it
+        return True
+    names = frozenset[str]().union(*(FILES[kind] for kind in RUN))
+    return all(one.name in names and one.is_file() for one in path.iterdir())
+
+
+def _is_other(process: int) -> bool:
+    """Is this a process that runs, and not ourselves?"""
+    if process == os.getpid():
+        return False
+    if os.name != "posix":  # elsewhere there is no asking without harm
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _carry(source: Path, target: Path) -> None:
+    """Have what others put into `source` in both: as links, or else as copies."""
+    ours = frozenset[str]().union(*(FILES[kind] for kind in kinds_of(source) if kind in RUN))
+    for path in source.iterdir():
+        there = target / path.name
+        if path.name in ours or there.exists() or there.is_symlink():
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.copytree(path, there, symlinks=True, copy_function=_link)
+        else:
+            _link(str(path), str(there))
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except (OSError, NotImplementedError):  # not on every file system, not to everybody's files
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _put_in_place(partial: Path, target: Path, previous: Path) -> None:
+    """Two renames; should the second not happen, the first is undone.
+
+    What is kept of the older run is in both before: there is no moment in which it is in neither.
+    """
+    if previous.exists():  # left by a run that was killed between or after them
+        if target.exists():
+            shutil.rmtree(previous)
+        else:
+            previous.rename(target)
+    if target.exists():
+        _carry(target, partial)
+    try:
+        if target.exists():
+            target.rename(previous)
+        partial.rename(target)
+    except BaseException:
+        if previous.exists() and not target.exists():
+            previous.rename(target)
+        raise
+    shutil.rmtree(previous, ignore_errors=True)

@@ -1,0 +1,72 @@
+"""The directory of a sweep: its runs, its table, and the sweep itself, to run or merge it again."""
+
+import importlib.util
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from varsim.report.files.claim import facts_in
+from varsim.report.files.keeping import damaged, head
+from varsim.scenario.provenance import is_sealed
+from varsim.scenario.sweep.space import Sweep
+from varsim.study.sweep.store import STORE
+from varsim.study.sweep.table import Table
+
+SCENARIO: Final = "sweep.yaml"
+CSV: Final = "results.csv"
+JSON: Final = "results.json"
+PARQUET: Final = "results.parquet"
+
+
+def write_results(table: Table, answer: Sequence[str], directory: Path) -> list[Path]:
+    """Write the table as CSV and JSON, and as Parquet where pyarrow is installed.
+
+    Each file is there whole or as it was before; OSError if it cannot be written.
+    """
+    writers: dict[str, Callable[[Path], object]] = {
+        CSV: lambda path: path.write_text(table.csv(), encoding="utf-8", newline=""),
+        JSON: lambda path: path.write_text(table.json(answer), encoding="utf-8", newline="\n"),
+    }
+    if importlib.util.find_spec("pyarrow") is not None:
+        writers[PARQUET] = lambda path: table.frame().to_parquet(path, index=False)
+    return [put(directory / name, write) for name, write in writers.items()]
+
+
+def write_sweep(sweep: Sweep, question: str, directory: Path) -> Path:
+    """Write the sweep as a scenario file, with all changes that were made on the command line."""
+    text = head(question) + sweep.yaml
+    return put(directory / SCENARIO, lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def holds_sweep(directory: Path) -> bool:
+    """Whether a directory has the results of a sweep, perhaps damaged, and the runs behind them."""
+    return all((directory / name).is_file() for name in (SCENARIO, JSON, STORE))
+
+
+def swept_in(directory: Path) -> tuple[list[str], str]:
+    """The labels of the strategies of which the results in a directory are, and its sweep's hash.
+
+    Raises NotARunError where they are not as they were written.
+    """
+    told = facts_in(directory, "sweep")
+    if not told or not is_sealed(told):
+        raise damaged(directory / JSON)
+    return list(dict.fromkeys(row["strategy"] for row in told["rows"])), told["asked_sha256"]
+
+
+def put(path: Path, write: Callable[[Path], object]) -> Path:
+    """Write one file: it is there whole or as it was before. OSError names it."""
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        write(partial)
+        partial.replace(path)
+    except OSError as error:
+        if error.strerror is not None:
+            error.filename, error.filename2 = str(path), None
+        raise
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+    return path

@@ -1,0 +1,1 @@
+"""The pages: one HTML file each that needs nothing else."""

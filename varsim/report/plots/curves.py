@@ -1,0 +1,309 @@
+"""The curves of a result: loss against time and against updates, as data and as figures."""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from numpy.typing import NDArray
+
+from varsim.report.plots.figure import (
+    FAINT,
+    INK,
+    PAPER,
+    drawable,
+    looks,
+    named,
+    plain_numbers,
+    strategy_line,
+    time_unit,
+)
+from varsim.report.words.answer import learnt, reaching, target_reached
+from varsim.report.words.rates import common, rate, these
+from varsim.report.words.winner import Wording, headline
+from varsim.study.statistics import interval, latest
+
+if TYPE_CHECKING:
+    from varsim.cluster.trace import Trace
+    from varsim.study.result import Result
+
+Against: TypeAlias = Literal["time", "global_step"]
+POINTS: Final = 200  # of a curve, at most
+MOST_APART: Final = 4  # times the updates of the shortest curve are drawn on a linear axis
+
+
+class Curve(NamedTuple):
+    """The loss of one strategy over its replications; all of shape (points,)."""
+
+    strategy: str
+    x: NDArray[np.float64]  # seconds or updates
+    mean: NDArray[np.float64]
+    low: NDArray[np.float64]  # nan with one replication
+    high: NDArray[np.float64]
+
+
+class Compared(NamedTuple):
+    """Measured losses of all replications, by strategy, up to one moment."""
+
+    moment: float  # seconds or updates
+    losses: dict[str, list[float]]
+    exact: bool  # whether all were measured at that very moment
+
+
+def curves(result: "Result", by: Against) -> list[Curve]:
+    """The curves that can be drawn: where every replication was evaluated, the loss finite.
+
+    Between two evaluations the loss is read off the straight line that joins them.
+    """
+    found = []
+    for strategy in result.strategies:
+        runs = [result.trace(strategy, number) for number in range(result.replications)]
+        if not all(run.evaluations for run in runs):
+            continue
+        moments = [_moments(run, by) for run in runs]
+        grid = _grid(moments, even=by == "time")
+        losses = [
+            np.interp(grid, moment, [row.loss for row in run.evaluations])
+            for moment, run in zip(moments, runs, strict=True)
+        ]
+        exact = result.exact(strategy, "final_loss")
+        table = np.array(
+            [interval(column, exact=exact)[:3] for column in np.array(losses).T.tolist()]
+        )
+        known = np.isfinite(table[:, 0])
+        if known.any():
+            x = grid[known] / (1e9 if by == "time" else 1)
+            found.append(Curve(strategy, x, *table[known].T))
+    return found
+
+
+def compared(result: "Result", by: Against) -> Compared:
+    """The losses that may be compared: nothing is read off between two measurements.
+
+    Against time, those measured last by the end of the shortest run; against updates, those at
+    the last number of updates after which every run was measured. Strategies in which some
+    replication has no finite loss there, or came to stand still, are left out.
+    """
+    strategies = result.compared or result.strategies
+    runs = [run for run in result.traces if run.evaluations and run.strategy in strategies]
+    if not runs:
+        return Compared(0.0, {}, exact=True)
+    if by == "time":
+        end = result.common_end
+    else:
+        end = max(set.intersection(*(set(_moments(run, by).tolist()) for run in runs)))
+    losses: dict[str, list[float]] = {run.strategy: [] for run in runs}
+    exact = True
+    for run in runs:
+        moments = _moments(run, by)
+        values = np.array([row.loss for row in run.evaluations])
+        losses[run.strategy].append(float(latest(moments, values, np.array([float(end)]))[0]))
+        # The last measurement is of the model at the end, made when that was last updated.
+        exact = exact and (end in moments or end == run.end)
+    finite = {name: values for name, values in losses.items() if all(map(math.isfinite, values))}
+    return Compared(end / 1e9 if by == "time" else float(end), finite, exact)
+
+
+def title(result: "Result", by: Against) -> str:
+    """Which strategy reaches the target first, or has the lowest loss, as far as measured."""
+    if by == "time" and target_reached(result):
+        return _first_there(result)
+    end, losses, exact = compared(result, by)
+    if not losses:
+        return "No finite loss was measured"
+    if len(losses) > 1 and by == "time" and not learnt(result, result.common_end):
+        return "Not every strategy's loss was measured after the start"
+    if by == "global_step" and end == 0 and len(losses) > 1:
+        return "The strategies were never all measured after the same number of updates"
+    unit = time_unit(end)
+    when = f"{end / unit.seconds:.3g} {unit.name}" if by == "time" else f"{end:,.0f} updates"
+    # A loss measured a while before the end may be another by then.
+    after, loss = (f"After {when}", "loss") if exact else (f"By {when}", "loss measured last")
+    ranking = result.ranking_of(losses, "loss_at_100")
+    assert ranking is not None, "all of these losses are finite"
+
+    def mean(strategy: str) -> str:
+        return f"{interval(losses[strategy]).mean:.3g}"
+
+    if not ranking.rivals:
+        own = rate(result.scenario, ranking.best)
+        return f"{after} at {own} the {loss} of {named(ranking.best)} is {mean(ranking.best)}"
+    rates = these(result)
+    wording = Wording(
+        f"{after}{rates} the lowest {loss} is that of {{name}}: {{value}}",
+        "",
+        f"{loss} {_small(after)}{rates}",
+    )
+    return headline(ranking, wording, partial(_trained, result), mean)
+
+
+def _first_there(result: "Result") -> str:
+    """Which strategy reaches the target loss first."""
+    ranking, goal = result.ranking("time_to_target"), f"loss {result.target_loss:g}{common(result)}"
+    assert ranking is not None, "some strategy reached it"
+
+    def when(strategy: str) -> str:
+        mean = result.estimate(strategy, "time_to_target").mean
+        unit = time_unit(mean)
+        return f"{mean / unit.seconds:.3g} {unit.name}"
+
+    who = partial(_trained, result)
+    if not ranking.rivals:
+        best = f"by {who(ranking.best)}"
+        if len(result.compared) > 1:
+            best = f"in every replication {best} alone"
+        return f"L{goal[1:]} is reached {best}, after {when(ranking.best)}"
+    return headline(ranking, reaching(goal), who, when)
+
+
+def _trained(result: "Result", strategy: str) -> str:
+    """A strategy, with its learning rate where not all have the same."""
+    own = "" if common(result) else f" ({rate(result.scenario, strategy)})"
+    return f"{named(strategy)}{own}"
+
+
+def _small(text: str) -> str:
+    return text[0].lower() + text[1:]
+
+
+def heights(result: "Result", by: Against) -> list[float]:
+    """Inches: little where there is nothing to draw."""
+    return [3.4 if curves(result, by) else 0.5]
+
+
+def legend(result: "Result", by: Against) -> list[Artist]:
+    """The strategies that have a curve."""
+    look = looks(result.strategies)
+    return [strategy_line(curve.strategy, look[curve.strategy]) for curve in curves(result, by)]
+
+
+def draw(result: "Result", axes: Axes, by: Against) -> Axes:
+    """Mean loss of every strategy with its interval, against time or updates."""
+    drawn = curves(result, by)
+    if not drawn:
+        axes.text(0.5, 0.5, "no finite loss", transform=axes.transAxes, ha="center", color=FAINT)
+        axes.set_axis_off()
+        return axes
+    unit = time_unit(max(float(curve.x[-1]) for curve in drawn))
+    scale = unit.seconds if by == "time" else 1.0
+    look = looks(result.strategies)
+    shade = 0.6 / (2 + len(drawn))
+    for index, (strategy, x, mean, low, high) in enumerate(drawn):
+        color, marker = look[strategy]
+        every = max(1, len(x) // 8)
+        first = index * every // len(drawn) if len(x) > 8 else 0
+        axes.plot(
+            x / scale,
+            mean,
+            color=color,
+            marker=marker,
+            markersize=5.5,
+            markeredgecolor=PAPER,
+            markeredgewidth=0.6,
+            markevery=(first, every),
+        )
+        axes.fill_between(x / scale, low, high, color=color, alpha=shade, linewidth=0)
+    lowest, highest = _range(result, np.concatenate([curve.mean for curve in drawn]))
+    if lowest > 0 and highest / lowest > 20:
+        axes.set_yscale("log")
+        axes.set_ylim(lowest / 1.15, highest * 1.15)
+        _label_decades(axes, highest / lowest)
+    else:
+        margin = 0.06 * (highest - lowest) or 0.06 * abs(highest) or 1.0
+        axes.set_ylim(lowest - margin, highest + margin)
+        axes.yaxis.set_major_formatter(plain_numbers())
+    if result.target_loss is not None:
+        _draw_target(axes, result.target_loss)
+    axes.set_ylabel("training loss" + (" (logarithmic)" if axes.get_yscale() == "log" else ""))
+    if by == "time":
+        axes.set_xlabel(f"simulated time ({unit.name})")
+        axes.xaxis.set_major_locator(MaxNLocator(9))
+    else:
+        _scale_updates(axes, drawn)
+        kind = "" if axes.get_xscale() == "linear" else ", logarithmic"
+        axes.set_xlabel(f"updates (global_step{kind})")
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_formatter(plain_numbers())
+    axes.set_title(_remark(result, drawn, highest), loc="right", fontsize=8.5, color=FAINT)
+    return axes
+
+
+def _moments(run: "Trace", by: Against) -> NDArray[np.int64]:
+    """When the run was evaluated, in ns or updates."""
+    rows = run.evaluations
+    moments = [row.time if by == "time" else row.global_step for row in rows]
+    return np.array(moments, dtype=np.int64)
+
+
+def _grid(moments: Sequence[NDArray[np.int64]], even: bool) -> NDArray[np.float64]:
+    """At most POINTS points that every replication covers: evenly spaced, or recorded ones."""
+    start, end = max(m[0] for m in moments), min(m[-1] for m in moments)
+    if start >= end:
+        return np.array([float(end)])
+    if even:
+        return np.linspace(start, end, POINTS)
+    recorded: NDArray[np.float64] = np.unique(np.concatenate(list(moments))).astype(np.float64)
+    recorded = recorded[(recorded >= start) & (recorded <= end)]
+    if len(recorded) > POINTS:
+        recorded = recorded[np.linspace(0, len(recorded) - 1, POINTS).round().astype(int)]
+    return recorded
+
+
+def _remark(result: "Result", drawn: list[Curve], highest: float) -> str:
+    """Which strategies are not in the picture, or not wholly."""
+    there = {curve.strategy for curve in drawn}
+    absent = [named(strategy) for strategy in result.strategies if strategy not in there]
+    leaving = [named(curve.strategy) for curve in drawn if curve.mean.max() > highest]
+    parts = [f"{', '.join(absent)}: no finite loss"] if absent else []
+    parts += [f"{', '.join(leaving)}: beyond the top"] if leaving else []
+    return drawable("; ".join(parts))
+
+
+def _range(result: "Result", means: NDArray[np.float64]) -> tuple[float, float]:
+    """The losses shown: a curve that runs away leaves the picture instead of flattening it."""
+    first = [trace.evaluations[0].loss for trace in result.traces if trace.evaluations]
+    start = max((abs(loss) for loss in first if math.isfinite(loss)), default=math.inf)
+    highest = min(float(means.max()), 3 * start) if start > 0 else float(means.max())
+    lowest = float(means.min())
+    target = result.target_loss
+    if target is not None:
+        lowest, highest = min(lowest, target), max(highest, target)
+    return lowest, max(lowest, highest)
+
+
+def _scale_updates(axes: Axes, drawn: Sequence[Curve]) -> None:
+    """A logarithmic axis, 0 included, where the longest curve would squeeze the others."""
+    ends = [float(curve.x[-1]) for curve in drawn]
+    first = min((float(x) for curve in drawn for x in curve.x if x > 0), default=0.0)
+    if max(ends) <= MOST_APART * min(ends) or first == 0:
+        axes.xaxis.set_major_locator(MaxNLocator(9, integer=True))
+        return
+    axes.set_xscale("symlog", linthresh=first, linscale=0.3)
+    steps = (1, 2, 5) if max(ends) < 1e3 * first else (1,)
+    ticks = [step * 10.0**power for power in range(13) for step in steps]
+    axes.xaxis.set_major_locator(FixedLocator([0.0, *(t for t in ticks if t >= first)]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlim(right=1.05 * max(ends))
+
+
+def _draw_target(axes: Axes, target: float) -> None:
+    axes.axhline(target, color=INK, linewidth=1.1, linestyle=(0, (2, 2)))
+    axes.annotate(
+        f"target\n{target:g}",
+        (1, target),
+        (4, 0),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        va="center",
+        fontsize=8.5,
+    )
+
+
+def _label_decades(axes: Axes, span: float) -> None:
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if span < 1e3 else (1,)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -1,0 +1,345 @@
+"""The plots of a result: what each shows, as data and as a figure, written as PNG and SVG."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from varsim.report.plots import curves, links, timeline
+from varsim.report.plots.figure import (
+    ACTIVITIES,
+    INK,
+    PAPER,
+    Drawn,
+    activity_patch,
+    drawable,
+    label_rows,
+    looks,
+    named,
+    panel_title,
+    plain_numbers,
+    row_heights,
+)
+from varsim.report.plots.plot import Plot, draw_one
+from varsim.report.words.answer import FASTEST
+from varsim.report.words.phrases import digits, plus_minus
+from varsim.report.words.winner import headline
+
+if TYPE_CHECKING:
+    from varsim.study.result import Result
+
+MOST_BINS: Final = 60  # of a staleness distribution
+APART: Final = 0.03  # of the axis: replications that differ by less are no dots of their own
+
+
+class Staleness(NamedTuple):
+    """How stale the applied gradients of one strategy were, over all replications."""
+
+    strategy: str
+    lowest: NDArray[np.float64]  # smallest staleness of each bin
+    width: int  # staleness values per bin
+    percent: NDArray[np.float64]  # of applied gradients, per bin; sums to 100
+    mean: float
+    largest: float
+    copies: float  # updates that a copy had missed when it was read; nan without copies
+
+
+def draw_all(result: "Result", directory: Path) -> dict[str, Drawn]:
+    """Write every plot of PLOTS into an existing directory; return them by name."""
+    return {plot.name: draw_one(plot, result, directory) for plot in PLOTS}
+
+
+# --- throughput
+
+
+def throughput(result: "Result", axes: Axes) -> Axes:
+    """Bars of examples applied per second, with intervals and dots for the replications."""
+    estimates = [result.estimate(s, "examples_per_s") for s in result.strategies]
+    look = looks(result.strategies)
+    limit, dots = 0.0, []
+    for y, (strategy, found) in enumerate(zip(result.strategies, estimates, strict=True)):
+        values = [v for v in result.values(strategy, "examples_per_s") if math.isfinite(v)]
+        mean = found.mean if math.isfinite(found.mean) else 0.0
+        axes.barh(y, mean, height=0.62, color=look[strategy].color)
+        right = max([mean, *values])
+        if math.isfinite(found.low) and found.high > found.low:
+            half = found.mean - found.low
+            axes.errorbar(mean, y, xerr=half, color=INK, capsize=4, linewidth=1.4)
+            right = max(right, found.high)
+        dots.append(values)
+        text = drawable(plus_minus(found)) + _times_first(result, strategy)
+        axes.annotate(text, (right, y), (7, 0), textcoords="offset points", va="center")
+        # Room for the text, whose letters are about 1.2 % of the axis wide.
+        longest = max(map(len, text.split("\n")))
+        limit = max(limit, right / (1 - min(0.03 + 0.012 * longest, 0.7)))
+    for y, values in enumerate(dots):
+        if values and max(values) - min(values) > APART * limit:
+            row = [y + 0.2] * len(values)
+            axes.plot(values, row, "o", color=PAPER, markeredgecolor=INK, markersize=4)
+    axes.set_xlim(0, limit or 1)
+    label_rows(axes, result.strategies)
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.xaxis.set_major_formatter(plain_numbers())
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("examples in applied gradients, per second of simulated time")
+    return axes
+
+
+def throughput_title(result: "Result") -> str:
+    """Which strategy applies the most examples per second, as far as the intervals tell."""
+    ranking = result.ranking("examples_per_s", highest=True)
+    if ranking is None:
+        return "No strategy has a throughput"
+
+    def rate(strategy: str) -> str:
+        return plus_minus(result.estimate(strategy, "examples_per_s"), unit="examples/s")
+
+    if not ranking.rivals:
+        return f"{named(ranking.best)} applies {rate(ranking.best)}"
+    return headline(ranking, FASTEST, named, rate)
+
+
+def _times_first(result: "Result", strategy: str) -> str:
+    if strategy == result.first or not math.isfinite(
+        times := result.estimate(strategy, "throughput_ratio").mean
+    ):
+        return ""
+    return f"\n({digits(times)} x first)"
+
+
+# --- staleness
+
+
+def staleness(result: "Result") -> list[Staleness]:
+    """The distributions of all strategies over the same bins."""
+    runs: dict[str, list[NDArray[np.int64]]] = {strategy: [] for strategy in result.strategies}
+    for trace, rows, window in zip(result.traces, result.gradients, result.windows, strict=True):
+        stale = rows.applied_step - rows.read_step
+        runs[trace.strategy].append(stale[rows.used & window.holds(rows.applied)])
+    values = {strategy: np.concatenate(each) for strategy, each in runs.items()}
+    limit = _limit(list(values.values()))
+    width = limit // MOST_BINS + 1
+    lowest = np.arange(0, limit + 1, width, dtype=np.float64)
+    found = []
+    for strategy, stale in values.items():
+        counts = np.bincount(np.minimum(stale, limit) // width, minlength=len(lowest))
+        percent = counts * 100 / max(len(stale), 1)
+        mean = result.estimate(strategy, "staleness_mean").mean
+        most = float(stale.max()) if len(stale) else math.nan
+        copies = result.estimate(strategy, "copy_staleness_mean").mean
+        found.append(Staleness(strategy, lowest, width, percent, mean, most, copies))
+    return found
+
+
+def _limit(values: Sequence[NDArray[np.int64]]) -> int:
+    """The largest staleness with a place of its own: rare values far out share the last one."""
+    known = [stale for stale in values if len(stale)]
+    largest = max((int(stale.max()) for stale in known), default=0)
+    usual = max((int(np.percentile(stale, 99)) for stale in known), default=0)
+    return largest if largest <= 2 * usual + 10 else usual + usual // 4 + 2
+
+
+def draw_staleness(result: "Result", panels: list[Axes]) -> list[Axes]:
+    """One distribution on each of the Axes, the mean marked."""
+    look = looks(result.strategies)
+    found = staleness(result)
+    for axes, panel in zip(panels, found, strict=True):
+        shown = panel.percent > 0
+        left = panel.lowest[shown] + (panel.width - 1) / 2
+        color = look[panel.strategy].color
+        axes.bar(left, panel.percent[shown], width=0.86 * panel.width, color=color)
+        remark = shorter = "no gradient was applied"
+        if math.isfinite(panel.mean):
+            remark = shorter = f"mean {_updates(panel.mean)}   largest {panel.largest:,.0f}"
+            if panel.copies > 0:
+                remark += f"   copies, when read, had missed {_updates(panel.copies)} on average"
+                shorter += f"   copies missed {_updates(panel.copies)}"
+            axes.axvline(panel.mean, color=INK, linestyle=(0, (4, 2)), linewidth=1.3)
+        panel_title(axes, panel.strategy, remark, pad=5, shorter=shorter)
+        top = float(panel.percent.max()) or 100.0
+        axes.set_ylim(0, 1.1 * top)
+        axes.set_yticks([0, top], ["0", f"{top:.{0 if top >= 10 else 1}f} %"])
+        axes.grid(visible=False, axis="x")
+    right = panel.lowest[-1] + panel.width
+    panels[-1].set_xlim(-0.7 * panel.width, max(right, 4.5) - 0.3 * panel.width)
+    panels[-1].xaxis.set_major_locator(MaxNLocator(10, integer=True))
+    panels[-1].xaxis.set_major_formatter(plain_numbers())
+    remarks = [f"{panel.width:,} values to a bar"] if panel.width > 1 else []
+    if max(np.nan_to_num([each.largest for each in found])) >= right:
+        remarks.append(f"the last bar: {panel.lowest[-1]:,.0f} or more")
+    panels[-1].set_xlabel(f"staleness of applied gradients ({'; '.join(['updates', *remarks])})")
+    return panels
+
+
+def staleness_title(result: "Result") -> str:
+    """Whose gradients are the stalest."""
+    found = {p.strategy: p.mean for p in staleness(result) if math.isfinite(p.mean)}
+    if not found:
+        return "No gradient was applied"
+    most = max(found, key=found.__getitem__)
+    if found[most] == 0:
+        return "No applied gradient was stale"
+    head = f"The gradients of {named(most)} are {_updates(found[most])} updates old on average"
+    fresh = [named(strategy) for strategy, mean in found.items() if mean == 0]
+    if not fresh:
+        return head
+    names = " and ".join(fresh) if len(fresh) <= 2 else f"{len(fresh)} strategies"
+    return f"{head}; those of {names} are never stale"
+
+
+# --- where the time went
+
+
+def time_shares(result: "Result") -> dict[str, dict[str, float]]:
+    """Percent of all worker time by strategy and activity; each strategy sums to 100."""
+    return {
+        strategy: {
+            name: 100 * result.estimate(strategy, f"share_{name}").mean for name in ACTIVITIES
+        }
+        for strategy in result.strategies
+    }
+
+
+def time_split(result: "Result", axes: Axes) -> Axes:
+    """One bar of 100 % per strategy, cut into activities."""
+    shares = time_shares(result)
+    for y, strategy in enumerate(result.strategies):
+        left = 0.0
+        for name, look in ACTIVITIES.items():
+            share = shares[strategy][name]
+            if not share > 0:
+                continue
+            axes.barh(y, share, 0.66, left=left, color=look.color, hatch=look.mark, linewidth=0)
+            if share >= 6:
+                axes.text(
+                    left + share / 2,
+                    y,
+                    f"{share:.0f} %",
+                    ha="center",
+                    va="center",
+                    fontsize=8.5,
+                    bbox={"facecolor": PAPER, "linewidth": 0, "pad": 1.6, "alpha": 0.9},
+                )
+            left += share
+    axes.set_xlim(0, 100)
+    label_rows(axes, result.strategies)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("share of all worker time (%)")
+    return axes
+
+
+def time_split_title(result: "Result") -> str:
+    """How much of the workers' time is spent computing."""
+    shares = {name: parts["compute"] for name, parts in time_shares(result).items()}
+    known = {name: share for name, share in shares.items() if math.isfinite(share)}
+    if not known:
+        return "No time passed"
+    most, least = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
+    if round(known[most]) == round(known[least]):
+        return f"Workers compute {known[most]:.0f} % of the time"
+    return f"Workers compute {known[least]:.0f} % of the time in {named(least)}, " + (
+        f"{known[most]:.0f} % in {named(most)}"
+    )
+
+
+def seen_activities(result: "Result") -> list[str]:
+    """The activities that took time in some strategy."""
+    shares = time_shares(result).values()
+    return [name for name in ACTIVITIES if any(parts[name] > 0 for parts in shares)]
+
+
+def _updates(value: float) -> str:
+    return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+
+
+def _single(draw: Callable[["Result", Axes], Axes]) -> Callable[["Result", list[Axes]], list[Axes]]:
+    """A drawing on one Axes as one on a list of panels."""
+    return lambda result, panels: [draw(result, *panels)]
+
+
+def _nothing(result: "Result") -> list[Artist]:
+    return []
+
+
+PLOTS: Final[tuple[Plot["Result"], ...]] = (
+    Plot(
+        "throughput",
+        "Throughput",
+        "Bars: mean over the replications; whiskers: its 95 % confidence interval; dots: the "
+        "replications, where they can be told apart. Longer is faster.",
+        throughput_title,
+        lambda result: row_heights(result.strategies),
+        _single(throughput),
+        _nothing,
+    ),
+    Plot(
+        "time_split",
+        "Where the time went",
+        "All workers' time, summed over workers and replications, cut by what they did. Only "
+        "compute makes gradients; the rest is the price of keeping in sync.",
+        time_split_title,
+        lambda result: row_heights(result.strategies),
+        _single(time_split),
+        lambda result: [activity_patch(name) for name in seen_activities(result)],
+    ),
+    Plot(
+        "timeline",
+        "The first steps",
+        "One row per worker, one panel per strategy, all on the same clock, in the first "
+        "replication. A line with a triangle: the model was updated.",
+        timeline.title,
+        timeline.heights,
+        timeline.draw,
+        timeline.legend,
+    ),
+    Plot(
+        "staleness",
+        "Staleness",
+        "How many updates the model had seen between the read of the parameters and the "
+        "application of the gradient computed from them. Dashed: the mean. Each panel has its own "
+        "vertical scale.",
+        staleness_title,
+        lambda result: [0.72] * len(result.strategies),
+        draw_staleness,
+        _nothing,
+    ),
+    Plot(
+        "loss_time",
+        "Loss against time",
+        "Lines: mean over the replications; bands: its 95 % confidence interval. Lower and "
+        "further left is better, at the learning rates of the table: whoever averages more "
+        "gradients into an update makes fewer steps from the same examples, and may do better at a "
+        "larger rate (varsim tune).",
+        lambda result: curves.title(result, "time"),
+        lambda result: curves.heights(result, "time"),
+        _single(lambda result, axes: curves.draw(result, axes, "time")),
+        lambda result: curves.legend(result, "time"),
+    ),
+    Plot(
+        "loss_updates",
+        "Loss against updates",
+        "The same losses, counted in updates instead of seconds: what an update is worth, "
+        "whatever it costs in time. Straight lines join the measurements.",
+        lambda result: curves.title(result, "global_step"),
+        lambda result: curves.heights(result, "global_step"),
+        _single(lambda result, axes: curves.draw(result, axes, "global_step")),
+        lambda result: curves.legend(result, "global_step"),
+    ),
+    Plot(
+        "links",
+        "The network",
+        "The busiest links, and those of the servers (ps); links of one kind within two percent "
+        "points share a row, which shows their mean. 100 % means that the link never rested: near "
+        "that it is the bottleneck.",
+        links.title,
+        lambda result: row_heights([use.link for use in links.link_use(result)] or [""]),
+        _single(links.draw),
+        links.legend,
+    ),
+)

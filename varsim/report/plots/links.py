@@ -1,0 +1,122 @@
+"""The links of a result: how much of what they could carry they carried."""
+
+import math
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+
+from varsim.report.plots.figure import FAINT, label_rows, looks, named, short, strategy_line
+
+if TYPE_CHECKING:
+    from varsim.study.result import Result
+
+MOST_ROWS: Final = 8  # unless there are more of servers
+LEAST_OTHERS: Final = 2  # rows that are not of servers
+SERVER: Final = "ps "
+ALIKE: Final = 2.0  # percent points, about the width of a mark
+
+_NUMBERED: Final = re.compile(r"(.*?) (\d+) (up|down|clockwise|back)")
+
+
+class LinkUse(NamedTuple):
+    """What links carried on average, in percent of their capacity, for each strategy (or nan)."""
+
+    link: str
+    percent: dict[str, float]
+
+
+def link_use(result: "Result") -> list[LinkUse]:
+    """The rows of all servers and the busiest others, busiest first.
+
+    Links of one kind and direction that cannot be told apart in the picture share a row.
+    """
+    if result.links.empty:
+        return []
+    table = result.links.groupby(["link", "strategy"], sort=False)["utilization"].mean().unstack()
+    table = 100 * table.reindex(columns=list(result.strategies))
+    busiest = table.max(axis=1).dropna().sort_values(ascending=False, kind="stable").index
+    rows: list[list[LinkUse]] = []
+    for link in busiest:
+        use = LinkUse(link, table.loc[link].to_dict())
+        alike = next((row for row in rows if _alike(row[0], use)), None)
+        if alike is None:
+            rows.append([use])
+        else:
+            alike.append(use)
+    servers = sum(row[0].link.startswith(SERVER) for row in rows)
+    others = max(MOST_ROWS - servers, LEAST_OTHERS)
+    shown = []
+    for row in map(_joined, rows):
+        is_server = row.link.startswith(SERVER)
+        if is_server or others > 0:
+            shown.append(row)
+        others -= not is_server
+    return shown
+
+
+def draw(result: "Result", axes: Axes) -> Axes:
+    """A mark per row and strategy: how much of its capacity was used."""
+    rows = link_use(result)
+    if not rows:
+        axes.text(0.5, 0.5, "no links", transform=axes.transAxes, ha="center", color=FAINT)
+        axes.set_axis_off()
+        return axes
+    look = looks(result.strategies)
+    spread = 0.5 / len(look)
+    for index, (strategy, (color, marker)) in enumerate(look.items()):
+        y = np.arange(len(rows)) + (index - (len(look) - 1) / 2) * spread
+        x = [row.percent[strategy] for row in rows]
+        axes.plot(x, y, marker, color=color, markersize=6, clip_on=False, zorder=3)
+    label_rows(axes, [row.link for row in rows])
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("bytes carried, of what the link could carry in the time (%)")
+    return axes
+
+
+def title(result: "Result") -> str:
+    """Which link is the busiest, and with which strategy."""
+    rows = link_use(result)
+    if not rows:
+        return "No bytes moved over links"
+    used = {name: use for name, use in rows[0].percent.items() if math.isfinite(use)}
+    most = max(used, key=used.__getitem__)
+    use = f"{used[most]:.0f} % of what it can carry in {named(most)}"
+    return f"The busiest is {short(rows[0].link)}: {use}"
+
+
+def legend(result: "Result") -> list[Artist]:
+    """What stands for each strategy, where there are links."""
+    look = looks(result.strategies) if link_use(result) else {}
+    return [strategy_line(strategy, look[strategy], "none") for strategy in look]
+
+
+def _alike(first: LinkUse, other: LinkUse) -> bool:
+    """Whether both are of one kind and direction, and within ALIKE percent points."""
+    a, b = _NUMBERED.fullmatch(first.link), _NUMBERED.fullmatch(other.link)
+    if a is None or b is None or a.group(1, 3) != b.group(1, 3):
+        return False
+    pairs = zip(first.percent.values(), other.percent.values(), strict=True)
+    return all(abs(x - y) < ALIKE or (math.isnan(x) and math.isnan(y)) for x, y in pairs)
+
+
+def _joined(row: list[LinkUse]) -> LinkUse:
+    """One row for links that are alike: `worker 0..6 up`, with their mean."""
+    if len(row) == 1:
+        return row[0]
+    found = [match for use in row if (match := _NUMBERED.fullmatch(use.link))]
+    ranks = sorted(int(match[2]) for match in found)
+    # Of neighbours, rank minus place is the same.
+    runs = [
+        [rank for _, rank in run]
+        for _, run in groupby(enumerate(ranks), key=lambda pair: pair[1] - pair[0])
+    ]
+    names = [f"{run[0]}..{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    percent = {
+        strategy: math.fsum(use.percent[strategy] for use in row) / len(row)
+        for strategy in row[0].percent
+    }
+    return LinkUse(f"{found[0][1]} {', '.join(names)} {found[0][3]}", percent)

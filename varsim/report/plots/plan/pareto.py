@@ -1,0 +1,116 @@
+"""Cost and throughput of every cell of a plan, the front of them, and the answer."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from varsim.report.plots.figure import FAINT, INK, PAPER, Drawn, looks, plain_numbers
+from varsim.report.plots.plot import Plot, draw_one
+from varsim.report.words.plan import amount_told as told
+from varsim.study.plan.pareto import trade
+
+if TYPE_CHECKING:
+    from varsim.report.plan import Plan
+
+HEIGHT: Final = 4.2  # inches
+_WIDE: Final = 30  # times the cheapest is the dearest where the axis is logarithmic
+
+
+def draw(plan: "Plan", axes: Axes) -> Axes:
+    """A mark per cell: filled where it meets every target, hollow where it does not."""
+    found, question = plan.found, plan.found.question
+    look = looks(question.strategies)
+    every, front, _ = trade(found)
+    for one in every:
+        color, marker = look[one.cell.label]
+        face = color if one.feasible else PAPER
+        axes.plot(
+            one.hourly,
+            one.speed.mean,
+            linestyle="none",
+            marker=marker,
+            markersize=5.5,
+            color=color,
+            markerfacecolor=face,
+            zorder=3 if one.feasible else 2,
+        )
+    axes.plot(
+        [one.hourly for one in front],
+        [one.speed.mean for one in front],
+        color=FAINT,
+        linewidth=1.1,
+        drawstyle="steps-post",
+        zorder=1,
+    )
+    best = found.answer
+    if best is not None:
+        axes.plot(best.hourly, best.speed.mean, "o", markersize=14, mfc="none", color=INK, zorder=4)
+    if question.targets.throughput is not None:
+        axes.axhline(question.targets.throughput, color=INK, linewidth=1, linestyle=":")
+    costs = [one.hourly for one in every if one.hourly > 0]
+    if costs and max(costs) >= _WIDE * min(costs):
+        axes.set_xscale("log")
+    axes.set_ylim(bottom=0)
+    priced = question.base.prices is not None
+    axes.set_xlabel(f"cost ({question.currency} per hour)" if priced else "machines")
+    axes.set_ylabel("examples/s")
+    axes.xaxis.set_major_formatter(plain_numbers())
+    axes.yaxis.set_major_formatter(plain_numbers())
+    return axes
+
+
+def title(plan: "Plan") -> str:
+    """The answer, in one line."""
+    best = plan.found.answer
+    if best is None:
+        return "No cell of the space meets every target"
+    question = plan.found.question
+    value = told(question.objective, best.objective, question.currency)
+    return f"The answer: {plan.places.full(best.cell)}: {value}"
+
+
+def legend(plan: "Plan") -> list[Artist]:
+    """What stands for what."""
+    question = plan.found.question
+    there = {one.cell.label for one in plan.found.looked_at.values()}
+    handles: list[Artist] = []
+    for label, (color, marker) in looks(question.strategies).items():
+        if label in there:
+            handles.append(_mark(label, marker, color, color))
+    handles.append(_mark("misses a target", "o", FAINT, PAPER))
+    handles.append(
+        Line2D([], [], color=FAINT, linewidth=1.1, label="most for its cost, other targets met")
+    )
+    if plan.found.answer is not None:
+        ring = _mark("the answer", "o", INK, "none")
+        ring.set_markersize(11)
+        handles.append(ring)
+    if question.targets.throughput is not None:
+        line = Line2D([], [], color=INK, linewidth=1, linestyle=":", label="target throughput")
+        handles.append(line)
+    return handles
+
+
+PLOT: Final = Plot["Plan"](
+    "pareto",
+    "Cost and throughput",
+    "Every cell that was run; filled marks meet every target with 95 % certainty.",
+    title,
+    lambda plan: [HEIGHT],
+    lambda plan, panels: [draw(plan, panels[0])],
+    legend,
+)
+
+
+def draw_plan(plan: "Plan", directory: Path) -> Drawn:
+    """Write the picture into an existing directory."""
+    return draw_one(PLOT, plan, directory)
+
+
+def _mark(label: str, marker: str, color: str, face: str) -> Line2D:
+    return Line2D(
+        [], [], linestyle="none", marker=marker, markersize=6, color=color, mfc=face, label=label
+    )

@@ -1,0 +1,33 @@
+"""One picture of a result: its name, its words, and how it is drawn and written."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+
+from varsim.report.plots.figure import Drawn, panels, save, style
+
+R = TypeVar("R")
+
+
+class Plot(NamedTuple, Generic[R]):
+    """A picture of a result R: its file's name, what it says, how to read it, and its parts."""
+
+    name: str
+    heading: str
+    caption: str
+    title: Callable[[R], str]
+    heights: Callable[[R], list[float]]  # inches of its panels, top to bottom
+    draw: Callable[[R, list[Axes]], list[Axes]]
+    legend: Callable[[R], Sequence[Artist]]
+    one_axis: bool = True  # whether all panels have the same x axis
+
+
+def draw_one(plot: Plot[R], result: R, directory: Path) -> Drawn:
+    """Write one plot as PNG and SVG."""
+    with style():
+        figure, axes = panels(plot.heights(result), plot.one_axis)
+        plot.draw(result, axes)
+        return save(figure, plot.title(result), plot.legend(result), directory / plot.name)

@@ -1,0 +1,114 @@
+"""The plots of a sweep: which there are, what each shows, and how to read it."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from matplotlib.axes import Axes
+
+from varsim.report.plots.figure import Drawn
+from varsim.report.plots.plot import Plot, draw_one
+from varsim.report.plots.sweep import heat, lines, pareto, scaling
+from varsim.report.plots.sweep.axis import main_axis
+
+if TYPE_CHECKING:
+    from varsim.study.sweep.table import Table
+
+_CAPTION: Final = (
+    "Marks: the mean over the replications; whiskers: its 95 % confidence interval, where that is "
+    "longer than the mark. A dashed line: what is swept makes no difference to the strategy."
+)
+_WITHOUT_MARK: Final = (
+    "No mark: the target loss was not reached before the run ended, in one replication at least."
+)
+
+
+# All that a sweep may have.
+NAMES: Final = (
+    "throughput",
+    "staleness",
+    "wasted",
+    "time_to_target",
+    "heat",
+    "scaling",
+    "pareto",
+)
+
+
+def plots(table: "Table") -> "list[Plot[Table]]":
+    """Those that this table has."""
+    measured = [("throughput", "Throughput", lines.THROUGHPUT)]
+    measured += [
+        (name, heading, one)
+        for name, heading, one in (
+            ("staleness", "Staleness", lines.STALENESS),
+            ("wasted", "Wasted work", lines.WASTED),
+            ("time_to_target", "Time to the target loss", lines.time_to_target(table)),
+        )
+        if any(row.mean(one.metric) > 0 for row in table.rows)
+    ]
+    against = main_axis(table).label
+    found = [
+        Plot["Table"](
+            name,
+            heading,
+            f"{_CAPTION} {_WITHOUT_MARK}" if name == "time_to_target" else _CAPTION,
+            partial(_title, f"{heading} against {against}"),
+            lines.heights,
+            partial(_drawn, one),
+            partial(lines.legend, rings=one.best),
+        )
+        for name, heading, one in measured
+    ]
+    if heat.is_drawn(table):
+        found.append(
+            Plot["Table"](
+                "heat",
+                "Two quantities",
+                "Examples per second; in bold the highest mean of a strategy.",
+                heat.title,
+                heat.heights,
+                heat.draw,
+                heat.legend,
+            )
+        )
+    if scaling.is_drawn(table):
+        found.append(
+            Plot["Table"](
+                "scaling",
+                "Speed-up and efficiency",
+                "Throughput as a multiple of one worker's, and that divided by the workers. One "
+                "worker is the strategy 'single' where there is that; else the fewest workers "
+                "of a strategy count as so many.",
+                scaling.title,
+                scaling.heights,
+                scaling.draw,
+                scaling.legend,
+            )
+        )
+    if pareto.is_drawn(table):
+        found.append(
+            Plot["Table"](
+                "pareto",
+                "Cost and throughput",
+                "Every row a mark; the line joins those that no other beats in both.",
+                pareto.title,
+                pareto.heights,
+                pareto.draw,
+                pareto.legend,
+            )
+        )
+    return found
+
+
+def draw_all(table: "Table", directory: Path) -> dict[str, Drawn]:
+    """Write every plot into an existing directory; return them by name."""
+    return {plot.name: draw_one(plot, table, directory) for plot in plots(table)}
+
+
+def _title(words: str, _: "Table") -> str:
+    return words
+
+
+def _drawn(measured: lines.Measured, table: "Table", panels: list[Axes]) -> list[Axes]:
+    return lines.draw(table, panels, measured)

@@ -1,0 +1,204 @@
+"""The timeline: what every worker did in the first steps, strategy below strategy."""
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from varsim.cluster.trace import Phase, Span
+from varsim.report.plots.figure import (
+    ACTIVITIES,
+    INK,
+    activity_patch,
+    named,
+    panel_title,
+    time_unit,
+)
+
+if TYPE_CHECKING:
+    from varsim.study.result import Result
+
+STEPS: Final = 5  # of the first strategy are shown
+MOST_WORKERS: Final = 16
+MOST_SPANS: Final = 60  # per worker: more cannot be told apart
+MOST_UPDATES: Final = 150  # drawn as lines in one panel
+
+_WORKER, _PHASE, _START, _END, _ITERATION = range(len(Span._fields))
+
+
+class Panel(NamedTuple):
+    """What one strategy shows between time 0 and the end of the window; times in seconds."""
+
+    strategy: str
+    workers: list[int]  # ranks shown, top to bottom
+    of: int  # workers that took part
+    row: NDArray[np.int64]  # of each span: index into `workers`
+    activity: NDArray[np.int64]  # of each span: a Phase
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    updates: NDArray[np.float64]  # when global_step rose
+
+
+def window(result: "Result") -> float:
+    """Seconds shown: the first STEPS steps of the first strategy, in its first replication.
+
+    A step is over when half of its workers have finished that iteration. The window is shorter
+    where a worker of another strategy would show more than MOST_SPANS spans on average.
+    """
+    first = result.trace(result.first)
+    spans = first.spans[first.spans[:, _ITERATION] < STEPS]
+    ends = np.zeros(first.workers, dtype=np.int64)
+    np.maximum.at(ends, spans[:, _WORKER], spans[:, _END])
+    end = int(np.median(ends)) or max(trace.end for trace in result.traces)
+    for strategy in result.strategies:
+        starts = np.sort(_shown_spans(result, strategy)[:, _START])
+        most = MOST_SPANS * len(_shown(result, strategy))
+        if np.searchsorted(starts, end) > most:
+            end = int(starts[most])
+    return max(end, 1) / 1e9
+
+
+def timeline(result: "Result") -> list[Panel]:
+    """The panels of all strategies over the same window, from their first replications."""
+    end = window(result)
+    return [_panel(result, strategy, end) for strategy in result.strategies]
+
+
+def heights(result: "Result") -> list[float]:
+    """Inches for each strategy's panel: a row per worker, lower where there are very many."""
+    row = _row_height(result)
+    # At least so high that the word at the axis fits.
+    return [0.42 + max(0.62, row * len(_shown(result, name))) for name in result.strategies]
+
+
+def title(result: "Result") -> str:
+    """What the timeline shows, in words."""
+    shown = {panel.strategy: len(panel.updates) for panel in timeline(result)}
+    end = window(result)
+    unit = time_unit(end)
+    head = f"Updates made in the first {end / unit.seconds:.3g} {unit.name}"
+    if len(shown) <= 4:
+        return f"{head}: {', '.join(f'{named(name)} {n:,}' for name, n in shown.items())}"
+    least, most = min(shown, key=shown.__getitem__), max(shown, key=shown.__getitem__)
+    return f"{head}: from {shown[least]:,} in {named(least)} to {shown[most]:,} in {named(most)}"
+
+
+def draw(result: "Result", panels: list[Axes]) -> list[Axes]:
+    """Draw one strategy on each of the Axes, all over the same time."""
+    end = window(result)
+    unit = time_unit(end)
+    for axes, panel in zip(panels, timeline(result), strict=True):
+        _draw_panel(axes, panel, unit.seconds, every=1 if _row_height(result) > 0.11 else 2)
+        axes.set_xlim(0, end / unit.seconds)
+    panels[-1].set_xlabel(f"simulated time ({unit.name})")
+    return panels
+
+
+def legend(result: "Result") -> list[Artist]:
+    """The activities that are seen, and the line of an update."""
+    seen = {int(phase) for panel in timeline(result) for phase in np.unique(panel.activity)}
+    patches = [activity_patch(name) for name in ACTIVITIES if Phase[name.upper()] in seen]
+    update = Line2D([], [], color=INK, marker="v", markersize=4, linewidth=0.9, label="update")
+    return [*patches, update]
+
+
+def _row_height(result: "Result") -> float:
+    """Inches for one worker: less where all panels together would be too high for a screen."""
+    rows = sum(len(_shown(result, strategy)) for strategy in result.strategies)
+    return min(0.19, max(0.075, 11 / rows))
+
+
+def _panel(result: "Result", strategy: str, end: float) -> Panel:
+    trace = result.trace(strategy)
+    ranks = _shown(result, strategy)
+    spans = _shown_spans(result, strategy)
+    spans = spans[(spans[:, _START] < end * 1e9) & (spans[:, _END] > spans[:, _START])]
+    row_of = np.full(trace.workers, -1)
+    row_of[ranks] = np.arange(len(ranks))
+    steps = np.asarray(trace.steps) / 1e9
+    return Panel(
+        strategy,
+        ranks,
+        trace.workers,
+        row_of[spans[:, _WORKER]],
+        spans[:, _PHASE],
+        spans[:, _START] / 1e9,
+        np.minimum(spans[:, _END] / 1e9, end),
+        steps[steps <= end],
+    )
+
+
+def _shown_spans(result: "Result", strategy: str) -> NDArray[np.int64]:
+    spans = result.trace(strategy).spans
+    return spans[np.isin(spans[:, _WORKER], _shown(result, strategy))]
+
+
+def _shown(result: "Result", strategy: str) -> list[int]:
+    """At most MOST_WORKERS ranks: the slow ones first, as they are what one looks for."""
+    cluster, trace = result.scenario.cluster, result.trace(strategy)
+    slow = [s.rank for s in cluster.slow_workers] + [s.rank for s in cluster.network.slow_links]
+    ranks = dict.fromkeys([rank for rank in slow if rank < trace.workers][: MOST_WORKERS // 2])
+    ranks.update(dict.fromkeys(range(min(trace.workers, MOST_WORKERS))))
+    return sorted(list(ranks)[:MOST_WORKERS])
+
+
+def _draw_panel(axes: Axes, panel: Panel, unit: float, every: int) -> None:
+    """Draw a panel with times in `unit` seconds; `every` so many rows have their rank beside."""
+    for name, look in ACTIVITIES.items():
+        chosen = panel.activity == Phase[name.upper()]
+        boxes = _boxes(panel, chosen, unit)
+        if len(boxes):
+            patches = PolyCollection(
+                list(boxes), facecolor=look.color, hatch=look.mark, linewidth=0
+            )
+            axes.add_collection(patches, autolim=False)
+    # A fine gap where a gradient is begun: without it, one batch after another is one bar.
+    begun = panel.activity == Phase.COMPUTE
+    axes.vlines(
+        panel.start[begun] / unit,
+        panel.row[begun] - 0.42,
+        panel.row[begun] + 0.42,
+        color="white",
+        linewidth=0.7,
+    )
+    if 0 < len(panel.updates) <= MOST_UPDATES:
+        width = 0.9 if len(panel.updates) <= 50 else 0.5
+        axes.vlines(
+            panel.updates / unit, -0.5, len(panel.workers) - 0.5, color=INK, linewidth=width
+        )
+        axes.plot(
+            panel.updates / unit,
+            np.full(len(panel.updates), -0.5),
+            "v",
+            color=INK,
+            markersize=4,
+            clip_on=False,
+        )
+    axes.set_ylim(len(panel.workers) - 0.5, -0.6)
+    axes.set_yticks(range(0, len(panel.workers), every), map(str, panel.workers[::every]))
+    axes.tick_params(axis="y", length=0, labelsize=7.5 if len(panel.workers) <= 8 else 7)
+    axes.grid(visible=False)
+    axes.set_ylabel("worker")
+    panel_title(axes, panel.strategy, _remark(panel), pad=7)
+
+
+def _boxes(panel: Panel, chosen: NDArray[np.bool_], unit: float) -> NDArray[np.float64]:
+    """Corners of the chosen spans' boxes, shape (spans, 4, 2)."""
+    left, right = panel.start[chosen] / unit, panel.end[chosen] / unit
+    top = panel.row[chosen] - 0.42
+    x = np.stack([left, right, right, left], axis=1)
+    y = np.stack([top, top, top + 0.84, top + 0.84], axis=1)
+    return np.stack([x, y], axis=2)
+
+
+def _remark(panel: Panel) -> str:
+    updates = f"{len(panel.updates):,} update{'' if len(panel.updates) == 1 else 's'}"
+    if len(panel.updates) > MOST_UPDATES:
+        updates += ", too many to draw"
+    if len(panel.workers) < panel.of:
+        return f"{len(panel.workers)} of {panel.of:,} workers shown; {updates}"
+    return updates

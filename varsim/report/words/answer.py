@@ -1,0 +1,236 @@
+"""The answer of a result, in sentences to read out."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from varsim.report.words import cost, rates, targets
+from varsim.report.words.phrases import digits, plus_minus, time
+from varsim.report.words.table import largest
+from varsim.report.words.winner import Wording, joined, times, told
+from varsim.report.words.work import too_short
+from varsim.study.measure import METRICS, NANOSECONDS
+from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, Ranking
+
+if TYPE_CHECKING:
+    from varsim.study.result import Result
+
+
+FASTEST: Final = Wording(
+    "The fastest is {name}: {value}",
+    "Which is the fastest",
+    "throughput",
+    next="",
+    by="; that is {times} what {name} does, the next fastest",
+    headline=", {times} {name}",
+    equal="are equally fast",
+)
+
+
+def answer(result: "Result") -> str:
+    """Which strategy is fastest, by how much, at what price; plain sentences, one per line.
+
+    One that came to stand still is not compared with the others.
+    """
+    stuck = [f"'{name}' {stands_still(result, name)}" for name in result.standstills]
+    wanted = targets.sentences(result)
+    if not result.compared:
+        return "\n".join([*(f"{sentence}." for sentence in stuck), *wanted])
+    stuck = [f"{sentence}; it is left out of the comparison." for sentence in stuck]
+    return "\n".join([*stuck, _comparison(result), *wanted])
+
+
+def stands_still(result: "Result", strategy: str) -> str:
+    """Since when a strategy does, and how often it did."""
+    runs = result.standstills[strategy]
+    times = [run.standstill.time / NANOSECONDS for run in runs if run.standstill is not None]
+    early, late = time(min(times)), time(max(times))
+    when = f"at {early}" if early == late else f"between {early} and {late}"
+    often = f"all {len(runs)}" if len(runs) == result.replications else f"{len(runs)} of "
+    if len(runs) < result.replications:
+        often += str(result.replications)
+    said = f", in {often} replications" if result.replications > 1 else ""
+    return f"came to stand still {when}{said}"
+
+
+def _comparison(result: "Result") -> str:
+    ranking = result.ranking("examples_per_s", highest=True)
+    if ranking is None:
+        return f"No strategy applied a gradient in {_how_many(result, 'gradients_per_s')}."
+    if short := too_short(result):
+        return short
+    sentences = [_fastest(result, ranking), _price(result, ranking.best), _apart(result)]
+    if not target_reached(result):  # else that is asked, and rates may be chosen for it
+        sentences.append(_lowest(result, "final_loss", "final loss"))
+        ends = [trace.end for trace in result.traces if trace.strategy in result.compared]
+        if min(ends) != max(ends):
+            when = f"measured last in the {time(min(ends) / NANOSECONDS)} that every run lasted"
+            sentences.append(_lowest(result, "loss_at_100", f"loss {when}"))
+    if result.target_loss is not None:
+        sentences.append(soonest(result, result.target_loss))
+    sentences.append(rates.caveat(result))
+    sentences.append(cost.sentence(result))
+    return "\n".join(sentence for sentence in sentences if sentence)
+
+
+def _fastest(result: "Result", ranking: Ranking[str]) -> str:
+    best = ranking.best
+    alone = result.estimate(best, "speedup")
+    is_yardstick = result.scenario.strategies[result.strategies.index(best)].kind == "single"
+    worth = f", {times(alone)} what one worker does alone"
+    if is_yardstick or math.isnan(alone.mean):
+        worth = ""
+    if not ranking.rivals:
+        return f"'{best}' does {_rate(result, best)}{worth}."
+    text = told(
+        ranking,
+        FASTEST,
+        _quoted,
+        lambda name: _rate(result, name),
+        why_same=why_same(result, ranking.same),
+        beside=worth,
+    )
+    # The next that is not as good is told of above.
+    told_of = next((one for one in ranking.rivals if one.said not in (SAME, EQUAL)), None)
+    told_of = ranking.rivals[0] if ranking.of(CLOSE, UNTOLD) else told_of
+    first = next((one for one in ranking.rivals[1:] if one.key == result.first), None)
+    if first is not None and first.said != SAME and first is not told_of:
+        sure = "" if first.said == WORSE else f": {first.said}"
+        text += (
+            f". '{best}' does {times(first.lead, ranking.comparisons)} what '{result.first}' does, "
+            f"the first strategy{sure}"
+        )
+    return f"{text}."
+
+
+def _rate(result: "Result", strategy: str) -> str:
+    return plus_minus(result.estimate(strategy, "examples_per_s"), unit="examples/s")
+
+
+def _price(result: "Result", best: str) -> str:
+    of = {metric: result.estimate(best, metric) for metric in METRICS}
+    worst = largest(result, best, "staleness_max")
+    clauses = [
+        "no gradient it applied was stale"
+        if worst == 0
+        else f"a gradient it applied was {plus_minus(of['staleness_mean'])} updates old on "
+        f"average, {worst:,.0f} at most"
+    ]
+    if of["copy_staleness_max"].mean > 0:
+        missed = plus_minus(of["copy_staleness_mean"])
+        clauses.append(f"a copy, when read, had missed {missed} updates of other replicas")
+    wasted = _part(of["wasted_compute"].mean)
+    clauses.append(f"{wasted} of its compute time was wasted on gradients never applied")
+    if result.scenario.workload.has_values:
+        final = of["final_loss"]
+        loss = plus_minus(final) if final.replications else "no finite value"
+        clauses.append(f"its loss ended at {loss} ({rates.rate(result.scenario, best)})")
+    return f"In '{best}' {'; '.join(clauses)}."
+
+
+def _apart(result: "Result") -> str:
+    """How far the copies of those strategies drifted that have copies of their own."""
+    most = {name: largest(result, name, "divergence_max") for name in result.strategies}
+    drifted = [f"{digits(gap)} in '{name}'" for name, gap in most.items() if gap > 0]
+    if not drifted:
+        return ""
+    return f"When measured, two copies were at most this far apart: {', '.join(drifted)}."
+
+
+def _how_many(result: "Result", metric: str) -> str:
+    """What to say where no strategy has the metric in every replication."""
+    values = [value for name in result.strategies for value in result.values(name, metric)]
+    return "every replication" if any(value > 0 for value in values) else "any replication"
+
+
+def _part(share: float) -> str:
+    if share >= 0.0005:
+        return f"{100 * share:.1f} %"
+    return "next to none" if share > 0 else "none"
+
+
+def target_reached(result: "Result") -> bool:
+    """Whether some strategy reached the target loss in every replication."""
+    return result.target_loss is not None and result.ranking("time_to_target") is not None
+
+
+def _lowest(result: "Result", metric: str, loss: str) -> str:
+    ranking = result.ranking(metric)
+    until = result.common_end if metric == "loss_at_100" else math.inf
+    if ranking is None or not ranking.rivals or not learnt(result, until):
+        return ""
+    loss += rates.these(result)
+    wording = Wording(
+        f"The lowest {loss} is that of {{name}}: {{value}}",
+        f"Which has the lowest {loss}",
+        loss,
+    )
+    why = why_same(result, ranking.same)
+    means = {name: _mean(result, name, metric) for name in result.compared}
+    return told(ranking, wording, _at_rate(result), means.__getitem__, why_same=why) + "."
+
+
+def learnt(result: "Result", until: float = math.inf) -> bool:
+    """Whether the loss of every run that is compared was measured after its start (by then, ns)."""
+    return all(
+        any(0 < row.time <= until for row in run.evaluations)
+        for run in result.traces
+        if run.strategy in result.compared
+    )
+
+
+def soonest(result: "Result", target: float) -> str:
+    """Which strategy reaches a loss first, and when."""
+    goal, name = f"loss {target:g}{rates.common(result)}", _at_rate(result)
+    ranking = result.ranking("time_to_target")
+    if ranking is None:
+        return f"No strategy reached {goal} in {_how_many(result, 'time_to_target')}."
+
+    def after(name: str) -> str:
+        return time(result.estimate(name, "time_to_target"))
+
+    if not ranking.rivals:
+        alone = len(result.compared) == 1
+        text = f"L{goal[1:]} was reached after {after(ranking.best)} by {name(ranking.best)}"
+        return text + ("." if alone else ", and by no other in every replication.")
+    return told(ranking, reaching(goal), name, after) + "."
+
+
+def reaching(goal: str) -> Wording:
+    """How it is told what reaches a goal first."""
+    capital = goal[0].upper() + goal[1:]
+    return Wording(
+        f"{capital} is reached soonest by {{name}}: after {{value}}",
+        f"Which reaches {goal} soonest",
+        f"time to {goal}",
+        "; next is {name} after {value}",
+        ", {times} as long",
+    )
+
+
+def why_same(result: "Result", names: Sequence[str]) -> str:
+    """Why strategies are the same in every replication, as far as their settings tell."""
+    chosen = [one for one in result.scenario.strategies if one.label in names]
+    settings = [one.model_dump(exclude={"name"}) for one in chosen]
+    if len({one.kind for one in chosen}) > 1 or len(chosen) < 2:
+        return ""
+    apart = [
+        key for key in settings[0] if any(one[key] != settings[0][key] for one in settings[1:])
+    ]
+    if not apart:
+        return "they are set alike"
+    return f"{joined(apart)} makes no difference to it here"
+
+
+def _mean(result: "Result", name: str, metric: str) -> str:
+    return plus_minus(result.estimate(name, metric))
+
+
+def _at_rate(result: "Result") -> Callable[[str], str]:
+    """What strategies are called where their losses are told of."""
+    return partial(rates.named, result)
+
+
+def _quoted(name: str) -> str:
+    return f"'{name}'"

@@ -1,0 +1,180 @@
+"""What misleads about compute times: guesses, and workers in step."""
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from varsim.study.plan.guess import Guess
+from varsim.study.speeds import SPEEDS
+
+if TYPE_CHECKING:
+    pass
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from varsim.cluster.accelerator import DEVICE_SIGMA
+from varsim.report.words.phrases import digits
+from varsim.scenario.training import Scenario
+from varsim.study.speeds import result_at
+from varsim.study.statistics import ratio
+from varsim.units import format_seconds
+
+if TYPE_CHECKING:
+    from varsim.cluster.trace import Trace
+    from varsim.study.result import Result
+
+# A guess is shown at these multiples of its speed, too.
+SPEED_WORDS: Final = {0.5: "half that speed", 1.5: "one and a half times that speed"}
+
+# An asynchronous run is as fast in its second half as in its first, but for so much.
+_SETTLED: Final = 1.1
+
+
+def cautions(scenario: Scenario) -> list[str]:
+    """What misleads, a sentence each; mostly nothing."""
+    every = (marching(scenario), guessed(scenario), contradicted(scenario))
+    return [said for said in every if said]
+
+
+def contradicted(scenario: Scenario) -> str:
+    """That the efficiency given contradicts what was measured; empty where it does not."""
+    device = scenario.cluster.device
+    said = "" if device is None else device.contradicted(scenario.workload)
+    return f"The {said}" if said else ""
+
+
+def two_points(scenario: Scenario) -> str:
+    """That the answers at SPEEDS are no bounds of one that is a guess."""
+    device = scenario.cluster.device
+    assert device is not None
+    known = "."
+    if device.step_time(scenario.workload).measured is None:
+        low, high = map(digits, device.within)
+        known = f": by what was measured it may be {low} to {high} times as fast."
+    return f"Half and one and a half times that speed are two points, not bounds{known}"
+
+
+def as_read(strategy: str) -> str:
+    """What the loss of an update is where every worker has a copy; without the full stop."""
+    return (
+        f"In '{strategy}' the loss of an update is that of the copies as a read at that moment "
+        "would aggregate them"
+    )
+
+
+def guessed(scenario: Scenario) -> str:
+    """That the step time is a guess, and what would be surer; empty where it is none."""
+    doubt = scenario.cluster.doubt(scenario.workload)
+    if not doubt:
+        return ""
+    device = scenario.cluster.device
+    assert device is not None
+    mean = format_seconds(device.step_time(scenario.workload).seconds)
+    return (
+        f"The step time, {mean}, is a guess: {doubt}. Surer is a time of your own: "
+        f"compute: {{kind: lognormal, mean: ..., sigma: {device.sigma or DEVICE_SIGMA:g}}} in "
+        "place of device."
+    )
+
+
+def marching(scenario: Scenario) -> str:
+    """That workers whose compute times are all the same queue as a convoy; empty where none do."""
+    cluster = scenario.cluster
+    law = cluster.law(scenario.workload)
+    update = cluster.server_update
+    if law.varies or (update is not None and update.time is not None and update.time.varies):
+        return ""
+    queueing = [
+        f"'{one.label}'"
+        for one in scenario.strategies
+        if not one.waits_for_others and one.workers(scenario.cluster_of(one)) > 1
+    ]
+    if not queueing:
+        return ""
+    mean, share = format_seconds(law.expectation()), law.backward_share()
+    instead = f"device with a sigma above 0 (default: {DEVICE_SIGMA:g})"
+    if cluster.device is None:
+        instead = f"compute: {{kind: lognormal, mean: {mean}, sigma: {DEVICE_SIGMA:g}}}"
+        instead += "" if share is None else f" and backward_share: {share:.3g}"
+    return (
+        f"Every step computes for exactly {mean}: the workers of {' and '.join(queueing)} meet at "
+        "the servers in the same order and at the same distances for ever, in step, and the rate "
+        "is that of such a convoy. Step times of real workers differ by 1 % and more, which "
+        f"breaks it up; to see that, write {instead}."
+    )
+
+
+def unsettled(result: "Result") -> Iterator[str]:
+    """Whose workers are still falling out of step, so that a longer run would be faster."""
+    scenario = result.scenario
+    if marching(scenario):
+        return
+    if scenario.events or any(one.after or one.until for one in scenario.cluster.slow_workers):
+        return
+    found = []
+    for strategy in scenario.strategies:
+        if strategy.waits_for_others or strategy.label not in result.compared:
+            continue
+        halves = [
+            _halves(result.trace(strategy.label, number)) for number in range(result.replications)
+        ]
+        later = ratio([second for _, second in halves], [first for first, _ in halves])
+        if later.mean > _SETTLED and not later.low < 1:
+            found.append(f"{digits(later.mean)} times in '{strategy.label}'")
+    if found:
+        yield (
+            f"Not settled: {', '.join(found)} as many updates a second in the second half of a run "
+            "as in the first. Workers that start at one moment queue as a convoy until they have "
+            "fallen out of step; a longer run (stop) says what they come to."
+        )
+
+
+def _halves(trace: "Trace") -> tuple[float, float]:
+    """Updates per second in either half of a run, by updates; nan of too few."""
+    half = len(trace.steps) // 2
+    if half < trace.workers:
+        return math.nan, math.nan
+    middle, end = trace.steps[half - 1], trace.steps[2 * half - 1]
+    return half / float(middle), half / float(end - middle)
+
+
+def at_other_speeds(scenario: Scenario) -> Iterator[str]:
+    """The answers at half and at one and a half times the speed that was guessed.
+
+    From a few replications; without a target loss times only, at most some thousand gradients.
+    """
+    from varsim.report.words.answer import soonest
+    from varsim.report.words.targets import sentences
+
+    for speed, words in SPEED_WORDS.items():
+        result = result_at(scenario, speed)
+        said = [result.answer().splitlines()[0]]
+        if result.target_loss is not None and result.compared:
+            said.append(soonest(result, result.target_loss))
+        told = " ".join(dict.fromkeys([*said, *sentences(result)]))
+        yield f"At {words} ({_step(scenario, speed)}): {told}"
+
+
+def _step(scenario: Scenario, speed: float) -> str:
+    law = scenario.cluster.law(scenario.workload)
+    return f"{format_seconds(law.expectation() / speed)} a step"
+
+
+def guess_said(guess: Guess) -> str:
+    """That the step time is a guess, and why."""
+    more = f" {two_points(guess.scenario)}" if guess.answers else ""
+    return guessed(guess.scenario) + more
+
+
+def guess_again(guess: Guess) -> str:
+    """The device at the least of SPEEDS, as an option of the command line."""
+    device, workload = guess.scenario.cluster.device, guess.scenario.workload
+    assert device is not None
+    flops = workload.flops_per_example() * workload.batch_size
+    share = min(SPEEDS) * device.share * flops / device.rate / device.step_time(workload).seconds
+    described = device.model_copy(update={"efficiency": float(f"{share:.3g}")})
+    keys = described.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    told = ", ".join(
+        f"{key}: {str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in keys.items()
+    )
+    return f"--set 'cluster.device={{{told}}}'"

@@ -1,0 +1,216 @@
+"""What a reader of a result must know besides the numbers: remarks, one line each."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from varsim.report.words import rates, work
+from varsim.report.words.answer import stands_still
+from varsim.report.words.caution import (
+    as_read,
+    at_other_speeds,
+    contradicted,
+    guessed,
+    marching,
+    two_points,
+    unsettled,
+)
+from varsim.report.words.phrases import digits, margin, time
+from varsim.study.estimate import equal_examples
+from varsim.study.measure import NANOSECONDS
+from varsim.study.statistics import interval
+from varsim.study.work import short_ones
+
+if TYPE_CHECKING:
+    from varsim.study.result import Result
+
+# Strategies that differ by more in gradients per update are not compared by loss without a word.
+_MUCH = 1.5
+_MOST_EVENTS = 6
+# In a few steps a loss may grow so many times at a rate that is right.
+_ASTRAY = 10.0
+
+
+def notes(result: "Result") -> tuple[str, ...]:
+    """Remarks that belong under the table."""
+    found = [_intervals(result), *_events(result), *_standstills(result)]
+    if result.target_loss is not None:
+        found += _target(result, result.target_loss)
+    if result.scenario.workload.has_values:
+        found += _diverged(result)
+        found += _gradients_per_update(result)
+    found += work.notes(result)
+    found += work.whole_rounds(result)
+    found += _hidden(result)
+    found += _ends(result)
+    found += _compute(result)
+    return tuple(found)
+
+
+def _compute(result: "Result") -> Iterator[str]:
+    """What misleads about compute times."""
+    yield from filter(None, [marching(result.scenario), contradicted(result.scenario)])
+    yield from unsettled(result)
+    if said := guessed(result.scenario):
+        yield f"{said} {two_points(result.scenario)}"
+        yield from at_other_speeds(result.scenario)
+
+
+def _intervals(result: "Result") -> str:
+    exact = [name for name in result.strategies if result.exact(name, "final_loss")]
+    if result.replications > 1:
+        said = f"{margin(result.replications)}."
+        names = " and ".join(f"'{name}'" for name in exact)
+        return f"{said} Exact, from one run: {names}; nothing in it is random." if exact else said
+    if len(exact) == len(result.strategies):
+        asked = result.scenario.replications
+        instead = f", not {asked} times" if asked > 1 else ""
+        return f"Exact: nothing in these runs is random, so each was made once{instead}."
+    if all(result.exact(strategy, "examples_per_s") for strategy in result.strategies):
+        return (
+            "Times are exact: nothing random has an effect on them. Losses are of one replication."
+        )
+    return "One replication: no intervals. More replications show how sure this is."
+
+
+def _events(result: "Result") -> Iterator[str]:
+    """What happened to processes from outside."""
+    if events := result.scenario.events:
+        said = [str(event) for event in events[:_MOST_EVENTS]]
+        more = len(events) - len(said)
+        yield f"Events: {'; '.join(said)}" + (f"; and {more} more." if more else ".")
+
+
+def _standstills(result: "Result") -> Iterator[str]:
+    """What stood still, why, and what its numbers are about."""
+    for strategy, runs in result.standstills.items():
+        first = runs[0].standstill
+        assert first is not None
+        causes = [line.strip() for line in first.report.splitlines()[1:]]
+        lasts = (
+            "its waiting until the end of the run counts"
+            if result.scenario.stop.time is not None
+            else "its numbers are of the time before"
+        )
+        which = f"In replication {runs[0].replication}: " if result.replications > 1 else ""
+        yield (
+            f"'{strategy}' {stands_still(result, strategy)}; {lasts}. {which}{'; '.join(causes)}."
+        )
+
+
+def _target(result: "Result", target: float) -> Iterator[str]:
+    """What a time to the target loss is, and who reached it in some replications only."""
+    yield (
+        f"Time to loss {target:g}: that of the first update whose loss is at or below it; all "
+        "updates were looked at, at no cost in time."
+    )
+    for each in result.scenario.strategies:
+        if not each.evaluated_between_reads:
+            yield _read(result, each.label, target)
+    for strategy in result.strategies:
+        reached = result.estimate(strategy, "time_to_target").replications
+        if 0 < reached < result.replications:
+            yield (
+                f"{strategy}: loss {target:g} was reached in {reached} of "
+                f"{result.replications} replications; a mean of those alone would mislead."
+            )
+
+
+def _read(result: "Result", strategy: str, target: float) -> str:
+    """What the loss is of copies that differ, and when somebody read one as low as the target."""
+    said = as_read(strategy)
+    firsts = []
+    for number in range(result.replications):
+        run = result.trace(strategy, number)
+        # The end of a run is measured as well, and that is no read.
+        read = (row for row in run.evaluations if not row.off_grid and row.time < run.end)
+        firsts.append(next((row.time for row in read if row.loss <= target), math.nan))
+    found = interval([first / NANOSECONDS for first in firsts])
+    if found.replications == result.replications:
+        return f"{said}; the first that was really read at or below it came after {time(found)}."
+    if result.estimate(strategy, "time_to_target").replications == 0:
+        return f"{said}."
+    return (
+        f"{said}; one at or below it was really read in {found.replications} of "
+        f"{result.replications} replications before the run ended."
+    )
+
+
+def _diverged(result: "Result") -> Iterator[str]:
+    """Whose loss grew, or is no number any more."""
+    count, short = result.replications, short_ones(result)
+    for strategy in result.strategies:
+        runs = [result.trace(strategy, number).evaluations for number in range(count)]
+        losses = [(run[0].loss, run[-1].loss) for run in runs if run]
+        rate = rates.rate(result.scenario, strategy)
+        wild = count - sum(math.isfinite(last) for _, last in losses)
+        if wild:
+            yield (
+                f"{strategy}: the loss is not finite at the end of {wild} of {count} "
+                f"replications, at {rate}; try a smaller one."
+            )
+        most = _ASTRAY if strategy in short else 1.0
+        grown = [pair for pair in losses if most * pair[0] < pair[1] < math.inf]
+        if grown:
+            first, last = max(grown, key=lambda pair: pair[1])
+            yield (
+                f"{strategy}: the loss grew in {len(grown)} of {count} replications, from "
+                f"{first:.3g} to {last:.3g} in the worst, at {rate}; try a smaller one."
+            )
+
+
+def _gradients_per_update(result: "Result") -> Iterator[str]:
+    """That a step per gradient and a step per mean go different ways at one learning rate."""
+    size = {}
+    for strategy in result.strategies:
+        applied = sum(result.values(strategy, "gradients_per_s"))
+        updates = sum(result.values(strategy, "updates_per_s"))
+        if applied > 0 and updates > 0:
+            size[strategy] = applied / updates
+    if not size:
+        return
+    few, many = min(size, key=size.__getitem__), max(size, key=size.__getitem__)
+    if size[many] > _MUCH * size[few] and rates.shared(result, few, many):
+        yield (
+            f"An update holds {digits(size[few])} gradients in '{few}' and {digits(size[many])} in "
+            f"'{many}', at one {rates.rate(result.scenario, few)}: from the same examples '{few}' "
+            "makes more full steps, and part of what the losses differ by is that. To compare each "
+            "at its best rate: varsim tune FILE."
+        )
+
+
+def _hidden(result: "Result") -> Iterator[str]:
+    """How much of communication did not hold up the workers of strategies that overlap it."""
+    said = []
+    for strategy in result.strategies:
+        runs = [run for run in result.traces if run.strategy == strategy]
+        sending = sum(run.sending for run in runs)
+        if sending:
+            share = 100 * sum(run.hidden for run in runs) / sending
+            said.append(f"{digits(share)} % in '{strategy}'")
+    if said:
+        yield (
+            "Of the time in which gradients were on their way, hidden behind the backward pass: "
+            f"{', '.join(said)}."
+        )
+
+
+def _ends(result: "Result") -> Iterator[str]:
+    """That runs were ended by different rules."""
+    # Where equal examples are compared, so many updates of one are so many examples of all.
+    same = {"global_steps": "examples"} if equal_examples(result.scenario) else {}
+    rules = {
+        strategy: Counter(
+            same.get(run.stopped_by, run.stopped_by)
+            for run in result.traces
+            if run.strategy == strategy
+        )
+        for strategy in result.strategies
+    }
+    if len(set().union(*rules.values())) > 1:
+        each = "; ".join(
+            f"{strategy}: " + ", ".join(f"{rule} ({n})" for rule, n in sorted(counts.items()))
+            for strategy, counts in rules.items()
+        )
+        yield f"Not every run was ended by the same rule: {each}."

@@ -1,0 +1,56 @@
+"""At which learning rate the strategies of a result trained: every sentence on losses says so."""
+
+from typing import TYPE_CHECKING
+
+from varsim.scenario.training import Scenario
+
+if TYPE_CHECKING:
+    from varsim.study.result import Result
+
+
+def rate(scenario: Scenario, strategy: str) -> str:
+    """The learning rate of the strategy of this label: `learning rate 0.5`."""
+    (described,) = (one for one in scenario.strategies if one.label == strategy)
+    return scenario.workload_of(described).update_rule().told
+
+
+def common(result: "Result") -> str:
+    """` at learning rate 0.5`, where that is the rate of all that are compared; else nothing."""
+    return _common(result.scenario, result.compared)
+
+
+def these(result: "Result") -> str:
+    """` at learning rate 0.5`, or that it holds at these rates: at others another may be ahead."""
+    return common(result) or " at these learning rates"
+
+
+def named(result: "Result", strategy: str) -> str:
+    """A strategy, with its learning rate where not all have the same."""
+    own = "" if common(result) else f" ({rate(result.scenario, strategy)})"
+    return f"'{strategy}'{own}"
+
+
+def shared(result: "Result", *strategies: str) -> bool:
+    """Whether these strategies train with the workload's optimizer, and not with their own."""
+    return all(
+        one.optimizer is None for one in result.scenario.strategies if one.label in strategies
+    )
+
+
+def caveat(result: "Result") -> str:
+    """That strategies were compared at a rate that they share; nothing where each has its own."""
+    scenario = result.scenario
+    sharing = [name for name in result.compared if shared(result, name)]
+    if len(sharing) < 2 or not scenario.workload.has_values:
+        return ""
+    all_of_them = len(sharing) == len(result.compared)
+    who = "All strategies" if all_of_them else ", ".join(f"'{name}'" for name in sharing)
+    return (
+        f"{who} trained at {rate(scenario, sharing[0])}. Which of them learns best holds at that "
+        "rate alone; to compare each at its best: varsim tune FILE."
+    )
+
+
+def _common(scenario: Scenario, strategies: tuple[str, ...]) -> str:
+    rates = {rate(scenario, name) for name in strategies}
+    return f" at {rates.pop()}" if len(rates) == 1 else ""

@@ -1,0 +1,76 @@
+"""What resources, workers and numbers are called."""
+
+import math
+from collections.abc import Sequence
+
+from varsim.report.words.phrases import digits
+from varsim.study.statistics import Estimate
+from varsim.study.why.resources import Use
+
+
+def percent(share: float) -> str:
+    """A share as text, `83 %`."""
+    size = round(100 * share, 1) + 0.0
+    return f"{size:.0f} %" if abs(size) >= 9.5 or size == 0 else f"{size:.1f} %"
+
+
+def faster(found: Estimate) -> str:
+    """`5.75 times (5.65 to 5.85)`."""
+    if math.isnan(found.mean):
+        return "-"
+    low, high = digits(found.low), digits(found.high)
+    sure = "" if math.isnan(found.low) or low == high else f" ({low} to {high})"
+    return f"{digits(found.mean)}x{sure}"
+
+
+def workers(ranks: Sequence[int]) -> str:
+    """`worker 3`, or `workers 2, 3`."""
+    return f"worker {ranks[0]}" if len(ranks) == 1 else f"workers {', '.join(map(str, ranks))}"
+
+
+def article(unit: str) -> str:
+    """`a step`, `an iteration`."""
+    return f"an {unit}" if unit[0] in "aeiou" else f"a {unit}"
+
+
+def resource(use: Use) -> str:
+    """`the server's port (ps 0, receiving)`, `worker 3's link, sending`, `worker 3 computing`."""
+    if use.kind == "port":
+        return f"{ports(use)} ({named(use)}, {_way(use)})"
+    if use.kind == "compute":
+        return named(use).replace("worker ", "workers ", 1 if _many(use) else 0)
+    if use.kind == "link":
+        rank = named(use).removeprefix("worker ")
+        whose = f"the links of workers {rank}" if _many(use) else f"worker {rank}'s link"
+        return f"{whose}, {_way(use)}"
+    return use.name
+
+
+def ports(use: Use) -> str:
+    """`the server's port`, or several."""
+    return "the servers' ports" if _many(use) else "the server's port"
+
+
+def named(use: Use) -> str:
+    """Without the direction."""
+    return use.name.removesuffix(" up").removesuffix(" down")
+
+
+def short(use: Use) -> str:
+    """What one waits for, in few words."""
+    return {"handling": "the server", "port": "the server's port"}.get(use.kind, "the network")
+
+
+def busy(use: Use) -> str:
+    """How much of it was used."""
+    if use.kind in ("port", "link", "shared"):
+        return f"{percent(use.share)} of the bandwidth used"
+    return f"{percent(use.share)} of the time"
+
+
+def _many(use: Use) -> bool:
+    return any(mark in use.name for mark in (",", ".."))
+
+
+def _way(use: Use) -> str:
+    return "sending" if use.name.endswith(" up") else "receiving"

@@ -1,0 +1,320 @@
+"""What a sweep says, in sentences: the best point of each strategy, and of all."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from varsim.report.words.answer import reaching
+from varsim.report.words.caution import contradicted, guessed, marching
+from varsim.report.words.cost import CHEAPEST, for_nothing
+from varsim.report.words.phrases import plus_minus, time
+from varsim.report.words.rates import rate
+from varsim.report.words.winner import Wording, joined, told
+from varsim.report.words.work import short_rows
+from varsim.scenario.prices import counted
+from varsim.study.statistics import Estimate
+from varsim.study.sweep.campaign import STEERING, TARGET
+from varsim.study.sweep.table import Row, Table, short_names
+from varsim.study.verdict import Ranking, ranked
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+LONGEST_TABLE: Final = 40  # rows that are printed; of more, only the best of each strategy
+
+
+def answer(table: Table) -> list[str]:
+    """Where each strategy is at its best, and which of them is; plain sentences."""
+    bests = [row for label in table.strategies if (row := best(table, label)) is not None]
+    if not bests:
+        return ["No strategy applied a gradient at any point."]
+    bests = [row for row in bests if not row.done.too_short]
+    if not bests:
+        return ["Too short to say what is fastest: no run holds two rounds of each worker."]
+    lines = [_of_all(table, bests)] if len(bests) > 1 else []
+    lines += [_at_its_best(table, row) for row in bests]
+    return [*lines, *_soonest(table), *_cheapest(table)]
+
+
+def notes(table: Table) -> list[str]:
+    """What a reader of the table must know besides."""
+    found = []
+    rows = [row for row in table.rows if not row.failure]
+    found += _short(table, rows)
+    wide = [row for row in rows if not row.precise]
+    if wide:
+        share = f"{100 * table.sweep.precision:g} %"
+        found.append(
+            f"In {len(wide)} of {len(table.rows)} rows the interval of {_steered(wide)} is wider "
+            f"than ± {share} after {table.sweep.most_replications} replications."
+        )
+    exact = [row for row in rows if not row.random[1]]
+    if exact:
+        which = "All rows are" if len(exact) == len(table.rows) else f"{len(exact)} rows are"
+        found.append(f"{which} exact: nothing in these runs is random, so each was run once.")
+    for row in table.failed[:3]:
+        where = table.told(row)
+        found.append(f"'{row.strategy}' failed at {where}: {row.failure.splitlines()[0]}")
+    if len(table.failed) > 3:
+        found.append(f"{len(table.failed) - 3} more rows failed; see the column 'failure'.")
+    points = table.sweep.points
+    for caution in (marching, guessed, contradicted):
+        said = [text for point in points if (text := caution(point.scenario))]
+        if said:
+            often = "" if len(points) == 1 else f" (So at {len(said)} of {len(points)} points.)"
+            found.append(said[0] + often)
+    return found
+
+
+def _short(table: Table, rows: Sequence[Row]) -> list[str]:
+    """That some runs are short, and what makes them longer unless that is swept."""
+    swept = any(quantity.place[0] == "stop" for quantity in table.sweep.quantities)
+    stop = None if swept else table.sweep.points[0].scenario.stop
+    done = {f"'{row.strategy}' at {table.told(row)}": row.done for row in _distinct(rows)}
+    return short_rows(done, "rows that differ", stop)
+
+
+def _distinct(rows: Sequence[Row]) -> list[Row]:
+    """The first of those rows of each strategy that are of the same runs."""
+    found = {(row.strategy, row.case): row for row in reversed(rows)}
+    return list(reversed(found.values()))
+
+
+def _steered(rows: Sequence[Row]) -> str:
+    """What is not known well enough of some rows."""
+    target = any(math.isfinite(row.mean(TARGET)) for row in rows)
+    return "the throughput or of the time to the target loss" if target else "the throughput"
+
+
+def left_out(table: Table) -> list[str]:
+    """What a reader of `shown` must know: that it has not all rows."""
+    if len(table.rows) <= LONGEST_TABLE:
+        return []
+    return [f"Each strategy at its best point; all {len(table.rows):,} rows are in results.csv."]
+
+
+def best(table: Table, strategy: str) -> Row | None:
+    """The row of a strategy with the highest throughput; None where it applied no gradient.
+
+    One that is too short only where all are.
+    """
+    rows = [row for row in table.rows if row.strategy == strategy and row.mean(STEERING) > 0]
+    rows = [row for row in rows if not row.done.too_short] or rows
+    return max(rows, key=lambda row: row.mean(STEERING), default=None)
+
+
+def shown(table: Table) -> "DataFrame":
+    """The table as text: all rows, or the best of each strategy where there are too many."""
+    from pandas import DataFrame
+
+    rows = list(table.rows)
+    if len(rows) > LONGEST_TABLE:
+        rows = [row for label in table.strategies if (row := best(table, label)) is not None]
+    index = [row.strategy for row in rows]
+    return DataFrame(cells(table, rows), index=index).rename_axis("strategy")
+
+
+def cells(table: Table, rows: Sequence[Row]) -> list[dict[str, str]]:
+    """Rows as text, by column: where each lies, as far as that matters to it, and its numbers.
+
+    What has the same short name in several strategies, as `replicas_to_aggregate`, is one column.
+    """
+    wants_target = any(row.mean("time_to_target") > 0 for row in table.rows)
+    places = [table.place(row) for row in rows]
+    numbers = [_numbers(table, row, wants_target) for row in rows]
+    heads = dict.fromkeys(name for found in places for name in found)
+    heads |= dict.fromkeys(name for found in numbers for name in found)
+    return [
+        dict.fromkeys(heads, "") | place | own for place, own in zip(places, numbers, strict=True)
+    ]
+
+
+def _numbers(table: Table, row: Row, wants_target: bool) -> dict[str, str]:
+    of = row.estimates
+    if not of:
+        return {"examples/s": "failed"}
+    found = {
+        "examples/s": plus_minus(of[STEERING]),
+        "staleness mean": plus_minus(of["staleness_mean"]),
+        "p99": plus_minus(of["staleness_p99"]),
+        "wasted": _percent(of["wasted_compute"]),
+    }
+    if wants_target:
+        found["to target"] = time(of["time_to_target"])
+    if table.currency:
+        found[f"{table.currency}/h"] = plus_minus(of["cost_per_hour"])
+        million = f"{table.currency} per million examples"
+        found[million] = plus_minus(of["cost_per_million_examples"])
+    if row.scaling:
+        found["efficiency"] = f"{100 * row.scaling['efficiency_fraction']:.0f} %"
+    found["replications"] = str(row.replications) + ("" if row.random[1] else " (exact)")
+    return found
+
+
+def _of_all(table: Table, bests: Sequence[Row]) -> str:
+    """Which strategy is the fastest, each at its best point."""
+    wording = Wording(
+        "The fastest is {name}: {value}",
+        "Which strategy is the fastest, each at its best point,",
+        "throughput at their best points",
+        next="",
+        by=", {times} what {name} does, the next fastest",
+        equal="are equally fast",
+    )
+    runs = len({(row.strategy, row.case) for row in table.rows})
+    ranking = _ranking(table, bests, STEERING, chosen_from=runs)
+    assert ranking is not None, "they all have a throughput"
+
+    def name(index: int) -> str:
+        row = bests[index]
+        return _named(table, row, STEERING)
+
+    return told(ranking, wording, name, lambda index: _rate(bests[index])) + "."
+
+
+def _named(table: Table, row: Row, metric: str) -> str:
+    """A row in words: the strategy, and where it lies as far as that matters to a metric."""
+    where = table.told_for(row, metric)
+    return f"'{row.strategy}' at {where}" if where else f"'{row.strategy}'"
+
+
+def _at_its_best(table: Table, row: Row) -> str:
+    """Where a strategy is at its best; `row`: of its highest throughput."""
+    label = row.strategy
+    if len(table.sweep.points) == 1:
+        return f"'{label}' does {_rate(row)} at {table.told(row)}."
+    if not table.mattering(label):
+        return f"'{label}' does {_rate(row)}, whatever is swept here."
+    idle = table.idle(label, STEERING)
+    no_effect = _no_effect([table.sweep.quantities[index].path for index in idle])
+    # Of points that differ in nothing else, one.
+    rows = list(
+        {
+            table.told(one, idle): one
+            for one in reversed(table.rows)
+            if one.strategy == label and one.mean(STEERING) > 0 and not one.done.too_short
+        }.values()
+    )[::-1]
+    ranking = _ranking(table, rows, STEERING)
+    assert ranking is not None, "one has the highest throughput"
+    if len(ranking.same) == len(rows):
+        why = no_effect or "what is swept has no effect on that"
+        return f"'{label}' does {_rate(row)} at every point: {why}."
+    only = len(table.strategies) == 1
+    wording = Wording(
+        "Throughput is highest at {name}: {value}"
+        if only
+        else f"'{label}' is fastest at {{name}}: {{value}}",
+        "Where throughput is highest" if only else f"Where '{label}' is fastest",
+        "throughput" if only else f"throughput with '{label}'",
+        next="; every other point is slower",
+        by="",
+    )
+    text = told(
+        ranking,
+        wording,
+        lambda index: table.told(rows[index], idle),
+        lambda index: _rate(rows[index]),
+    )
+    return f"{text} ({no_effect})." if idle else f"{text}."
+
+
+def _no_effect(paths: Sequence[str]) -> str:
+    """That some quantities change nothing, and why; empty where there are none."""
+    if not paths:
+        return ""
+    names = joined(short_names(paths))
+    learning = all("optimizer" in path.split(".") for path in paths)
+    why = ", only on what is learnt" if learning else ""
+    return f"{names} {'has' if len(paths) == 1 else 'have'} no effect on that{why}"
+
+
+def _soonest(table: Table) -> list[str]:
+    """At which point the target loss is reached first."""
+    return _least(
+        table,
+        TARGET,
+        reaching("the target loss"),
+        time,
+        "The target loss is reached after {value} by {name}, and in every replication nowhere else",
+    )
+
+
+def _cheapest(table: Table) -> list[str]:
+    """Where a million examples cost least."""
+
+    def price(found: Estimate) -> str:
+        return plus_minus(found, unit=table.currency)
+
+    alone = "A million examples cost {value} with {name}"
+    lines = _least(table, "cost_per_million_examples", CHEAPEST, price, alone)
+    prices = table.sweep.points[0].scenario.prices
+    if not lines or prices is None:
+        return lines
+    counts: dict[str, list[tuple[int, int]]] = {}
+    for row in table.rows:
+        scenario = table.sweep.points[row.point].scenario
+        (strategy,) = (one for one in scenario.strategies if one.label == row.strategy)
+        own = counted(strategy, scenario.cluster_of(strategy))
+        counts.setdefault(row.strategy, []).append(own)
+    return lines + for_nothing(prices, counts)
+
+
+def _least(
+    table: Table,
+    metric: str,
+    wording: Wording,
+    value: Callable[[Estimate], str],
+    alone: str,
+) -> list[str]:
+    """Which row has the least of something, among all that have it in every replication."""
+    there = [
+        row
+        for row in _distinct(table.rows)
+        if math.isfinite(row.mean(metric)) and not row.done.too_short
+    ]
+    # Of points that differ in nothing that this depends on, one.
+    rows = list({_named(table, row, metric): row for row in reversed(there)}.values())[::-1]
+    ranking = _ranking(table, rows, metric, highest=False)
+    if ranking is None:
+        return []
+
+    def name(index: int) -> str:
+        row = rows[index]
+        name, trained = _named(table, row, metric), ""
+        if metric == TARGET and "learning_rate" not in name:
+            trained = f" ({rate(table.sweep.points[row.point].scenario, row.strategy)})"
+        return f"{name}{trained}"
+
+    def shown(index: int) -> str:
+        return value(rows[index].estimates[metric])
+
+    if not ranking.rivals:
+        return [alone.format(name=name(ranking.best), value=shown(ranking.best)) + "."]
+    return [told(ranking, wording, name, shown) + "."]
+
+
+def _ranking(
+    table: Table,
+    rows: Sequence[Row],
+    metric: str,
+    *,
+    highest: bool = True,
+    chosen_from: int = 0,
+) -> Ranking[int] | None:
+    """Some rows, by their place among them."""
+    return ranked(
+        {index: row.values[metric] for index, row in enumerate(rows)},
+        equal_within=table.equal_within,
+        highest=highest,
+        exact=lambda index: rows[index].exact(metric),
+        chosen_from=chosen_from,
+    )
+
+
+def _rate(row: Row) -> str:
+    return plus_minus(row.estimates[STEERING], unit="examples/s")
+
+
+def _percent(found: Estimate) -> str:
+    return "-" if math.isnan(found.mean) else f"{100 * found.mean:.1f} %"

@@ -1,0 +1,115 @@
+"""The main numbers of a result as text, a row per strategy."""
+
+import math
+from typing import TYPE_CHECKING
+
+from varsim.report.words import cost
+from varsim.report.words.phrases import digits, plus_minus, ratio_cell, time
+from varsim.report.words.rates import rate
+from varsim.study.measure import ACTIVITIES, METRICS, NANOSECONDS
+from varsim.study.statistics import Estimate
+from varsim.study.verdict import CLOSE, EQUAL
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from varsim.study.result import Result
+
+
+# The heading over what came to stand still.
+STANDS_STILL = "stands still"
+LEARNING_RATE = "learning rate"
+
+
+def table(result: "Result") -> "DataFrame":
+    """The main numbers as text, with the half width of their intervals; a row per strategy."""
+    from pandas import DataFrame
+
+    rows = [_row(result, strategy) for strategy in result.strategies]
+    return DataFrame(rows, index=list(result.strategies)).rename_axis("strategy")
+
+
+def largest(result: "Result", strategy: str, metric: str) -> float:
+    """The largest of all replications; nan where the number exists in none."""
+    values = [value for value in result.values(strategy, metric) if not math.isnan(value)]
+    return max(values, default=math.nan)
+
+
+def _row(result: "Result", strategy: str) -> dict[str, str]:
+    of = {metric: result.estimate(strategy, metric) for metric in METRICS}
+    cells = {
+        **_standstill(result, strategy),
+        "updates/s": plus_minus(of["updates_per_s"]),
+        "examples/s": plus_minus(of["examples_per_s"]),
+        "examples/s vs. first": _compared(result, strategy),
+        "speed-up": ratio_cell(of["speedup"]),
+        "step p50": time(of["step_time_p50"]),
+        "step p99": time(of["step_time_p99"]),
+        "staleness mean": plus_minus(of["staleness_mean"]),
+        "staleness max": _whole(largest(result, strategy, "staleness_max")),
+        **_copies(result, strategy),
+        "wasted compute": plus_minus(of["wasted_compute"], 100, "%"),
+        **_rate(result, strategy),
+        "final loss": plus_minus(of["final_loss"]),
+        "final accuracy": plus_minus(of["final_accuracy"], 100, "%"),
+    }
+    if result.target_loss is not None:
+        cells[f"time to loss {result.target_loss:g}"] = time(of["time_to_target"])
+    cells |= cost.cells(result, strategy)
+    return cells | {"where the time went": most_time(of)}
+
+
+def _rate(result: "Result", strategy: str) -> dict[str, str]:
+    """At which learning rate the losses below are, where something is learnt."""
+    if not result.scenario.workload.has_values:
+        return {}
+    return {LEARNING_RATE: rate(result.scenario, strategy).removeprefix(f"{LEARNING_RATE} ")}
+
+
+def _standstill(result: "Result", strategy: str) -> dict[str, str]:
+    """Since when and how often a strategy stood still, if some strategy did."""
+    if not result.standstills:
+        return {}
+    runs = result.standstills.get(strategy, [])
+    times = [run.standstill.time / NANOSECONDS for run in runs if run.standstill is not None]
+    if not times:
+        return {STANDS_STILL: "-"}
+    share = f", in {len(runs)} of {result.replications}" if len(runs) < result.replications else ""
+    return {STANDS_STILL: f"from {time(min(times))}{share}"}
+
+
+def _copies(result: "Result", strategy: str) -> dict[str, str]:
+    """How old and how far apart the copies were, if some strategy has copies of their own."""
+    if not any(_drifts(result, name) for name in result.strategies):
+        return {}
+    cells = [
+        plus_minus(result.estimate(strategy, "copy_staleness_mean")),
+        plus_minus(result.estimate(strategy, "divergence_mean")),
+        digits(largest(result, strategy, "divergence_max")),
+    ]
+    names = ("copy staleness mean", "copy divergence mean", "copy divergence max")
+    return dict(zip(names, cells if _drifts(result, strategy) else ["-"] * 3, strict=True))
+
+
+def _drifts(result: "Result", strategy: str) -> bool:
+    metrics = ("copy_staleness_max", "divergence_max")
+    return any(largest(result, strategy, metric) > 0 for metric in metrics)
+
+
+def _whole(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:,.0f}"
+
+
+def most_time(of: dict[str, Estimate]) -> str:
+    """The three largest shares of a worker's time, and the rest: `compute 63 %, read 37 %`."""
+    shares = sorted(((of[f"share_{name}"].mean, name) for name in ACTIVITIES), reverse=True)
+    told, left = shares[:3], sum(share for share, _ in shares[3:])
+    return ", ".join(
+        f"{name} {100 * share:.0f} %" for share, name in (*told, (left, "rest")) if share >= 0.005
+    )
+
+
+def _compared(result: "Result", strategy: str) -> str:
+    note = result.estimate(strategy, "throughput_ratio").note
+    cell = ratio_cell(result.against_first(strategy, "throughput_ratio"))
+    return cell + (f", {note}" if note in (CLOSE, EQUAL) else "")

@@ -1,0 +1,185 @@
+"""How much work the runs of a result did: whether it is comparable, and enough to say anything."""
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from varsim.cluster.stop import Stop
+from varsim.report.words.phrases import digits
+from varsim.study.estimate import equal_examples
+from varsim.study.measure import NANOSECONDS
+from varsim.study.statistics import interval
+from varsim.study.work import DIFFERENT, PERIODS, Done, periods, short_ones, work
+from varsim.units import format_seconds
+
+if TYPE_CHECKING:
+    from varsim.scenario.training import Scenario
+    from varsim.study.result import Result
+
+# A run that took so much of the time it may take was ended by that.
+_ALL: Final = 1 - 1e-9
+_COUNTED: Final = ("global_steps", "examples")
+
+
+def short_rows(rows: Mapping[str, Done], what: str, stop: Stop | None) -> list[str]:
+    """That some of many rows, by where they lie, are short; with `stop`, what makes them longer."""
+    short = {where: one for where, one in rows.items() if one.gradients < one.needed}
+    if not short:
+        return []
+    fewest = min(short, key=lambda where: short[where].gradients)
+    text = (
+        f"Short runs: in {len(short):,} of {len(rows):,} {what} a worker computed few gradients, "
+        f"{done_told(short[fewest])} on average in the shortest, {fewest}. Rates of so "
+        "few may be tens of percent off those of a long run"
+    )
+    if stop is not None:
+        timed = {stop.time is not None and one.time >= stop.time * _ALL for one in short.values()}
+        rules = {rule for by_time in timed for rule in (["time"] if by_time else _COUNTED)}
+        text += longer(stop, rules, list(short.values()))
+    if dropped := sum(one.too_short for one in short.values()):
+        are = "is" if dropped == 1 else "are"
+        text += f". {dropped:,} of them, too short even for that, {are} left out of the answer"
+    return [f"{text}."]
+
+
+def longer(stop: Stop, rules: Collection[str], short: Sequence[Done]) -> str:
+    """What makes short runs long enough: the limits that ended them, in proportion."""
+    more = 1.2 * max(one.needed / one.gradients if one.gradients else math.inf for one in short)
+    if math.isinf(more):
+        return "; raise what stops a run"
+    typed = []
+    if "time" in rules and stop.time is not None:
+        typed.append(f"'stop.time={format_seconds(stop.time * more)}'")
+    if {"global_steps", "examples"} & set(rules) and stop.global_steps is not None:
+        typed.append(f"stop.global_steps={math.ceil(stop.global_steps * more)}")
+    elif "examples" in rules and stop.examples is not None:
+        typed.append(f"stop.examples={math.ceil(stop.examples * more)}")
+    return f"; longer: {' '.join(f'--set {each}' for each in typed)}" if typed else ""
+
+
+def notes(result: "Result") -> list[str]:
+    """What there is to say of it."""
+    found = [*_warm_up(result)]
+    found += [f"{line[0].upper()}{line[1:]}." for line in equal_examples(result.scenario)]
+    done = {name: one for name, one in work(result).items() if name in result.compared}
+    examples = {name: one.examples for name, one in done.items() if one.examples > 0}
+    if examples and max(examples.values()) > DIFFERENT * min(examples.values()):
+        found.append(_different(result, examples))
+    if short := short_ones(result):
+        found.append(
+            f"Short runs: {_told(short)}. Rates of so few may be tens of percent off those of a "
+            f"long run{_more(result, short)}."
+        )
+    return found
+
+
+def _different(result: "Result", examples: dict[str, float]) -> str:
+    """That strategies applied different numbers of examples, and what makes them equal."""
+    few, many = min(examples, key=examples.__getitem__), max(examples, key=examples.__getitem__)
+    text = f"'{few}' applied {examples[few]:,.0f} examples, '{many}' {examples[many]:,.0f}"
+    scenario, stop = result.scenario, result.scenario.stop
+    period = periods(result)[many]
+    counted = {run.stopped_by for run in result.traces} <= set(_COUNTED)
+    if period == 1 or not counted or not (stop.equal_examples or scenario.largest_update is None):
+        whole = math.ceil(examples[few] / _rounds(scenario)) * _rounds(scenario)
+        return (
+            f"The runs did different work: {text}. Their losses and costs at the end are not of "
+            f"equal work; to compare that: --set 'stop={{examples: {whole:.0f}}}'."
+        )
+    if stop.global_steps is None:
+        assert stop.examples is not None
+        wanted = f"stop.examples={math.ceil(stop.examples / _rounds(scenario)) * _rounds(scenario)}"
+    else:
+        sizes = [one.gradients_per_update(scenario.cluster_of(one)) for one in scenario.strategies]
+        update = max(sizes) * scenario.workload.batch_size
+        each = math.lcm(_rounds(scenario), update) // update
+        wanted = f"stop.global_steps={math.ceil(stop.global_steps / each) * each}"
+    return (
+        f"The runs did different work all the same: {text}. Replicas of '{many}' go on by "
+        f"themselves until they meet, after every {period} steps; there the work is equal: "
+        f"--set {wanted}."
+    )
+
+
+def _rounds(scenario: "Scenario") -> int:
+    """So many examples are whole rounds of every strategy whose replicas meet now and then."""
+    gradients = [
+        one.period * one.gradients_per_update(scenario.cluster_of(one))
+        for one in scenario.strategies
+        if one.period > 1
+    ]
+    return math.lcm(*gradients) * scenario.workload.batch_size
+
+
+def too_short(result: "Result") -> str:
+    """What to say in place of a winner where runs are too short for one; else empty."""
+    short = {name: one for name, one in short_ones(result).items() if one.too_short}
+    if not short or len(result.compared) < 2:
+        return ""
+    judged = ", and targets are judged by too little" if result.scenario.targets.bounds else ""
+    return f"Too short to say which is fastest{judged}: {_told(short)}{_more(result, short)}."
+
+
+def _warm_up(result: "Result") -> list[str]:
+    """What is left out of rates and shares."""
+    after = result.measured_after
+    if not after:
+        return []
+    left = {
+        name: min(1.0, after * result.replications / max(1, sum(ends)))
+        for name in result.strategies
+        if (ends := [run.end for run in result.traces if run.strategy == name])
+    }
+    shares = ", ".join(f"{digits(100 * share)} % of '{name}'" for name, share in left.items())
+    return [
+        f"Rates, shares, and the staleness and age of gradients are measured after "
+        f"{format_seconds(after / 1e9)} of a run, which leaves out {shares}; totals, losses, times "
+        "to a loss, links, the staleness of copies and the yardstick of the speed-up count from "
+        "the start."
+    ]
+
+
+def _told(short: Mapping[str, Done]) -> str:
+    counts = ", ".join(f"'{name}' {done_told(one)}" for name, one in short.items())
+    return f"gradients computed per worker: {counts}"
+
+
+def _more(result: "Result", short: Mapping[str, Done]) -> str:
+    """What makes runs long enough."""
+    rules = {run.stopped_by for run in result.traces}
+    return longer(result.scenario.stop, rules, list(short.values()))
+
+
+def whole_rounds(result: "Result") -> Iterator[str]:
+    """Where rates are measured, if that makes a difference to a throughput."""
+    if result.scenario.report.measure_after is not None:
+        return
+    different, whole = False, []
+    for name in result.compared:
+        runs = [
+            (float(rows.weight.sum()) * run.batch_size * NANOSECONDS / run.end, window.start)
+            for run, rows, window in zip(
+                result.traces, result.gradients, result.windows, strict=True
+            )
+            if run.strategy == name and run.end > 0
+        ]
+        if not all(start for _, start in runs):
+            whole.append(f"'{name}'")
+        before = interval([speed for speed, _ in runs]).mean
+        change = abs(result.estimate(name, "examples_per_s").mean - before)
+        different |= change > result.scenario.report.equal_within * before
+    if different:
+        but = (
+            f"; where that cannot be, as in {' and '.join(whole)}, over all of it" if whole else ""
+        )
+        yield (
+            "Rates, shares, and the staleness and age of gradients are measured between whole "
+            "rounds of all workers, from the end of the second to that of the last"
+            f"{but} (report.measure_after: 0 s measures whole runs)."
+        )
+
+
+def done_told(done: Done) -> str:
+    """The gradients per worker, and how many there should be where replicas go on alone."""
+    many = f" (of {done.least} in {PERIODS} periods between reads)" if done.period > 1 else ""
+    return digits(done.gradients) + (many if done.gradients < done.least else "")

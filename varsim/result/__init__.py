@@ -1,1 +1,0 @@
-"""What came out: metrics with their intervals, tables, and sentences to read out."""

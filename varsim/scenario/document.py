@@ -1,0 +1,368 @@
+"""YAML 1.2 text as a tree in which every key and value knows its place; the only ruamel.yaml.
+
+Read as a stream of events, so that hostile text costs no more than its length. Only what a
+scenario needs is accepted: no tags, anchors, aliases, repeated keys, empty values or second
+document. Unquoted values follow YAML 1.2's core schema: `yes`, `no`, `on` and `12:30` are text.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from varsim.scenario.fault import Fault, Mark, Source, quoted
+
+DEEPEST: Final = 32
+MOST_NODES: Final = 20_000
+NOTHING: Final = "holds nothing but space and comments"
+LARGEST_TEXT: Final = 256 * 1024
+_LONGEST_NUMBER: Final = 40
+
+
+class Broken:
+    """Stands for a value that could not be read and was already reported; no field accepts it."""
+
+
+@dataclass(slots=True)
+class ScalarNode:
+    """One value: what it says and what it means."""
+
+    mark: Mark
+    text: str
+    value: str | int | float | bool | Broken | None
+
+
+@dataclass(slots=True)
+class SequenceNode:
+    """A list."""
+
+    mark: Mark
+    items: list["Node"] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class MappingNode:
+    """Keys and their values, in the order of the file."""
+
+    mark: Mark
+    keys: dict[str, Mark] = field(default_factory=dict)
+    values: dict[str, "Node"] = field(default_factory=dict)
+
+
+Node: TypeAlias = ScalarNode | SequenceNode | MappingNode
+
+
+def read_document(text: str, source: Source) -> tuple[Node | None, list[Fault]]:
+    """The tree of a YAML text, and what is wrong with it; a tree of the caller's own.
+
+    The tree is None where the text cannot be read to its end, or holds nothing. A text that is
+    asked for again and again, of one name, is read once.
+    """
+    if source.order:
+        return _read(text, source)
+    root, faults = _of_file(text, source.name)
+    return None if root is None else copied(root), list(faults)
+
+
+def copied(node: Node) -> Node:
+    """A tree that can be changed while this one stays as it is."""
+    if isinstance(node, MappingNode):
+        values = {key: copied(value) for key, value in node.values.items()}
+        return MappingNode(node.mark, dict(node.keys), values)
+    if isinstance(node, SequenceNode):
+        return SequenceNode(node.mark, list(map(copied, node.items)))
+    return ScalarNode(node.mark, node.text, node.value)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, whatever system wrote it."""
+    return re.split("\r\n|\r|\n", text)
+
+
+@lru_cache(maxsize=1)
+def _of_file(text: str, name: str) -> tuple[Node | None, list[Fault]]:
+    return _read(text, Source(name, lines_of(text)))
+
+
+def _read(text: str, source: Source) -> tuple[Node | None, list[Fault]]:
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    unreadable = _unreadable(text, source)
+    if unreadable:
+        return None, [unreadable]
+    builder = _Builder(source)
+    try:
+        for event in _events(text):
+            if not builder.add(event):
+                break
+    except _UnreadableError as stop:
+        return None, [*builder.faults, stop.fault]
+    return builder.root, builder.faults
+
+
+def plain(node: Node) -> object:
+    """The tree as dicts, tuples and scalars, for a model to validate."""
+    if isinstance(node, MappingNode):
+        return {key: plain(value) for key, value in node.values.items()}
+    if isinstance(node, SequenceNode):
+        return tuple(map(plain, node.items))
+    return node.value
+
+
+def resolve(text: str) -> str | int | float | bool | None:
+    """What an unquoted value means in YAML 1.2's core schema.
+
+    ValueError for numbers that no scenario needs: infinities, nan, or very many digits.
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    if _NOT_FINITE.fullmatch(text):
+        raise ValueError("infinity and nan are not possible here")
+    if _WHOLE.fullmatch(text):
+        if len(text) > _LONGEST_NUMBER:
+            raise ValueError(f"a number of {len(text):,} digits")
+        return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+    if _FRACTION.fullmatch(text):
+        number = float(text)
+        if number in (float("inf"), float("-inf")):
+            raise ValueError(f"{quoted(text)} is larger than any number")
+        if number == 0 and re.search("[1-9]", re.split("[eE]", text)[0]):
+            raise ValueError(f"{quoted(text)} is closer to 0 than any number")
+        return number
+    return text
+
+
+_WORDS: Final = {
+    **dict.fromkeys(("~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_WHOLE: Final = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FRACTION: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+# Line breaks of YAML 1.1 and earlier are among the controls: editors disagree about their lines.
+_CONTROL: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]"
+)
+# A directive of the parser; it would change how the text is read, or be passed over in silence.
+_DIRECTIVE: Final = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*%")
+
+
+class _UnreadableError(Exception):
+    """Reading cannot go on."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A collection that is being filled; `key` is that of the value to come."""
+
+    node: SequenceNode | MappingNode
+    key: str | None = None
+    has_key: bool = False
+    broken: bool = False
+
+
+class _Builder:
+    """Makes the tree from events; collects faults and goes on wherever that is possible."""
+
+    def __init__(self, source: Source) -> None:
+        self.root: Node | None = None
+        self.faults: list[Fault] = []
+        self._source = source
+        self._stack: list[_Frame] = []
+        self._nodes = 0
+
+    def add(self, event: Any) -> bool:
+        """Take in one event; False where the document ends."""
+        if isinstance(event, Exception):
+            raise _UnreadableError(_worded(event, self._source))
+        name = type(event).__name__
+        if name == "DocumentStartEvent":
+            if self.root is not None:
+                self._fault(self._mark(event), "one scenario to a file: here a second one begins")
+            return self.root is None
+        if name in ("MappingEndEvent", "SequenceEndEvent"):
+            done = self._stack.pop()
+            mark = done.node.mark
+            self._attach(ScalarNode(mark, "", Broken()) if done.broken else done.node)
+        elif name in ("ScalarEvent", "AliasEvent", "MappingStartEvent", "SequenceStartEvent"):
+            self._node(name, event)
+        return True
+
+    def _node(self, name: str, event: Any) -> None:
+        mark = self._mark(event)
+        self._nodes += 1
+        if self._nodes > MOST_NODES:
+            raise _UnreadableError(
+                Fault.at(mark, f"more than {MOST_NODES:,} keys and values in one file")
+            )
+        if name == "AliasEvent":
+            self._fault(mark, f"aliases are not allowed: write out what *{event.anchor} stands for")
+            self._attach(ScalarNode(mark, "", Broken()))
+            return
+        if event.anchor is not None:
+            self._fault(mark, f"anchors are not allowed: leave out &{event.anchor}")
+        if event.tag is not None:
+            self._fault(mark, "tags are not allowed: leave out the word that begins with '!'")
+        if name == "ScalarEvent":
+            self._attach(self._scalar(event, mark))
+            return
+        if len(self._stack) >= DEEPEST:
+            raise _UnreadableError(Fault.at(mark, f"nested more than {DEEPEST} levels deep"))
+        node = MappingNode(mark) if name == "MappingStartEvent" else SequenceNode(mark)
+        self._stack.append(_Frame(node, broken=event.tag is not None))
+
+    def _scalar(self, event: Any, mark: Mark) -> ScalarNode:
+        text: str = event.value
+        node = ScalarNode(mark, text, text)
+        unseen = _unseen(text, quoted_text=event.style is not None)
+        if unseen:
+            self._fault(_find(unseen, mark), _unseen_message(unseen))
+            node.value = Broken()
+        elif event.tag is not None:
+            node.value = Broken()
+        elif event.style is None and not self._awaits_key():
+            try:
+                node.value = resolve(text)
+            except ValueError as error:
+                self._fault(mark, str(error))
+                node.value = Broken()
+            if not text:
+                self._no_value(node)
+        return node
+
+    def _awaits_key(self) -> bool:
+        frame = self._stack[-1] if self._stack else None
+        return frame is not None and isinstance(frame.node, MappingNode) and not frame.has_key
+
+    def _no_value(self, node: ScalarNode) -> None:
+        """Nothing stands behind a key or a dash: in YAML that is null, in a scenario a slip."""
+        node.value = Broken()
+        if not self._stack:
+            self.faults.append(Fault(self._source, 0, 0, NOTHING))
+            return
+        frame = self._stack[-1]
+        if isinstance(frame.node, SequenceNode):
+            dash = Mark(node.mark.source, node.mark.line, max(1, node.mark.column - 1))
+            self._fault(dash, "nothing stands behind this '-'")
+        elif frame.key is not None:
+            word, colon, rest = frame.key.partition(":")
+            self._fault(
+                frame.node.keys.get(frame.key, node.mark),
+                f"a space is missing behind the colon: write {quoted(f'{word}: {rest}')}"
+                if colon and rest
+                else f"{quoted(frame.key)} has no value: write one, or leave the line out",
+            )
+
+    def _attach(self, node: Node) -> None:
+        """Put a finished node where it belongs."""
+        if not self._stack:
+            self.root = node
+            return
+        frame = self._stack[-1]
+        if isinstance(frame.node, SequenceNode):
+            frame.node.items.append(node)
+        elif frame.has_key:
+            if frame.key is not None:
+                frame.node.values[frame.key] = node
+            frame.key, frame.has_key = None, False
+        else:
+            frame.key, frame.has_key = self._key(node, frame.node), True
+
+    def _key(self, node: Node, mapping: MappingNode) -> str | None:
+        """The text of a key; None where its value has no place."""
+        if not isinstance(node, ScalarNode):
+            self._fault(node.mark, "a key must be one word, not a list or a mapping")
+            return None
+        if isinstance(node.value, Broken):
+            return None
+        if not node.text:
+            self._fault(node.mark, "a key is missing before this ':'")
+            return None
+        first = mapping.keys.get(node.text)
+        if first is not None:
+            self._fault(
+                node.mark, f"{quoted(node.text)} is given twice, first on line {first.line}"
+            )
+            return None
+        mapping.keys[node.text] = node.mark
+        return node.text
+
+    def _mark(self, event: Any) -> Mark:
+        start = event.start_mark
+        return Mark(self._source, start.line + 1, start.column + 1)
+
+    def _fault(self, mark: Mark, message: str) -> None:
+        self.faults.append(Fault.at(mark, message))
+
+
+def _events(text: str) -> Iterator[Any]:
+    """The parser's events; an exception of its own is the last of them.
+
+    A parser that fails in another way than it promises is no reason to show a traceback.
+    """
+    from ruamel.yaml import YAML
+
+    try:
+        yield from YAML(typ="safe", pure=True).parse(text)
+    except Exception as error:
+        yield error
+
+
+def _unreadable(text: str, source: Source) -> Fault | None:
+    """What keeps the text from being read at all."""
+    if len(text) > LARGEST_TEXT:
+        return Fault(source, 0, 0, f"larger than {LARGEST_TEXT // 1024} KiB")
+    match = _CONTROL.search(text)
+    if match is None:
+        directive = _DIRECTIVE.match(text)
+        if directive is None:
+            return None
+        line = directive.group().count("\n") + 1
+        return Fault(source, line, 1, "lines that begin with '%' are not allowed")
+    before = text[: match.start()]
+    line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+    return Fault(source, line, column, _unseen_message(match.group()))
+
+
+def _unseen(text: str, *, quoted_text: bool) -> str | None:
+    """A character that looks like a space or like nothing, but is neither."""
+    if text.isascii() and text.isprintable():
+        return None
+    suspects = ("Cc", "Cs", "Zl", "Zp") if quoted_text else ("Cc", "Cs", "Zl", "Zp", "Cf", "Zs")
+    for letter in text:
+        if letter not in " \t\n" and unicodedata.category(letter) in suspects:
+            return letter
+    return None
+
+
+def _unseen_message(letter: str) -> str:
+    kind = "invisible" if unicodedata.category(letter) in ("Cf", "Zs") else "control"
+    remedy = "type an ordinary space" if kind == "invisible" else "take it out"
+    name = unicodedata.name(letter, "").lower()
+    return f"{kind} character U+{ord(letter):04X}{name and f' ({name})'}: {remedy}"
+
+
+def _find(letter: str, mark: Mark) -> Mark:
+    """The place of a character of a value that begins at `mark`, as far as one line tells."""
+    lines = mark.source.lines
+    line = lines[mark.line - 1] if mark.line <= len(lines) else ""
+    found = line.find(letter, mark.column - 1)
+    return mark if found < 0 else Mark(mark.source, mark.line, found + 1)
+
+
+def _worded(error: Exception, source: Source) -> Fault:
+    """The parser's complaint in the words of someone who writes scenarios."""
+    from varsim.scenario.syntax import explained
+
+    problem, context = getattr(error, "problem", None), getattr(error, "context_mark", None)
+    mark = getattr(error, "problem_mark", None) or context
+    if not isinstance(problem, str) or mark is None:
+        return Fault(source, 0, 0, "this is not YAML that varsim can read")
+    here = Mark(source, mark.line + 1, mark.column + 1)
+    start = here if context is None else Mark(source, context.line + 1, context.column + 1)
+    return explained(problem, str(getattr(error, "context", "") or ""), here, start)

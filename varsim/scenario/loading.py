@@ -1,0 +1,327 @@
+"""A scenario from a YAML file, with changes from the command line; and back to YAML."""
+
+import re
+import stat
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+
+from varsim.scenario.change import changed
+from varsim.scenario.document import (
+    LARGEST_TEXT,
+    NOTHING,
+    Broken,
+    MappingNode,
+    ScalarNode,
+    SequenceNode,
+    copied,
+    lines_of,
+    plain,
+    read_document,
+    resolve,
+)
+from varsim.scenario.fault import Fault, ScenarioError, Source, nearest, quoted
+from varsim.scenario.training import Scenario
+from varsim.scenario.variables import VariablesScenario
+from varsim.scenario.wording import faults_of, mended
+
+__all__ = ["ScenarioError", "dump_scenario", "load_scenario", "load_text", "scenario_schema"]
+
+STDIN: Final = Path("-")
+_MOST_ROUNDS: Final = 4
+_LINES: Final = "a scenario is made of lines 'key: value'"
+
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+
+class Context(NamedTuple):
+    """What a scenario is read with besides its text.
+
+    `folder`: where its files are. `strategies`: the kinds or labels of those that will run, all if
+    empty; the others need not fit, but what they alone use is no mistake.
+    """
+
+    folder: Path = Path()
+    strategies: tuple[str, ...] = ()
+
+
+def load_scenario(
+    path: str | Path, sets: Sequence[str] = (), strategies: Sequence[str] = ()
+) -> Scenario | VariablesScenario:
+    """The scenario of a file. Each of `sets` is `key.path=value`, as after `--set`.
+
+    `strategies`: only those of these kinds or labels, with what they use; by default all.
+    Raises ScenarioError with everything that is wrong with the file and the changes.
+    """
+    if isinstance(sets, str):
+        raise TypeError(f"sets is a list of changes: load_scenario(path, [{sets!r}])")
+    path = Path(path)
+    return load_text(read_text(path), str(path), path.parent, sets, strategies)
+
+
+def load_text(
+    text: str,
+    name: str = "scenario",
+    folder: Path = Path(),
+    sets: Sequence[str] = (),
+    strategies: Sequence[str] = (),
+) -> Scenario | VariablesScenario:
+    """The scenario of a YAML text; `name` is what errors call it, files are found in `folder`."""
+    context = Context(folder, tuple(strategies))
+    scenario = validated(_model(text, name), text, name, context, sets)
+    if not strategies or isinstance(scenario, VariablesScenario):
+        return scenario
+    try:
+        chosen = scenario.chosen(strategies)
+    except ValueError as error:
+        raise ScenarioError([Fault(Source(name), 0, 0, str(error))]) from None
+    return scenario.with_only(chosen)
+
+
+def _model(text: str, name: str) -> type[Scenario] | type[VariablesScenario]:
+    """What a file is to become: a scenario of training, which has no kind, or one of variables.
+
+    ScenarioError where its kind is none of these, or where it is left out of one of variables.
+    """
+    root, _ = read_document(text, Source(name))
+    if not isinstance(root, MappingNode):
+        return Scenario
+    if "sweep" in root.keys:
+        message = f"many scenarios in one file: run it with 'varsim sweep {name}'"
+        raise ScenarioError([Fault.at(root.keys["sweep"], message)])
+    if "plan" in root.keys:
+        message = f"a question about many scenarios: ask it with 'varsim plan {name}'"
+        raise ScenarioError([Fault.at(root.keys["plan"], message)])
+    kind = root.values.get("kind")
+    if kind is None:
+        own = [key for key in ("program", "variables") if key in root.keys]
+        if own and "strategies" not in root.keys:
+            mark = root.keys[own[0]]
+            raise ScenarioError([Fault.at(mark, f"{own[0]} belongs to 'kind: variables': add it")])
+        return Scenario
+    if isinstance(kind, ScalarNode) and kind.text == "variables":
+        return VariablesScenario
+    said = quoted(kind.text) if isinstance(kind, ScalarNode) else "a list or mapping"
+    message = f"unknown kind {said}; write 'kind: variables', or leave it out to train a model"
+    raise ScenarioError([Fault.at(kind.mark, message)])
+
+
+def validated(
+    model: type[AnyModel], text: str, name: str, context: Context, sets: Sequence[str] = ()
+) -> AnyModel:
+    """A model of any class from YAML text; see `load_scenario`."""
+    source = Source(name)
+    root, faults = read_document(text, source)
+    if root is None and not faults:
+        faults = [Fault(source, 0, 0, NOTHING)]
+    for order, change in enumerate(sets, 1):
+        faults += changed(root, change, order, model)
+    left_out = 0
+    if isinstance(root, MappingNode):
+        result, refused, left_out = modelled(model, root, context)
+        faults += refused
+        if result is not None and not faults:
+            return result
+    elif isinstance(root, SequenceNode):
+        faults.append(Fault.at(root.mark, f"{_LINES}; this is a list"))
+    elif root is not None and not isinstance(root.value, Broken):
+        faults.append(Fault.at(root.mark, f"{_LINES}; this is the text {quoted(root.text)}"))
+    raise ScenarioError(faults, left_out)
+
+
+def modelled(
+    model: type[AnyModel], root: MappingNode, context: Context
+) -> tuple[AnyModel | None, list[Fault], int]:
+    """A model from a tree; or None, what is wrong with it, and how much of that was left out."""
+    faults: list[Fault] = []
+    left_out = 0
+    for _ in range(_MOST_ROUNDS):
+        try:
+            content = plain(root)
+            found = model.model_validate(content, context={"text": True, **context._asdict()})
+        except ValidationError as error:
+            told = faults_of(error, root, model)
+        else:
+            return (None if faults else found), faults, left_out
+        known = {(fault.line, fault.column, fault.message) for fault in faults}
+        faults += [f for f in told.faults if (f.line, f.column, f.message) not in known]
+        left_out = max(left_out, told.left_out)
+        if not told.mends:
+            break
+        # What a misspelt kind or key hides is told of at once, as if it were spelt right.
+        fresh = copied(root)
+        assert isinstance(fresh, MappingNode)
+        root = mended(fresh, told.mends)
+    return None, faults, left_out
+
+
+def dump_scenario(scenario: Scenario | VariablesScenario) -> str:
+    """The whole scenario as YAML, defaults written out; loading it gives an equal Scenario."""
+    content = scenario.model_dump(mode="json", exclude_none=True)
+    return "\n".join(block(content)) + "\n"
+
+
+def scenario_schema() -> dict[str, Any]:
+    """The JSON Schema of a scenario file, of training or of variables, for editors."""
+    kinds: list[tuple[type[BaseModel], JsonSchemaMode]] = [
+        (model, "validation") for model in (Scenario, VariablesScenario)
+    ]
+    places, schema = models_json_schema(kinds)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Scenario of varsim",
+        "oneOf": [places[kind] for kind in kinds],
+        "$defs": _tidied(schema["$defs"]),
+    }
+
+
+def _tidied(schema: object) -> object:
+    """Without the bounds that pydantic leaves beside a quantity, where no one reads them."""
+    if isinstance(schema, list):
+        return [_tidied(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    strays = ("gt", "ge", "lt", "le") if "anyOf" in schema else ()
+    return {key: _tidied(item) for key, item in schema.items() if key not in strays}
+
+
+# Reading a file
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, or of standard input; ScenarioError where there is none to be had."""
+    source = Source(str(path))
+
+    def refused(reason: str) -> ScenarioError:
+        return ScenarioError([Fault(source, 0, 0, reason)])
+
+    try:
+        if path == STDIN:
+            content = _piped()
+        else:
+            status = path.stat()
+            if stat.S_ISDIR(status.st_mode):
+                raise refused(f"this is a folder{_offers(path)}")
+            if not stat.S_ISREG(status.st_mode):
+                raise refused("this is not an ordinary file")
+            with path.open("rb") as file:
+                content = file.read(LARGEST_TEXT + 1)
+    except FileNotFoundError:
+        raise refused(f"no such file{_similar(path)}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise refused(f"cannot be read: {reason}") from None
+    if len(content) > LARGEST_TEXT:
+        raise refused(f"larger than {LARGEST_TEXT // 1024} KiB: this is not a scenario")
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise refused("this is UTF-16: save it as UTF-8")
+    # Editors on Windows begin a UTF-8 file with a mark of their own.
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        lines = lines_of(content[: error.start].decode("utf-8"))
+        source = Source(str(path), lines_of(content.decode("utf-8", "replace")))
+        message = f"byte 0x{content[error.start]:02x} is not UTF-8: save the file as UTF-8"
+        fault = Fault(source, len(lines), len(lines[-1]) + 1, message)
+        raise ScenarioError([fault]) from None
+
+
+@cache
+def _piped() -> bytes:
+    """What stands in standard input, which can be read but once."""
+    return sys.stdin.buffer.read(LARGEST_TEXT + 1)
+
+
+def _offers(folder: Path) -> str:
+    """A scenario in the folder that may have been meant."""
+    try:
+        names = sorted(entry.name for entry in folder.iterdir() if entry.suffix in _SUFFIXES)
+    except OSError:
+        return ""
+    return f"; give a file in it, such as {folder / names[0]}" if names else "; give a file in it"
+
+
+def _similar(path: Path) -> str:
+    try:
+        names = {entry.name: entry for entry in path.parent.iterdir() if entry.is_file()}
+    except OSError:
+        return ""
+    stems = {name.removesuffix(suffix): name for name in names for suffix in _SUFFIXES}
+    meant = nearest(path.name, names)
+    meant = stems.get(path.name) or meant
+    return f"; did you mean {names[meant]}?" if meant else ""
+
+
+_SUFFIXES: Final = (".yaml", ".yml")
+
+
+# Writing
+
+
+def block(content: Mapping[str, object], indent: str = "") -> Iterator[str]:
+    """The lines of a mapping, its kind first; short lists stay on one line."""
+    for key, value in sorted(content.items(), key=lambda item: item[0] != "kind"):
+        short = f"{indent}{key}: {flow(value)}"
+        if not isinstance(value, dict | list) or not value:
+            yield short
+        elif isinstance(value, dict):
+            yield f"{indent}{key}:"
+            yield from block(value, indent + "  ")
+        elif all(isinstance(item, dict) for item in value):
+            yield f"{indent}{key}:"
+            for item in value:
+                lines = list(block(item, indent + "    ")) or [f"{indent}    {{}}"]
+                yield f"{indent}  - {lines[0].strip()}"
+                yield from lines[1:]
+        elif len(short) <= _LINE:
+            yield short
+        else:
+            yield f"{indent}{key}:"
+            for item in value:
+                yield f"{indent}  - {flow(item)}"
+
+
+def flow(value: object) -> str:
+    """A value on one line of YAML."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(flow, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str) and not _needs_quotes(value):
+        return value
+    if isinstance(value, str):
+        return '"' + "".join(map(_escaped, value)) + '"'
+    return repr(value)
+
+
+def _needs_quotes(text: str) -> bool:
+    if not _PLAIN.fullmatch(text):
+        return True
+    try:
+        return resolve(text) != text
+    except ValueError:
+        return True
+
+
+def _escaped(letter: str) -> str:
+    if letter in '"\\':
+        return "\\" + letter
+    if letter.isprintable():
+        return letter
+    code = ord(letter)
+    return (
+        f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
+    )
+
+
+_LINE: Final = 100
+# Kept narrow: whatever is not sure to be read back as the same text is quoted.
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_+./](?:[A-Za-z0-9_+./ -]*[A-Za-z0-9_+./-])?")

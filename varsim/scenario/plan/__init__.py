@@ -1,0 +1,1 @@
+"""Plans: what is asked of which space, read and checked."""

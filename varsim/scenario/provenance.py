@@ -1,0 +1,95 @@
+"""Enough to know whether two results may be compared."""
+
+import hashlib
+import json
+import math
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from varsim.cluster.trace import Trace
+
+if TYPE_CHECKING:
+    pass
+from typing import Final
+
+from varsim.cluster.trace import ENGINE_VERSION
+from varsim.scenario.training import SCHEMA_VERSION, Scenario
+from varsim.scenario.variables import VariablesScenario
+from varsim.version import __version__
+
+
+def provenance(scenario: Scenario | VariablesScenario) -> dict[str, str | int]:
+    """What was simulated, and by which version of what."""
+    resolved = json.dumps(scenario.model_dump(mode="json"), sort_keys=True)
+    return {
+        "scenario_sha256": hashlib.sha256(resolved.encode()).hexdigest(),
+        "seed": scenario.seed,
+        "varsim": __version__,
+        "schema": SCHEMA_VERSION,
+        "engine": ENGINE_VERSION,
+    }
+
+
+_ROWS: Final = ("spans", "gradients", "steps", "copy_staleness")
+
+
+def trace_sha256(trace: Trace) -> str:
+    """The hash of what was simulated: rows of integers, losses and bytes to the last bit.
+
+    Nothing that statistics make of them: percentiles and intervals differ in their last digits
+    between versions of libraries. Counters of how it was computed are left out, too.
+    """
+    digest = hashlib.sha256()
+    for name in _ROWS:
+        rows = getattr(trace, name)
+        digest.update(f"{name} {rows.shape}".encode())
+        digest.update(rows.astype("<i8").tobytes())
+    stuck = trace.standstill is not None
+    losses = [tuple(map(float, row)) for row in trace.evaluations]
+    links = [(link.name, float(link.bandwidth), float(link.moved)) for link in trace.links]
+    rest = (trace.end, trace.global_step, trace.stopped_by, stuck, losses, links)
+    digest.update(repr(rest).encode())
+    return digest.hexdigest()
+
+
+# Whoever reads a summary.json knows by this key that it is ours.
+MADE_BY = "varsim"
+
+
+SEAL = "sha256"
+
+
+def to_json(value: object) -> str:
+    """JSON with a line per item, but lists of scalars on one line; nan is null, inf is text."""
+    return _json(value, "") + "\n"
+
+
+def sealed(facts: dict[str, Any]) -> dict[str, Any]:
+    """The same with a checksum, by which damage is noticed when it is read back."""
+    return facts | {SEAL: _seal(json.loads(to_json(facts)))}
+
+
+def is_sealed(facts: dict[str, Any]) -> bool:
+    """Whether what was read from JSON is what `sealed` wrote."""
+    return facts.get(SEAL) == _seal({key: facts[key] for key in facts if key != SEAL})
+
+
+def _seal(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _json(value: object, indent: str) -> str:
+    deeper = indent + " "
+    if isinstance(value, dict):
+        items = [f"{deeper}{json.dumps(key)}: {_json(item, deeper)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(items) + f"\n{indent}}}" if items else "{}"
+    if isinstance(value, list | tuple):
+        if any(isinstance(item, dict | list | tuple) or len(str(item)) > 40 for item in value):
+            items = [deeper + _json(item, deeper) for item in value]
+            return "[\n" + ",\n".join(items) + f"\n{indent}]"
+        with suppress(ValueError):  # nan or inf inside: one by one
+            return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return "[" + ", ".join(_json(item, deeper) for item in value) + "]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "null" if math.isnan(value) else json.dumps(str(value))
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""Sweeps: which points of which quantities, read and checked."""

@@ -1,0 +1,265 @@
+"""One experiment, whole: seed, replications, cluster, workload, strategies, when to stop."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints, ValidationInfo, model_validator
+
+from varsim.cluster.description import Cluster
+from varsim.cluster.events import ProcessEvent, check_events
+from varsim.cluster.placement import check_parts
+from varsim.cluster.stop import Stop
+from varsim.scenario.prices import Prices
+from varsim.scenario.reporting import Reporting
+from varsim.scenario.targets import Targets
+from varsim.strategies import AnyStrategy, Strategy, meant
+from varsim.values.schema import Model
+from varsim.values.workload import Workload
+
+SCHEMA_VERSION = 1
+
+
+class Scenario(Model):
+    """One experiment; `simulate` needs nothing else."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+    seed: int = Field(0, ge=0, lt=2**63)
+    replications: int = Field(5, ge=1, le=10_000)
+    cluster: Cluster
+    workload: Workload
+    strategies: tuple[AnyStrategy, ...] = Field(min_length=1)
+    events: tuple[ProcessEvent, ...] = ()
+    stop: Stop
+    targets: Targets = Targets()
+    prices: Prices | None = None
+    report: Reporting = Reporting()
+
+    @model_validator(mode="after")
+    def _strategies_fit(self, info: ValidationInfo) -> Self:
+        """Those of the context need to fit alone, if it names some: the others will not run."""
+        wanted: Sequence[str] = (info.context or {}).get("strategies", ())
+        chosen = meant(self.strategies, wanted)
+        labels = [strategy.label for strategy in self.strategies]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise ValueError(f"two strategies are called {label!r}; give them different names")
+        for index, strategy in compress(enumerate(self.strategies), chosen):
+            try:
+                if strategy.on is not None:
+                    strategy.on.check(uses_servers=strategy.uses_servers)
+                strategy.check(self.cluster_of(strategy))
+                strategy.check_workload(self.workload_of(strategy))
+                strategy.check_events(self.events)
+            except ValueError as error:
+                # A message that begins with one of its keys points at that.
+                own = re.split(r"[.: ]", str(error))[0] in type(strategy).model_fields
+                raise ValueError(f"strategies.{index}{'.' if own else ': '}{error}") from None
+        check_events(self.events, self.cluster.workers, self.stop.time)
+        self._refuse_idle_knobs(list(compress(self.strategies, chosen)))
+        if self.stop.time is not None and (self.report.measure_after or 0) >= self.stop.time:
+            raise ValueError("report.measure_after leaves nothing to measure before stop.time")
+        if len(self.strategies) == 1 and not self.stop.equal_examples:
+            raise ValueError("stop.equal_examples has no effect: there is only one strategy")
+        self.targets.check(self.stop.loss)
+        return self
+
+    @property
+    def target_loss(self) -> float | None:
+        """The loss whose time is reported: targets.loss, or else stop.loss."""
+        return self.stop.loss if self.targets.loss is None else self.targets.loss
+
+    @property
+    def largest_update(self) -> int | None:
+        """The most gradients that an update of some strategy takes; None where all take as many."""
+        sizes = {one.gradients_per_update(self.cluster_of(one)) for one in self.strategies}
+        return max(sizes) if len(sizes) > 1 else None
+
+    def stop_of(self, strategy: Strategy) -> Stop:
+        """When the runs of a strategy end: by `stop`; where updates differ, over equal examples."""
+        most = self.largest_update
+        if self.stop.global_steps is None or not self.stop.equal_examples or most is None:
+            return self.stop
+        if strategy.gradients_per_update(self.cluster_of(strategy)) == most:
+            return self.stop
+        return self.stop.over_equal_examples(most * self.workload.batch_size)
+
+    def cluster_of(self, strategy: Strategy) -> Cluster:
+        """The cluster this strategy runs on: the scenario's, with the strategy's own changes."""
+        return self.cluster if strategy.on is None else strategy.on.applied_to(self.cluster)
+
+    def workload_of(self, strategy: Strategy) -> Workload:
+        """The workload this strategy trains: the scenario's, with the strategy's own optimizer.
+
+        One that is not of the scenario, the yardstick, has that of the first strategy where the
+        workload has none.
+        """
+        own = strategy.optimizer
+        if own is None and self.workload.optimizer is None:
+            own = self.strategies[0].optimizer
+        return self.workload if own is None else self.workload.with_optimizer(own)
+
+    def with_law_alone(self, speed: float = 1.0) -> "Scenario":
+        """The scenario with the law that its device comes to, so many times as fast, in its place.
+
+        Itself where compute times are given.
+        """
+        cluster = self.cluster.with_law_alone(self.workload, speed)
+        return self if cluster is self.cluster else self.model_copy(update={"cluster": cluster})
+
+    def chosen(self, names: Sequence[str]) -> tuple[Strategy, ...]:
+        """The strategies of these kinds or labels; ValueError where there is none of one."""
+        for name in names:
+            if not any(meant(self.strategies, [name])):
+                there = ", ".join(strategy.label for strategy in self.strategies)
+                raise ValueError(f"no strategy {name!r} in this scenario; it has: {there}")
+        return tuple(compress(self.strategies, meant(self.strategies, names)))
+
+    def with_only(self, strategies: tuple[Strategy, ...]) -> "Scenario":
+        """The scenario with these of its strategies; what only the others used is left out."""
+        cluster, workload = self.cluster, self.workload
+        if not any(strategy.uses_servers for strategy in strategies):
+            cluster = cluster.without_servers()
+        if not any(strategy.evaluated_between_reads for strategy in strategies):
+            workload = workload.model_copy(update={"evaluate_every": None})
+        if not any(strategy.overlaps for strategy in strategies):
+            cluster, workload = cluster.without_overlap(), workload.without_overlap()
+        if not any(map(_reduces_meanwhile, strategies)):
+            cluster = cluster.model_copy(update={"overlap_pace": None})
+        if not any(strategy.sends_gradients for strategy in strategies):
+            workload = workload.without_gradients_sent()
+        if not any(strategy.updates_copies for strategy in strategies):
+            cluster = cluster.model_copy(update={"optimizer_time": None})
+        if all(strategy.optimizer is not None for strategy in strategies):
+            workload = workload.with_optimizer(None)
+        cluster = cluster.subject_to(_overheads_of(strategies))
+        most = max(strategy.workers(self.cluster) for strategy in strategies)
+        events = tuple(event for event in self.events if event.rank < most)
+        prices = None if self.prices is None else self.prices.used_by(strategies, self.cluster)
+        changes = {
+            "strategies": strategies,
+            "cluster": cluster,
+            "workload": workload,
+            "events": events,
+            "prices": prices,
+            "stop": self._stop_of_all(strategies),
+        }
+        return Scenario.model_validate({**dict(self), **changes})
+
+    def _stop_of_all(self, strategies: Sequence[Strategy]) -> Stop:
+        """The rule with which these run alone as they do in the company of the others."""
+        rules = [self.stop_of(strategy) for strategy in strategies]
+        rule = self.stop if self.stop in rules else rules[0]
+        return rule.model_copy(update={"equal_examples": True}) if len(rules) == 1 else rule
+
+    def _refuse_idle_events(self, running: Sequence[Strategy]) -> None:
+        most = max(strategy.workers(self.cluster) for strategy in self.strategies)
+        for index, event in enumerate(self.events):
+            if event.rank >= most:
+                raise ValueError(
+                    f"events.{index}: {event}, which takes part in none of the strategies"
+                )
+            without = [strategy.label for strategy in running if not strategy.has_chief]
+            if event.process == "chief" and without:
+                instead = "" if event.stop else "name a worker ({worker: 0}), or "
+                raise ValueError(
+                    f"events.{index}: {event}, but {without[0]!r} has no chief: {instead}"
+                    "leave that strategy out"
+                )
+
+    def _check_optimizers(self, running: Sequence[Strategy]) -> None:
+        """Raise ValueError where one is missing, or one is used by no strategy."""
+        if not self.workload.has_values:
+            return
+        without = [strategy.label for strategy in running if strategy.optimizer is None]
+        if self.workload.optimizer is None and without:
+            example = "(for example {kind: sgd, learning_rate: 0.1})"
+            if len(without) == len(self.strategies):
+                raise ValueError(f"workload.optimizer is missing {example}")
+            raise ValueError(f"optimizer of {without[0]!r} is missing {example}")
+        if self.workload.optimizer is not None and all(
+            strategy.optimizer is not None for strategy in self.strategies
+        ):
+            raise ValueError(
+                "workload.optimizer has no effect: every strategy has an optimizer of its own; "
+                "leave one of them out"
+            )
+
+    def _refuse_idle_knobs(self, running: Sequence[Strategy]) -> None:
+        self._refuse_idle_events(running)
+        self._check_optimizers(running)
+        for strategy in running:
+            if strategy.uses_servers:
+                check_parts(self.workload, self.cluster_of(strategy))
+        if not any(strategy.uses_servers for strategy in self.strategies):
+            self.cluster.check_no_servers()
+        if self.workload.gradient_precision is not None and not any(
+            strategy.sends_gradients for strategy in self.strategies
+        ):
+            raise ValueError(
+                "workload.gradient_precision has no effect: none of the strategies sends gradients"
+            )
+        if not any(strategy.overlaps for strategy in self.strategies):
+            for key, given in (
+                ("cluster.backward_share", self.cluster.backward_share),
+                ("workload.layers", self.workload.named_layers),
+            ):
+                if given is not None:
+                    raise ValueError(
+                        f"{key} has no effect: none of the strategies overlaps communication with "
+                        "the backward pass (overlap: true)"
+                    )
+        if self.cluster.overlap_pace is not None and not any(
+            map(_reduces_meanwhile, self.strategies)
+        ):
+            raise ValueError(
+                "cluster.overlap_pace has no effect: in none of the strategies gradients are "
+                "all-reduced during the backward pass (overlap: true, without servers)"
+            )
+        if self.cluster.optimizer_time is not None and not any(
+            strategy.updates_copies for strategy in self.strategies
+        ):
+            raise ValueError(
+                "cluster.optimizer_time has no effect: in none of the strategies a worker updates "
+                "a copy of its own (what servers need says cluster.server_update)"
+            )
+        idle = {} if self.prices is None else self.prices.idle(self.strategies, self.cluster)
+        for key, why in idle.items():
+            raise ValueError(f"prices.{key} has no effect: {why}")
+        self.cluster.check_overheads(_overheads_of(self.strategies))
+        if self.cluster.device is not None:
+            self.workload.flops_per_example()
+        if self.workload.evaluate_every is not None and not any(
+            strategy.evaluated_between_reads for strategy in self.strategies
+        ):
+            raise ValueError(
+                "workload.evaluate_every has no effect: every strategy is only evaluated when read"
+            )
+        if not self.workload.has_values:
+            for key, value in (
+                ("stop.loss", self.stop.loss),
+                ("targets.loss", self.targets.loss),
+                ("targets.time_to_loss", self.targets.time_to_loss),
+                ("workload.evaluate_every", self.workload.evaluate_every),
+            ):
+                if value is not None:
+                    raise ValueError(f"{key} has no effect: problem timing has no loss")
+            for index, strategy in enumerate(self.strategies):
+                if strategy.optimizer is not None:
+                    raise ValueError(
+                        f"strategies.{index}.optimizer has no effect: problem timing has no values"
+                    )
+                for key in strategy.about_values:
+                    if getattr(strategy, key) is not None:
+                        raise ValueError(f"{key} has no effect: problem timing has no values")
+
+
+def _reduces_meanwhile(strategy: Strategy) -> bool:
+    """Whether workers send each other gradients while they compute."""
+    return strategy.overlaps and not strategy.uses_servers
+
+
+def _overheads_of(strategies: Iterable[Strategy]) -> frozenset[str]:
+    """The names of all overheads that any of these strategies is subject to."""
+    return frozenset[str]().union(*(strategy.subject_to() for strategy in strategies))

@@ -1,0 +1,287 @@
+"""One experiment with distributed variables alone, `kind: variables`: watched and priced."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from varsim.cluster.program import ReplicaCluster
+from varsim.distribute.program.action import Read, Writing
+from varsim.distribute.program.description import Program
+from varsim.distribute.program.given import VariableDescription, check_given
+from varsim.distribute.program.running import Algorithm, Mode, ProgramRun
+from varsim.values.operation import finish
+from varsim.values.refusal import DistributionError
+from varsim.values.schema import Model
+from varsim.values.stream import stream
+
+AS_WRITTEN = "as written"
+
+_MOST_ACTS = 2_000_000
+_MOST_BYTES = 8e9  # of all copies of all variables
+
+
+class Vary(Model):
+    """What is changed from run to run: how often the outside reads, for each write of a replica."""
+
+    reads_per_write: tuple[Annotated[float, Field(ge=0)], ...] = Field(min_length=2, max_length=100)
+
+    @model_validator(mode="after")
+    def _rising(self) -> Self:
+        pairs = zip(self.reads_per_write, self.reads_per_write[1:], strict=False)
+        if any(second <= first for first, second in pairs):
+            raise ValueError("reads_per_write must rise from entry to entry")
+        return self
+
+
+class VariablesScenario(Model):
+    """Variables, a program that writes and reads them, and a cluster to run it on.
+
+    Each of `modes` is one run: what the variables without a synchronization of their own are
+    given. `cross_device_ops`: how mirrored copies are reduced (tf.distribute.CrossDeviceOps).
+    """
+
+    kind: Literal["variables"]
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+    seed: int = Field(0, ge=0, lt=2**63)
+    replications: int = Field(1, ge=1, le=10_000)
+    cluster: ReplicaCluster
+    variables: tuple[VariableDescription, ...] = Field(min_length=1, max_length=100)
+    modes: tuple[Mode, ...] = ()
+    cross_device_ops: Algorithm = "ring"
+    program: Program
+    vary: Vary | None = None
+
+    @model_validator(mode="after")
+    def _modes_fit(self) -> Self:
+        names = [variable.name for variable in self.variables]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise ValueError(
+                    f"variables.{index}.name: two variables are called '{name}'; give them "
+                    "different names"
+                )
+        fixed = [one.name for one in self.variables if one.synchronization is not None]
+        if len(fixed) == len(names) and self.modes:
+            raise ValueError(
+                "modes has no effect: every variable has its own synchronization; leave modes out, "
+                "or leave synchronization out of a variable"
+            )
+        if len(fixed) < len(names) and not self.modes:
+            raise ValueError("modes is missing: for example [on_write, on_read, none]")
+        for mode in self.modes:
+            if self.modes.count(mode) > 1:
+                raise ValueError(f"modes names '{mode}' twice")
+        if fixed and "none" in self.modes:
+            raise ValueError(
+                f"modes: none keeps one copy of every variable on a parameter server, but "
+                f"{fixed[0]} is to be mirrored; leave its synchronization out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _program_fits(self) -> Self:
+        there = self._names
+        for place, action in self.program.actions():
+            for name in action.on(there):
+                if name and name not in there:
+                    known = ", ".join(there)
+                    raise ValueError(
+                        f"program.{place}.variable: there is no variable '{name}' (there are: "
+                        f"{known})"
+                    )
+                if isinstance(action, Writing):
+                    inside = self.cluster.workers if place.startswith("replicas") else None
+                    try:
+                        check_given(action.value, there[name], inside)
+                    except ValueError as error:
+                        raise ValueError(f"program.{place}.value: {error}") from None
+                if action.kind == "moving_average" and there[name].whole_numbers:
+                    raise ValueError(
+                        f"program.{place}.variable: an average of whole numbers is refused, its "
+                        f"shares would be cut: {name} is {there[name].dtype}"
+                    )
+        self._check_number_of_acts("program.steps", self.program)
+        self._check_memory()
+        return self
+
+    @model_validator(mode="after")
+    def _no_idle_knobs(self) -> Self:
+        cluster, modes = self.cluster, self.labels
+        used = {name for _, one in self.program.actions() for name in one.on(self._names)}
+        for index, name in enumerate(self._names):
+            if name not in used:
+                raise ValueError(f"variables.{index}: the program does nothing with '{name}'")
+        computes = any(action.kind == "compute" for action in self.program.replicas)
+        if computes and cluster.compute is None:
+            raise ValueError(
+                "cluster.compute is missing: the program computes; write for example "
+                "compute: {kind: constant, value: 4 ms}"
+            )
+        if not computes and cluster.compute is not None:
+            raise ValueError("cluster.compute has no effect: the program does not {kind: compute}")
+        if not computes and cluster.slow_workers:
+            raise ValueError("cluster.slow_workers has no effect: the program does not compute")
+        if "none" not in modes:
+            for key, idle in (
+                ("parameter_servers", cluster.parameter_servers == 1),
+                ("network.server_bandwidth", cluster.network.server_bandwidth is None),
+            ):
+                if not idle:
+                    raise ValueError(f"cluster.{key} has no effect: no mode uses servers")
+        if cluster.parameter_servers > len(self.variables):
+            raise ValueError(
+                f"cluster.parameter_servers {cluster.parameter_servers}: whole variables lie on "
+                f"the servers in turn, and there are only {len(self.variables)}"
+            )
+        if self.cross_device_ops != "ring" and not self._reduces_in_replicas():
+            raise ValueError(
+                "cross_device_ops has no effect: no replica writes a variable that is mirrored "
+                "(on_write) and summed or averaged; int32 always goes to one device"
+            )
+        if self.replications > 1 and not self.times_are_random:
+            raise ValueError("replications has no effect: no time is random")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_varied(self) -> Self:
+        if self.vary is not None:
+            for ratio in self.vary.reads_per_write:
+                varied = self.with_reads_per_write(ratio)
+            self._check_number_of_acts("vary.reads_per_write", varied)
+        return self
+
+    @model_validator(mode="after")
+    def _tensorflow_would_do_it(self) -> Self:
+        """Carry out every action once, on variables of one element: what is refused is told now."""
+        small = [one.model_copy(update={"shape": (1,) * len(one.shape)}) for one in self.variables]
+        # What is restored must have been saved, which may stand behind it.
+        once = {
+            part: tuple(
+                one.model_copy(update={"times": 1, "every": 1 + (one.kind == "restore")})
+                for one in actions
+            )
+            for part, actions in (
+                ("replicas", self.program.replicas),
+                ("outside", self.program.outside),
+            )
+        }
+        program = self.program.model_copy(update={"steps": 2, **once})
+        for mode, label in zip(self.all_modes, self.labels, strict=True):
+            run = ProgramRun(
+                program,
+                small,
+                mode,
+                min(self.cluster.workers, 2),  # no refusal depends on how many more there are
+                self.cluster.parameter_servers,
+                lambda replica: stream(0, 0, "program", replica + 1),
+                self.cross_device_ops,
+            )
+            try:
+                finish(run.operation())
+            except DistributionError as error:
+                raise ValueError(
+                    f"{_place(run)}: under {label} TensorFlow raises {error.tensorflow} "
+                    f"({error.category}): {error}"
+                ) from None
+        return self
+
+    @property
+    def _names(self) -> dict[str, VariableDescription]:
+        return {variable.name: variable for variable in self.variables}
+
+    @property
+    def all_modes(self) -> tuple[Mode, ...]:
+        """What is run; one run where every variable has its own synchronization."""
+        return self.modes or ("on_write",)
+
+    @property
+    def times_are_random(self) -> bool:
+        """Whether the time of a step may differ between replications."""
+        compute = self.cluster.compute
+        return compute is not None and compute.is_random
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the runs are called."""
+        return self.modes or (AS_WRITTEN,)
+
+    def with_reads_per_write(self, ratio: float) -> Program:
+        """The program with its one outside read so often for each write of a replica.
+
+        ValueError where that is not a whole number of reads.
+        """
+        program = self.program
+        places = [index for index, one in enumerate(program.outside) if isinstance(one, Read)]
+        if len(places) != 1:
+            raise ValueError(
+                "vary.reads_per_write needs exactly one {kind: read} in program.outside"
+            )
+        read = program.outside[places[0]]
+        assert isinstance(read, Read)
+        if read.times != 1:
+            raise ValueError(f"program.outside.{places[0]}.times has no effect: vary sets it")
+        writes = sum(
+            action.times
+            for action in program.replicas
+            if isinstance(action, Writing)
+            and action.variable == read.variable
+            and action.every == read.every
+        )
+        if not writes:
+            raise ValueError(
+                f"vary.reads_per_write needs a write of '{read.variable}' in program.replicas, "
+                "as often (every) as the read"
+            )
+        reads = ratio * writes
+        if abs(reads - round(reads)) > 1e-9:
+            raise ValueError(
+                f"vary.reads_per_write {ratio:g}: with {writes} writes a step that is "
+                f"{reads:g} reads; take "
+                f"{'whole numbers' if writes == 1 else f'multiples of 1/{writes}'}"
+            )
+        actions = list(program.outside)
+        if round(reads):
+            actions[places[0]] = read.model_copy(update={"times": round(reads)})
+        else:
+            del actions[places[0]]
+        return program.model_copy(update={"outside": tuple(actions)})
+
+    def _reduces_in_replicas(self) -> bool:
+        """Is there a write that the chosen algorithm reduces, in some mode?"""
+        written = {one.variable for one in self.program.replicas if isinstance(one, Writing)}
+        return self.cluster.workers > 1 and any(
+            (one.synchronization or mode) == "on_write"
+            and one.name in written
+            and one.aggregation in ("sum", "mean")
+            and one.dtype != "int32"
+            for one in self.variables
+            for mode in self.all_modes
+        )
+
+    def _check_memory(self) -> None:
+        """ValueError for copies that no machine that runs varsim could hold."""
+        sizes = [one.filled_size for one in self.variables]
+        total = sum(sizes) * self.cluster.workers
+        if total > _MOST_BYTES:
+            largest = sizes.index(max(sizes))
+            raise ValueError(
+                f"variables.{largest}.shape: {self.cluster.workers} copies of all variables would "
+                f"take {total / 1e9:.3g} GB of memory, {_MOST_BYTES / 1e9:g} GB at most; lower "
+                "shape or cluster.workers"
+            )
+
+    def _check_number_of_acts(self, key: str, program: Program) -> None:
+        """ValueError at `key` for a program that would go on for ever."""
+        acts = sum(
+            action.times * (program.steps // action.every) * len(action.on(self._names))
+            for _, action in program.actions()
+        )
+        if acts * self.cluster.workers > _MOST_ACTS:
+            raise ValueError(
+                f"{key}: more than {_MOST_ACTS:,} reads and writes in all; lower steps or times"
+            )
+
+
+def _place(run: ProgramRun) -> str:
+    """The key of the action that was being carried out, or of the variable that was being made."""
+    return f"program.{run.current}" if run.current else f"variables.{len(run.variables)}"

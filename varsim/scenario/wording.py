@@ -1,0 +1,413 @@
+"""A model's refusals as faults of the file: each at its place, in words of the scenario."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+from varsim.scenario.document import Broken, MappingNode, Node, ScalarNode, SequenceNode
+from varsim.scenario.fault import Fault, Mark, nearest, quoted
+from varsim.scenario.hint import hint, nested
+from varsim.scenario.shape import Shape, described, field_names, homes, kinds, listed, members
+
+_MOST_WORDED: Final = 1000
+_LONGEST_MESSAGE: Final = 500
+# Kind of refusal -> where it says how many, and how to say it.
+_LENGTHS: Final = {
+    "too_short": ("min_length", "at least", "entry"),
+    "too_long": ("max_length", "at most", "entry"),
+    "string_too_short": ("min_length", "at least", "character"),
+    "string_too_long": ("max_length", "at most", "character"),
+}
+# Patterns mean nothing to most readers; what they say, in words.
+PATTERNS: Final[Mapping[str, str]] = {
+    r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$": "may have letters, digits, '_', '-' and '.' only, "
+    "at most 64, and begins with a letter or digit",
+    r"^[A-Za-z][A-Za-z0-9_]{0,39}$": "may have letters, digits and '_' only, at most 40, and "
+    "begins with a letter",
+    r"^[^\x00-\x1f]{1,60}$": "must have 1 to 60 characters on one line",
+    r"^[A-Z]{3}$": "must be three capital letters, such as EUR",
+}
+
+
+class Mend(NamedTuple):
+    """What was meant by a misspelt key (`old`), or by a misspelt kind: at a mapping's path."""
+
+    path: tuple[str | int, ...]
+    old: str
+    meant: str
+
+
+class Told(NamedTuple):
+    """What is wrong with a file, how much of it was left out, and what was surely meant."""
+
+    faults: list[Fault]
+    left_out: int
+    mends: list[Mend]
+
+
+# A key that is so like a known one (of 1) is taken for it misspelt.
+_ALIKE: Final = 0.9
+
+
+def mended(root: MappingNode, mends: Iterable[Mend]) -> MappingNode:
+    """The tree, changed in place: misspelt keys and kinds as they were meant."""
+    for path, old, meant in mends:
+        node: Node | None = root
+        for step in path:
+            if isinstance(node, MappingNode):
+                node = node.values.get(str(step))
+            elif isinstance(node, SequenceNode):
+                node = node.items[int(step)]
+        if not isinstance(node, MappingNode) or old not in node.values:
+            continue
+        if old == "kind":
+            mark = node.values[old].mark
+            node.values[old] = ScalarNode(mark, meant, meant)
+        else:
+            node.keys[meant], node.values[meant] = node.keys.pop(old), node.values.pop(old)
+    return root
+
+
+def faults_of(error: ValidationError, root: Node, model: type[BaseModel]) -> Told:
+    """What is wrong with the file `root`, from what `model` refused.
+
+    A thousand refusals are looked at, so that a hostile file costs little more than its reading.
+    """
+    details = error.errors(include_url=False, include_input=False)
+    left_out = max(0, len(details) - _MOST_WORDED)
+    places = [(_Place.of(detail["loc"], root, model), detail) for detail in details[:_MOST_WORDED]]
+    places.sort(key=lambda pair: pair[0].order)
+    inside = {place.path[:depth] for place, _ in places for depth in range(len(place.path))}
+    places = [pair for pair in places if not _of_another_type(*pair, inside)]
+    worded: dict[tuple[object, ...], Fault] = {}
+    renamed: set[tuple[object, ...]] = set()
+    mends: list[Mend] = []
+    homes_of_keys = homes(model)
+    for place, detail in places:
+        if place.broken or _beside_the_point(place, detail):
+            continue
+        if detail["type"] == "extra_forbidden":
+            fault, meant = _unknown_key(place, homes_of_keys)
+            worded[place.path] = fault
+            if meant is not None:
+                renamed.add((*place.path[:-1], meant))
+                mends.append(Mend(place.path[:-1], str(place.path[-1]), meant))
+    for place, detail in places:
+        # One fault to a place: the members of a union all complain of the same value. And a key
+        # that is missing because it was misspelt is told of once.
+        if place.broken or _beside_the_point(place, detail):
+            continue
+        if place.path not in worded and place.path not in renamed:
+            worded[place.path] = Fault.at(*_worded(place, detail))
+            if detail["type"] == "union_tag_invalid" and (kind := _meant_kind(place)):
+                mends.append(Mend(place.path, "kind", kind))
+    return Told(list(worded.values()), left_out, mends)
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where in the file a refusal belongs, and what is expected there."""
+
+    path: tuple[str | int, ...]
+    node: Node | None  # None where a key is missing
+    mark: Mark  # of the key, where there is one
+    shapes: list[Shape]
+    owner: MappingNode | None
+    owner_shapes: list[Shape]
+
+    @classmethod
+    def of(cls, loc: tuple[str | int, ...], root: Node, model: type[BaseModel]) -> "_Place":
+        """Follow a location of pydantic's, which also holds kinds and names of types."""
+        place = cls((), root, root.mark, [Shape(model)], None, [])
+        for element in loc:
+            tagged = kinds(place.shapes)
+            if isinstance(element, str) and element in tagged:
+                place.shapes = [tagged[element]]
+            elif isinstance(place.node, MappingNode) and isinstance(element, str):
+                place._enter_key(element)
+            elif isinstance(place.node, SequenceNode) and isinstance(element, int):
+                place._enter_index(element)
+        return place
+
+    def _enter_key(self, key: str) -> None:
+        assert isinstance(self.node, MappingNode)
+        if key not in self.node.keys and key not in field_names(self.shapes):
+            return
+        self.owner, self.owner_shapes = self.node, self.shapes
+        self.path, self.shapes = (*self.path, key), members(self.shapes, key)
+        self.mark = self.node.keys.get(key, self.mark)
+        self.node = self.node.values.get(key)
+
+    def _enter_index(self, index: int) -> None:
+        assert isinstance(self.node, SequenceNode)
+        if index < len(self.node.items):
+            self.path, self.shapes = (*self.path, index), members(self.shapes, index)
+            self.node = self.node.items[index]
+            self.mark = self.node.mark
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        return self.mark.source.order, self.mark.line, self.mark.column
+
+    @property
+    def broken(self) -> bool:
+        """Whether the value was reported already."""
+        return isinstance(self.node, ScalarNode) and isinstance(self.node.value, Broken)
+
+    @property
+    def value_mark(self) -> Mark:
+        """The value itself if it is on one line, else its key."""
+        return self.node.mark if isinstance(self.node, ScalarNode) else self.mark
+
+    @property
+    def name(self) -> str:
+        """The path from the top of the file: `strategies[1].optimizer`."""
+        return _dotted(self.path) or "the scenario"
+
+    @property
+    def within(self) -> str:
+        """What a complaint about the last key begins with: `cluster.network: `."""
+        above = _dotted(self.path[: -len(self._last)])
+        return f"{above}: " if above else ""
+
+    @property
+    def last(self) -> str:
+        """The last key, with the indexes behind it: `modes[2]`."""
+        return _dotted(self._last)
+
+    @property
+    def _last(self) -> tuple[str | int, ...]:
+        names = [index for index, step in enumerate(self.path) if isinstance(step, str)]
+        return self.path[names[-1] :] if names else self.path
+
+
+def _dotted(path: Iterable[str | int]) -> str:
+    """Keys and indexes as one text."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join(steps).removeprefix(".")
+
+
+def _worded(place: _Place, detail: Mapping[str, Any]) -> tuple[Mark, str]:
+    """The place to point at and what to say about one refusal."""
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind == "missing" and isinstance(detail["loc"][-1], int):
+        least = _many(detail["loc"][-1] + 1, "entry")
+        return place.value_mark, f"{place.name} must have at least {least}"
+    if kind == "missing":
+        return place.mark, f"{place.name} is missing: {described(place.shapes)}"
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        return _unknown_kind(place)
+    if kind in ("value_error", "assertion_error"):
+        return _refused(place, str(context.get("error", detail["msg"])))
+    if kind == "literal_error" and isinstance(place.node, ScalarNode):
+        return place.value_mark, _unknown_option(place)
+    if kind in _LENGTHS:
+        bound, words, unit = _LENGTHS[kind]
+        return place.value_mark, f"{place.name} must have {words} {_many(context[bound], unit)}"
+    if kind == "string_pattern_mismatch":
+        form = PATTERNS.get(context["pattern"], f"must have the form {context['pattern']}")
+        return place.value_mark, f"{place.name} {form}; not {_shown(place.node)}"
+    if place.shapes:
+        return place.value_mark, _wrong_type(place)
+    words = re.sub(r"^Input should ", "must ", str(detail["msg"]))
+    return place.value_mark, f"{place.name}: {words}"
+
+
+def _many(count: int, unit: str) -> str:
+    plural = unit.removesuffix("y") + "ies" if unit.endswith("y") else unit + "s"
+    return f"{count} {unit if count == 1 else plural}"
+
+
+def _beside_the_point(place: _Place, detail: Mapping[str, Any]) -> bool:
+    """A refusal that says nothing of what is wrong, as another one does."""
+    return _counted_short(place, detail) or _is_no_word(place, detail)
+
+
+def _is_no_word(place: _Place, detail: Mapping[str, Any]) -> bool:
+    """A mapping is not one of some words, where a mapping may stand."""
+    return (
+        detail["type"] == "literal_error"
+        and isinstance(place.node, MappingNode)
+        and any(shape.model is not None for shape in place.shapes)
+    )
+
+
+def _counted_short(place: _Place, detail: Mapping[str, Any]) -> bool:
+    """A list that is long enough, but not by those of its entries that are right."""
+    return (
+        detail["type"] == "too_short"
+        and isinstance(place.node, SequenceNode)
+        and len(place.node.items) >= detail["ctx"]["min_length"]
+    )
+
+
+def _of_another_type(
+    place: _Place, detail: Mapping[str, Any], inside: Collection[tuple[str | int, ...]]
+) -> bool:
+    """A complaint by a member of a union, where another member takes it and looked inside."""
+    return detail["type"].endswith("_type") and place.path in inside
+
+
+def _wrong_type(place: _Place) -> str:
+    text = f"{place.name} must be {described(place.shapes)}, not {_shown(place.node)}"
+    said = hint(place.node, place.shapes)
+    return f"{text}; {said}" if said else text
+
+
+def _unknown_key(
+    place: _Place, homes_of_keys: Mapping[str, Sequence[str]]
+) -> tuple[Fault, str | None]:
+    """The fault of a key nobody knows, and the key that was meant if that is missing."""
+    name, known = str(place.path[-1]), field_names(place.owner_shapes)
+    elsewhere = homes_of_keys.get(name, ())
+    present = place.owner.keys if place.owner is not None else {}
+    meant = nearest(name, known)
+    text = f"{place.within}unknown key {quoted(name)}"
+    within = nested(name, place.owner_shapes)
+    if name == "<<":
+        text += "; mappings cannot be merged: write the keys out"
+    elif within:
+        meant = None
+        text += f"; keys are nested: write {within}"
+    elif meant is not None and not (elsewhere and meant in present):
+        text += f"; did you mean '{meant}'?"
+    elif elsewhere:
+        homes = " or ".join(elsewhere[:3])
+        close = meant is not None and SequenceMatcher(None, name, meant).ratio() > _ALIKE
+        text += f"; did you mean '{meant}', or " if close else "; "
+        text += f"does it belong in {homes}?" if close else f"it belongs in {homes}"
+        meant = None
+    else:
+        meant = None
+        text += f" (possible: {listed(known)})"
+    return Fault.at(place.mark, text), meant if meant not in present else None
+
+
+def _meant_kind(place: _Place) -> str | None:
+    """The kind that was probably meant by a misspelt one."""
+    node = place.node.values.get("kind") if isinstance(place.node, MappingNode) else None
+    return nearest(node.text, kinds(place.shapes)) if isinstance(node, ScalarNode) else None
+
+
+def _unknown_kind(place: _Place) -> tuple[Mark, str]:
+    options = list(kinds(place.shapes))
+    node = place.node
+    if isinstance(node, MappingNode) and "kind" in node.keys:
+        value = node.values["kind"]
+        if not isinstance(value, ScalarNode):
+            return node.keys["kind"], f"kind must be one of {listed(options)}"
+        if value.value is None:
+            return value.mark, f"kind must be one of {listed(options)}, not {_shown(value)}"
+        meant = _meant_kind(place)
+        guess = f"; did you mean '{meant}'?" if meant else ""
+        text = f"{_dotted(place.path)}: unknown kind {_shown(value)}{guess}"
+        return value.mark, f"{text} (one of: {listed(options)})"
+    if isinstance(node, MappingNode):
+        for key, mark in node.keys.items():
+            if key in options:
+                return mark, f"{place.name}.kind is missing: write {{kind: {key}, ...}}"
+            if key.lower() == "type" or nearest(key, ["kind"]):
+                return mark, f"unknown key {quoted(key)}; did you mean 'kind'?"
+    return place.mark, f"{place.name}.kind is missing: one of {listed(options)}"
+
+
+def _unknown_option(place: _Place) -> str:
+    options = [
+        str(option) for shape in place.shapes for option in getattr(shape.type, "__args__", ())
+    ]
+    given = place.node.text if isinstance(place.node, ScalarNode) else ""
+    meant = nearest(given, options)
+    guess = f"; did you mean '{meant}'?" if meant else ""
+    text = f"{place.within}unknown {place.last} {_shown(place.node)}{guess}"
+    return f"{text} (one of: {listed(options)})"
+
+
+def _refused(place: _Place, message: str) -> tuple[Mark, str]:
+    """A refusal in a model's own words; the most telling place within the model's mapping."""
+    if len(message) > _LONGEST_MESSAGE:
+        message = f"{message[:_LONGEST_MESSAGE]}..."
+    if isinstance(place.node, ScalarNode) or place.node is None:
+        shown = f", not {_shown(place.node)}" if message.startswith("must be ") else ""
+        return place.value_mark, f"{place.name}: {message}{shown}"
+    if message.startswith("must be "):
+        return place.mark, f"{place.name}: {message}, not {_shown(place.node)}"
+    return _pointed(message, place.node) or place.mark, message
+
+
+def _pointed(message: str, node: Node) -> Mark | None:
+    """The value or key that a message speaks of, or None."""
+    entries = list(_entries(node))
+    path = re.match(r"(?:an? |the )?([A-Za-z_]\w*(?:\.\w+)*)", message)
+    names = path[1].split(".") if path else []
+    if len(names) > 1:
+        found = _follow(node, names)
+        if found is not None:
+            return found
+    named = re.search(r"'([^']+)'", message)
+    if named:
+        same = [entry.value_mark for entry in entries if entry.text == named[1]]
+        if same:
+            return same[-1]
+    for key, value in re.findall(r"(?=\b([A-Za-z_]\w*) ([\w.+-]+))", message):
+        for entry in entries:
+            if entry.key == key and entry.text == value.rstrip("."):
+                return entry.value_mark
+    for entry in entries:
+        if names and entry.key == names[0]:
+            return entry.key_mark
+    # A message about a file names the whole path.
+    for entry in entries:
+        if entry.key != "kind" and len(entry.text) > 2 and entry.text in message.split(": ")[0]:
+            return entry.value_mark
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    key: str
+    key_mark: Mark
+    text: str
+    value_mark: Mark
+
+
+def _entries(node: Node) -> Iterator[_Entry]:
+    """Every key of the tree, the outermost first."""
+    level: Sequence[Node] = [node]
+    while level:
+        below: list[Node] = []
+        for one in level:
+            if isinstance(one, SequenceNode):
+                below += one.items
+            elif isinstance(one, MappingNode):
+                for key, value in one.values.items():
+                    text = value.text if isinstance(value, ScalarNode) else ""
+                    yield _Entry(key, one.keys[key], text, value.mark)
+                below += one.values.values()
+        level = below
+
+
+def _follow(node: Node, names: Iterable[str]) -> Mark | None:
+    """The key, or the entry of a list, that a path such as `program.outside.2.every` leads to."""
+    mark = None
+    for name in names:
+        if isinstance(node, MappingNode) and name in node.values:
+            mark, node = node.keys[name], node.values[name]
+        elif isinstance(node, SequenceNode) and name.isdecimal() and int(name) < len(node.items):
+            node = node.items[int(name)]
+            mark = node.mark
+        else:
+            return None
+    return mark
+
+
+def _shown(node: Node | None) -> str:
+    """A value as part of a message."""
+    if isinstance(node, MappingNode):
+        return "a mapping"
+    if isinstance(node, SequenceNode):
+        return "a list"
+    return quoted(node.text) if isinstance(node, ScalarNode) else "nothing"

@@ -1,0 +1,244 @@
+"""A scenario in plain words, and a rough step time per strategy, before any run."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from varsim.cluster.accelerator import FAR
+from varsim.cluster.description import Cluster, SlowWorker
+from varsim.cluster.envelope import Envelope, Estimate
+from varsim.cluster.topology import Topology
+from varsim.cluster.updating import ServerUpdate
+from varsim.scenario.prices import Prices
+from varsim.scenario.randomness import runs_made
+from varsim.scenario.training import Scenario
+from varsim.strategies import Strategy
+from varsim.units import format_bytes, format_rate, format_seconds
+from varsim.values import layers
+from varsim.values.schema import Model
+from varsim.values.workload import Workload
+
+
+class LabelledEstimate(NamedTuple):
+    """A strategy's rough step time (s) and how it comes about."""
+
+    label: str
+    step_time: float
+    why: str
+
+
+def estimates(scenario: Scenario) -> list[LabelledEstimate]:
+    """For every strategy, in order; inf where a step takes longer than a number can say."""
+    return [
+        LabelledEstimate(strategy.label, *_estimate(scenario, strategy))
+        for strategy in scenario.strategies
+    ]
+
+
+def longest_step(scenario: Scenario) -> LabelledEstimate:
+    """That of the strategy whose steps take longest."""
+    return max(estimates(scenario), key=lambda one: one.step_time)
+
+
+def expected_gradients(scenario: Scenario) -> float:
+    """Roughly how many gradients a run of the whole scenario computes."""
+    workload, total = scenario.workload, 0.0
+    for strategy in scenario.strategies:
+        stop = scenario.stop_of(strategy)
+        cluster = scenario.cluster_of(strategy)
+        envelope = Envelope(cluster, workload, scenario.seed)
+        workers = strategy.workers(cluster)
+        step_time = max(strategy.estimate(envelope).step_time, 1e-9)
+        # Gradients that everybody together computes in a second, at most.
+        rate = min(workers / step_time, envelope.rate()) if workers > 1 else 1 / step_time
+        limits = []
+        if stop.time is not None:
+            limits.append(stop.time * rate)
+        vain = strategy.dropped_at_first()
+        if stop.examples is not None:
+            limits.append(stop.examples / workload.batch_size + vain)
+        if stop.global_steps is not None:
+            limits.append(stop.global_steps * max(1.0, step_time * rate) + vain)
+        total += min(limits) * runs_made(scenario, strategy)
+    return total
+
+
+def describe(scenario: Scenario) -> list[str]:
+    """The resolved scenario, one statement per line."""
+    cluster, workload, network = scenario.cluster, scenario.workload, scenario.cluster.network
+    often = max(runs_made(scenario, one) for one in scenario.strategies)
+    exact = ", exact" if often < scenario.replications else ""
+    lines = [
+        f"{scenario.name}: strategies {len(scenario.strategies)}, replications of each "
+        f"{often}{exact}, seed {scenario.seed}",
+        f"  workers      {cluster.workers}, batch {workload.batch_size} each",
+        f"  compute      {_compute(cluster, workload)}",
+    ]
+    lines += about_machines(cluster.slow_workers, network)
+    if any(strategy.uses_servers for strategy in scenario.strategies):
+        where = f"at {format_rate(network.server_rate)}"
+        if cluster.servers_on == "workers":
+            where = "on the machines of the workers"
+        lines.append(
+            f"  servers      {cluster.parameter_servers} {where}, "
+            f"variables placed {cluster.placement.replace('_', ' ')}{_cut(cluster)}"
+        )
+    if cluster.server_update is not None:
+        lines.append(f"  updates      {_update(cluster.server_update)}")
+    if any(strategy.overlaps for strategy in scenario.strategies):
+        ready = layers.described(workload.layers, workload.model)
+        share = cluster.share_of_backward
+        lines.append(
+            f"  backward     {100 * share:.3g} % of the compute time, gradients ready {ready}"
+        )
+    if cluster.overheads is not None and cluster.overheads.given:
+        texts = cluster.overheads.model_dump(mode="json")
+        listed = ", ".join(f"{name} {texts[name]}" for name in cluster.overheads.given)
+        lines.append(f"  overheads    {listed}")
+    lines += [
+        f"  model        {workload.model or 'the problem itself'}, "
+        f"{format_bytes(workload.size())} of parameters{_precision(workload)}",
+        f"  problem      {described(workload.problem)}",
+    ]
+    if workload.optimizer is not None:
+        lines.append(f"  optimizer    {described(workload.optimizer)}")
+    lines += [f"  strategy     {_strategy(strategy)}" for strategy in scenario.strategies]
+    lines += [f"  event        {event}" for event in scenario.events]
+    if scenario.prices is not None:
+        lines.append(f"  prices       {_prices(scenario.prices)}")
+    hidden = {"equal_examples"}
+    limits = scenario.stop.model_dump(mode="json", exclude_none=True, exclude=hidden)
+    lines.append("  stop         " + " or ".join(f"{key} {value}" for key, value in limits.items()))
+    return lines + [f"               {line}" for line in equal_examples(scenario)]
+
+
+def equal_examples(scenario: Scenario) -> list[str]:
+    """That runs are compared over equal examples, if `global_steps` means that here."""
+    steps, most = scenario.stop.global_steps, scenario.largest_update
+    if steps is None or most is None or not scenario.stop.equal_examples:
+        return []
+    largest = next(
+        one.label
+        for one in scenario.strategies
+        if one.gradients_per_update(scenario.cluster_of(one)) == most
+    )
+    examples = steps * most * scenario.workload.batch_size
+    updates = f"{steps:,} update{'' if steps == 1 else 's'}"
+    return [
+        f"compared over equal examples: {examples:,}, as many as {updates} of '{largest}' take "
+        f"({most} gradients each); with stop.equal_examples=false every run ends after {updates}"
+    ]
+
+
+def described(model: Model, hidden: frozenset[str] | set[str] = frozenset()) -> str:
+    """A model's kind and settings as they would stand in a scenario."""
+    values = model.model_dump(mode="json", exclude_none=True, exclude=set(hidden))
+    kind = str(values.pop("kind"))
+    settings = ", ".join(f"{key} {_plain(value)}" for key, value in values.items())
+    if not settings:
+        return kind
+    return f"{kind} ({settings if len(settings) <= 160 else settings[:157] + '...'})"
+
+
+def _estimate(scenario: Scenario, strategy: Strategy) -> Estimate:
+    cluster = scenario.cluster_of(strategy)
+    try:
+        return strategy.estimate(Envelope(cluster, scenario.workload, scenario.seed))
+    except (OverflowError, ZeroDivisionError):
+        return Estimate(math.inf, "longer than a number can say")
+
+
+def _compute(cluster: Cluster, workload: Workload) -> str:
+    mean = format_seconds(cluster.law(workload).expectation())
+    if cluster.compute is not None:
+        return f"{mean} per batch on average, law {described(cluster.compute)}"
+    device = cluster.device
+    assert device is not None
+    spread = f"spread (sigma) {device.sigma:g}" if device.sigma else "always the same"
+    curve = device.step_time(workload).measured
+    if curve is not None:
+        speed = workload.batch_size / device.step_time(workload).seconds
+        others = [
+            workload.batch_size / one.step_time(workload.batch_size)
+            for one in device.measurements(workload)[1:]
+            if one.distance(workload.batch_size) <= FAR
+        ]
+        beside = ""
+        if others:
+            least, most = f"{min(others):,.4g}", f"{max(others):,.4g}"
+            beside = f"; others: {least}{f' to {most}' if least != most else ''} examples/s"
+        return (
+            f"{mean} per batch: {speed:,.4g} examples/s, measured for {curve.model} on "
+            f"{curve.device} in {curve.precision} at batch {curve.batches} ({curve.framework}, "
+            f"{curve.hardware}{beside}), {spread}"
+        )
+    flops = workload.flops_per_example() * workload.batch_size
+    what = "" if device.preset is None else f"{device.preset} {device.precision}, "
+    return (
+        f"{mean} per batch: {flops / 1e9:.4g} GFLOP at {device.rate / 1e12:.4g} TFLOP/s "
+        f"({what}{'measured' if device.measured else 'peak'} "
+        f"{device.rate / device.share / 1e12:.4g} TFLOP/s x efficiency {device.share:g}), {spread}"
+    )
+
+
+def _prices(prices: Prices) -> str:
+    units = {
+        "device_hour": "a device-hour",
+        "server_hour": "a server-hour",
+        "gigabyte": "a GB sent",
+    }
+    listed = [
+        f"{getattr(prices, key):g} {prices.currency} {unit}"
+        for key, unit in units.items()
+        if getattr(prices, key)
+    ]
+    return ", ".join(listed)
+
+
+def _cut(cluster: Cluster) -> str:
+    if cluster.partitioner is None:
+        return ""
+    return f", cut by {described(cluster.partitioner)}"
+
+
+def _precision(workload: Workload) -> str:
+    if workload.gradient_precision is None:
+        return ""
+    rounded = "rounded" if workload.round_gradients else "values not rounded"
+    return f", gradients sent in {workload.gradient_precision} ({rounded})"
+
+
+def _update(update: ServerUpdate) -> str:
+    parts = [] if update.time is None else [described(update.time)]
+    parts += [] if update.rate is None else [f"its bytes at {format_bytes(update.rate)}/s"]
+    return f"{' + '.join(parts)} per gradient of a variable, threads {update.threads}"
+
+
+def _strategy(strategy: Strategy) -> str:
+    name = "" if strategy.name is None else f"{strategy.name}: "
+    hidden = {"name"} if strategy.overlaps else {"name", "overlap"}
+    return f"{name}{described(strategy, hidden)} - {strategy.about}"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        items = sorted(value.items(), key=lambda item: item[0] != "kind")
+        return "{" + ", ".join(f"{key}: {_plain(part)}" for key, part in items) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_plain, value)) + "]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def about_machines(slow_workers: Sequence[SlowWorker], network: Topology) -> list[str]:
+    """Lines on who is slow, and on the network."""
+    lines = []
+    for slow in slow_workers:
+        span = ""
+        if slow.after or slow.until is not None:
+            until = "the end" if slow.until is None else format_seconds(slow.until)
+            span = f" from {format_seconds(slow.after)} to {until}"
+        lines.append(f"               worker {slow.rank} takes {slow.factor:g} times as long{span}")
+    first, *more = network.lines()
+    lines.append(f"  network      {first}")
+    lines += [f"               {line}" for line in more]
+    return lines

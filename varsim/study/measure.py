@@ -1,0 +1,353 @@
+"""What is measured of one finished run: every metric, from the rows of its trace."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varsim.cluster.trace import GradientRow, Outcome, Phase, Trace
+from varsim.study.statistics import latest, spread
+
+ACTIVITIES = tuple(phase.name.lower() for phase in Phase)
+OUTCOMES = tuple(outcome.name.lower() for outcome in Outcome)
+NANOSECONDS = 1e9
+# Losses are compared at these shares of the time that every run of the result lasted.
+COMMON_TIMES = {"loss_at_25": 0.25, "loss_at_50": 0.5, "loss_at_75": 0.75, "loss_at_100": 1.0}
+
+
+class Metric(NamedTuple):
+    """What a number means; unit is empty for pure numbers."""
+
+    unit: str
+    description: str
+
+
+def _four(name: str, unit: str, what: str) -> dict[str, Metric]:
+    """The metrics of a spread over one run."""
+    return {
+        f"{name}_mean": Metric(unit, f"{what}: mean"),
+        f"{name}_p50": Metric(unit, f"{what}: median"),
+        f"{name}_p95": Metric(unit, f"{what}: 95th percentile"),
+        f"{name}_p99": Metric(unit, f"{what}: 99th percentile"),
+    }
+
+
+_STALENESS = "updates between the read and the application of an applied gradient"
+_SHARE = "share of all worker time (workers x simulated time) spent"
+METRICS: dict[str, Metric] = {
+    "simulated_time": Metric("s", "from the start of the run to its end"),
+    "updates": Metric("updates", "how often global_step rose"),
+    "updates_per_s": Metric("1/s", "updates per second of simulated time"),
+    "gradients_per_s": Metric(
+        "1/s", "gradients applied per second; a partly applied one counts by its share"
+    ),
+    "examples_per_s": Metric("1/s", "examples in applied gradients per second"),
+    "speedup": Metric("", "examples/s against one worker alone, paired by replication"),
+    "throughput_ratio": Metric("", "examples/s against the first strategy, paired by replication"),
+    **_four("step_time", "s", "time from one update to the next"),
+    **_four("iteration_time", "s", "time from a worker's read of the parameters to its next read"),
+    **_four("staleness", "updates", _STALENESS),
+    "staleness_max": Metric("updates", f"{_STALENESS}: largest of a replication"),
+    "age_mean": Metric("s", "time between the read and the application of a gradient: mean"),
+    "age_p95": Metric(
+        "s", "time between the read and the application of a gradient: 95th percentile"
+    ),
+    "copy_staleness_mean": Metric(
+        "updates", "updates by other replicas a copy had not seen when read: mean"
+    ),
+    "copy_staleness_max": Metric(
+        "updates",
+        "updates by other replicas a copy had not seen when read: largest of a replication",
+    ),
+    "share_compute": Metric("fraction", f"{_SHARE} computing gradients"),
+    "share_read": Metric("fraction", f"{_SHARE} reading parameters over an otherwise idle route"),
+    "share_write": Metric("fraction", f"{_SHARE} writing gradients over an otherwise idle route"),
+    "share_queue": Metric("fraction", f"{_SHARE} waiting for, or sharing, a link or a server"),
+    "share_barrier": Metric("fraction", f"{_SHARE} waiting for other replicas"),
+    "share_token": Metric("fraction", f"{_SHARE} waiting for a token"),
+    "share_lock": Metric("fraction", f"{_SHARE} waiting for a lock on a server"),
+    "share_down": Metric("fraction", f"{_SHARE} not running"),
+    "link_bytes": Metric("bytes", "bytes carried, summed over links: one count per link crossed"),
+    "busiest_link": Metric("fraction", "largest share of its capacity that a link carried"),
+    "gradients_produced": Metric(
+        "gradients",
+        "gradients computed by the end, or lost before that: the sum of the next four",
+    ),
+    "gradients_applied": Metric("gradients", "gradients applied to every variable"),
+    "gradients_dropped": Metric(
+        "gradients",
+        "gradients applied to no variable: too stale, given up, or lost with their worker",
+    ),
+    "gradients_partly": Metric("gradients", "gradients applied to some variables only"),
+    "gradients_pending": Metric("gradients", "gradients not yet applied when the run ended"),
+    "wasted_compute": Metric(
+        "fraction",
+        "compute time of dropped and lost gradients, and of the dropped share of partly applied "
+        "ones, of all compute time",
+    ),
+    "applied_share_min": Metric("fraction", "smallest share of applied gradients of one worker"),
+    "applied_share_max": Metric("fraction", "largest share of applied gradients of one worker"),
+    "final_loss": Metric("", "training loss at the end of the run"),
+    "final_accuracy": Metric("fraction", "accuracy at the end of the run"),
+    "loss_at_25": Metric(
+        "", "training loss measured last by 25 % of the time that every run lasted"
+    ),
+    "loss_at_50": Metric(
+        "", "training loss measured last by 50 % of the time that every run lasted"
+    ),
+    "loss_at_75": Metric(
+        "", "training loss measured last by 75 % of the time that every run lasted"
+    ),
+    "loss_at_100": Metric(
+        "", "training loss measured last by 100 % of the time that every run lasted"
+    ),
+    "time_to_target": Metric(
+        "s", "time of the first update whose loss is at or below the target; every one is looked at"
+    ),
+    "updates_to_target": Metric("updates", "updates made by then"),
+    "time_to_target_ratio": Metric(
+        "", "time to the target loss against the first strategy, paired by replication"
+    ),
+    "divergence_mean": Metric("", "largest distance between two copies: mean of the evaluations"),
+    "divergence_max": Metric(
+        "", "largest distance between two copies: largest evaluation of a replication"
+    ),
+}
+# These are about values, and so may differ between replications whose times are equal.
+OF_VALUES = (
+    *("final_loss", "final_accuracy", *COMMON_TIMES, "time_to_target", "updates_to_target"),
+    *("time_to_target_ratio", "divergence_mean", "divergence_max"),
+)
+# These compare runs; the others are measured of one run alone.
+COMPARISONS = ("speedup", "throughput_ratio", "time_to_target_ratio")
+
+
+class Window(NamedTuple):
+    """The part of a run in which rates are measured: after `start` and up to `end` (ns)."""
+
+    start: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        """How long it is (ns)."""
+        return self.end - self.start
+
+    def holds(self, times: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these moments lie in it; the very beginning of a run does, too."""
+        return np.asarray(((times > self.start) | (self.start == 0)) & (times <= self.end))
+
+    def clipped(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How much of each of these stretches of time lies in it (ns)."""
+        return np.asarray(np.clip(end, *self) - np.clip(start, *self))
+
+
+@dataclass(frozen=True, slots=True)
+class Gradients:
+    """The gradient rows of one trace as columns, each of shape (gradients,); times in ns."""
+
+    worker: NDArray[np.int64]
+    iteration: NDArray[np.int64]
+    read: NDArray[np.int64]
+    read_step: NDArray[np.int64]
+    compute_start: NDArray[np.int64]
+    computed: NDArray[np.int64]
+    arrived: NDArray[np.int64]
+    applied: NDArray[np.int64]
+    applied_step: NDArray[np.int64]
+    outcome: NDArray[np.int64]
+    applied_share: NDArray[np.float64]  # share of the variables it was applied to
+
+    @classmethod
+    def of(cls, trace: Trace) -> "Gradients":
+        """The columns of a trace."""
+        assert trace.gradients.shape[1] == len(GradientRow._fields)
+        columns = dict(zip(GradientRow._fields, trace.gradients.T, strict=True))
+        parts = columns.pop("parts_applied")
+        return cls(**columns, applied_share=parts / trace.variables)
+
+    @property
+    def used(self) -> NDArray[np.bool_]:
+        """Which gradients were applied, at least to some variables."""
+        return np.asarray((self.outcome == Outcome.APPLIED) | (self.outcome == Outcome.PARTLY))
+
+    @property
+    def ended(self) -> NDArray[np.bool_]:
+        """Which gradients were applied or dropped by the end of the run."""
+        return np.asarray(self.outcome != Outcome.PENDING)
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """How much of each gradient was applied, 0 to 1."""
+        return np.where(self.used, self.applied_share, 0.0)
+
+
+def measure(
+    trace: Trace,
+    gradients: Gradients,
+    worker_time: NDArray[np.int64],
+    target: float | None,
+    common_end: int,
+    window: Window | None = None,
+) -> dict[str, float]:
+    """Every metric of one run but the COMPARISONS; nan where it does not exist.
+
+    `worker_time`: see the function of this name; `target` is a loss, `common_end` (ns) the time
+    that every run of the comparison lasted. Rates, shares, and the staleness and age of
+    gradients are of what came in the `window`, as `worker_time` must be; without one, of all.
+    """
+    window = window or Window(0, trace.end)
+    inside = gradients.used & window.holds(gradients.applied)
+    applied = float(gradients.weight[inside].sum())
+    updates = int(window.holds(trace.steps).sum())
+    lasted = window.length
+    steps = trace.steps[(trace.steps >= window.start) & (trace.steps <= window.end)]
+    values = {
+        "simulated_time": trace.end / NANOSECONDS,
+        "updates": float(trace.global_step),
+        "updates_per_s": _per_second(updates, lasted),
+        "gradients_per_s": _per_second(applied, lasted),
+        "examples_per_s": _per_second(applied * trace.batch_size, lasted),
+        **_named("step_time", np.diff(steps), NANOSECONDS),
+        **_named("iteration_time", _iteration_times(gradients, window), NANOSECONDS),
+        **_freshness(trace, gradients, inside),
+        **_time_split(worker_time),
+        **_traffic(trace),
+        **_fates(trace, gradients, worker_time, window),
+        **_learning(trace, target, common_end),
+    }
+    assert set(values) | set(COMPARISONS) == set(METRICS), "a metric is missing or unexplained"
+    return values
+
+
+def worker_time(trace: Trace, window: Window | None = None) -> NDArray[np.int64]:
+    """Time in ns of every worker on every activity, shape (workers, activities), in a window.
+
+    The spans of a worker must tile its lifetime: no gap, no overlap, from 0 to the end.
+    """
+    worker, phase, start, end, _ = trace.spans.T
+    split = np.zeros((trace.workers, len(Phase)), dtype=np.int64)
+    np.add.at(split, (worker, phase), end - start)
+    assert (split.sum(axis=1) == trace.end).all(), (
+        f"{trace.strategy}: the parts of a worker's time do not sum to its lifetime"
+    )
+    order = np.lexsort((end, start, worker))
+    same = worker[order][1:] == worker[order][:-1]
+    assert (start[order][1:] == end[order][:-1])[same].all(), (
+        f"{trace.strategy}: a worker's spans overlap or leave a gap"
+    )
+    if window is not None and window != (0, trace.end):
+        split = np.zeros_like(split)
+        np.add.at(split, (worker, phase), window.clipped(start, end))
+    return split
+
+
+def computed_per_worker(trace: Trace, gradients: Gradients, after: int = 0) -> float:
+    """How many gradients a worker computed to the end, from `after` (ns) on; mean over workers."""
+    return int((gradients.computed >= after).sum()) / trace.workers
+
+
+def share_of_applied(trace: Trace, gradients: Gradients) -> NDArray[np.float64]:
+    """Each worker's share of all applied gradients, shape (workers,); nan if there are none."""
+    weights = np.bincount(gradients.worker, gradients.weight, minlength=trace.workers)
+    total = weights.sum()
+    return weights / total if total > 0 else np.full(trace.workers, np.nan)
+
+
+def _per_second(count: float, lasted: int) -> float:
+    return count * NANOSECONDS / lasted if lasted > 0 else math.nan
+
+
+def _named(name: str, values: NDArray[np.int64], scale: float) -> dict[str, float]:
+    mean, p50, p95, p99, _ = (part / scale for part in spread(values))
+    return {f"{name}_mean": mean, f"{name}_p50": p50, f"{name}_p95": p95, f"{name}_p99": p99}
+
+
+def _iteration_times(gradients: Gradients, window: Window) -> NDArray[np.int64]:
+    order = np.lexsort((gradients.read, gradients.worker))
+    worker, read = gradients.worker[order], gradients.read[order]
+    inside = (read[:-1] >= window.start) & (read[1:] <= window.end)
+    return np.asarray(np.diff(read)[(worker[1:] == worker[:-1]) & inside])
+
+
+def _freshness(trace: Trace, gradients: Gradients, used: NDArray[np.bool_]) -> dict[str, float]:
+    staleness = (gradients.applied_step - gradients.read_step)[used]
+    assert (staleness >= 0).all(), f"{trace.strategy}: a gradient was applied before it was read"
+    age = spread((gradients.applied - gradients.read)[used])
+    copies = spread(trace.copy_staleness)
+    return {
+        **_named("staleness", staleness, 1),
+        "staleness_max": spread(staleness).maximum,
+        "age_mean": age.mean / NANOSECONDS,
+        "age_p95": age.p95 / NANOSECONDS,
+        "copy_staleness_mean": copies.mean,
+        "copy_staleness_max": copies.maximum,
+    }
+
+
+def _time_split(split: NDArray[np.int64]) -> dict[str, float]:
+    lifetime = int(split.sum())
+    return {
+        f"share_{name}": total / lifetime if lifetime > 0 else math.nan
+        for name, total in zip(ACTIVITIES, split.sum(axis=0).tolist(), strict=True)
+    }
+
+
+def _traffic(trace: Trace) -> dict[str, float]:
+    used = [utilization(link.moved, link.bandwidth, trace.end) for link in trace.links]
+    return {
+        "link_bytes": math.fsum(link.moved for link in trace.links) if used else math.nan,
+        "busiest_link": max(used) if used else math.nan,
+    }
+
+
+def utilization(moved: float, bandwidth: float, duration: int) -> float:
+    """Bytes moved as a share of what a link of this bandwidth (bytes/s) can in `duration` ns."""
+    capacity = bandwidth * duration / NANOSECONDS
+    return moved / capacity if capacity > 0 else math.nan
+
+
+def _fates(
+    trace: Trace, gradients: Gradients, split: NDArray[np.int64], window: Window
+) -> dict[str, float]:
+    counts = np.bincount(gradients.outcome, minlength=len(Outcome)).tolist()
+    assert sum(counts) == len(trace.gradients), "every gradient has exactly one outcome"
+    counts[Outcome.DROPPED] += counts.pop(Outcome.LOST)
+    unused = np.where(gradients.ended, 1.0 - gradients.weight, 0.0)
+    # Of one that was never computed to the end, what was computed until it was given up.
+    until = np.where(gradients.computed < 0, gradients.applied, gradients.computed)
+    computed = window.clipped(gradients.compute_start, until)
+    wasted = float((computed * unused).sum())
+    computing = int(split[:, Phase.COMPUTE].sum())
+    shares = share_of_applied(trace, gradients)
+    return {
+        "gradients_produced": float(len(trace.gradients)),
+        **{f"gradients_{name}": float(n) for name, n in zip(OUTCOMES, counts, strict=False)},
+        "wasted_compute": wasted / computing if computing > 0 else math.nan,
+        "applied_share_min": float(shares.min()),
+        "applied_share_max": float(shares.max()),
+    }
+
+
+def _learning(trace: Trace, target: float | None, common_end: int) -> dict[str, float]:
+    goal = next(
+        (row for row in trace.evaluations if target is not None and row.loss <= target), None
+    )
+    # The others do not depend on what loss was waited for.
+    rows = [row for row in trace.evaluations if not row.off_grid]
+    last = rows[-1] if rows else None
+    moments = np.array([row.time for row in rows], dtype=np.int64)
+    losses = np.array([row.loss for row in rows], dtype=np.float64)
+    common = latest(moments, losses, np.array(list(COMMON_TIMES.values())) * common_end)
+    apart = [row.divergence for row in rows]
+    return {
+        "final_loss": last.loss if last else math.nan,
+        "final_accuracy": last.accuracy if last else math.nan,
+        **dict(zip(COMMON_TIMES, common.tolist(), strict=True)),
+        "time_to_target": goal.time / NANOSECONDS if goal else math.nan,
+        "updates_to_target": float(goal.global_step) if goal else math.nan,
+        "divergence_mean": math.fsum(apart) / len(apart) if apart else math.nan,
+        "divergence_max": max(apart, default=math.nan),
+    }

@@ -1,0 +1,176 @@
+"""Cells: one strategy at one point of the space, and which of them differ."""
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import NamedTuple, TypeAlias
+
+from varsim.scenario.plan.objective import OBJECTIVES, Machines
+from varsim.scenario.plan.question import Question
+from varsim.scenario.sweep.space import Point, Quantity
+from varsim.scenario.training import Scenario
+from varsim.study.plan.objective import costs, known, value
+from varsim.study.statistics import interval
+from varsim.study.sweep.case import Case, Finished, case_of
+from varsim.study.sweep.table import short_names
+
+# What makes a difference to a cell: what it is called, what is simulated, what it costs.
+Identity: TypeAlias = tuple[str, str, Machines]
+
+
+class Cell(NamedTuple):
+    """One strategy at one point; `number` is its place in the order of the space."""
+
+    number: int
+    label: str
+    point: Point
+    case: Case
+    machines: Machines
+
+    @property
+    def identity(self) -> Identity:
+        """Equal for cells between which there is no difference."""
+        return self.label, self.case.key, self.machines
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario of the point with this strategy alone."""
+        whole = self.point.scenario
+        return whole.with_only(tuple(one for one in whole.strategies if one.label == self.label))
+
+    def floor(self, objective: str) -> float:
+        """What the objective is at least, as far as is known without a run."""
+        found = OBJECTIVES[objective].floor
+        return float("-inf") if found is None else found(self.machines)
+
+    def known(self, objective: str) -> bool:
+        """Whether the objective is known without a run."""
+        return known(objective, self.machines)
+
+    def values(self, objective: str, runs: Sequence[Finished]) -> list[float]:
+        """The objective in every run."""
+        return [value(objective, self.machines, run.measured) for run in runs]
+
+    def hourly(self, runs: Sequence[Finished]) -> float:
+        """What it costs in an hour, or without prices the number of its machines."""
+        if self.machines.prices is None:
+            return float(self.machines.workers + self.machines.servers)
+        return interval([costs(self.machines, run.measured)["cost_per_hour"] for run in runs]).mean
+
+
+def cell_of(number: int, point: Point, label: str) -> Cell:
+    """The cell of a strategy at a point."""
+    scenario = point.scenario
+    (strategy,) = (one for one in scenario.strategies if one.label == label)
+    return Cell(number, label, point, case_of(scenario, strategy), Machines.of(scenario, strategy))
+
+
+def all_cells(question: Question) -> list[Cell]:
+    """Every cell of the space, in its order; those that do not differ, too."""
+    found: list[Cell] = []
+    for index, place in enumerate(product(*map(range, question.sizes))):
+        point = question.at(place)
+        if point is not None:
+            count = len(question.strategies)
+            found += [
+                cell_of(index * count + turn, point, label)
+                for turn, label in enumerate(question.strategies)
+            ]
+    return found
+
+
+def some_cells(question: Question, count: int) -> list[Cell]:
+    """At most so many cells, two or more, from all over a space: its first and last among them.
+
+    Those that the constraints leave out are missing; where they leave out all, the base is there.
+    """
+    last = question.combinations - 1
+    found = (_cell_at(question, last * index // (count - 1)) for index in range(count))
+    there = [cell for cell in found if cell is not None]
+    return there or [cell_of(0, Point((), question.base), question.strategies[0])]
+
+
+def _cell_at(question: Question, number: int) -> Cell | None:
+    """The cell of this number; None where the constraints leave it out."""
+    rest, turn = divmod(number, len(question.strategies))
+    place: list[int] = []
+    for size in reversed(question.sizes):
+        rest, index = divmod(rest, size)
+        place.insert(0, index)
+    point = question.at(place)
+    return None if point is None else cell_of(number, point, question.strategies[turn])
+
+
+def distinct(cells: Iterable[Cell]) -> list[Cell]:
+    """The first of each that differ."""
+    found: dict[Identity, Cell] = {}
+    for cell in cells:
+        found.setdefault(cell.identity, cell)
+    return list(found.values())
+
+
+class Places:
+    """Says where cells lie, in as few words as it takes."""
+
+    def __init__(self, quantities: Sequence[Quantity], cells: Sequence[Cell]) -> None:
+        self._quantities = quantities
+        labels = dict.fromkeys(cell.label for cell in cells)
+        self._shown = {
+            label: self._named([cell for cell in cells if cell.label == label]) for label in labels
+        }
+
+    def told(self, cell: Cell) -> str:
+        """`workers = 8, bandwidth = 25 Gbit/s`: what makes a difference to its strategy."""
+        return ", ".join(f"{name} = {text}" for name, text in self.values(cell).items())
+
+    def values(self, cell: Cell) -> dict[str, str]:
+        """The same, value by value."""
+        shown = self._shown.get(cell.label) or self._named([cell])
+        return {name: cell.point.values[index].text for name, index in shown.items()}
+
+    def full(self, cell: Cell) -> str:
+        """The strategy, and where."""
+        where = self.told(cell)
+        return f"'{cell.label}' with {where}" if where else f"'{cell.label}'"
+
+    def _named(self, cells: Sequence[Cell]) -> dict[str, int]:
+        """What to tell of a strategy's cells: its name, and which quantity it is."""
+        label, scenario = cells[0].label, cells[0].point.scenario
+        chosen = [
+            index
+            for index, quantity in enumerate(self._quantities)
+            if quantity.concerns(label, scenario) and self._matters(index, cells)
+        ]
+        # A price that goes with something else follows from that.
+        groups = {self._quantities[i].group for i in chosen if not _is_price(self._quantities[i])}
+        chosen = [
+            index
+            for index in chosen
+            if not (_is_price(self._quantities[index]) and self._quantities[index].group in groups)
+        ]
+        return dict(
+            zip(short_names([_own_path(self._quantities[i]) for i in chosen]), chosen, strict=True)
+        )
+
+    def _matters(self, index: int, cells: Sequence[Cell]) -> bool:
+        """Whether two cells differ that lie apart in this only; or no two lie so."""
+        group = self._quantities[index].group
+        seen: dict[tuple[str, ...], Identity] = {}
+        compared = False
+        for cell in cells:
+            values = zip(self._quantities, cell.point.values, strict=True)
+            others = tuple(value.text for one, value in values if one.group != group)
+            compared |= others in seen
+            if seen.setdefault(others, cell.identity) != cell.identity:
+                return True
+        return not compared
+
+
+def _is_price(quantity: Quantity) -> bool:
+    return quantity.place[0] == "prices"
+
+
+def _own_path(quantity: Quantity) -> str:
+    """A path, without the name of its strategy."""
+    if quantity.place[0] != "strategies" or len(quantity.place) < 3:
+        return quantity.path
+    return ".".join(quantity.place[2:])

@@ -1,0 +1,402 @@
+"""The result of a scenario: tables, summary, and what they mean."""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varsim.cluster.job import DeadlockError
+from varsim.cluster.trace import Trace
+from varsim.scenario.provenance import provenance
+from varsim.scenario.randomness import is_random, times_are_random
+from varsim.scenario.targets import BOUNDS
+from varsim.scenario.training import Scenario
+from varsim.study import measure as measuring
+from varsim.study import rounds, tables
+from varsim.study.formatter import teller
+from varsim.study.measure import METRICS, NANOSECONDS, Gradients, Window
+from varsim.study.statistics import Estimate, interval, latest, ratio
+from varsim.study.tables import COLUMNS
+from varsim.study.targets import Judgement, judged
+from varsim.study.verdict import Ranking, ranked, verdict
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Result:
+    """What came of a scenario; see COLUMNS for the tables and METRICS for the numbers.
+
+    `traces` go strategy by strategy, each by replication; `reference` holds one run of `single`
+    per replication, or nothing. A result read from files brings its `worker_times` (ns, shape
+    (workers, activities) per trace), its `measured_times` (the same where rates are measured), as
+    it may have only some of the spans they are summed from, its `saved_provenance`, and examples/s
+    of each `reference`, whose rows it lacks.
+    """
+
+    scenario: Scenario
+    traces: list[Trace]
+    reference: list[Trace]
+    worker_times: list[NDArray[np.int64]] = field(default_factory=list)
+    measured_times: list[NDArray[np.int64]] = field(default_factory=list)
+    saved_provenance: dict[str, str | int] = field(default_factory=dict)
+    reference_speeds: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        replications = range(len(self.traces) // max(len(self.strategies), 1))
+        assert [(trace.strategy, trace.replication) for trace in self.traces] == [
+            (strategy, number) for strategy in self.strategies for number in replications
+        ], "traces go strategy by strategy, each by replication from 0"
+        assert len(self.reference) in (0, len(replications)), "one reference per replication"
+
+    @cached_property
+    def strategies(self) -> tuple[str, ...]:
+        """The labels of the strategies, in the order of the scenario."""
+        return tuple(dict.fromkeys(trace.strategy for trace in self.traces))
+
+    @property
+    def first(self) -> str:
+        """The strategy that the others are compared with."""
+        return self.strategies[0]
+
+    @property
+    def replications(self) -> int:
+        """How often each strategy was run."""
+        return len(self.traces) // len(self.strategies)
+
+    @property
+    def target_loss(self) -> float | None:
+        """The loss whose first time is reported: targets.loss, or else stop.loss."""
+        return self.scenario.target_loss
+
+    @cached_property
+    def provenance(self) -> dict[str, str | int]:
+        """Enough to know whether two results may be compared."""
+        return self.saved_provenance or provenance(self.scenario)
+
+    @cached_property
+    def standstills(self) -> dict[str, list[Trace]]:
+        """The strategies that came to stand still, each with the runs in which it did."""
+        found: dict[str, list[Trace]] = {}
+        for trace in self.traces:
+            if trace.standstill is not None:
+                found.setdefault(trace.strategy, []).append(trace)
+        return found
+
+    @cached_property
+    def compared(self) -> tuple[str, ...]:
+        """The strategies that are compared: those that never came to stand still."""
+        return tuple(label for label in self.strategies if label not in self.standstills)
+
+    @cached_property
+    def common_end(self) -> int:
+        """The time (ns) that every run of the comparison lasted."""
+        compared = [trace.end for trace in self.traces if trace.strategy in self.compared]
+        return min(compared or [trace.end for trace in self.traces], default=0)
+
+    @property
+    def deadlock(self) -> DeadlockError | None:
+        """The reports of all strategies that came to stand still, ready to be raised."""
+        said = []
+        for strategy, runs in self.standstills.items():
+            first = runs[0]
+            assert first.standstill is not None
+            said.append(first.standstill.report)
+            if self.replications > 1:
+                others = f"{len(runs)} of {self.replications} replications stand still"
+                said.append(f"  (replication {first.replication}; in '{strategy}' {others})")
+        return DeadlockError("\n".join(said)) if said else None
+
+    def trace(self, strategy: str, replication: int = 0) -> Trace:
+        """The run of one strategy in one replication."""
+        return self.traces[self.strategies.index(strategy) * self.replications + replication]
+
+    def values(self, strategy: str, metric: str) -> list[float]:
+        """One metric of one strategy, a value per replication; ratios are paired."""
+        index = self.strategies.index(strategy) * self.replications
+        return [run[metric] for run in self._measured[index : index + self.replications]]
+
+    def exact(self, strategy: str, metric: str) -> bool:
+        """Whether nothing random has an effect on this number: every replication has it."""
+        if metric in measuring.COMMON_TIMES:  # which depend on how long the others' runs were
+            return not any(values for _, values in self._randomness.values())
+        return not self._randomness[strategy][metric in measuring.OF_VALUES]
+
+    def ranking(self, metric: str, *, highest: bool = False) -> Ranking[str] | None:
+        """The strategies that are compared, by one metric; None where none of them has it."""
+        values = {strategy: self.values(strategy, metric) for strategy in self.compared}
+        if metric == "examples_per_s":  # one that applied no gradient does not compete
+            values = {strategy: own for strategy, own in values.items() if min(own) > 0}
+        return self.ranking_of(values, metric, highest=highest)
+
+    def ranking_of(
+        self, values: Mapping[str, Sequence[float]], metric: str, *, highest: bool = False
+    ) -> Ranking[str] | None:
+        """The ranking of strategies by these values, which follow from a metric."""
+        return ranked(
+            values,
+            equal_within=self.scenario.report.equal_within,
+            highest=highest,
+            exact=lambda strategy: self.exact(strategy, metric),
+        )
+
+    def against_first(self, strategy: str, metric: str) -> Estimate:
+        """A ratio to the first strategy; its interval holds together with those of all others."""
+        return ratio(
+            self.values(strategy, metric),
+            [1.0] * self.replications,
+            comparisons=max(len(self.strategies) - 1, 1),
+            exact=self.exact(strategy, metric) and self.exact(self.first, metric),
+        )
+
+    def estimate(self, strategy: str, metric: str) -> Estimate:
+        """One metric of one strategy over the replications; nan where it does not exist."""
+        return self._estimates[strategy, metric]
+
+    @cached_property
+    def summary(self) -> "DataFrame":
+        """One row per strategy and metric."""
+        from pandas import DataFrame
+
+        rows = [
+            (strategy, metric, METRICS[metric].unit, *found, METRICS[metric].description)
+            for (strategy, metric), found in self._estimates.items()
+        ]
+        return DataFrame(rows, columns=list(COLUMNS["summary"]))
+
+    @cached_property
+    def runs(self) -> "DataFrame":
+        """One row per strategy and replication, one column per metric."""
+        from pandas import DataFrame
+
+        rows = [
+            (trace.strategy, trace.replication, trace.stopped_by, *map(measured.get, METRICS))
+            for trace, measured in zip(self.traces, self._measured, strict=True)
+        ]
+        return DataFrame(rows, columns=list(COLUMNS["runs"]))
+
+    @cached_property
+    def updates(self) -> "DataFrame":
+        """One row per gradient."""
+        return tables.joined("updates", self.traces, list(map(tables.updates, self.gradients)))
+
+    @cached_property
+    def spans(self) -> "DataFrame":
+        """One row per stretch of time that a worker spent on one activity."""
+        return tables.joined("spans", self.traces, list(map(tables.spans, self.traces)))
+
+    @cached_property
+    def evaluations(self) -> "DataFrame":
+        """One row per evaluation of the model."""
+        return tables.joined("evaluations", self.traces, list(map(tables.evaluations, self.traces)))
+
+    @cached_property
+    def steps(self) -> "DataFrame":
+        """One row per update."""
+        return tables.joined("steps", self.traces, list(map(tables.steps, self.traces)))
+
+    @cached_property
+    def links(self) -> "DataFrame":
+        """One row per link."""
+        return tables.joined("links", self.traces, list(map(tables.links, self.traces)))
+
+    @cached_property
+    def workers(self) -> "DataFrame":
+        """One row per worker."""
+        parts = map(tables.workers, self.traces, self.gradients, self.time_splits)
+        return tables.joined("workers", self.traces, list(parts))
+
+    def loss_curves(
+        self,
+        by: Literal["time_s", "global_step"] = "time_s",
+        value: Literal["loss", "accuracy", "divergence"] = "loss",
+        points: int = 200,
+    ) -> "DataFrame":
+        """Mean and interval over replications of what was evaluated, on at most `points` points.
+
+        A curve ends where the shortest replication of its strategy ends; between two evaluations
+        the earlier one holds. Columns: strategy, `by`, mean, low, high, replications.
+        """
+        from pandas import DataFrame
+
+        rows: list[tuple[str, float, float, float, float, int]] = []
+        for strategy in self.strategies:
+            runs = [self.trace(strategy, number) for number in range(self.replications)]
+            if not all(run.evaluations for run in runs):
+                continue
+            on_time = by == "time_s"
+            moments = [
+                np.array([row.time if on_time else row.global_step for row in run.evaluations])
+                for run in runs
+            ]
+            grid = _grid(moments, points, even=on_time)
+            curves = [
+                latest(moment, np.array([getattr(row, value) for row in run.evaluations]), grid)
+                for moment, run in zip(moments, runs, strict=True)
+            ]
+            for point, *values in zip(grid.tolist(), *(c.tolist() for c in curves), strict=True):
+                exact = self.exact(strategy, "final_loss")
+                mean, low, high, count, _ = interval(values, exact=exact)
+                x = point / NANOSECONDS if on_time else point
+                rows.append((strategy, x, mean, low, high, count))
+        return DataFrame(rows, columns=["strategy", by, "mean", "low", "high", "replications"])
+
+    @cached_property
+    def judgements(self) -> list[Judgement]:
+        """Target by target, each strategy; one that came to stand still misses all of them."""
+        found = [
+            judged(name, bound, strategy, self.values(strategy, BOUNDS[name].metric))
+            for name, bound in self.scenario.targets.bounds.items()
+            for strategy in self.strategies
+        ]
+        return [one._replace(met=one.met and one.strategy not in self.standstills) for one in found]
+
+    def answer(self) -> str:
+        """What the comparison says, in sentences, one per line."""
+        return teller("training").answer(self)
+
+    def table(self) -> "DataFrame":
+        """The main numbers as text, one row per strategy."""
+        return teller("training").table(self)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the table must know besides."""
+        return teller("training").notes(self)
+
+    def __repr__(self) -> str:
+        head = f"{self.scenario.name}: {len(self.strategies)} strategies"
+        return f"<Result of {head}, {self.replications} replications>\n" + (
+            f"{self.table().T.to_string()}\n{self.answer()}"
+        )
+
+    def _repr_html_(self) -> str:
+        lines = [*self.answer().splitlines(), *self.notes]
+        sentences = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+        return f"<h4>{html.escape(self.scenario.name)}</h4>{self.table().to_html()}{sentences}"
+
+    @cached_property
+    def _randomness(self) -> dict[str, tuple[bool, bool]]:
+        """Per strategy whether times, and whether times or values, may differ."""
+        return {
+            strategy.label: (
+                times_are_random(self.scenario, strategy),
+                is_random(self.scenario, strategy),
+            )
+            for strategy in self.scenario.strategies
+        }
+
+    @cached_property
+    def gradients(self) -> list[Gradients]:
+        """Per trace its gradients, as columns."""
+        return [Gradients.of(trace) for trace in self.traces]
+
+    @cached_property
+    def time_splits(self) -> list[NDArray[np.int64]]:
+        """Per trace the ns of every worker on every activity, shape (workers, activities)."""
+        return self.worker_times or [measuring.worker_time(trace) for trace in self.traces]
+
+    @property
+    def measured_after(self) -> int:
+        """How long (ns) of every run was asked to be left out of rates and shares."""
+        return rounds.warm_up(self.scenario)
+
+    @cached_property
+    def windows(self) -> list[Window]:
+        """Per trace where its rates and shares are measured."""
+        return [rounds.window(self.scenario, trace) for trace in self.traces]
+
+    @cached_property
+    def windowed(self) -> bool:
+        """Whether rates are measured over less than all of some run."""
+        return any(
+            window != (0, trace.end)
+            for trace, window in zip(self.traces, self.windows, strict=True)
+        )
+
+    @cached_property
+    def speeds_alone(self) -> list[float]:
+        """Examples/s of one worker alone, per replication."""
+        return self.reference_speeds or [
+            rounds.alone_per_second(self.scenario, trace) for trace in self.reference
+        ]
+
+    @cached_property
+    def measured_splits(self) -> list[NDArray[np.int64]]:
+        """As `time_splits`, of the time that is measured."""
+        if not self.windowed:
+            return self.time_splits
+        return self.measured_times or [
+            measuring.worker_time(trace, window)
+            for trace, window in zip(self.traces, self.windows, strict=True)
+        ]
+
+    @cached_property
+    def shares_of_applied(self) -> list[NDArray[np.float64]]:
+        """Per trace each worker's share of the applied gradients, shape (workers,)."""
+        return list(map(measuring.share_of_applied, self.traces, self.gradients))
+
+    @cached_property
+    def _measured(self) -> list[dict[str, float]]:
+        rows = [
+            measuring.measure(trace, gradients, split, self.target_loss, self.common_end, window)
+            for trace, gradients, split, window in zip(
+                self.traces, self.gradients, self.measured_splits, self.windows, strict=True
+            )
+        ]
+        alone = self.speeds_alone
+        for trace, row in zip(self.traces, rows, strict=True):
+            first = rows[trace.replication]
+            row["speedup"] = _quotient(row["examples_per_s"], alone, trace.replication)
+            for compared, metric in _PAIRED.items():
+                row[compared] = _quotient(row[metric], [first[metric]], 0)
+        return rows
+
+    @cached_property
+    def _estimates(self) -> dict[tuple[str, str], Estimate]:
+        return {
+            (strategy, metric): self._estimated(strategy, metric)
+            for strategy in self.strategies
+            for metric in METRICS
+        }
+
+    def _estimated(self, strategy: str, metric: str) -> Estimate:
+        if metric in measuring.COMPARISONS:
+            exact = self.exact(strategy, metric) and self.exact(self.first, metric)
+            found = ratio(self.values(strategy, metric), [1.0] * self.replications, exact=exact)
+            if metric not in _PAIRED or found.replications == 0:
+                return found
+            together = self.against_first(strategy, metric)
+            note = verdict(together, *_VERDICTS[metric], self.scenario.report.equal_within)
+            return found._replace(note="the yardstick" if strategy == self.first else note)
+        found = interval(self.values(strategy, metric), exact=self.exact(strategy, metric))
+        if metric in measuring.COMMON_TIMES and found.replications:
+            end = self.common_end * measuring.COMMON_TIMES[metric]
+            return found._replace(note=f"at {end / NANOSECONDS:.6g} s. {found.note}".rstrip(". "))
+        return found
+
+
+_PAIRED = {"throughput_ratio": "examples_per_s", "time_to_target_ratio": "time_to_target"}
+_VERDICTS = {"throughput_ratio": ("faster", "slower"), "time_to_target_ratio": ("later", "sooner")}
+
+
+def _quotient(value: float, yardsticks: Sequence[float], index: int) -> float:
+    below = yardsticks[index] if yardsticks else float("nan")
+    return value / below if below > 0 else float("nan")
+
+
+def _grid(moments: Sequence[NDArray[np.int64]], points: int, even: bool) -> NDArray[np.float64]:
+    """Points that every replication covers: evenly spaced, or some of the recorded ones."""
+    start, end = max(m[0] for m in moments), min(m[-1] for m in moments)
+    if even:
+        return np.linspace(start, end, points if end > start else 1)
+    every = np.unique(np.concatenate(list(moments)))
+    every = every[(every >= start) & (every <= end)]
+    kept = np.unique(np.linspace(0, len(every) - 1, min(points, len(every))).round().astype(int))
+    chosen: NDArray[np.float64] = every[kept].astype(np.float64)
+    return chosen

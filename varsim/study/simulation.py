@@ -1,0 +1,219 @@
+"""From a scenario to its result: every strategy, every replication, each a run of its own."""
+
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from varsim.cluster.job import Job
+from varsim.cluster.program import ProgramTrace, run_program
+from varsim.cluster.trace import Trace
+from varsim.distribute.program.act import MOST_COPIES
+from varsim.distribute.program.running import Mode
+from varsim.scenario.randomness import runs_made
+from varsim.scenario.training import Scenario
+from varsim.scenario.variables import VariablesScenario
+from varsim.strategies import Single, Strategy
+
+if TYPE_CHECKING:
+    from varsim.study.result import Result
+    from varsim.study.variables import VariablesResult
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+# In a process that computes, BLAS gets one thread: more would only get in each other's way.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+# What is kept of all runs of the program of a scenario of variables, at most about 100 MB of text:
+# acts, the copies that are looked at in them, and messages.
+MOST_ACTS, MOST_GLANCES, MOST_SENT = 200_000, 800_000, 300_000
+
+
+class ProgramPoint(NamedTuple):
+    """One program under one mode in one replication of a scenario of variables.
+
+    `reads_per_write` None: the program as it is written.
+    """
+
+    scenario: VariablesScenario
+    reads_per_write: float | None
+    mode: Mode
+    replication: int
+
+
+class Run(NamedTuple):
+    """One strategy in one replication of a scenario.
+
+    `strategy` None is the yardstick `single`, to which no events happen.
+    """
+
+    scenario: Scenario
+    strategy: int | None
+    replication: int
+
+
+def simulate(
+    scenario: Scenario, jobs: int = 1, progress: Callable[[int, int], None] | None = None
+) -> "Result":
+    """Run a scenario and return its Result, the same for any number of jobs.
+
+    Where nothing is random there is one replication, whatever the scenario asks for.
+
+    `jobs`: processes to use, at most one per run. `progress(done, total)` is called after each
+    run. Where a strategy comes to stand still, the result says so (`Result.deadlock`).
+    """
+    if isinstance(scenario, VariablesScenario):
+        raise TypeError("a scenario of kind variables is run with varsim.simulate_variables")
+    if not isinstance(scenario, Scenario):
+        raise TypeError("simulate takes a Scenario; load one with varsim.load_scenario(path)")
+    if jobs < 1:
+        raise ValueError("jobs must be at least 1")
+    from varsim.study.result import Result
+
+    often = {
+        index: runs_made(scenario, Single() if index is None else scenario.strategies[index])
+        for index in (*range(len(scenario.strategies)), None)
+    }
+    count = max(often.values())
+    runs = [
+        Run(scenario, strategy, replication)
+        for strategy, made in often.items()
+        for replication in range(made)
+    ]
+    traces = []
+    for done, (run, trace) in enumerate(
+        zip(runs, mapped(run_one, runs, min(jobs, len(runs))), strict=True), 1
+    ):
+        # Beside strategies that are random, one that is exact is the same in every replication.
+        same = range(1, count if often[run.strategy] == 1 else 1)
+        traces += [trace, *(replace(trace, replication=number) for number in same)]
+        if progress is not None:
+            progress(done, len(runs))
+    return Result(scenario, traces[:-count], traces[-count:])
+
+
+def simulate_variables(
+    scenario: VariablesScenario, jobs: int = 1, progress: Callable[[int, int], None] | None = None
+) -> "VariablesResult":
+    """Run a scenario of kind variables under each of its modes; otherwise as `simulate`."""
+    if not isinstance(scenario, VariablesScenario):
+        raise TypeError("simulate_variables takes a scenario of kind variables; see simulate")
+    if jobs < 1:
+        raise ValueError("jobs must be at least 1")
+    from varsim.study.variables import VariablesResult
+
+    ratios = scenario.vary.reads_per_write if scenario.vary is not None else ()
+    points = [
+        ProgramPoint(scenario, ratio, mode, replication)
+        for ratio in (None, *ratios)
+        for mode in scenario.all_modes
+        for replication in range(scenario.replications)
+    ]
+    traces = []
+    for trace in mapped(run_point, points, min(jobs, len(points))):
+        traces.append(trace)
+        if progress is not None:
+            progress(len(traces), len(points))
+    return VariablesResult(scenario, traces)
+
+
+def run_point(point: ProgramPoint) -> ProgramTrace:
+    """One run of a program, from start to end; where it is varied, without its rows."""
+    scenario, ratio, mode, replication = point
+    runs = len(scenario.all_modes) * scenario.replications
+    copies = min(scenario.cluster.workers, MOST_COPIES)
+    most_acts = max(1, min(MOST_ACTS, MOST_GLANCES // copies) // runs)
+    trace = run_program(
+        scenario.cluster,
+        scenario.program if ratio is None else scenario.with_reads_per_write(ratio),
+        scenario.variables,
+        mode,
+        seed=scenario.seed,
+        replication=replication,
+        algorithm=scenario.cross_device_ops,
+        most_acts=most_acts if ratio is None else 0,
+        most_sent=max(1, MOST_SENT // runs) if ratio is None else 0,
+    )
+    return trace if ratio is None else trace.totals()
+
+
+def run_one(run: Run, *, lazy: bool = True, record: bool = True) -> Trace:
+    """One run, from start to stop rule; `lazy` and `record` as in Job."""
+    job, strategy = started(run, lazy=lazy, record=record)
+    trace = job.run(strategy.label)
+    if job.sends_on:
+        again, _ = started(run, lazy=lazy, record=False)
+        links, sent = again.carried_by(trace.end)
+        trace = replace(trace, links=links, sent=sent)
+    return trace
+
+
+def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, Strategy]:
+    """The job of one run, with the strategy's processes in it, at time 0."""
+    scenario = run.scenario
+    strategy: Strategy = Single() if run.strategy is None else scenario.strategies[run.strategy]
+    cluster = scenario.cluster_of(strategy)
+    job = Job(
+        cluster,
+        scenario.workload_of(strategy),
+        scenario.stop_of(strategy),
+        seed=scenario.seed,
+        replication=run.replication,
+        workers=strategy.workers(cluster),
+        events=() if run.strategy is None else scenario.events,
+        target_loss=None if run.strategy is None else scenario.targets.loss,
+        lazy=lazy,
+        record=record,
+    )
+    if strategy.sends_gradients:
+        job.round_gradients()
+    strategy.start(job)
+    return job, strategy
+
+
+def mapped(function: Callable[[A], B], runs: Iterable[A], jobs: int) -> Iterator[B]:
+    """What `function` makes of each, in order, in so many processes (1: in this one)."""
+    if jobs == 1:
+        yield from map(function, runs)
+        return
+    from loky import get_reusable_executor
+
+    executor = get_reusable_executor(
+        max_workers=jobs, env=ONE_THREAD, initializer=may_be_terminated
+    )
+    try:
+        # Not executor.map: it cancels what is left when interrupted, which loky takes ill.
+        with undisturbed():
+            futures = [executor.submit(function, run) for run in runs]
+        for future in futures:
+            yield future.result()
+    finally:
+        with undisturbed():
+            executor.shutdown(wait=True, kill_workers=True)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Hold back signals that would leave processes behind, half started or half ended.
+
+    Processes started meanwhile never see Ctrl-C: it is this one that ends them.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # which, when it starts, lets all signals in again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def may_be_terminated() -> None:
+    """In a process that computes: should the one it works for be gone, it can still be ended."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

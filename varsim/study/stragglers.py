@@ -1,0 +1,170 @@
+"""Straggler statistics of step times: what a barrier costs, and whom it waits for.
+
+x[t, w] is the time of step t on worker w. Definitions: barrier over mean is the mean of max_w x
+over the mean of x, the slowdown against workers that all take the mean (of ideal times as Lin et
+al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025, define
+theirs: without pipeline stages and communication).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varsim.cluster.trace import Trace
+from varsim.study.measure import NANOSECONDS, Gradients
+
+Table = NDArray[np.float64]
+
+LAGS: Final = (1, 2, 3, 5, 10)
+SAMPLED: Final = 0.2  # share of times equal to the one before, from which steps were sampled
+ENOUGH: Final = 20  # steps from which something may be usual
+_FEWEST: Final = 3
+_EQUAL: Final = 1e-9  # relative; times that differ by less are equal
+
+
+class Backup(NamedTuple):
+    """Waiting for all but some workers of each step: share of time saved, gain of the rate."""
+
+    time_saved: float
+    rate_gain: float
+
+
+class Stragglers(NamedTuple):
+    """What the times of a table (s), shape (steps, workers), say of its stragglers.
+
+    `worker_slowdowns`: of a job in which only this worker has its times and all others take the
+    mean. `last`: the share of the steps in which a worker comes last (ties are shared). `backups`:
+    with one backup worker, two. `autocorrelation`: by lag, mean over workers of Pearson's
+    coefficient of x[t, w] and x[t + lag, w]. `wasted`: seconds that workers wait for the last.
+    """
+
+    table: Table
+    mean: float
+    barrier_mean: float
+    worker_means: tuple[float, ...]
+    worker_slowdowns: tuple[float, ...]
+    last: tuple[float, ...]
+    cv_within_step: float
+    cv_all: float
+    backups: tuple[Backup, ...]
+    autocorrelation: Mapping[int, float]
+    equal_to_previous: float
+    wasted: float
+
+    @property
+    def slowdown(self) -> float:
+        """Mean of the slowest worker's times over the mean of all."""
+        return self.barrier_mean / self.mean
+
+    @property
+    def wasted_share(self) -> float:
+        """Share of all workers' time that they wait for the last of a step."""
+        return 1 - 1 / self.slowdown
+
+
+def stragglers(table: Table) -> Stragglers:
+    """The statistics of step times (s), shape (steps, workers), all above 0."""
+    steps, workers = table.shape
+    mean = float(table.mean())
+    slowest = np.sort(table, axis=1)[:, ::-1].mean(axis=0)
+    behind = np.isclose(table, table.max(axis=1, keepdims=True), rtol=_EQUAL, atol=0)
+    worst = float(slowest[0])
+    return Stragglers(
+        table,
+        mean,
+        worst,
+        tuple(table.mean(axis=0).tolist()),
+        tuple((np.maximum(table, mean).mean(axis=0) / mean).tolist()),
+        tuple((behind / behind.sum(axis=1, keepdims=True)).mean(axis=0).tolist()),
+        float((table.std(axis=1) / table.mean(axis=1)).mean()),
+        float(table.std()) / mean,
+        tuple(
+            Backup(1 - float(slowest[count]) / worst, worst / float(slowest[count]) - 1)
+            for count in (1, 2)
+            if count < workers
+        ),
+        {lag: value for lag in LAGS if (value := autocorrelation(list(table.T), lag)) is not None},
+        equal_to_previous(list(table.T)),
+        float((worst - mean) * steps * workers),
+    )
+
+
+def compute_times(trace: Trace) -> Table | None:
+    """The compute times (s) of a run, shape (iterations, workers): those that all workers ended.
+
+    None for one worker, for fewer than three such iterations, and where computations were given up:
+    the long ones are missing there.
+    """
+    rows = Gradients.of(trace)
+    if trace.workers < 2 or (rows.computed < 0).any():
+        return None
+    order = np.lexsort((rows.iteration, rows.worker))
+    seconds = ((rows.computed - rows.compute_start) / NANOSECONDS)[order]
+    count = np.bincount(rows.worker, minlength=trace.workers)
+    most = int(count.min())
+    columns = [column[:most] for column in np.split(seconds, np.cumsum(count)[:-1])]
+    return np.stack(columns, axis=1) if most >= _FEWEST else None
+
+
+def autocorrelation(rows: Sequence[Sequence[float] | Table], lag: int) -> float | None:
+    """Mean over workers of the correlation of a step with the one `lag` before; None without any.
+
+    Rows that hardly vary, or have fewer than three such pairs, have no correlation.
+    """
+    found = []
+    for row in map(np.asarray, rows):
+        early, late = row[:-lag], row[lag:]
+        if early.size >= _FEWEST and not (_level(early) or _level(late)):
+            found.append(float(np.corrcoef(early, late)[0, 1]))
+    return float(np.mean(found)) if found else None
+
+
+def equal_to_previous(rows: Sequence[Sequence[float] | Table]) -> float:
+    """Share of the steps that take exactly as long as the worker's step before; 0 without any."""
+    pairs = [np.asarray(row[1:]) == np.asarray(row[:-1]) for row in rows]
+    count = sum(each.size for each in pairs)
+    return float(sum(int(each.sum()) for each in pairs) / count) if count else 0.0
+
+
+def _level(times: Table) -> bool:
+    return bool(np.ptp(times) <= _EQUAL * np.max(times))
+
+
+def sentences(found: Stragglers) -> Iterator[str]:
+    """What the statistics say, one sentence a line."""
+    from varsim.units import format_seconds
+
+    steps, workers = found.table.shape
+    if steps < ENOUGH:
+        yield f"Only {steps} step{'s' * (steps > 1)}: too few to say what is usual."
+    if workers == 1:
+        yield "One worker: who is waited for, and for how long, cannot be seen."
+        return
+    hours = found.barrier_mean * steps * workers / 3600
+    yield (
+        f"Waiting for the slowest: {format_seconds(found.barrier_mean)} a step, "
+        f"{found.slowdown:.4g} times the mean; {100 * found.wasted_share:.3g} % of "
+        f"{hours:.3g} device-hours (one device a worker) are spent waiting: "
+        f"{found.wasted / 3600:.3g}."
+    )
+    for count, backup in enumerate(found.backups, start=1):
+        who = "one worker" if count == 1 else f"{count} workers"
+        yield (
+            f"Waiting for all but {who}: {100 * backup.time_saved:.3g} % less time, "
+            f"{100 * backup.rate_gain:.3g} % more steps a second, without the gradients of the "
+            f"slowest {'one' if count == 1 else count}."
+        )
+    yield (
+        f"Spread: coefficient of variation {100 * found.cv_within_step:.3g} % within a step, "
+        f"{100 * found.cv_all:.3g} % of all."
+    )
+    if found.autocorrelation:
+        said = ", ".join(f"{value:.2f} ({lag})" for lag, value in found.autocorrelation.items())
+        yield f"Autocorrelation of a worker's steps, by lag: {said}."
+    if found.equal_to_previous >= SAMPLED:
+        yield (
+            f"{100 * found.equal_to_previous:.0f} % of the times equal the worker's time before: "
+            "that looks like samples, not like every step measured."
+        )

@@ -1,0 +1,1 @@
+"""Many scenarios from one: run until they are known well enough, and kept."""

@@ -1,0 +1,257 @@
+"""Carrying out a sweep: which runs are still to be made, in what order, and what came of them."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from varsim.scenario.randomness import is_random
+from varsim.scenario.sweep.space import Sweep
+from varsim.scenario.training import Scenario
+from varsim.study.statistics import interval
+from varsim.study.sweep.case import Case, Finished, Task, packed
+from varsim.study.sweep.execution import Backend
+from varsim.study.sweep.stopping import replications
+from varsim.study.sweep.store import Store
+
+# By these the campaign is steered: their intervals say how often a case is run.
+STEERING: Final = "examples_per_s"
+TARGET: Final = "time_to_target"
+# Several short runs go to a process together, as many as take about so long: handing them out one
+# by one costs as much as some of them, and a process that waits for the next does nothing.
+_TOGETHER: Final = 0.3  # seconds
+_MOST_TOGETHER: Final = 64
+_RECENT: Final = 0.2  # what the run that ended last counts for in how long runs are
+DIED: Final = "its process died, and died again when this run was tried alone (out of memory?)"
+
+
+class Status(NamedTuple):
+    """How far a sweep is; `total` may rise, as replications are added."""
+
+    done: int
+    total: int
+    resumed: int
+    failed: int
+    best: tuple[str, float] | None  # key of the case that is fastest so far, its examples/s
+
+
+def steering(scenario: Scenario) -> tuple[str, ...]:
+    """The metrics that are to be precise: throughput, and the time to the target loss if any."""
+    wanted = scenario.stop.loss is not None or scenario.targets.loss is not None
+    return (STEERING, TARGET) if wanted else (STEERING,)
+
+
+Watcher: TypeAlias = Callable[[Status], None]
+
+
+@dataclass
+class Books:
+    """What is known of every case of a sweep, and what is to be found out."""
+
+    sweep: Sweep
+    cases: dict[str, Case]
+    resumed: int = 0
+    _runs: dict[str, dict[int, Finished]] = field(default_factory=dict)
+    _asked: dict[str, int] = field(default_factory=dict)
+    _done: int = 0
+    _total: int = 0
+    _failed: int = 0
+    _best: tuple[str, float] | None = None
+
+    @classmethod
+    def opened(cls, sweep: Sweep, cases: Iterable[Case], kept: Iterable[Finished]) -> "Books":
+        """The books of these cases, with the runs that were kept; failed ones are tried again."""
+        books = cls(sweep, {case.key: case for case in cases})
+        books._runs = {key: {} for key in books.cases}
+        for run in kept:
+            if run.key in books.cases and not run.failure:
+                books._runs[run.key][run.replication] = run
+        books._asked = dict.fromkeys(books.cases, 0)
+        return books
+
+    def begin(self) -> list[tuple[str, int]]:
+        """All runs that are to be made first, replication by replication."""
+        wanted = [run for key in self.cases for run in self._more(key)]
+        return sorted(wanted, key=lambda run: run[1])  # stable: cases in their order
+
+    def enter(self, run: Finished) -> list[tuple[str, int]]:
+        """Take in a run; the runs that are now to be made besides."""
+        self._runs[run.key][run.replication] = run
+        self._done += 1
+        self._failed += bool(run.failure)
+        return self._more(run.key)
+
+    def runs(self, key: str) -> list[Finished]:
+        """The runs of a case that count, by replication: as many as its values ask for."""
+        found = self._runs[key]
+        count, _ = self._wanted(key)
+        return [found[number] for number in range(count) if number in found]
+
+    def complete(self, key: str) -> bool:
+        """Whether all runs of a case have been made, none of them in vain."""
+        return self._wanted(key)[1]
+
+    @property
+    def status(self) -> Status:
+        """How far the sweep is."""
+        return Status(self._done, self._total, self.resumed, self._failed, self._best)
+
+    def _wanted(self, key: str) -> tuple[int, bool]:
+        """How often a case is to be run as far as is known, and whether it was."""
+        runs, scenario = self._whole(key), self.cases[key].scenario
+        if not self.random(key):
+            return 1, bool(runs)
+        rule = self.sweep.first_replications, self.sweep.most_replications, self.sweep.precision
+        values = [[run.measured[metric] for run in runs] for metric in steering(scenario)]
+        return replications(values[0], *rule, *values[1:])
+
+    def random(self, key: str) -> bool:
+        """Whether the replications of a case may differ at all."""
+        scenario = self.cases[key].scenario
+        return is_random(scenario, scenario.strategies[0])
+
+    def _whole(self, key: str) -> list[Finished]:
+        """Replications 0, 1, ... up to the first that is missing or failed."""
+        runs: list[Finished] = []
+        found = self._runs[key]
+        while (run := found.get(len(runs))) is not None and not run.failure:
+            runs.append(run)
+        return runs
+
+    def _more(self, key: str) -> list[tuple[str, int]]:
+        """What a case wants now: nothing while something is under way, or once one run failed."""
+        found = self._runs[key]
+        if any(run.failure for run in found.values()):
+            return []
+        asked = self._asked[key]
+        if any(number not in found for number in range(asked)):
+            return []
+        count, enough = self._wanted(key)
+        there = sum(number in found for number in range(asked, count))
+        self._asked[key] = count
+        self._total += count - asked
+        self._done += there
+        self.resumed += there
+        if enough:
+            mean = interval([run.measured[STEERING] for run in self._whole(key)[:count]]).mean
+            if self._best is None or mean > self._best[1]:
+                self._best = (key, mean)
+            return []
+        return [(key, number) for number in range(count) if number not in found]
+
+
+class Bookkeeping(Protocol):
+    """What `carry_out` needs of whoever knows which runs are to be made."""
+
+    cases: dict[str, Case]
+
+    @property
+    def status(self) -> Status:
+        """How far it is."""
+        ...
+
+    def enter(self, run: Finished) -> list[tuple[str, int]]:
+        """Take in a run; the runs that are now to be made besides."""
+        ...
+
+
+def carry_out(
+    books: Bookkeeping,
+    store: Store,
+    backend: Backend,
+    watch: Watcher,
+    todo: Iterable[tuple[str, int]],
+) -> None:
+    """Make the runs `todo` and all that follow from them; each is kept as it ends."""
+    queue = _Queue(books, todo)
+    running: dict[Future[list[Finished]], list[Task]] = {}
+
+    def note(finished: Iterable[Finished]) -> None:
+        finished = list(finished)
+        store.add(finished)
+        for run in finished:
+            queue.add(books.enter(run))
+            queue.took(run)
+        watch(books.status)
+
+    while queue or running:
+        suspects: list[Task] = []
+        while queue and len(running) < backend.window:
+            tasks = queue.take(backend.jobs)
+            try:
+                running[backend.submit(tasks)] = tasks
+            except backend.deaths:
+                suspects += tasks
+                break
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in done:
+            tasks = running.pop(future)
+            try:
+                note(future.result())
+            except backend.deaths:
+                suspects += tasks
+            except CancelledError:
+                raise OSError("the cluster that makes the runs is gone") from None
+        if suspects:
+            suspects += [task for tasks in running.values() for task in tasks]
+            running.clear()
+            _clear(suspects, backend, note)
+
+
+def _clear(
+    suspects: Sequence[Task], backend: Backend, note: Callable[[Iterable[Finished]], None]
+) -> None:
+    """A process died: try what was under way one by one, and mark the run at which it does again.
+
+    Goes on afterwards with half as many jobs.
+    """
+    jobs = max(1, backend.jobs // 2)
+    backend.replace(1)
+    for task in sorted(suspects, key=lambda task: (task.replication, task.key)):
+        try:
+            note(backend.submit([task]).result())
+        except backend.deaths:
+            note([Finished(task.key, task.replication, 0.0, {}, DIED)])
+            backend.replace(1)
+    backend.replace(jobs)
+
+
+class _Queue:
+    """The runs to be made, handed out a few at a time."""
+
+    def __init__(self, books: Bookkeeping, todo: Iterable[tuple[str, int]]) -> None:
+        self._books = books
+        self._waiting = deque(todo)
+        self._packed: dict[str, bytes] = {}
+        self._seconds: dict[str, float] = {}  # of the last run of each case
+        self._recent: float | None = None  # seconds of a run, by those that ended last
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, runs: Iterable[tuple[str, int]]) -> None:
+        """More runs, behind all others."""
+        self._waiting.extend(runs)
+
+    def took(self, run: Finished) -> None:
+        """How long one run was."""
+        self._seconds[run.key] = run.seconds
+        before = run.seconds if self._recent is None else self._recent
+        self._recent = before + _RECENT * (run.seconds - before)
+
+    def take(self, jobs: int) -> list[Task]:
+        """The next runs, as many as are to be made together; towards the end fewer and fewer."""
+        most = max(1, min(_MOST_TOGETHER, len(self._waiting) // (2 * jobs)))
+        taken: list[Task] = []
+        seconds = 0.0
+        while self._waiting and len(taken) < most and seconds < _TOGETHER:
+            key, replication = self._waiting.popleft()
+            taken.append(self._task(key, replication))
+            seconds += self._seconds.get(key, _TOGETHER if self._recent is None else self._recent)
+        return taken
+
+    def _task(self, key: str, replication: int) -> Task:
+        if key not in self._packed:
+            self._packed[key] = packed(self._books.cases[key])
+        return Task(key, replication, self._packed[key])

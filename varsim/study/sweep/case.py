@@ -1,0 +1,158 @@
+"""A case is one strategy at one point; points at which nothing differs for it share their case."""
+
+import hashlib
+import json
+import pickle
+import time
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import compress
+from typing import Final, NamedTuple
+
+from varsim.cluster.trace import ENGINE_VERSION, Trace
+from varsim.scenario.provenance import trace_sha256
+from varsim.scenario.sweep.space import Sweep
+from varsim.scenario.training import Scenario
+from varsim.strategies import Strategy, meant
+from varsim.study import measure as measuring
+from varsim.study import rounds
+from varsim.study.cost import sent_per_second
+from varsim.study.measure import Gradients
+from varsim.study.simulation import Run, run_one
+
+# What is measured of a run besides METRICS. Bytes from machine to machine per second.
+SENT: Final = "sent_bytes_per_s"
+# And how many gradients each worker computed: whether the run says anything.
+COMPUTED: Final = "gradients_computed_per_worker"
+
+
+class Case(NamedTuple):
+    """One strategy at one point, alone; `key` is the same wherever the numbers are the same."""
+
+    key: str
+    scenario: Scenario
+
+
+class Task(NamedTuple):
+    """One run that is to be made; `packed` is the pickled scenario of its case."""
+
+    key: str
+    replication: int
+    packed: bytes
+
+
+class Finished(NamedTuple):
+    """One run that was made: every metric, or why there are none; `seconds` is what it took.
+
+    `trace` is the hash of what was simulated.
+    """
+
+    key: str
+    replication: int
+    seconds: float
+    measured: dict[str, float]
+    failure: str = ""
+    trace: str = ""
+
+
+def cases_of(sweep: Sweep, strategies: Sequence[str] = ()) -> list[tuple[int, str, Case]]:
+    """(point, label, case) for every strategy of every point, in this order.
+
+    `strategies`: only those of these kinds or labels; by default all.
+    """
+    return [
+        (index, strategy.label, case_of(point.scenario, strategy))
+        for index, point in enumerate(sweep.points)
+        for strategy in compress(
+            point.scenario.strategies, meant(point.scenario.strategies, strategies)
+        )
+    ]
+
+
+def case_of(scenario: Scenario, strategy: Strategy) -> Case:
+    """One strategy of a scenario as a case: without all that makes no difference to its runs."""
+    alone = _alone(scenario, strategy)
+    said = {"engine": ENGINE_VERSION, "scenario": alone.model_dump(mode="python")}
+    text = json.dumps(said, sort_keys=True, allow_nan=False)
+    return Case(hashlib.sha256(text.encode()).hexdigest(), alone)
+
+
+def packed(case: Case) -> bytes:
+    """The scenario of a case as a Task carries it to another process."""
+    return pickle.dumps(case.scenario, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def run_tasks(tasks: Iterable[Task], engine: int = ENGINE_VERSION) -> list[Finished]:
+    """Make some runs, here, one after the other. One that fails is no reason not to go on."""
+    if engine != ENGINE_VERSION:
+        raise RuntimeError(
+            f"this process has engine {ENGINE_VERSION} of varsim, the sweep is of {engine}"
+        )
+    return list(map(_run, tasks))
+
+
+def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
+    """Every metric of a run but those that compare it with others, and SENT and COMPUTED."""
+    window = rounds.window(scenario, trace)
+    split = measuring.worker_time(trace, window)
+    gradients = Gradients.of(trace)
+    values = measuring.measure(trace, gradients, split, scenario.target_loss, trace.end, window)
+    computed = measuring.computed_per_worker(trace, gradients, rounds.warm_up(scenario))
+    return values | {SENT: sent_per_second(trace), COMPUTED: computed}
+
+
+def _run(task: Task) -> Finished:
+    started = time.perf_counter()
+    values: dict[str, float] = {}
+    digest = ""
+    try:
+        scenario = _unpacked(task.packed)
+        trace = run_one(Run(scenario, 0, task.replication))
+        digest = trace_sha256(trace)
+        if trace.standstill is None:
+            values, failure = measured(scenario, trace), ""
+        else:
+            failure = trace.standstill.report
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+    seconds = time.perf_counter() - started
+    return Finished(task.key, task.replication, seconds, values, failure, digest)
+
+
+def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:
+    """The scenario with this strategy only, and nothing that it does not use."""
+    cluster = scenario.cluster
+    taking_part = strategy.workers(cluster)
+    if taking_part < cluster.workers and cluster.network.kind == "star":
+        slow = tuple(one for one in cluster.slow_workers if one.rank < taking_part)
+        links = tuple(one for one in cluster.network.slow_links if one.rank < taking_part)
+        network = cluster.network.model_copy(update={"slow_links": links})
+        changes = {"workers": taking_part, "slow_workers": slow, "network": network}
+        cluster = cluster.model_copy(update=changes)
+    if not strategy.uses_servers:
+        cluster = cluster.without_servers()
+    workload = scenario.workload_of(strategy)
+    cluster = cluster.subject_to(strategy.subject_to()).with_law_alone(workload)
+    if not strategy.evaluated_between_reads:
+        workload = workload.model_copy(update={"evaluate_every": None})
+    return scenario.model_copy(
+        update={
+            "name": "case",
+            "replications": 1,
+            "cluster": cluster,
+            "workload": workload,
+            "strategies": (strategy.model_copy(update={"name": None, "optimizer": None}),),
+            "events": tuple(event for event in scenario.events if event.rank < taking_part),
+            "stop": scenario.stop_of(strategy).model_copy(update={"equal_examples": True}),
+            "targets": type(scenario.targets)(loss=scenario.targets.loss),
+            "prices": None,
+            "report": scenario.report.measuring(),
+        }
+    )
+
+
+@lru_cache(maxsize=256)
+def _unpacked(packed: bytes) -> Scenario:
+    scenario = pickle.loads(packed)
+    assert isinstance(scenario, Scenario)
+    return scenario

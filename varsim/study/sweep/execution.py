@@ -1,0 +1,175 @@
+"""Where runs are made: in this process, in several here, or on a cluster that dask drives."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Executor, Future
+from contextlib import suppress
+from typing import Any, Final, Protocol, Self
+
+from varsim.cluster.trace import ENGINE_VERSION
+from varsim.study.simulation import ONE_THREAD, may_be_terminated, undisturbed
+from varsim.study.sweep.case import Finished, Task, run_tasks
+
+PATIENCE: Final = 15.0  # seconds to wait for a scheduler of dask and its first worker
+WATCH_EVERY: Final = 1.0  # seconds in which a worker process notices that its parent is gone
+
+
+class Backend(Protocol):
+    """Something that makes runs; a context. `jobs` is how many it makes at a time."""
+
+    jobs: int
+    window: int  # how many submissions may be under way, so that nobody waits for the next
+    # What a future fails with if its process died.
+    deaths: tuple[type[BaseException], ...]
+
+    def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":
+        """Have some runs made, one after the other."""
+        ...
+
+    def replace(self, jobs: int) -> None:
+        """Begin anew with so many jobs, after a process died."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Here:
+    """In this process, when they are submitted."""
+
+    jobs = window = 1
+    deaths: tuple[type[BaseException], ...] = ()
+
+    def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":
+        """Make the runs at once."""
+        future: Future[list[Finished]] = Future()
+        future.set_result(run_tasks(tasks))
+        return future
+
+    def replace(self, jobs: int) -> None:
+        """There is no process to replace."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Processes:
+    """In processes of this machine, each with one BLAS thread; they end with this one."""
+
+    def __init__(self, jobs: int) -> None:
+        from loky.process_executor import BrokenProcessPool, ShutdownExecutorError
+
+        self.jobs, self.window = jobs, 2 * jobs
+        self.deaths: tuple[type[BaseException], ...] = (BrokenProcessPool, ShutdownExecutorError)
+        self._executor: Executor | None = None
+
+    def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":
+        """Have the runs made by one of the processes."""
+        if self._executor is not None:
+            return self._executor.submit(run_tasks, list(tasks), ENGINE_VERSION)
+        with undisturbed():  # the first submission starts the processes
+            self._executor = self._started()
+            return self._executor.submit(run_tasks, list(tasks), ENGINE_VERSION)
+
+    def replace(self, jobs: int) -> None:
+        """Other processes, so many."""
+        self._end()
+        self.jobs, self.window = jobs, 2 * jobs
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _started(self) -> Executor:
+        from loky import get_reusable_executor
+
+        executor: Executor = get_reusable_executor(
+            max_workers=self.jobs,
+            timeout=None,
+            env=ONE_THREAD,
+            initializer=live_no_longer_than,
+            initargs=(os.getpid(),),
+        )
+        return executor
+
+    def _end(self) -> None:
+        if self._executor is not None:
+            with undisturbed():
+                executor: Any = self._executor
+                executor.shutdown(wait=True, kill_workers=True)
+            self._executor = None
+
+
+class Dask:
+    """On a cluster of dask, by the address of its scheduler.
+
+    The workers need the same varsim; dask itself gives each one BLAS thread. A task whose worker
+    dies goes to another, until dask gives it up.
+    """
+
+    def __init__(self, address: str) -> None:
+        import logging
+
+        from distributed import Client, KilledWorker
+
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        self.deaths: tuple[type[BaseException], ...] = (KilledWorker,)
+        try:
+            self._client: Any = Client(address, timeout=PATIENCE, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise OSError(f"no dask scheduler answers at {address}") from error
+        try:
+            self._client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError:
+            self._client.close(timeout=1)
+            raise OSError(f"the dask scheduler at {address} has no workers") from None
+        self._executor: Any = self._client.get_executor(pure=False)
+        self.jobs = max(1, sum(self._client.ncores().values()))
+        self.window = 2 * self.jobs
+
+    def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":
+        """Have the runs made by one of the cluster's workers."""
+        future: Future[list[Finished]] = self._executor.submit(
+            run_tasks, list(tasks), ENGINE_VERSION
+        )
+        return future
+
+    def replace(self, jobs: int) -> None:
+        """Dask replaces its workers itself."""
+        self.jobs, self.window = jobs, 2 * jobs
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(Exception):  # the scheduler may be gone
+            self._executor.shutdown(wait=False)
+        self._client.close(timeout=1)
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    from loky import cpu_count
+
+    return int(cpu_count())
+
+
+def live_no_longer_than(parent: int) -> None:
+    """In a process that computes for another: end when that is gone, however it ended."""
+    may_be_terminated()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_EVERY)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if hasattr(os, "getppid") and hasattr(signal, "SIGKILL"):
+        threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,388 @@
+"""The tidy table of a sweep: one row for every strategy of every point."""
+
+import csv
+import hashlib
+import io
+import json
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from varsim import inert
+from varsim.scenario.provenance import MADE_BY, provenance, sealed
+from varsim.scenario.randomness import is_random, times_are_random
+from varsim.scenario.sweep.space import Number, Sweep
+from varsim.scenario.training import Scenario
+from varsim.study.cost import COSTS
+from varsim.study.measure import METRICS, OF_VALUES
+from varsim.study.statistics import CONFIDENCE, Estimate, interval
+from varsim.study.sweep.campaign import STEERING, Books, steering
+from varsim.study.sweep.case import COMPUTED, SENT, Case, Finished
+from varsim.study.sweep.scaling import COLUMNS as SPEEDS
+from varsim.study.sweep.scaling import Speed, Yardstick, scaling
+from varsim.study.sweep.stopping import precise
+from varsim.study.work import Done
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Cell: TypeAlias = Number
+
+# Metric of a run -> its column: with the unit in the name, as in all tables.
+SHOWN: Final = {
+    STEERING: "examples_per_s",
+    "updates_per_s": "updates_per_s",
+    "staleness_mean": "staleness_mean_updates",
+    "staleness_p99": "staleness_p99_updates",
+    "wasted_compute": "wasted_compute_fraction",
+    "step_time_p99": "step_time_p99_s",
+    "time_to_target": "time_to_target_s",
+    "final_loss": "final_loss",
+}
+HALF_WIDTH: Final = "_half_width"
+
+
+class Row(NamedTuple):
+    """One strategy at one point: `estimates` by metric; `failure` says why there are none.
+
+    `values` are those of every replication, by metric; equal replications of two rows are a pair.
+    Rows of one `case` are of the same runs; `traces` are the hashes of what these simulated.
+    `random`: whether its times, and whether anything of it, may differ between replications.
+    `done`: how much its runs did.
+    """
+
+    point: int
+    strategy: str
+    case: str
+    replications: int
+    values: dict[str, tuple[float, ...]]
+    random: tuple[bool, bool]
+    precise: bool
+    estimates: dict[str, Estimate]
+    scaling: dict[str, float]
+    failure: str
+    traces: tuple[str, ...] = ()
+    done: Done = Done()
+
+    @property
+    def speeds(self) -> tuple[float, ...]:
+        """The examples/s of every replication."""
+        return self.values.get(STEERING, ())
+
+    def exact(self, metric: str) -> bool:
+        """Whether nothing random has an effect on a metric."""
+        return not self.random[metric in OF_VALUES or metric == "cost_to_target"]
+
+    def mean(self, metric: str) -> float:
+        """The mean of a metric over replications; nan where it does not exist."""
+        return self.estimates[metric].mean if metric in self.estimates else math.nan
+
+
+@dataclass(frozen=True)
+class Table:
+    """What came of a sweep; rows point by point, each by strategy."""
+
+    sweep: Sweep
+    rows: tuple[Row, ...]
+
+    @property
+    def strategies(self) -> list[str]:
+        """The labels of the strategies, in order."""
+        return list(dict.fromkeys(row.strategy for row in self.rows))
+
+    def mattering(self, strategy: str) -> list[int]:
+        """The indexes of the quantities that make a difference to the runs of a strategy."""
+        return self._mattering[strategy]
+
+    @cached_property
+    def _mattering(self) -> dict[str, list[int]]:
+        rows: dict[str, list[Row]] = {}
+        for row in self.rows:
+            rows.setdefault(row.strategy, []).append(row)
+        scenario = self.sweep.points[0].scenario
+        return {
+            strategy: [
+                index
+                for index, quantity in enumerate(self.sweep.quantities)
+                if len({row.case for row in own}) > 1
+                and quantity.concerns(strategy, scenario)
+                and self._matters(index, own)
+            ]
+            for strategy, own in rows.items()
+        }
+
+    def place(self, row: Row) -> dict[str, str]:
+        """Where a row lies: what matters to its strategy, by the shortest names, and its values.
+
+        Empty where nothing matters to it.
+        """
+        return self._named(row, self.mattering(row.strategy))
+
+    def told(self, row: Row, without: Collection[int] = ()) -> str:
+        """`place` in words: `workers = 8, batch_size = 32`; the whole point where it is empty.
+
+        `without`: quantities that are not to be told of.
+        """
+        mattering = [index for index in self.mattering(row.strategy) if index not in without]
+        place = self._named(row, mattering or range(len(self.sweep.quantities)))
+        return ", ".join(f"{name} = {value}" for name, value in place.items())
+
+    def told_for(self, row: Row, metric: str) -> str:
+        """`place` in words, as far as it matters to a metric; empty where no point is better.
+
+        A single point is told whole: it is where all of it was run.
+        """
+        if len(self.sweep.points) == 1:
+            return self.told(row)
+        idle = self.idle(row.strategy, metric)
+        chosen = [index for index in self.mattering(row.strategy) if index not in idle]
+        return ", ".join(f"{name} = {value}" for name, value in self._named(row, chosen).items())
+
+    def _named(self, row: Row, chosen: Sequence[int]) -> dict[str, str]:
+        names = short_names([self.sweep.quantities[index].path for index in chosen])
+        values = self.sweep.points[row.point].values
+        return {name: values[index].text for name, index in zip(names, chosen, strict=True)}
+
+    def _matters(self, index: int, rows: Sequence[Row]) -> bool:
+        seen: dict[tuple[str, ...], str] = {}
+        for row in rows:
+            values = self.sweep.points[row.point].values
+            others = tuple(value.text for i, value in enumerate(values) if i != index)
+            if seen.setdefault(others, row.case) != row.case:
+                return True
+        group = self.sweep.quantities[index].group
+        # What is zipped with others never changes alone.
+        return sum(quantity.group == group for quantity in self.sweep.quantities) > 1
+
+    def idle(self, strategy: str, metric: str) -> list[int]:
+        """The quantities that matter to the runs of a strategy, but not to this metric of them.
+
+        It is the same in every replication of any two rows that differ in their group alone.
+        """
+        own = [row for row in self.rows if row.strategy == strategy and metric in row.values]
+        return [
+            index
+            for index in self.mattering(strategy)
+            if self._leaves(self.sweep.quantities[index].group, own, metric)
+        ]
+
+    def _leaves(self, group: int, rows: Sequence[Row], metric: str) -> bool:
+        seen: dict[tuple[str, ...], tuple[float, ...]] = {}
+        compared = False
+        for row in rows:
+            pairs = zip(self.sweep.quantities, self.sweep.points[row.point].values, strict=True)
+            others = tuple(value.text for one, value in pairs if one.group != group)
+            values, first = row.values[metric], seen.get(others, row.values[metric])
+            compared |= others in seen
+            if any(a != b for a, b in zip(values, first, strict=False)):
+                return False
+            seen.setdefault(others, values)
+        return compared
+
+    @property
+    def equal_within(self) -> float:
+        """The share of a difference that does not matter."""
+        return self.sweep.points[0].scenario.report.equal_within
+
+    @property
+    def failed(self) -> list[Row]:
+        """The rows in which a run failed."""
+        return [row for row in self.rows if row.failure]
+
+    @property
+    def currency(self) -> str:
+        """That of the prices of the scenario; empty without prices."""
+        prices = self.sweep.points[0].scenario.prices
+        return "" if prices is None else prices.currency
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """Metric -> its column."""
+        costs = {name: f"{name}_{self.currency}" for name in COSTS} if self.currency else {}
+        return SHOWN | costs
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, with units."""
+        swept = [quantity.column for quantity in self.sweep.quantities]
+        shown = [name for column in self.shown.values() for name in (column, column + HALF_WIDTH)]
+        ratios = list(SPEEDS) if self.rows and self.rows[0].scaling else []
+        return [*swept, "strategy", "replications", "precise", *shown, *ratios, "failure"]
+
+    def cells(self) -> Iterator[list[Cell]]:
+        """The rows as plain values in the order of the columns; None where there is no number."""
+        for row in self.rows:
+            swept = [value.number for value in self.sweep.points[row.point].values]
+            shown = [
+                _finite(part)
+                for metric in self.shown
+                for part in _mean_and_half_width(row.estimates.get(metric))
+            ]
+            ratios = [_finite(value) for value in row.scaling.values()]
+            head: list[Cell] = [row.strategy, row.replications, row.precise]
+            yield [*swept, *head, *shown, *ratios, row.failure]
+
+    def csv(self) -> str:
+        """The table as CSV: numbers with all their digits, empty where there is none."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(inert.row(self.columns))
+        for cells in self.cells():
+            writer.writerow([_written(cell) for cell in cells])
+        return text.getvalue()
+
+    @property
+    def sha256(self) -> str:
+        """The hash of what was simulated at every point, by each strategy, in each replication.
+
+        The same on any number of processes, in any order, with any version of the libraries that
+        intervals are computed with.
+        """
+        points = (self.sweep.points[row.point].values for row in self.rows)
+        simulated = [
+            [[value.number for value in values], row.strategy, bool(row.failure), row.traces]
+            for values, row in zip(points, self.rows, strict=True)
+        ]
+        swept = [quantity.path for quantity in self.sweep.quantities]
+        return hashlib.sha256(json.dumps([swept, simulated]).encode()).hexdigest()
+
+    def document(self, answer: Sequence[str] = ()) -> dict[str, Any]:
+        """The table with all that is needed to read it, as plain data."""
+        made = provenance(self.sweep.points[0].scenario)
+        made.pop("scenario_sha256")
+        return {
+            "made_by": MADE_BY,
+            "kind": "sweep",
+            "name": self.sweep.name,
+            "provenance": made,
+            "result_sha256": self.sha256,
+            "asked_sha256": self.sweep.sha256,
+            "confidence": CONFIDENCE,
+            "precision": self.sweep.precision,
+            "most_replications": self.sweep.most_replications,
+            "answer": list(answer),
+            "columns": descriptions(self),
+            "rows": [dict(zip(self.columns, cells, strict=True)) for cells in self.cells()],
+        }
+
+    def json(self, answer: Sequence[str] = ()) -> str:
+        """`document` as JSON text."""
+        return json.dumps(sealed(self.document(answer)), indent=1, ensure_ascii=False) + "\n"
+
+    def frame(self) -> "DataFrame":
+        """The table as a DataFrame."""
+        from pandas import DataFrame
+
+        return DataFrame(list(self.cells()), columns=self.columns)
+
+
+def table_of(sweep: Sweep, cases: Sequence[tuple[int, str, Case]], books: Books) -> Table:
+    """The table of a sweep whose runs have all been made; `cases` as `cases_of` gives them."""
+    found = {case.key: books.runs(case.key) for _, _, case in cases}
+    rows = [_row(sweep, point, label, case, found[case.key]) for point, label, case in cases]
+    yardstick = Yardstick.of(sweep)
+    if yardstick is None:
+        return Table(sweep, tuple(rows))
+    speeds = [
+        Speed(row.point, row.strategy, case.scenario.strategies[0].kind, row.mean(STEERING))
+        for row, (_, _, case) in zip(rows, cases, strict=True)
+    ]
+    ratios = scaling(sweep, yardstick, speeds)
+    return Table(
+        sweep, tuple(row._replace(scaling=own) for row, own in zip(rows, ratios, strict=True))
+    )
+
+
+def descriptions(table: Table) -> dict[str, str]:
+    """What every column of the table means, with its unit."""
+    said = {quantity.column: f"swept: {quantity.path}" for quantity in table.sweep.quantities}
+    said |= {
+        "strategy": "label of the strategy",
+        "replications": "how often it was run",
+        "precise": "whether the interval of examples_per_s, and of the time to the target loss if "
+        "there is one, is as narrow as was asked for",
+        "failure": "why a run failed; empty if none did",
+    }
+    for metric, column in table.shown.items():
+        unit, about = (METRICS | COSTS)[metric]
+        said[column] = f"{about} [{unit or '1'}]: mean over replications"
+        said[column + HALF_WIDTH] = (
+            "half the width of its 95 % interval (Student t); 0 where nothing random has an effect"
+        )
+    return {name: {**said, **SPEEDS}[name] for name in table.columns}
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """The end of each path: as many of its words as tell it from the others."""
+
+    def ends(count: int) -> list[str]:
+        return [".".join(path.split(".")[-count:]) for path in paths]
+
+    found = []
+    for index, path in enumerate(paths):
+        counts = range(1, path.count(".") + 2)
+        told = (names[index] for names in map(ends, counts) if names.count(names[index]) == 1)
+        found.append(next(told, path))
+    return found
+
+
+def _row(sweep: Sweep, point: int, label: str, case: Case, runs: Sequence[Finished]) -> Row:
+    strategy = case.scenario.strategies[0]
+    random = times_are_random(case.scenario, strategy), is_random(case.scenario, strategy)
+    failures = [run.failure for run in runs if run.failure]
+    made = len(runs) - len(failures)
+    row = Row(point, label, case.key, made, {}, random, False, {}, {}, "".join(failures[:1]))
+    row = row._replace(traces=tuple(run.trace for run in runs))
+    if failures:
+        return row
+    values = {metric: tuple(run.measured[metric] for run in runs) for metric in SHOWN}
+    values |= _costs(sweep.points[point].scenario, label, runs)
+    steered = [
+        values[metric]
+        for metric in steering(case.scenario)
+        if metric == STEERING or all(map(math.isfinite, values[metric]))
+    ]
+    return row._replace(
+        values=values,
+        done=Done.of([run.measured for run in runs], COMPUTED, strategy.period),
+        precise=not random[1] or all(precise(own, sweep.precision) for own in steered),
+        estimates={
+            metric: interval(own, exact=row.exact(metric)) for metric, own in values.items()
+        },
+    )
+
+
+def _costs(
+    scenario: Scenario, label: str, runs: Sequence[Finished]
+) -> dict[str, tuple[float, ...]]:
+    """Each of COSTS in every run of a strategy; nothing without prices."""
+    prices = scenario.prices
+    if prices is None:
+        return {}
+    (strategy,) = (one for one in scenario.strategies if one.label == label)
+    machines = prices.machines(strategy, scenario.cluster_of(strategy))
+    each = [
+        prices.costs(
+            machines, run.measured[SENT], run.measured[STEERING], run.measured["time_to_target"]
+        )
+        for run in runs
+    ]
+    return {name: tuple(one[name] for one in each) for name in COSTS}
+
+
+def _mean_and_half_width(estimate: Estimate | None) -> tuple[float, float]:
+    return (math.nan, math.nan) if estimate is None else (estimate.mean, estimate.half_width)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _written(cell: Cell) -> str:
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, str):
+        return inert.cell(cell)
+    return "" if cell is None else repr(cell) if isinstance(cell, float) else str(cell)

@@ -1,0 +1,190 @@
+"""The tables of a result: their columns, and how they come out of the rows of its traces."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varsim.cluster.trace import Trace
+from varsim.study.measure import (
+    ACTIVITIES,
+    METRICS,
+    NANOSECONDS,
+    OUTCOMES,
+    Gradients,
+    share_of_applied,
+    utilization,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Column = NDArray[np.int64] | NDArray[np.float64] | NDArray[np.object_]
+
+_WHOSE = {
+    "strategy": "label of the strategy",
+    "replication": "number of the replication, from 0",
+}
+# What every column of every table means: table -> column -> description with unit.
+COLUMNS: dict[str, dict[str, str]] = {
+    "summary": {
+        "strategy": "label of the strategy",
+        "metric": "what is measured",
+        "unit": "unit of mean, low and high; empty for pure numbers",
+        "mean": "mean over replications (geometric for ratios); empty where it does not exist",
+        "low": "lower end of the 95 % confidence interval (Student t over replications)",
+        "high": "upper end of the 95 % confidence interval",
+        "replications": "number of replications in which the number exists",
+        "note": "what else there is to say about this number",
+        "description": "what the metric means",
+    },
+    "runs": {
+        **_WHOSE,
+        "stopped_by": "the stop rule that ended the run, deadlock if it came to stand still, or "
+        "chief if all had ended in good order",
+        **{name: f"{about.description} [{about.unit or '1'}]" for name, about in METRICS.items()},
+    },
+    "updates": {
+        **_WHOSE,
+        "worker": "rank of the worker that computed the gradient",
+        "iteration": "the worker's own count, from 0",
+        "read_s": "when the parameters were read, s",
+        "read_step": "global_step at that moment, updates; of a replica with a copy of its own, "
+        "that copy's updates",
+        "compute_start_s": "when computing began, s",
+        "computed_s": "when computing ended, s; empty if that never came",
+        "arrived_s": "when the last part of the gradient reached its variable, s",
+        "ended_s": "when it was applied, dropped or lost, s",
+        "ended_step": "global_step just before that, updates; of a replica with a copy of its own, "
+        "that copy's updates; empty while pending, or if it was lost",
+        "outcome": "applied, dropped (too stale, or given up), partly (applied to some "
+        "variables), pending or lost (its worker ended)",
+        "applied_share": "share of the variables it was applied to, 0 to 1",
+        "staleness": "ended_step - read_step, updates; empty where there is no ended_step",
+        "age_s": "ended_s - read_s, s; empty while pending",
+    },
+    "spans": {
+        **_WHOSE,
+        "worker": "rank of the worker",
+        "activity": "compute, read, write, queue, barrier, token, lock or down",
+        "start_s": "start, s",
+        "end_s": "end, s",
+        "iteration": "the worker's own count, from 0",
+    },
+    "evaluations": {
+        **_WHOSE,
+        "time_s": "simulated time, s",
+        "global_step": "updates made so far",
+        "examples": "examples in applied gradients so far",
+        "loss": "training loss",
+        "accuracy": "share of examples classified correctly; empty where there are no classes",
+        "divergence": "largest distance between two copies; 0 where there is one",
+        "off_grid": "1 where it was measured besides, as the first update whose loss is at or "
+        "below a loss that was waited for; else 0",
+    },
+    "steps": {**_WHOSE, "global_step": "number of the update, from 1", "time_s": "when, s"},
+    "links": {
+        **_WHOSE,
+        "link": "name of the link",
+        "bandwidth_bytes_per_s": "what it can carry, bytes/s",
+        "moved_bytes": "what had passed it when the run ended, a message in part, bytes",
+        "utilization": "carried / (bandwidth x simulated time), 0 to 1",
+    },
+    "workers": {
+        **_WHOSE,
+        "worker": "rank of the worker",
+        "lifetime_s": "simulated time, s: the sum of the next eight",
+        "compute_s": "computing gradients, s",
+        "read_s": "reading parameters over an otherwise idle route, s",
+        "write_s": "writing gradients over an otherwise idle route, s",
+        "queue_s": "waiting for, or sharing, a link or a server, s",
+        "barrier_s": "waiting for other replicas, s",
+        "token_s": "waiting for a token, s",
+        "lock_s": "waiting for a lock on a server, s",
+        "down_s": "not running, s",
+        "produced": "gradients of this worker",
+        "applied": "its applied gradients; a partly applied one counts by its share",
+        "share_of_applied": "applied, as a share of all workers' applied gradients, 0 to 1",
+    },
+}
+
+
+def joined(name: str, traces: list[Trace], parts: list[list[Column]]) -> "DataFrame":
+    """One table of what `parts` holds per trace: whose it is, then the columns, in order."""
+    from pandas import DataFrame
+
+    sizes = [len(part[0]) for part in parts]
+    labels = np.array([trace.strategy for trace in traces], dtype=object)
+    numbers = np.array([trace.replication for trace in traces], dtype=np.int64)
+    columns = [
+        np.repeat(labels, sizes),
+        np.repeat(numbers, sizes),
+        *(np.concatenate(column) for column in zip(*parts, strict=True)),
+    ]
+    return DataFrame(dict(zip(COLUMNS[name], columns, strict=True)))
+
+
+def updates(rows: Gradients) -> list[Column]:
+    """The columns of `updates`, of one trace."""
+    ended_step = np.where(rows.applied_step < 0, np.nan, rows.applied_step)
+    age = np.where(rows.ended, (rows.applied - rows.read) / NANOSECONDS, np.nan)
+    times = (rows.read, rows.compute_start, rows.computed, rows.arrived, rows.applied)
+    read, start, computed, arrived, ended = (_seconds(time) for time in times)
+    outcome = np.array(OUTCOMES, dtype=object)[rows.outcome]
+    return [
+        *(rows.worker, rows.iteration, read, rows.read_step, start, computed, arrived, ended),
+        *(ended_step, outcome, rows.applied_share, ended_step - rows.read_step, age),
+    ]
+
+
+def spans(trace: Trace) -> list[Column]:
+    """The columns of `spans`, of one trace."""
+    worker, phase, start, end, iteration = trace.spans.T
+    names = np.array(ACTIVITIES, dtype=object)[phase]
+    return [worker, names, start / NANOSECONDS, end / NANOSECONDS, iteration]
+
+
+def evaluations(trace: Trace) -> list[Column]:
+    """The columns of `evaluations`, of one trace."""
+    columns = list(zip(*trace.evaluations, strict=True)) or [()] * 7
+    time, step, examples, *values, off_grid = columns
+    counts = [np.array(column, dtype=np.int64) for column in (time, step, examples, off_grid)]
+    return [
+        counts[0] / NANOSECONDS,
+        *counts[1:3],
+        *(np.array(column, dtype=np.float64) for column in values),
+        counts[3],
+    ]
+
+
+def steps(trace: Trace) -> list[Column]:
+    """The columns of `steps`, of one trace."""
+    return [np.arange(1, len(trace.steps) + 1), trace.steps / NANOSECONDS]
+
+
+def links(trace: Trace) -> list[Column]:
+    """The columns of `links`, of one trace."""
+    used = [utilization(row.moved, row.bandwidth, trace.end) for row in trace.links]
+    return [
+        np.array([row.name for row in trace.links], dtype=object),
+        np.array([row.bandwidth for row in trace.links], dtype=np.float64),
+        np.array([row.moved for row in trace.links], dtype=np.float64),
+        np.array(used, dtype=np.float64),
+    ]
+
+
+def workers(trace: Trace, rows: Gradients, split: NDArray[np.int64]) -> list[Column]:
+    """The columns of `workers`, of one trace; `split` is its time per worker and activity, ns."""
+    return [
+        np.arange(trace.workers),
+        np.full(trace.workers, trace.end / NANOSECONDS),
+        *(split.T / NANOSECONDS),
+        np.bincount(rows.worker, minlength=trace.workers),
+        np.bincount(rows.worker, rows.weight, minlength=trace.workers),
+        share_of_applied(trace, rows),
+    ]
+
+
+def _seconds(times: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Seconds, nan for -1, which says never."""
+    return np.where(times < 0, np.nan, times / NANOSECONDS)

@@ -1,0 +1,225 @@
+"""The search for the best learning rate of every strategy.
+
+1. Each strategy is run at five rates, a factor of two apart, around the one that it has.
+2. While its best is the lowest or the highest, two more are tried beyond that, up to a factor of
+   2^10 from where it began; then the two rates halfway to the best one's neighbours.
+3. Rates that are not told from the best are run twice as often, and again, up to MORE times as
+   often as at first: the same replications of two rates meet the same draws.
+4. The best is run again with fresh seeds: it was chosen for its numbers, which may be good by luck.
+
+Rounds are the same in any number of processes: what follows is decided when all runs of one are
+there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from varsim.cluster.stop import Stop
+from varsim.scenario.sweep.space import Point, Value
+from varsim.scenario.training import Scenario
+from varsim.strategies import Strategy
+from varsim.study.plan.cell import Cell, cell_of
+from varsim.study.plan.runs import Runs
+from varsim.study.plan.search import FRESH, fresh
+from varsim.study.tune.trial import Goal, Trial, compared, tied
+from varsim.values.optimizer import Optimizer
+
+# Rungs are half a factor of two apart; the first, and how far from the middle they may lead.
+_FIRST: Final = (-4, -2, 0, 2, 4)
+_FARTHEST: Final = 20
+MORE: Final = 4
+
+
+class Tuned(NamedTuple):
+    """The best rate of one strategy.
+
+    `trials`: all that were tried, by rate; `ties`: those that are not told from the best. `edge`:
+    "lower" or "upper" where the best is at an end of what was tried. `fresh`: the best with fresh
+    seeds; None where its runs fail.
+    """
+
+    label: str
+    before: float
+    trials: tuple[Trial, ...]
+    best: Trial
+    ties: tuple[Trial, ...]
+    edge: str
+    fresh: Trial | None
+
+
+@dataclass
+class Ladder:
+    """The rates of one strategy, by their place; without `given` ones as many as it takes."""
+
+    label: str
+    before: float
+    given: Sequence[float] = ()
+    trials: dict[int, Trial] = field(default_factory=dict)
+
+    def rate(self, place: int) -> float:
+        """The rate at a place: two digits, so that it can be typed."""
+        if self.given:
+            return self.given[place]
+        return self.before if place == 0 else float(f"{self.before * 2 ** (place / 2):.2g}")
+
+    @property
+    def best(self) -> int:
+        """The place of the best rate so far."""
+        return min(self.trials, key=lambda place: self.trials[place].order)
+
+    @property
+    def edge(self) -> str:
+        """Whether the best is at an end of what was tried."""
+        lowest, highest = min(self.trials), max(self.trials)
+        return "lower" if self.best == lowest else "upper" if self.best == highest else ""
+
+    def wanted(self) -> list[int]:
+        """The places to try next; none where the best has its neighbours on both sides."""
+        if not self.trials:
+            return list(range(len(self.given))) if self.given else list(_FIRST)
+        if self.given or self.trials[self.best].failure:
+            return []
+        best, step = self.best, {"lower": -2, "upper": 2}.get(self.edge, 0)
+        beyond = [place for place in (best + step, best + 2 * step) if abs(place) <= _FARTHEST]
+        beside = beyond if step and beyond else [best - 1, best + 1]
+        return [place for place in beside if place not in self.trials and abs(place) <= _FARTHEST]
+
+    def ties(self, equal_within: float) -> list[int]:
+        """The other places whose rates are not told from the best."""
+        best = self.trials[self.best]
+        return [
+            place
+            for place, trial in sorted(self.trials.items())
+            if place != self.best
+            and best.sound
+            and trial.sound
+            and tied(compared(trial, best, equal_within))
+        ]
+
+
+class Search:
+    """The search over the strategies of a scenario; `given`: these rates, and no others."""
+
+    def __init__(self, scenario: Scenario, given: Sequence[float] = ()) -> None:
+        self._scenario = scenario
+        self._within = scenario.report.equal_within
+        self._ladders = {
+            strategy.label: Ladder(
+                strategy.label,
+                scenario.workload_of(strategy).update_rule().learning_rate,
+                sorted(given),
+            )
+            for strategy in scenario.strategies
+        }
+        self._cells: dict[tuple[str, float], Cell] = {}
+        self._known: dict[int, tuple[str, float]] = {}
+        self.first = scenario.replications
+        self.most = max(FRESH, MORE * self.first)
+        self.goal = Goal(scenario.target_loss, 0.0)
+
+    def at(self, number: int) -> tuple[str, float]:
+        """Which strategy a cell is of, and its learning rate."""
+        return self._known[number]
+
+    def run(self, runs: Runs) -> list[Tuned]:
+        """Search until nothing is left to try, then measure what was found."""
+        self._settle_the_end(runs)
+        while wanted := self._wanted():
+            runs.make(wanted.values())
+            for (label, place), (cell, _) in wanted.items():
+                ladder = self._ladders[label]
+                trial = Trial.of(self.goal, cell, ladder.rate(place), runs.of(cell))
+                ladder.trials[place] = trial
+                if trial.sound and (runs.best is None or trial.order[1] < runs.best[1]):
+                    runs.best = (str(cell.number), trial.order[1])
+        cells = {
+            label: fresh(self._cell(label, ladder.rate(ladder.best)))
+            for label, ladder in self._ladders.items()
+            if not ladder.trials[ladder.best].failure
+        }
+        runs.make((cell, self.most) for cell in cells.values())
+        return [
+            self._tuned(ladder, cells.get(label), runs) for label, ladder in self._ladders.items()
+        ]
+
+    def _settle_the_end(self, runs: Runs) -> None:
+        """Runs end at the target loss; without one all last as long as the shortest."""
+        stop = self._scenario.stop
+        if self.goal.loss is not None:
+            self._end(stop.model_copy(update={"loss": self.goal.loss}))
+            return
+        if stop.global_steps is None and stop.examples is None:
+            assert stop.time is not None
+            self._end(stop)
+            return
+        cells = [self._cell(label, one.before) for label, one in self._ladders.items()]
+        runs.make((cell, self.first) for cell in cells)
+        lasted = [
+            run.measured["simulated_time"]
+            for cell in cells
+            for run in runs.of(cell)
+            if not run.failure
+        ]
+        self._cells.clear()
+        self._end(Stop(time=min(lasted)) if lasted else stop)
+
+    def _end(self, stop: Stop) -> None:
+        self._scenario = self._scenario.model_copy(update={"stop": stop})
+        self.goal = self.goal._replace(end=stop.time or 0.0)
+
+    def _wanted(self) -> dict[tuple[str, int], tuple[Cell, int]]:
+        """What is to be run next, and how often in all."""
+        found: dict[tuple[str, int], tuple[Cell, int]] = {}
+        for label, ladder in self._ladders.items():
+            counts = dict.fromkeys(ladder.wanted(), self.first) or self._closer(ladder)
+            for place, count in counts.items():
+                found[label, place] = (self._cell(label, ladder.rate(place)), count)
+        return found
+
+    def _closer(self, ladder: Ladder) -> dict[int, int]:
+        """How often the best and its ties are to be run, where that is more than before."""
+        ties = ladder.ties(self._within)
+        if not ties:
+            return {}
+        close = {place: ladder.trials[place].replications for place in (ladder.best, *ties)}
+        least, longest = min(close.values()), max(close.values())
+        count = longest if least < longest else min(2 * least, self.most)
+        return {place: count for place, own in close.items() if own < count}
+
+    def _tuned(self, ladder: Ladder, cell: Cell | None, runs: Runs) -> Tuned:
+        best = ladder.trials[ladder.best]
+        again = None
+        if cell is not None:
+            again = Trial.of(self.goal, cell, best.rate, runs.of(cell, self.most))
+        return Tuned(
+            ladder.label,
+            ladder.before,
+            tuple(trial for _, trial in sorted(ladder.trials.items())),
+            best,
+            tuple(ladder.trials[place] for place in ladder.ties(self._within)),
+            ladder.edge,
+            again,
+        )
+
+    def _cell(self, label: str, rate: float) -> Cell:
+        if (label, rate) not in self._cells:
+            scenario = with_rates(self._scenario, {label: rate})
+            number = len(self._known)
+            self._known[number] = (label, rate)
+            point = Point((Value(f"{rate:g}", rate),), scenario)
+            self._cells[label, rate] = cell_of(number, point, label)
+        return self._cells[label, rate]
+
+
+def with_rates(scenario: Scenario, rates: dict[str, float]) -> Scenario:
+    """The scenario with these learning rates of the strategies of these labels."""
+
+    def changed(strategy: Strategy) -> Strategy:
+        if strategy.label not in rates:
+            return strategy
+        rule: Optimizer = scenario.workload_of(strategy).update_rule()
+        optimizer = rule.model_copy(update={"learning_rate": rates[strategy.label]})
+        return strategy.model_copy(update={"optimizer": optimizer})
+
+    return scenario.model_copy(update={"strategies": tuple(map(changed, scenario.strategies))})

@@ -1,0 +1,184 @@
+"""The result of a scenario of variables: what each mode costs, and where they change places."""
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from varsim.cluster.program import ProgramTrace
+from varsim.distribute.program.act import View
+from varsim.scenario.provenance import provenance
+from varsim.scenario.variables import VariablesScenario
+from varsim.study.formatter import teller
+from varsim.study.program import tables
+from varsim.study.program.crossover import Crossover, crossings
+from varsim.study.program.metrics import METRICS
+from varsim.study.statistics import Estimate, interval
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class VariablesResult:
+    """What came of a scenario of variables; see `program.tables.COLUMNS` for the tables.
+
+    `traces`: first the program as it is written, mode by mode, each by replication; then the same
+    for each entry of vary.reads_per_write, of which only the totals are kept.
+    """
+
+    scenario: VariablesScenario
+    traces: list[ProgramTrace]
+    saved_provenance: dict[str, str | int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        assert [(trace.mode, trace.replication) for trace in self.traces] == [
+            (mode, number)
+            for _ in (None, *self.ratios)
+            for mode in self.scenario.all_modes
+            for number in range(self.replications)
+        ], "traces go point by point, mode by mode, each by replication from 0"
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """What was compared, in the order of the scenario."""
+        return self.scenario.labels
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """The outside's reads per write that were tried."""
+        return self.scenario.vary.reads_per_write if self.scenario.vary is not None else ()
+
+    @property
+    def replications(self) -> int:
+        """How often each mode was run."""
+        return self.scenario.replications
+
+    @cached_property
+    def provenance(self) -> dict[str, str | int]:
+        """Enough to know whether two results may be compared."""
+        return self.saved_provenance or provenance(self.scenario)
+
+    @property
+    def written(self) -> list[tuple[str, ProgramTrace]]:
+        """The runs of the program as it is written, each with the label of its mode."""
+        labels = [mode for mode in self.modes for _ in range(self.replications)]
+        return list(zip(labels, self.traces, strict=False))
+
+    def trace(self, mode: str, replication: int = 0) -> ProgramTrace:
+        """One run of the program as it is written."""
+        return self._traces(mode, None)[replication]
+
+    def view(self, mode: str, variable: str) -> View:
+        """What was to be seen of a variable when replication 0 had ended."""
+        return next(view for view in self.trace(mode).views if view.variable == variable)
+
+    def estimate(self, mode: str, metric: str, ratio: float | None = None) -> Estimate:
+        """One metric of one mode over the replications; at a ratio, or as written."""
+        return interval(self.values(mode, metric, ratio))
+
+    def values(self, mode: str, metric: str, ratio: float | None = None) -> list[float]:
+        """One metric of one mode, a value per replication."""
+        steps = self.scenario.program.steps
+        return [METRICS[metric].of(trace, steps) for trace in self._traces(mode, ratio)]
+
+    def crossovers(self) -> list[Crossover]:
+        """Every ratio where two modes change places, each on the straight line between two points.
+
+        Between two points the times are taken as straight lines, which they are where the outside
+        reads one after the other. With several replications: of the mean times, with the interval
+        of the replications' own crossovers if each has as many.
+        """
+        pairs = combinations(self.modes, 2)
+        return [found for pair in pairs for found in self.crossovers_of(*pair)]
+
+    def crossovers_of(self, mode: str, other: str) -> list[Crossover]:
+        """Every ratio where these two modes change places."""
+        first, second = (
+            [self.values(one, "time_per_step", at) for at in self.ratios] for one in (mode, other)
+        )
+        means = crossings(
+            self.ratios, *([_mean(times) for times in one] for one in (first, second))
+        )
+        own = [
+            crossings(self.ratios, *([times[number] for times in one] for one in (first, second)))
+            for number in range(self.replications)
+        ]
+        found = []
+        for index, (ratio, time, rises) in enumerate(means):
+            alike = [one[index].place for one in own if len(one) == len(means)]
+            if len(alike) == len(own):
+                spread = interval(alike)._replace(mean=ratio)
+            else:
+                note = f"in {len(alike)} of {len(own)} replications"
+                spread = Estimate(ratio, math.nan, math.nan, len(alike), note)
+            cheaper, dearer = (mode, other) if rises else (other, mode)
+            found.append(Crossover(cheaper, dearer, spread, time))
+        return found
+
+    @cached_property
+    def summary(self) -> "DataFrame":
+        """One row per mode, number of reads per write and metric."""
+        return tables.summary(self.modes, self.ratios, self.estimate)
+
+    @cached_property
+    def runs(self) -> "DataFrame":
+        """One row per run, one column per metric."""
+        points = [(ratio, mode) for ratio in (None, *self.ratios) for mode in self.modes]
+        labels = [point for point in points for _ in range(self.replications)]
+        rows = [
+            (mode, ratio, trace) for (ratio, mode), trace in zip(labels, self.traces, strict=True)
+        ]
+        return tables.runs(rows, self.scenario.program.steps)
+
+    @cached_property
+    def acts(self) -> "DataFrame":
+        """One row per act in the runs of the program as it is written."""
+        return tables.acts(self.written)
+
+    @cached_property
+    def sent(self) -> "DataFrame":
+        """One row per message in the runs of the program as it is written."""
+        return tables.sent(self.written)
+
+    @cached_property
+    def links(self) -> "DataFrame":
+        """One row per link in the runs of the program as it is written."""
+        return tables.links(self.written)
+
+    def answer(self) -> str:
+        """What the comparison says, in sentences, one per line."""
+        return teller("variables").answer(self)
+
+    def table(self) -> "DataFrame":
+        """The main numbers as text, one row per mode."""
+        return teller("variables").table(self)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the tables must know besides."""
+        return teller("variables").notes(self)
+
+    def __repr__(self) -> str:
+        count = len(self.modes)
+        head = f"{self.scenario.name}: {count} mode{'s' * (count != 1)}"
+        return f"<Result of {head}, {self.replications} replications>\n" + (
+            f"{self.table().to_string()}\n{self.answer()}"
+        )
+
+    def _repr_html_(self) -> str:
+        lines = [*self.answer().splitlines(), *self.notes]
+        sentences = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+        return f"<h4>{html.escape(self.scenario.name)}</h4>{self.table().to_html()}{sentences}"
+
+    def _traces(self, mode: str, ratio: float | None) -> list[ProgramTrace]:
+        point = 0 if ratio is None else 1 + self.ratios.index(ratio)
+        start = (point * len(self.modes) + self.modes.index(mode)) * self.replications
+        return self.traces[start : start + self.replications]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)

@@ -1,0 +1,230 @@
+"""Bottleneck analysis of one strategy: everything that is known of it, in one record."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from varsim.scenario.randomness import times_are_random
+from varsim.scenario.training import Scenario
+from varsim.study.statistics import Estimate, interval
+from varsim.study.stragglers import Table, compute_times
+from varsim.study.verdict import CLOSE, WORSE, beside, lead_of, verdict
+from varsim.study.why.idle import Idle, idle_fields
+from varsim.study.why.levers import alone
+from varsim.study.why.path import Path, enders, iterations, shares, step_paths, typical
+from varsim.study.why.rerun import Gain, Part, Reruns
+from varsim.study.why.resources import Use, busiest, uses
+
+BETTER: Final = "better"
+# Smaller parts of a step are not worth a word.
+NEGLIGIBLE: Final = 0.005
+
+
+@dataclass(frozen=True)
+class Account:
+    """One strategy: what a step consists of, what was busy, and what it would be like otherwise.
+
+    A step lasts from one update to the next. Of an `asynchronous` strategy, in which nobody waits
+    for others, it is an iteration: the time in which there are as many updates as workers; `paths`
+    are then the iterations of all workers. `stuck`: it came to stand still; then there is nothing
+    to say.
+    """
+
+    scenario: Scenario  # of this strategy alone
+    reruns: Reruns
+    paths: list[Path]
+    uses: list[Use]
+
+    @property
+    def label(self) -> str:
+        """The strategy's name."""
+        return self.scenario.strategies[0].label
+
+    @property
+    def servers(self) -> bool:
+        """Whether its variables are on parameter servers."""
+        return _on_servers(self.scenario)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether it came to stand still, or made no update."""
+        return self.reruns.stuck or not self.paths
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether nobody waits for others."""
+        return self.reruns.asynchronous
+
+    @property
+    def workers(self) -> int:
+        """How many take part."""
+        return self.reruns.workers
+
+    @property
+    def step_time(self) -> Estimate:
+        """Seconds."""
+        return self.reruns.step_time
+
+    @property
+    def gains(self) -> list[Gain]:
+        """Each cause taken away by itself, on the same draws."""
+        return self.reruns.gains
+
+    @property
+    def parts(self) -> list[Part]:
+        """The step time in parts that add up to it."""
+        return self.reruns.parts
+
+    @cached_property
+    def together(self) -> Gain | None:
+        """All causes but compute taken away; None where there are not two of them."""
+        others = [lever for lever in self.reruns.levers if lever.key != "compute"]
+        return self.reruns.gain(others, "all of these") if len(others) > 1 else None
+
+    @property
+    def main(self) -> Part:
+        """The largest part of the step."""
+        return max(self.parts, key=lambda part: part.seconds.mean)
+
+    @property
+    def next(self) -> Part | None:
+        """The largest part besides compute; None where nothing else takes time."""
+        others = [part for part in self.parts if part.key not in ("compute", "rest")]
+        best = max(others, key=lambda part: part.seconds.mean, default=None)
+        return None if best is None or self.share(best) < NEGLIGIBLE else best
+
+    def share(self, part: Part) -> float:
+        """A part of the step time, as a share of it."""
+        return part.seconds.mean / self.step_time.mean
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing random has an effect on its times."""
+        return not times_are_random(self.scenario, self.scenario.strategies[0])
+
+    def faster(self, gain: Gain) -> str:
+        """The verdict on a gain: WORSE is what the scenario is beside it, if it is surely faster.
+
+        Of several gains the largest is looked for, so that their intervals hold together.
+        """
+        if not all(map(math.isfinite, gain.step_times)):
+            return CLOSE
+        lead = lead_of(
+            self.reruns.base,
+            gain.step_times,
+            comparisons=max(len(self.gains), 1),
+            exact=self.exact,
+        )
+        return verdict(lead, WORSE, BETTER, self.scenario.report.equal_within)
+
+    def beside_main(self, part: Part) -> str:
+        """The verdict on another part of the step beside the largest."""
+        rivals = beside(
+            "main",
+            {"main": self.main.values, "other": part.values},
+            equal_within=self.scenario.report.equal_within,
+            highest=True,
+            additive=True,
+            exact=lambda _: self.exact,
+            comparisons=max(len(self.parts) - 1, 1),
+        )
+        return rivals[0].said
+
+    def gain(self, key: str) -> Gain | None:
+        """What it is like without one cause."""
+        return next((gain for gain in self.gains if gain.key == key), None)
+
+    @cached_property
+    def typical(self) -> Path:
+        """The step of median length."""
+        return typical(self.paths)
+
+    @cached_property
+    def shares(self) -> dict[str, float]:
+        """What part of all steps is spent on what."""
+        return shares(self.paths)
+
+    @cached_property
+    def enders(self) -> dict[int, float]:
+        """In what part of the steps each worker is waited for."""
+        return enders(self.paths)
+
+    @cached_property
+    def compute_times(self) -> list[Table]:
+        """Of every replication the times that all workers computed; empty where one has none."""
+        found = [compute_times(trace) for trace in self.reruns.traces]
+        there = [table for table in found if table is not None]
+        return there if len(there) == len(found) else []
+
+    @property
+    def jam(self) -> Use | None:
+        """What one queues for: the busiest of what is shared, else of the workers' own links."""
+        shared = busiest(self.uses, ("port", "handling", "shared"))
+        return shared or busiest(self.uses, ("link",))
+
+    @property
+    def server(self) -> Use | None:
+        """What holds up whom the servers hold up: the busiest port, or what they do."""
+        return busiest(self.uses, ("port", "handling"))
+
+    @property
+    def examples_per_s(self) -> Estimate:
+        """Throughput in what was looked at; gradients that were applied, by their shares."""
+        size = self.scenario.workload.batch_size
+        return interval(
+            [
+                float(trace.gradients[:, -1].sum()) / trace.variables * size / (trace.end / 1e9)
+                for trace in self.reruns.traces
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class Why:
+    """The accounts of all strategies of a scenario, and its fields that changed nothing."""
+
+    scenario: Scenario
+    accounts: list[Account]
+    idle: Idle
+
+
+def account(scenario: Scenario, index: int) -> Account:
+    """The account of one of a scenario's strategies."""
+    own = alone(scenario, index)
+    reruns = Reruns(own)
+    if reruns.stuck:
+        return Account(own, reruns, [], [])
+    servers = _on_servers(own)
+    paths = [
+        path
+        for trace in reruns.traces
+        for path in (
+            iterations(trace) if reruns.asynchronous else step_paths(trace, servers=servers)
+        )
+    ]
+    return Account(own, reruns, paths, uses(own, reruns.traces))
+
+
+def _on_servers(scenario: Scenario) -> bool:
+    """Servers may also add up the gradients of workers that have copies of their own."""
+    strategy = scenario.strategies[0]
+    return strategy.uses_servers and not strategy.updates_copies
+
+
+def why(scenario: Scenario, progress: Callable[[int, int], None] | None = None) -> Why:
+    """Run and rerun every strategy; `progress(done, total)` after each."""
+    accounts = []
+    total = len(scenario.strategies) + 1
+    for index in range(len(scenario.strategies)):
+        found = account(scenario, index)
+        if not found.stuck:
+            _ = found.gains, found.parts, found.together
+        accounts.append(found)
+        if progress is not None:
+            progress(index + 1, total)
+    idle = idle_fields(scenario)
+    if progress is not None:
+        progress(total, total)
+    return Why(scenario, accounts, idle)

@@ -1,0 +1,175 @@
+"""Runs of one strategy with some causes taken away: how long a step takes, and what that shows."""
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from varsim.cluster.stop import Stop
+from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario
+from varsim.study.effort import Effort, effort
+from varsim.study.measure import NANOSECONDS
+from varsim.study.simulation import Run, run_one
+from varsim.study.statistics import Estimate, difference, interval, ratio
+from varsim.study.why.levers import Lever, alone, levers, without
+from varsim.study.why.path import is_asynchronous
+from varsim.study.why.times import times_only
+
+# How much of a run is looked at: so many gradients in each replication, and so many of these.
+MOST_GRADIENTS: Final = 600
+LEAST_ROUNDS: Final = 20  # of all workers, however many they are
+MOST_REPLICATIONS: Final = 3
+# Where something happens at a certain time (a death, a slow spell), as much as reaches beyond it.
+MOST_GRADIENTS_OF_EVENTS: Final = 6_000
+# A counterfactual that takes so many times as long as the run has come to stand still.
+_PATIENCE: Final = 20
+
+
+class Gain(NamedTuple):
+    """What a scenario without some cause is like; step times in s, one per replication."""
+
+    key: str
+    title: str
+    step_times: tuple[float, ...]
+    step_time: Estimate
+    speedup: Estimate  # paired: how many times as fast
+
+
+class Part(NamedTuple):
+    """A part of the step time (s), with its interval over the replications, one value each."""
+
+    key: str
+    cause: str
+    seconds: Estimate
+    values: tuple[float, ...]
+
+
+def foreseen(scenario: Scenario) -> Effort:
+    """What it takes to run all strategies as they are, and with causes taken away, one by one."""
+    parts = []
+    for index in range(len(scenario.strategies)):
+        once = looked_at(alone(scenario, index)).model_copy(update={"replications": 1})
+        # As it is; without each cause, and without it and those before; without any; idle fields.
+        reruns = 3 + 2 * len(levers(once))
+        often = reruns * min(scenario.replications, MOST_REPLICATIONS)
+        parts.append((effort(times_only(once)), often))
+    return Effort.one_by_one(parts)
+
+
+def looked_at(scenario: Scenario) -> Scenario:
+    """The scenario of one strategy, with as much of a run as is looked at."""
+    workers = scenario.strategies[0].workers(scenario.cluster)
+    slow = scenario.cluster.slow_workers
+    timed = bool(scenario.events) or any(one.after or one.until for one in slow)
+    most = MOST_GRADIENTS_OF_EVENTS if timed else MOST_GRADIENTS
+    examples = max(most, LEAST_ROUNDS * workers) * scenario.workload.batch_size
+    stop = scenario.stop
+    if stop.examples is not None and stop.examples <= examples:
+        return scenario
+    return scenario.model_copy(update={"stop": stop.model_copy(update={"examples": examples})})
+
+
+class Reruns:
+    """One strategy, run as it is and with causes taken away, on the same draws.
+
+    `scenario` has this strategy alone. A step: one update; where every update is one worker's
+    gradient and nobody waits for others, as many updates as there are workers, in whole rounds.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.tried = levers(scenario)
+        self.levers = [lever for lever in self.tried if lever.has_part]
+        self.replications = min(scenario.replications, MOST_REPLICATIONS)
+        self.traces = [self._first(number) for number in range(self.replications)]
+        self.stuck = any(trace.standstill or not len(trace.steps) for trace in self.traces)
+        self.asynchronous = not self.stuck and is_asynchronous(self.traces[0])
+        self._times: dict[tuple[str, ...], tuple[float, ...]] = {}
+
+    @property
+    def steps(self) -> int:
+        """Updates that were looked at, in all replications."""
+        return sum(len(trace.steps) for trace in self.traces)
+
+    @property
+    def workers(self) -> int:
+        """How many take part."""
+        return self.traces[0].workers
+
+    @cached_property
+    def base(self) -> tuple[float, ...]:
+        """The step time of the scenario as it is (s), per replication."""
+        return tuple(map(self._step_time, self.traces))
+
+    @property
+    def step_time(self) -> Estimate:
+        """The step time of the scenario as it is (s)."""
+        return interval(self.base)
+
+    def times(self, taken: Sequence[Lever]) -> tuple[float, ...]:
+        """The step time (s) per replication with these causes taken away; nan: it never ends."""
+        key = tuple(lever.key for lever in taken)
+        if not key:
+            return self.base
+        if key not in self._times:
+            changed = without(self.scenario, list(taken))
+            self._times[key] = tuple(
+                self._again(changed, number) for number in range(self.replications)
+            )
+        return self._times[key]
+
+    def gain(self, taken: Sequence[Lever], title: str = "") -> Gain:
+        """What it is like without these causes."""
+        times = self.times(taken)
+        return Gain(
+            "+".join(lever.key for lever in taken),
+            title or taken[0].title,
+            times,
+            interval(times),
+            ratio(self.base, times),
+        )
+
+    @cached_property
+    def gains(self) -> list[Gain]:
+        """Each cause taken away by itself."""
+        return [self.gain([lever]) for lever in self.tried]
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The step time in parts that add up to it: causes are taken away one after the other.
+
+        What one takes away when those before it are gone is its part; what is left is the rest.
+        """
+        found = []
+        before = self.base
+        for index, lever in enumerate(self.levers, 1):
+            after = self.times(self.levers[:index])
+            gaps = tuple(a - b for a, b in zip(before, after, strict=True))
+            found.append(Part(lever.key, lever.cause, difference(before, after), gaps))
+            before = after
+        return [*found, Part("rest", "all else", interval(before), before)]
+
+    def _first(self, replication: int) -> Trace:
+        return self._run(self.scenario, looked_at(self.scenario).stop, replication)
+
+    def _again(self, scenario: Scenario, replication: int) -> float:
+        trace = self.traces[replication]
+        seconds = _PATIENCE * trace.end / NANOSECONDS + 1
+        stop = Stop(global_steps=len(trace.steps), time=seconds)
+        again = self._run(scenario, stop, replication)
+        done = len(again.steps) == len(trace.steps)
+        return self._step_time(again) if done else math.nan
+
+    def _run(self, scenario: Scenario, stop: Stop, replication: int) -> Trace:
+        changed = times_only(scenario.model_copy(update={"stop": stop}))
+        return run_one(Run(changed, 0, replication))
+
+    def _step_time(self, trace: Trace) -> float:
+        if not len(trace.steps):
+            return math.nan
+        number = len(trace.steps)
+        if self.asynchronous:  # workers that are alike finish together
+            number -= number % trace.workers if number > trace.workers else 0
+        each = float(trace.steps[number - 1]) / number / NANOSECONDS
+        return each * trace.workers if self.asynchronous else each

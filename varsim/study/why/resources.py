@@ -1,0 +1,111 @@
+"""How busy everything was that could be the bottleneck: links, servers, the workers themselves."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from varsim.cluster.envelope import Envelope
+from varsim.cluster.trace import Phase, Trace
+from varsim.scenario.training import Scenario
+from varsim.study.measure import NANOSECONDS, Gradients, utilization, worker_time
+
+Kind: TypeAlias = Literal["port", "link", "shared", "handling", "compute"]
+
+_NUMBERED: Final = re.compile(r"(.*?)(\d+)(?:\.\.\d+|(?:, \d+)+)?(.*)")
+_OWN: Final = re.compile(r"(worker|ps) [0-9., ]+ (up|down)")
+ALIKE: Final = 0.02  # shares nearer to each other than this share a row
+
+
+class Use(NamedTuple):
+    """How much of the time, or of what it could carry, something was used, 0 to 1.
+
+    `kind`: a server's port, a worker's own link, any other link, what servers do with requests, a
+    worker's computing.
+    """
+
+    name: str
+    kind: Kind
+    share: float
+
+
+def uses(scenario: Scenario, traces: Sequence[Trace]) -> list[Use]:
+    """Everything that was used, as the mean over replications, busiest first; like ones together.
+
+    `scenario` has one strategy, and these are its runs.
+    """
+    found = [*_links(traces), *_handling(scenario, traces), *_computing(traces)]
+    found = [use for use in found if use.share > 0]
+    found.sort(key=lambda use: -use.share)
+    rows: list[list[Use]] = []
+    for use in found:
+        row = next((row for row in rows if _alike(row[0], use)), None)
+        if row is None:
+            rows.append([use])
+        else:
+            row.append(use)
+    return [_joined(row) for row in rows]
+
+
+def busiest(found: Sequence[Use], kinds: Sequence[Kind]) -> Use | None:
+    """The busiest of these kinds."""
+    return next((use for use in found if use.kind in kinds), None)
+
+
+def _links(traces: Sequence[Trace]) -> Iterator[Use]:
+    for rows in zip(*(trace.links for trace in traces), strict=True):
+        used = [
+            utilization(row.moved, row.bandwidth, trace.end)
+            for row, trace in zip(rows, traces, strict=True)
+        ]
+        yield Use(rows[0].name, _kind(rows[0].name), math.fsum(used) / len(used))
+
+
+def _kind(link: str) -> Kind:
+    own = _OWN.fullmatch(link)
+    if own is None:
+        return "shared"
+    return "port" if own[1] == "ps" else "link"
+
+
+def _handling(scenario: Scenario, traces: Sequence[Trace]) -> Iterator[Use]:
+    """What the busiest server does for one gradient, as often as there was one."""
+    if not scenario.strategies[0].uses_servers:
+        return
+    envelope = Envelope(scenario.cluster, scenario.workload, scenario.seed)
+    come = sum(int((Gradients.of(trace).arrived >= 0).sum()) for trace in traces)
+    rate = come * NANOSECONDS / sum(trace.end for trace in traces)
+    # Of more than there is time for only so much has been done.
+    yield Use("a server, handling requests", "handling", min(1.0, rate * envelope.attention()))
+    yield Use("a server, applying gradients", "handling", min(1.0, rate * envelope.update_each))
+
+
+def _computing(traces: Sequence[Trace]) -> Iterator[Use]:
+    splits = [worker_time(trace)[:, Phase.COMPUTE] / max(trace.end, 1) for trace in traces]
+    for worker, shares in enumerate(zip(*splits, strict=True)):
+        yield Use(f"worker {worker} computing", "compute", float(sum(shares)) / len(shares))
+
+
+def _alike(first: Use, other: Use) -> bool:
+    """Whether both are of one kind and direction, and about as busy."""
+    a, b = _NUMBERED.fullmatch(first.name), _NUMBERED.fullmatch(other.name)
+    if a is None or b is None or a.group(1, 3) != b.group(1, 3):
+        return False
+    return abs(first.share - other.share) < ALIKE
+
+
+def _joined(row: list[Use]) -> Use:
+    """One row for those that are alike: `worker 0..6 up`, with their mean."""
+    if len(row) == 1:
+        return row[0]
+    found = [match for use in row if (match := _NUMBERED.fullmatch(use.name))]
+    ranks = sorted(int(match[2]) for match in found)
+    # Of neighbours, rank minus place is the same.
+    runs = [
+        [rank for _, rank in run]
+        for _, run in groupby(enumerate(ranks), key=lambda pair: pair[1] - pair[0])
+    ]
+    names = [f"{run[0]}..{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    name = f"{found[0][1]}{', '.join(names)}{found[0][3]}"
+    return Use(name, row[0].kind, math.fsum(use.share for use in row) / len(row))

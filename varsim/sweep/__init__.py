@@ -1,1 +1,0 @@
-"""Many scenarios from one: points of a space, run until they are known well enough, and kept."""
