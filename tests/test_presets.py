@@ -7,7 +7,7 @@ import pytest
 
 from varsim.values import presets
 
-DATA = Path(presets.__file__).parent / "data"
+DATA = Path(presets.__file__).parent.parent / "data"
 
 
 def test_a_peak_is_in_flops_per_second() -> None:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from planning import BASE, BLOCK, question, searched
 
-from varsim.report.plan import Plan
+from varsim.report.plan import PlanText
 from varsim.report.words.plan import Words
 from varsim.study.plan.cell import Places
+from varsim.study.plan.plan import Plan
 from varsim.study.plan.unpriced import unpriced
 from varsim.study.verdict import EQUAL
 
@@ -50,7 +51,7 @@ def test_what_has_no_price_and_decides_is_named(tmp_path: Path) -> None:
         "No price is given for cluster.network.bandwidth: the answer takes 10 Gbit/s for nothing "
         "(zip it with prices.device_hour)." in said
     )
-    document = Plan(found, places, [], runs.status.done, None).document()
+    document = PlanText(Plan(found, places, [], runs.status.done, None)).document()
     assert [one["name"] for one in json.loads(json.dumps(document))["unpriced"]] == [*names]
 
 

@@ -11,10 +11,11 @@ from tempfile import TemporaryDirectory
 import pytest
 from planning import searched
 
-from varsim.report.plan import Plan, answer_scenario
+from varsim.report.plan import PlanText
 from varsim.scenario.loading import load_text
 from varsim.scenario.plan.loading import load_question
 from varsim.study.plan.cell import Places
+from varsim.study.plan.plan import Plan, answer_scenario
 from varsim.study.simulation import simulate
 from varsim.study.statistics import one_sided
 
@@ -29,7 +30,7 @@ def part_of_it() -> list[list[str]]:
     with TemporaryDirectory() as folder:
         found, runs, cells = searched(asked, Path(folder))
     plan = Plan(found, Places(asked.quantities, cells), [], runs.status.done, None)
-    return list(csv.reader(io.StringIO(plan.csv())))
+    return list(csv.reader(io.StringIO(PlanText(plan).csv())))
 
 
 def test_it_begins_with_its_question() -> None:

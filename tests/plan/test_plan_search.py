@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from planning import BASE, BLOCK, question, searched
 
-from varsim.report.plan import Plan
+from varsim.report.plan import PlanText
 from varsim.report.words.plan import Words, table, table_note
 from varsim.scenario.plan.objective import OBJECTIVES
 from varsim.study.plan import search as searching
@@ -15,6 +15,7 @@ from varsim.study.plan.binding import binding, closest
 from varsim.study.plan.cell import Cell, Places, all_cells, distinct
 from varsim.study.plan.objective import value
 from varsim.study.plan.pareto import trade
+from varsim.study.plan.plan import Plan
 from varsim.study.plan.search import FRESH
 from varsim.study.plan.standing import Standing, margin, may_be_lower, standing
 from varsim.study.simulation import simulate
@@ -91,7 +92,7 @@ class TestTheAnswer:
         assert found.answer.cell.point.values[1].text == "40 Gbit/s"
 
     def test_the_scenario_of_it_gives_the_same_numbers(self, tmp_path: Path) -> None:
-        from varsim.report.plan import answer_scenario
+        from varsim.study.plan.plan import answer_scenario
 
         found, _, _ = searched(question(), tmp_path)
         best = found.answer
@@ -373,5 +374,6 @@ def test_the_front_says_its_rule_and_what_is_on_it_by_means_alone(tmp_path: Path
     )
     shown = table(found, Places(asked.quantities, cells))
     assert list(shown["targets"]).count("the answer") == 1
-    document = Plan(found, Places(asked.quantities, cells), [], runs.status.done, None).document()
+    plan = Plan(found, Places(asked.quantities, cells), [], runs.status.done, None)
+    document = PlanText(plan).document()
     assert len(document["pareto_by_means_alone"]) == len(unsure)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from building import Model, assert_same, life, losses, mean, milliseconds, run, scenario
 
-from varsim.distribute.buckets import Bucketing, ready_buckets
+from varsim.cluster.buckets import Bucketing, ready_buckets
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
 from varsim.study.estimate import describe, estimates

@@ -13,15 +13,10 @@ from varsim.cli.settings import question as first_line
 from varsim.cli.weighing import MOST_WEIGHED, weigh_cases
 
 if TYPE_CHECKING:
-    from varsim.report.plan import Plan
+    from varsim.report.plan import PlanText
     from varsim.scenario.plan.question import Question
     from varsim.study.effort import Effort
-    from varsim.study.plan.cell import Cell, Places
-    from varsim.study.plan.guess import Guess
-    from varsim.study.plan.runs import Runs
-    from varsim.study.plan.search import Found
-    from varsim.study.sweep.case import Case
-    from varsim.study.sweep.execution import Backend
+    from varsim.study.plan.plan import Plan, Planning
 
 Formats: TypeAlias = Literal["table", "csv", "json", "md"]
 
@@ -53,31 +48,31 @@ def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> No
 
     Runs are kept as they end. Interrupted, it says how to go on.
     """
+    from varsim.cli.progress import SweepProgress
     from varsim.scenario.plan.loading import load_question
-    from varsim.study.plan.cell import Places, all_cells
+    from varsim.study.plan.plan import Planning
+    from varsim.study.plan.runs import Runs
     from varsim.study.sweep.store import Store
 
     question = load_question(settings.file, sets, minimize, settings.strategies)
-    cells = all_cells(question) if question.enumerated else []
-    _weigh(question, cells, settings.sure)
+    if settings.exhaustive and not question.enumerated:
+        raise typer.BadParameter(
+            f"--exhaustive: {question.combinations:,} combinations are too many to run all"
+        )
+    planning = Planning(question)
+    _weigh(planning, settings.sure)
     directory = settings.directory(question)
     with Store(directory) as store:
-        from varsim.cli.progress import SweepProgress
-        from varsim.study.plan.guess import guess
-        from varsim.study.plan.runs import Runs
-
-        known: dict[int, Cell] = {cell.number: cell for cell in cells}
-        places = Places(question.quantities, cells)
         runs = None
         sweeping.say_damage(store, "made again where they are needed")
+        cases = planning.cases(MOST_WEIGHED) * question.first_replications
         try:
             with (
-                _backend(question, cells, settings) as backend,
-                SweepProgress(settings.quiet, _teller(question, known, places)) as progress,
+                sweeping.backend(cases, settings.jobs, settings.scheduler) as backend,
+                SweepProgress(settings.quiet, _teller(planning)) as progress,
             ):
                 runs = Runs(store, backend, progress.show)
-                found, cells = _search(question, cells, known, runs, settings.exhaustive)
-                doubtful = guess(found, runs)
+                plan = planning.run(runs, settings.exhaustive)
         except KeyboardInterrupt:
             done = 0 if runs is None else runs.status.done
             complain(
@@ -86,8 +81,8 @@ def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> No
             raise
         if runs.status.resumed and not settings.quiet:
             complain(f"varsim: {runs.status.resumed} of {runs.status.done} runs already there")
-        _conclude(_told(found, cells, runs, doubtful), settings, directory)
-    if found.answer is None:
+        _conclude(plan, settings, directory)
+    if plan.found.answer is None:
         raise typer.Exit(OUT_OF_BOUNDS)
 
 
@@ -97,7 +92,8 @@ def check(file: Path, sets: Sequence[str], strategies: Sequence[str] = ()) -> No
     from varsim.report.words.targets import said as told_target
     from varsim.scenario.plan.loading import load_question
     from varsim.scenario.plan.objective import OBJECTIVES
-    from varsim.study.plan.cell import all_cells, distinct
+    from varsim.study.plan.cell import distinct
+    from varsim.study.plan.plan import Planning
 
     question = load_question(file, sets, strategies=strategies)
     write(f"{file}: ok")
@@ -110,8 +106,8 @@ def check(file: Path, sets: Sequence[str], strategies: Sequence[str] = ()) -> No
     write(f"  strategies   {', '.join(question.strategies)}")
     for said in cautions(question.base):
         write(f"  note         {said}")
-    cells = all_cells(question) if question.enumerated else []
-    whole = _weigh(question, cells)
+    planning = Planning(question)
+    whole = _weigh(planning)
     if not question.enumerated:
         write(
             f"\n{question.combinations:,} combinations: {question.trials:,} of them are tried, "
@@ -119,6 +115,7 @@ def check(file: Path, sets: Sequence[str], strategies: Sequence[str] = ()) -> No
         )
         sweeping.tell(whole, "plan")
         return
+    cells = planning.cells
     least, most = question.first_replications, question.most_replications
     write(
         f"\n{len(cells):,} cells, {len(distinct(cells)):,} of them different: {least} to {most} "
@@ -134,109 +131,57 @@ def is_plan(file: Path) -> bool:
     return has_plan(file)
 
 
-def _search(
-    question: "Question",
-    cells: "list[Cell]",
-    known: "dict[int, Cell]",
-    runs: "Runs",
-    exhaustive: bool,
-) -> "tuple[Found, list[Cell]]":
-    """What was found, and the cells it was found among."""
-    from varsim.study.plan.search import Search
-
-    if not question.enumerated:
-        from varsim.study.plan.optimizer import chosen
-
-        if exhaustive:
-            raise typer.BadParameter(
-                f"--exhaustive: {question.combinations:,} combinations are too many to run all"
-            )
-        cells = chosen(question, runs, known)
-    # Of chosen cells all have been run already.
-    everything = exhaustive or not question.enumerated
-    return Search(question, cells, runs, exhaustive=everything).run(), cells
-
-
-def _backend(question: "Question", cells: "Sequence[Cell]", settings: PlanSettings) -> "Backend":
-    """Where the runs are made, as if every cell were looked at once."""
-    runs = _cases(question, cells) * question.first_replications
-    return sweeping.backend(runs, settings.jobs, settings.scheduler)
-
-
-def _weigh(question: "Question", cells: "Sequence[Cell]", sure: bool = True) -> "Effort | None":
+def _weigh(planning: "Planning", sure: bool = True) -> "Effort | None":
     """Foresee a search, as if every cell were looked at once."""
+    question = planning.question
     fewer = "give the space fewer values" if question.enumerated else "plan fewer trials"
     runs = "the first runs of all cells" if question.enumerated else "the first runs of all trials"
-    return weigh_cases(_cases(question, cells), question.first_replications, runs, fewer, sure)
+    cases = planning.cases(MOST_WEIGHED)
+    return weigh_cases(cases, question.first_replications, runs, fewer, sure)
 
 
-def _cases(question: "Question", cells: "Sequence[Cell]") -> "list[Case]":
-    """What is to be run at most, once each; of too many cells as many as are tried.
-
-    For those that are tried stand some from all over the space, one after the other.
-    """
-    from varsim.study.plan.cell import distinct, some_cells
-
-    if cells:
-        return [cell.case for cell in distinct(cells)]
-    some = some_cells(question, min(MOST_WEIGHED, question.trials))
-    each = -(-question.trials // len(some))
-    return [cell.case for cell in some for _ in range(each)]
-
-
-def _teller(
-    question: "Question", known: "dict[int, Cell]", places: "Places"
-) -> Callable[[str, float], str]:
+def _teller(planning: "Planning") -> Callable[[str, float], str]:
     """Says in words which cell is the best so far."""
-    from varsim.report.words.plan import amount_told as told
+    from varsim.report.words.plan import amount_told
+
+    question = planning.question
 
     def say(number: str, value: float) -> str:
-        where = places.full(known[int(number)])
-        return f"{where}: {told(question.objective, value, question.currency)}"
+        amount = amount_told(question.objective, value, question.currency)
+        return f"{planning.where(int(number))}: {amount}"
 
     return say
-
-
-def _told(found: "Found", cells: "list[Cell]", runs: "Runs", doubtful: "Guess | None") -> "Plan":
-    """The plan, with what binds the answer."""
-    from varsim.report.plan import Plan
-    from varsim.study.plan.binding import binding
-    from varsim.study.plan.cell import Places
-
-    best = found.answer
-    own = [] if best is None else runs.of(best.cell, best.replications)
-    bound = None if best is None else binding(found, best, own)
-    places = Places(found.question.quantities, cells)
-    return Plan(found, places, own, runs.status.done, bound, doubtful)
 
 
 def _conclude(plan: "Plan", settings: PlanSettings, directory: Path) -> None:
     """Write and print what came of it."""
     from varsim.report.files.claim import put_into
     from varsim.report.files.plan import SCENARIO, write_plan
+    from varsim.report.plan import PlanText
     from varsim.report.plots.plan.pareto import PLOT, draw_plan
 
     put_into(directory, "plan", lambda path: draw_plan(plan, path))
+    text = PlanText(plan)
     asked = first_line(settings.file)
-    write_plan(plan, asked, directory, f"{PLOT.name}.png")
+    write_plan(text, asked, directory, f"{PLOT.name}.png")
     closing = [f"result sha256: {plan.sha256}"]
     if plan.scenario is not None:
         closing.append(f"the answer as a scenario: varsim run {directory / SCENARIO}")
     closing.append(f"plan: {directory / 'plan.md'}, picture: {directory / f'{PLOT.name}.png'}")
     if settings.format == "table":
-        _show(plan)
+        _show(text)
         for line in closing:
             write(line)
         return
     if settings.format == "md":
-        write(plan.markdown(asked, ""), end="")
+        write(text.markdown(asked, ""), end="")
     else:
-        write(plan.csv() if settings.format == "csv" else plan.json(), end="")
+        write(text.csv() if settings.format == "csv" else text.json(), end="")
     for line in closing:  # stdout stays what the format promises
         complain(line)
 
 
-def _show(plan: "Plan") -> None:
+def _show(plan: "PlanText") -> None:
     """The sentences, and the table of cost and throughput."""
     from varsim.cli.progress import drawn
     from varsim.report.words.plan import table, table_note

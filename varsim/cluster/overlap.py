@@ -5,13 +5,13 @@ from functools import partial
 
 from simpy.events import Event
 
+from varsim.cluster.buckets import ReadyBucket
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective, Member, Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.job import Job
 from varsim.cluster.pace import Slowed, shares_of_compute
 from varsim.cluster.worker import Read, Worker
-from varsim.distribute.buckets import ReadyBucket
 from varsim.values.gradient import Gradient
 
 

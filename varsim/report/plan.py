@@ -1,57 +1,37 @@
 """A plan as text and data: its sentences, its cells, and all of it as JSON and Markdown."""
 
 import csv
-import hashlib
 import io
 import json
 import math
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from varsim import inert
 from varsim.report.words.caution import guess_said
 from varsim.report.words.plan import Words, table, table_note, verdict
 from varsim.scenario.provenance import MADE_BY, provenance
-from varsim.scenario.training import Scenario
-from varsim.study.plan.binding import Binding
-from varsim.study.plan.cell import Places
-from varsim.study.plan.guess import Guess
 from varsim.study.plan.pareto import trade
-from varsim.study.plan.search import Found
+from varsim.study.plan.plan import Plan
 from varsim.study.plan.standing import Standing
 from varsim.study.plan.unpriced import unpriced
 from varsim.study.statistics import CONFIDENCE, Estimate
-from varsim.study.sweep.case import Finished
-
-_LONGEST_NAME: Final = 64
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What came of a plan, ready to be told; `runs` are those of the answer, `made` counts all."""
+class PlanText:
+    """A plan as text and data."""
 
-    found: Found
-    places: Places
-    runs: list[Finished]
-    made: int
-    binding: Binding | None
-    guess: Guess | None = None
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.found, self.places = plan, plan.found, plan.places
 
     @cached_property
     def sentences(self) -> list[str]:
         """The answer, and what a planner asks next."""
-        words = Words(self.found, self.places, self.guess)
+        words = Words(self.found, self.places, self.plan.guess)
         lines = words.answer()
-        if self.found.answer is not None and self.binding is not None:
-            lines += words.binding(self.found.answer, self.binding)
-        return [*lines, *words.notes(), words.effort(self.made)]
-
-    @property
-    def scenario(self) -> Scenario | None:
-        """The answer as a scenario that gives the same numbers; None where there is none."""
-        best = self.found.answer
-        return None if best is None else answer_scenario(self.found.question.name, best)
+        if self.found.answer is not None and self.plan.binding is not None:
+            lines += words.binding(self.found.answer, self.plan.binding)
+        return [*lines, *words.notes(), words.effort(self.plan.made)]
 
     @property
     def columns(self) -> list[str]:
@@ -99,18 +79,6 @@ class Plan:
             writer.writerow(row)
         return text.getvalue()
 
-    @property
-    def sha256(self) -> str:
-        """The hash of what was simulated in each cell: the same on any number of processes."""
-        simulated = [
-            [
-                [value.number for value in one.cell.point.values],
-                *(one.cell.label, bool(one.failure), one.traces),
-            ]
-            for _, one in sorted(self.found.looked_at.items())
-        ]
-        return hashlib.sha256(json.dumps(simulated).encode()).hexdigest()
-
     def document(self) -> dict[str, Any]:
         """All of it as plain data."""
         found, question = self.found, self.found.question
@@ -121,7 +89,7 @@ class Plan:
             "kind": "plan",
             "name": question.name,
             "provenance": made,
-            "result_sha256": self.sha256,
+            "result_sha256": self.plan.sha256,
             "asked_sha256": question.sha256,
             "confidence": CONFIDENCE,
             "minimize": question.objective,
@@ -153,7 +121,7 @@ class Plan:
                 "left_by_where": found.combinations,
                 "distinct": found.distinct,
                 "simulated": len(found.looked_at),
-                "runs": self.made,
+                "runs": self.plan.made,
                 "rejected_with_fresh_seeds": [one.cell.number for one, _ in found.rejected],
             },
         }
@@ -211,25 +179,19 @@ class Plan:
 
     def _guess(self) -> dict[str, Any] | None:
         """What is guessed, and the answer at multiples of the speed."""
-        if self.guess is None:
+        if self.plan.guess is None:
             return None
-        at = {f"{speed:g}": self._cell(one) for speed, one in self.guess.answers.items()}
-        return {"said": guess_said(self.guess), "at_speed": at}
+        at = {f"{speed:g}": self._cell(one) for speed, one in self.plan.guess.answers.items()}
+        return {"said": guess_said(self.plan.guess), "at_speed": at}
 
     def _binding(self) -> dict[str, Any] | None:
-        if self.binding is None:
+        if self.plan.binding is None:
             return None
         return {
-            "nearest_below": self._cell(self.binding.nearest),
-            "busy": [use._asdict() for use in self.binding.busy],
-            "time_shares": dict(self.binding.shares),
+            "nearest_below": self._cell(self.plan.binding.nearest),
+            "busy": [use._asdict() for use in self.plan.binding.busy],
+            "time_shares": dict(self.plan.binding.shares),
         }
-
-
-def answer_scenario(name: str, best: Standing) -> Scenario:
-    """The scenario of a cell, with as many replications as it was run, under a name of its own."""
-    changes = {"name": f"{name[: _LONGEST_NAME - 5]}-plan", "replications": best.replications}
-    return Scenario.model_validate({**dict(best.cell.scenario), **changes})
 
 
 def _estimate(found: Estimate) -> dict[str, float | None]:

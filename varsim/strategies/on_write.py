@@ -5,6 +5,8 @@ from typing import ClassVar, Final, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
+from varsim.cluster import buckets
+from varsim.cluster.buckets import Bucketing, Rule, ready_buckets
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective
 from varsim.cluster.collectives.choice import Algorithm, Choice
@@ -19,8 +21,6 @@ from varsim.cluster.push_pull import PushPull
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.rough_push_pull import rough_push_pull
 from varsim.cluster.worker import Worker
-from varsim.distribute import buckets
-from varsim.distribute.buckets import Bucketing, Rule, ready_buckets
 from varsim.strategies.base import Strategy, check_overlap
 from varsim.units import Bytes, format_seconds
 from varsim.values.workload import Workload

@@ -6,7 +6,7 @@ from typing import Final
 
 from varsim.report.files.keeping import head
 from varsim.report.files.sweep import put
-from varsim.report.plan import Plan
+from varsim.report.plan import PlanText
 from varsim.scenario.loading import dump_scenario
 
 SCENARIO: Final = "plan.yaml"
@@ -15,13 +15,13 @@ MARKDOWN: Final = "plan.md"
 CSV: Final = "cells.csv"
 
 
-def write_plan(plan: Plan, question: str, directory: Path, picture: str) -> list[Path]:
+def write_plan(plan: PlanText, question: str, directory: Path, picture: str) -> list[Path]:
     """Write all of it but the picture; the scenario is taken away where there is no answer.
 
     Each file is there whole or as it was before; OSError if it cannot be written.
     """
     texts = {CSV: plan.csv(), JSON: plan.json(), MARKDOWN: plan.markdown(question, picture)}
-    scenario = plan.scenario
+    scenario = plan.plan.scenario
     if scenario is None:
         (directory / SCENARIO).unlink(missing_ok=True)
     else:

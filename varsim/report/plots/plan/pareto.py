@@ -13,7 +13,7 @@ from varsim.report.words.plan import amount_told as told
 from varsim.study.plan.pareto import trade
 
 if TYPE_CHECKING:
-    from varsim.report.plan import Plan
+    from varsim.study.plan.plan import Plan
 
 HEIGHT: Final = 4.2  # inches
 _WIDE: Final = 30  # times the cheapest is the dearest where the axis is logarithmic

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from varsim.distribute.buckets import Bucketing, Rule, ready_buckets
+from varsim.cluster.buckets import Bucketing, Rule, ready_buckets
 from varsim.values import presets
 from varsim.values.workload import Workload
 

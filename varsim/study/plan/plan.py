@@ -1,0 +1,96 @@
+"""A plan: what came of a question, and the search that finds it."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from varsim.scenario.plan.question import Question
+from varsim.scenario.training import Scenario
+from varsim.study.plan.binding import Binding, binding
+from varsim.study.plan.cell import Places, all_cells, distinct, some_cells
+from varsim.study.plan.guess import Guess, guess
+from varsim.study.plan.runs import Runs
+from varsim.study.plan.search import Found, Search
+from varsim.study.plan.standing import Standing
+from varsim.study.sweep.case import Case, Finished
+
+_LONGEST_NAME: Final = 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What came of a plan; `runs` are those of the answer, `made` counts all."""
+
+    found: Found
+    places: Places
+    runs: list[Finished]
+    made: int
+    binding: Binding | None
+    guess: Guess | None = None
+
+    @property
+    def scenario(self) -> Scenario | None:
+        """The answer as a scenario that gives the same numbers; None where there is none."""
+        best = self.found.answer
+        return None if best is None else answer_scenario(self.found.question.name, best)
+
+    @property
+    def sha256(self) -> str:
+        """The hash of what was simulated in each cell: the same on any number of processes."""
+        simulated = [
+            [
+                [value.number for value in one.cell.point.values],
+                *(one.cell.label, bool(one.failure), one.traces),
+            ]
+            for _, one in sorted(self.found.looked_at.items())
+        ]
+        return hashlib.sha256(json.dumps(simulated).encode()).hexdigest()
+
+
+class Planning:
+    """The making of a plan: every cell of its space, or those that are chosen from a large one."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.cells = all_cells(question) if question.enumerated else []
+        self._known = {cell.number: cell for cell in self.cells}
+        self._places = Places(question.quantities, self.cells)
+
+    def cases(self, most: int) -> list[Case]:
+        """What is to be run at most, once each; of too many cells as many as are tried.
+
+        For those that are tried stand some, `most` at most, from all over the space in turn.
+        """
+        if self.question.enumerated:
+            return [cell.case for cell in distinct(self.cells)]
+        some = some_cells(self.question, min(most, self.question.trials))
+        each = -(-self.question.trials // len(some))
+        return [cell.case for cell in some for _ in range(each)]
+
+    def where(self, number: int) -> str:
+        """Where the cell of a number lies, in full."""
+        return self._places.full(self._known[number])
+
+    def run(self, runs: Runs, exhaustive: bool = False) -> Plan:
+        """Search, by the runs that are there and those that it takes; `exhaustive`: all cells."""
+        cells = self.cells
+        if not self.question.enumerated:
+            from varsim.study.plan.optimizer import chosen
+
+            cells = chosen(self.question, runs, self._known)
+        # Of chosen cells all have been run already.
+        everything = exhaustive or not self.question.enumerated
+        found = Search(self.question, cells, runs, exhaustive=everything).run()
+        doubtful = guess(found, runs)
+        best = found.answer
+        own = [] if best is None else runs.of(best.cell, best.replications)
+        bound = None if best is None else binding(found, best, own)
+        places = Places(self.question.quantities, cells)
+        return Plan(found, places, own, runs.status.done, bound, doubtful)
+
+
+def answer_scenario(name: str, best: Standing) -> Scenario:
+    """The scenario of a cell, with as many replications as it was run, under a name of its own."""
+    changes = {"name": f"{name[: _LONGEST_NAME - 5]}-plan", "replications": best.replications}
+    return Scenario.model_validate({**dict(best.cell.scenario), **changes})
