@@ -12,6 +12,8 @@ from varsim.cluster.topology.star import StarRouting
 from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Span, Trace
 from varsim.cluster.worker import Read, Worker
 from varsim.scenario.training import Scenario
+from varsim.strategies import STRATEGIES, Strategy
+from varsim.strategies.plugin import real
 from varsim.study.simulation import Run, run_one
 from varsim.values.gradient import Parameters
 
@@ -65,6 +67,16 @@ def scenario(strategy: Mapping[str, Any], **changes: Any) -> Scenario:
         "report": {"measure_after": 0.0},
     }
     return Scenario.model_validate({**whole, **changes})
+
+
+def example(kind: str, workers: int = 3) -> dict[str, Any]:
+    """A strategy of this kind with the settings that it cannot do without."""
+    return {"kind": kind, **real(STRATEGIES[kind]).example(workers)}
+
+
+def declared(strategy: Mapping[str, Any]) -> Strategy:
+    """The strategy that such settings make."""
+    return STRATEGIES[strategy["kind"]].model_validate(strategy)
 
 
 def run(strategy: str | Mapping[str, Any], **changes: Any) -> Trace:

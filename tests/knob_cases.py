@@ -1,6 +1,12 @@
 """Pairs of scenarios that differ in one place, and what they start from."""
 
+from collections.abc import Iterator
 from typing import Any
+
+from building import declared, example
+
+from varsim.strategies import STRATEGIES
+from varsim.strategies.plugin import real
 
 Case = dict[str, Any]
 
@@ -72,13 +78,6 @@ SYNCHRONOUS: Case = {
     "cluster": {"compute": {"kind": "exponential", "mean": 0.1}},
     "stop": {"global_steps": 12},
 }
-TEXTBOOK: Case = {**SYNCHRONOUS, "strategy": {**SYNCHRONOUS["strategy"], "kind": "backup_workers"}}
-COPIES: Case = {
-    "strategy": {"kind": "on_read", "read_every": 2},
-    "network": WIRE,
-    "problem": {"noise": 1.0},
-    "stop": {"global_steps": 9},
-}
 MIRRORED: Case = {"strategy": "on_write", "network": WIRE}
 GROUPED: Case = {
     **MIRRORED,
@@ -114,20 +113,30 @@ def mixed(one: Case, other: Case) -> tuple[tuple[Case, ...], tuple[Case, ...]]:
     )
 
 
-def _own(case: Case) -> tuple[Case, Case]:
-    """The optimizer of the strategy of a case, where the workload has none."""
-    strategy = case["strategy"]
-    kind = {"kind": strategy} if isinstance(strategy, str) else strategy
-    pair = tuple({"kind": "sgd", "learning_rate": rate} for rate in (0.1, 0.2))
-    case = {**case, "strategy": kind, "workload": {"optimizer": None}}
-    return two(case, strategy__optimizer=pair)
+def layers(backward: float, size: float) -> tuple[Case, ...]:
+    """Two layers; the second one, of which this says what it takes, is ready first."""
+    return ({"backward": 1.0, "size": 1e3}, {"backward": backward, "size": size})
 
 
-OF_OPTIMIZERS: dict[str, tuple[Case, ...]] = {
-    "Single.optimizer": _own({"strategy": "single"}),
-    "OnWrite.optimizer": _own(MIRRORED),
-    "OnRead.optimizer": _own(COPIES),
-    "NoSynchronization.optimizer": _own({**SERVED, "strategy": "none"}),
-    "SyncReplicas.optimizer": _own(SYNCHRONOUS),
-    "BackupWorkers.optimizer": _own(TEXTBOOK),
-}
+def _of_a_strategy(kind: str) -> Iterator[tuple[str, tuple[Case, Case]]]:
+    """Of every strategy its own fields, its optimizer and, where it uses a network, `on`."""
+    model, strategy = real(STRATEGIES[kind]), example(kind)
+    base: Case = {
+        "strategy": strategy,
+        "network": WIRE,
+        "problem": {"noise": 1.0},
+        "cluster": {"compute": {"kind": "exponential", "mean": 0.1}},
+        "workload": {"layers": layers(1.0, 1e3)},
+        "stop": {"global_steps": 12},
+    }
+    for field, other in model.others.items():
+        own = strategy.get(field, model.model_fields[field].default)
+        yield f"{model.__name__}.{field}", two(base, **{f"strategy__{field}": (own, other)})
+    rates = tuple({"kind": "sgd", "learning_rate": rate} for rate in (0.1, 0.2))
+    trained = {**base, "workload": {"optimizer": None}}
+    yield f"{model.__name__}.optimizer", two(trained, strategy__optimizer=rates)
+    if declared(strategy).sends.to != "nobody":
+        yield f"{model.__name__}.on", two(base, strategy__on=(None, {"network": OTHER_STAR}))
+
+
+OF_STRATEGIES = dict(pair for kind in STRATEGIES for pair in _of_a_strategy(kind))

@@ -1,6 +1,6 @@
 """Pairs of scenarios that differ in what overlap, buckets, layers and phases are."""
 
-from knob_cases import MIRRORED, WIRE, Case, law, two
+from knob_cases import MIRRORED, WIRE, Case, law, layers, two
 
 OVERLAPPING: Case = {
     **MIRRORED,
@@ -8,11 +8,6 @@ OVERLAPPING: Case = {
     "network": {**WIRE, "bandwidth": 1e9},
     "workload": {"model": "resnet50"},
 }
-
-
-def layers(backward: float, size: float) -> tuple[Case, ...]:
-    """Two layers; the second one, of which this says what it takes, is ready first."""
-    return ({"backward": 1.0, "size": 1e3}, {"backward": backward, "size": size})
 
 
 LAYERED: Case = {
@@ -28,7 +23,6 @@ OF_OVERLAP: dict[str, tuple[Case, Case]] = {
     "Workload.layers": two(OVERLAPPING, workload__layers=(None, "by_bytes")),
     "Layer.backward": two(LAYERED, workload__layers=(layers(1.0, 1e3), layers(2.0, 1e3))),
     "Layer.size": two(LAYERED, workload__layers=(layers(1.0, 1e3), layers(1.0, 2e3))),
-    "OnWrite.overlap": two(LAYERED, strategy__overlap=(False, True)),
     "OnWrite.bucketing": two(LAYERED, strategy__bucketing=("layers", "ddp")),
     "OnWrite.bucket_size": two(
         LAYERED,
@@ -43,17 +37,6 @@ OF_OVERLAP: dict[str, tuple[Case, Case]] = {
             {"kind": "on_write", "bucket_size": 2e3, "first_bucket_size": 10.0},
             {"kind": "on_write", "bucket_size": 2e3},
         ),
-    ),
-    "NoSynchronization.overlap": two(
-        {**LAYERED, "strategy": {"kind": "none"}}, strategy__overlap=(False, True)
-    ),
-    "SyncReplicas.overlap": two(
-        {**LAYERED, "strategy": {"kind": "sync_replicas", "replicas_to_aggregate": 2}},
-        strategy__overlap=(False, True),
-    ),
-    "BackupWorkers.overlap": two(
-        {**LAYERED, "strategy": {"kind": "backup_workers", "replicas_to_aggregate": 2}},
-        strategy__overlap=(False, True),
     ),
     "Phases.forward": law("phases", forward=(0.1, 0.2), backward=0.1),
     "Phases.backward": law("phases", forward=0.1, backward=(0.1, 0.2)),

@@ -7,22 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import run, scenario, slow
+from building import example, run, scenario, slow
 from knob_cases import (
-    COPIES,
     CUT,
     DEVICE,
     FAST,
     GROUPED,
     MARKOV,
     MIRRORED,
-    OF_OPTIMIZERS,
+    OF_STRATEGIES,
     OTHER_STAR,
     SERVED,
     SLOW,
     STRAGGLER,
     SYNCHRONOUS,
-    TEXTBOOK,
     WIRE,
     Case,
     kill,
@@ -43,6 +41,7 @@ from varsim.cluster.topology import TOPOLOGIES
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
+from varsim.strategies.plugin import real
 from varsim.study.simulation import Run, run_one, simulate
 from varsim.values.law import LAWS
 from varsim.values.optimizer import OPTIMIZERS
@@ -100,7 +99,7 @@ KNOBS: dict[str, tuple[Case, ...]] = {
     ),
     **OF_LAWS,
     **OF_SERVERS,
-    **OF_OPTIMIZERS,
+    **OF_STRATEGIES,
     "SlowWorker.rank": two(
         {"strategy": "none"}, cluster__slow_workers=((slow(0, 2.0),), (slow(1, 2.0),))
     ),
@@ -186,10 +185,6 @@ KNOBS: dict[str, tuple[Case, ...]] = {
             {"kind": "none", "on": {"network": OTHER_STAR}},
         ),
     ),
-    "OnWrite.on": two(
-        MIRRORED,
-        strategy=({"kind": "on_write"}, {"kind": "on_write", "on": {"network": OTHER_STAR}}),
-    ),
     "OnWrite.collective": two(
         GROUPED, strategy__collective=("hierarchical", "hierarchical_leader")
     ),
@@ -201,23 +196,6 @@ KNOBS: dict[str, tuple[Case, ...]] = {
             {"kind": "on_write", "collective": "double_binary_tree", "segment_size": 20.0},
         ),
     ),
-    "OnRead.on": two(COPIES, strategy__on=(None, {"network": OTHER_STAR})),
-    "OnRead.read_every": two(COPIES, strategy__read_every=(2, 3)),
-    "OnRead.aggregation": two(COPIES, strategy__aggregation=("mean", "sum")),
-    "OnRead.write_back": two(COPIES, strategy__write_back=(False, True)),
-    "NoSynchronization.on": two(
-        SERVED, strategy=({"kind": "none"}, {"kind": "none", "on": {"parameter_servers": 1}})
-    ),
-    "NoSynchronization.use_locking": two(
-        {**SERVED, "strategy": {"kind": "none"}}, strategy__use_locking=(False, True)
-    ),
-    "SyncReplicas.on": two(SYNCHRONOUS, strategy__on=(None, {"network": OTHER_STAR})),
-    "SyncReplicas.replicas_to_aggregate": two(SYNCHRONOUS, strategy__replicas_to_aggregate=(2, 3)),
-    "SyncReplicas.total_num_replicas": two(SYNCHRONOUS, strategy__total_num_replicas=(None, 4)),
-    "SyncReplicas.initial_tokens": two(SYNCHRONOUS, strategy__initial_tokens=(None, 0)),
-    "SyncReplicas.variable_averages": two(
-        SYNCHRONOUS, strategy__variable_averages=(None, {"decay": 0.5})
-    ),
     "VariableAverages.decay": two(
         SYNCHRONOUS, strategy__variable_averages=({"decay": 0.5}, {"decay": 0.6})
     ),
@@ -225,8 +203,6 @@ KNOBS: dict[str, tuple[Case, ...]] = {
         SYNCHRONOUS,
         strategy__variable_averages=({"decay": 0.9}, {"decay": 0.9, "num_updates": True}),
     ),
-    "BackupWorkers.on": two(TEXTBOOK, strategy__on=(None, {"network": OTHER_STAR})),
-    "BackupWorkers.replicas_to_aggregate": two(TEXTBOOK, strategy__replicas_to_aggregate=(2, 1)),
     "Scenario.events": two(SYNCHRONOUS, events=((), (kill(0.3, 1),))),
     "ProcessEvent.at": two(SYNCHRONOUS, events=((kill(0.3, 1),), (kill(0.31, 1),))),
     "ProcessEvent.kill": two(
@@ -262,12 +238,10 @@ KNOBS |= OF_OVERLAP
 # What says how something is called or where it came from, and changes nothing on purpose.
 DESCRIPTIVE = {
     "Scenario.name": "names the folder of the report",
-    "OnWrite.name": "tells strategies of one kind apart in tables and plots",
-    "OnRead.name": "the same",
-    "NoSynchronization.name": "the same",
-    "SyncReplicas.name": "the same",
-    "BackupWorkers.name": "the same",
-    "Single.name": "the same",
+    **{
+        f"{real(model).__name__}.name": "tells strategies of one kind apart in tables and plots"
+        for model in STRATEGIES.values()
+    },
     "Layer.name": "says which layer of a model it is",
     "MeasuredTimes.file": "is read into `seconds`, or says where they came from (see below)",
 }
@@ -357,9 +331,9 @@ def test_a_field_changes_the_result(field: str) -> None:
 
 def test_names_change_nothing_but_the_label() -> None:
     plain = build(MIRRORED)
-    for strategy in ("on_write", "none", "single", "on_read"):
-        without = run({"kind": strategy}, network=WIRE)
-        named = run({"kind": strategy, "name": "other"}, network=WIRE, name="elsewhere")
+    for strategy in STRATEGIES:
+        without = run(example(strategy), network=WIRE)
+        named = run({**example(strategy), "name": "other"}, network=WIRE, name="elsewhere")
         assert (without.strategy, named.strategy) == (strategy, "other")
         assert observed(without) == observed(named)
     assert simulate(plain).provenance != simulate(build({**MIRRORED, "name": "x"})).provenance
@@ -375,7 +349,6 @@ def test_step_times_from_a_file_matter(tmp_path: Path) -> None:
     assert seen[0] != seen[1]
 
 
-NEEDS_A_NUMBER = ("sync_replicas", "backup_workers")
 KINDS: dict[str, dict[str, Case]] = {
     "law": {
         "constant": {"value": 0.1},
@@ -402,9 +375,7 @@ KINDS: dict[str, dict[str, Case]] = {
     },
     "problem": {kind: {} for kind in PROBLEMS},
     "optimizer": {kind: {"learning_rate": 0.1} for kind in OPTIMIZERS},
-    "strategy": {
-        kind: {"replicas_to_aggregate": 2} if kind in NEEDS_A_NUMBER else {} for kind in STRATEGIES
-    },
+    "strategy": {kind: example(kind) for kind in STRATEGIES},
 }
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import scenario
+from building import example, scenario
 
 from varsim.cluster.trace import Trace
 from varsim.report.files.save import load_result, save
@@ -19,7 +19,6 @@ from varsim.study.simulation import Run, run_one
 UNIFORM = {"kind": "uniform", "low": 0.08, "high": 0.12}
 PLAYED = {"kind": "trace", "seconds": ((0.1, 0.2), (0.15,))}
 UPDATE = {"time": {"kind": "exponential", "mean": 0.01}}
-NEED = ("sync_replicas", "backup_workers")
 
 
 def times(trace: Trace) -> list[object]:
@@ -28,10 +27,6 @@ def times(trace: Trace) -> list[object]:
 
 def values(trace: Trace) -> list[object]:
     return [(row.time, row.loss) for row in trace.evaluations]
-
-
-def described(kind: str) -> dict[str, Any]:
-    return {"kind": kind, **({"replicas_to_aggregate": 2} if kind in NEED else {})}
 
 
 @pytest.mark.parametrize("kind", STRATEGIES)
@@ -50,7 +45,7 @@ def described(kind: str) -> dict[str, Any]:
 def test_what_is_called_exact_is_equal(
     kind: str, changes: dict[str, Any], random_times: bool, random: bool
 ) -> None:
-    made = scenario(described(kind), stop={"global_steps": 8}, **changes)
+    made = scenario(example(kind), stop={"global_steps": 8}, **changes)
     (strategy,) = made.strategies
     one, other = (run_one(Run(made, 0, replication)) for replication in (0, 1))
     assert times_are_random(made, strategy) is random_times

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from building import NO_TIME, assert_same, run, scenario, span_rows
+from building import NO_TIME, assert_same, example, run, scenario, span_rows
 
 from varsim.strategies import STRATEGIES
 
@@ -14,11 +14,12 @@ RATES = {"payload", "reduction"}
 
 def strategy(chance: random.Random, workers: int) -> dict[str, Any]:
     kind = chance.choice(sorted(STRATEGIES))
-    if "replicas_to_aggregate" in STRATEGIES[kind].model_fields:
-        return {"kind": kind, "replicas_to_aggregate": chance.randint(1, workers)}
-    return (
-        {"kind": kind, "read_every": chance.randint(1, 3)} if kind == "on_read" else {"kind": kind}
-    )
+    made = example(kind, workers)
+    if "replicas_to_aggregate" in made:
+        made["replicas_to_aggregate"] = chance.randint(1, workers)
+    if "read_every" in made:
+        made["read_every"] = chance.randint(1, 3)
+    return made
 
 
 def overheads(chance: random.Random, names: frozenset[str]) -> dict[str, float]:

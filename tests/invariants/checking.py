@@ -10,6 +10,7 @@ from building import APPLIED, DROPPED, LOST, PARTLY, PENDING, gradient_rows
 from varsim.cluster.trace import GradientRow, Phase, Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Single
+from varsim.strategies.backup_workers import BackupWorkers
 from varsim.study.measure import utilization, worker_time
 
 
@@ -72,11 +73,11 @@ def _steps(scenario: Scenario, number: int, trace: Trace) -> Iterator[str]:
     steps = trace.steps.tolist()
     if len(steps) != trace.global_step or steps != sorted(steps):
         yield f"steps: {trace.global_step}, at {steps}"
-    # Replicas of on_read count their own steps; a copy of on_write may be a step ahead of the last.
-    kind = scenario.strategies[number].kind
-    for row in gradient_rows(trace) if kind != "on_read" else ():
+    # Replicas that go on alone count their own steps; a copy may be a step ahead of the last.
+    strategy = scenario.strategies[number]
+    for row in gradient_rows(trace) if strategy.round.of != "outer step" else ():
         least, most = np.searchsorted(trace.steps, [row.read, row.read + 1])
-        if not least <= row.read_step <= most + (kind == "on_write"):
+        if not least <= row.read_step <= most + strategy.updates_copies:
             yield f"read step {row.read_step} of {least} to {most}: {row}"
     rows = trace.evaluations
     finite = all(math.isfinite(row.loss) and math.isfinite(row.divergence) for row in rows)
@@ -110,7 +111,8 @@ def _messages(scenario: Scenario, number: int, trace: Trace) -> Iterator[str]:
     if isinstance(strategy, Single) and any(link.moved for link in trace.links):
         yield "one worker alone sends"
     plain = cluster.network.kind == "star" and cluster.servers_on == "dedicated"
-    if strategy.kind not in ("none", "sync_replicas") or not plain or scenario.events:
+    gives_up = isinstance(strategy, BackupWorkers)
+    if strategy.sends.to != "servers" or gives_up or not plain or scenario.events:
         return
     workload = scenario.workload
     sizes = [sum(own) for own in workload.tensor_sizes()]

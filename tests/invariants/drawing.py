@@ -5,9 +5,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
+from building import declared, example
 from pydantic import ValidationError
 
 from varsim.scenario.training import Scenario
+from varsim.strategies import STRATEGIES
+from varsim.strategies.plugin import real
 
 Drawn = dict[str, Any]
 
@@ -19,6 +22,9 @@ _COLLECTIVES: Final = (
     *("ring", "recursive_doubling", "halving_doubling", "binomial_tree", "double_binary_tree"),
     *("hierarchical", "hierarchical_leader", "push_pull"),
 )
+# Of these everything is drawn that they can be; of others their example, changed now and then.
+_DRAWN: Final = ("on_write", "on_write", "on_read", "none", "sync_replicas", "backup_workers")
+_OTHERS: Final = tuple(kind for kind in STRATEGIES if kind not in (*_DRAWN, "single"))
 
 
 class _Outline(NamedTuple):
@@ -40,7 +46,7 @@ class _Outline(NamedTuple):
 
     def servers(self) -> bool:
         """Whether there are parameter servers."""
-        return bool(self.kinds() & {"none", "sync_replicas", "backup_workers", "push_pull"})
+        return any(declared(strategy).uses_servers for strategy in self.strategies)
 
     def all_servers(self) -> bool:
         """Whether each strategy has parameter servers."""
@@ -105,10 +111,16 @@ def _outline(source: random.Random) -> _Outline:
 
 
 def _strategy(source: random.Random, workers: int, overlap: bool, events: bool) -> Drawn:
-    kind = source.choice(
-        ["on_write", "on_write", "on_read", "none", "sync_replicas", "backup_workers"]
-    )
+    kind = source.choice([*_DRAWN, *_OTHERS])
     on = {"overlap": True} if overlap else {}
+    if kind in _OTHERS:
+        more = dict(real(STRATEGIES[kind]).others)
+        can_overlap = more.pop("overlap", False)
+        return {
+            **example(kind, workers),
+            **_some(source, 0.5, **more),
+            **(on if can_overlap else {}),
+        }
     if kind == "on_read":
         return {
             "kind": kind,
@@ -185,8 +197,7 @@ def _workload(source: random.Random, outline: _Outline) -> tuple[float, Drawn]:
             if outline.any("overlap"):
                 workload |= _some(source, 0.5, layers=source.choice(["by_flops", "by_bytes"]))
     if "layers" not in workload or isinstance(workload["layers"], str):
-        sends = {"on_write", "none", "sync_replicas", "backup_workers"}
-        if outline.kinds() & sends:
+        if any(declared(strategy).sends.what == "gradients" for strategy in outline.strategies):
             workload |= _some(source, 0.2, gradient_precision=source.choice(["fp16", "bf16"]))
         if "gradient_precision" in workload and not timing:
             workload |= _some(source, 0.5, round_gradients=True)
@@ -201,7 +212,7 @@ def _cluster(source: random.Random, outline: _Outline, size: float) -> Drawn:
         "network": _network(source, workers, size, outline.all_servers()),
         **_some(source, 0.3, slow_workers=lambda: _slow_workers(source, workers)),
     }
-    kinds = outline.kinds()
+    made = [declared(strategy) for strategy in outline.strategies]
     if outline.servers():
         cluster["parameter_servers"] = source.choice([1, 1, 2, 3])
         cluster |= _some(source, 0.3, server_update=lambda: _server_update(source))
@@ -210,7 +221,7 @@ def _cluster(source: random.Random, outline: _Outline, size: float) -> Drawn:
             cluster |= _some(source, 0.5, partitioner=lambda: _partitioner(source, size))
         if source.random() < 0.2 and "server_bandwidth" not in cluster["network"]:
             cluster["servers_on"] = "workers"
-    if kinds & {"on_write", "on_read"}:
+    if any(strategy.updates_copies for strategy in made):
         cluster |= _some(source, 0.3, optimizer_time=source.choice([1 * _MS, 0.3 * _MS]))
     if outline.any("overlap"):
         cluster |= _some(source, 0.3, backward_share=lambda: source.uniform(0.1, 1))
@@ -221,13 +232,8 @@ def _cluster(source: random.Random, outline: _Outline, size: float) -> Drawn:
 
 def _overheads(source: random.Random, outline: _Outline) -> Drawn:
     names = {"first_iteration"}
-    kinds = outline.kinds() - {"push_pull"}
-    if kinds & {"none", "sync_replicas", "backup_workers"}:
-        names |= {"pull", "push", "wake", "payload"}
-    if "sync_replicas" in kinds or outline.any("use_locking"):
-        names |= {"commit"}
-    if any(s.get("collective", "push_pull") != "push_pull" for s in outline.strategies):
-        names |= {"message", "payload", "reduction"}
+    for strategy in map(declared, outline.strategies):
+        names |= strategy.subject_to() if strategy.sends.what == "gradients" else set()
     chosen = source.sample(sorted(names), source.randint(1, len(names)))
     return {
         name: 10 ** source.uniform(6, 9)
@@ -340,7 +346,11 @@ def _events(source: random.Random, outline: _Outline) -> Iterator[Drawn]:
         else:
             dead.add(rank)
             yield {"at": time, "kill": {"worker": rank}}
-    if outline.kinds() == {"sync_replicas"} and 0 not in dead and source.random() < 0.3:
+    if (
+        all(declared(one).sends.committed_by == "chief" for one in outline.strategies)
+        and 0 not in dead
+        and source.random() < 0.3
+    ):
         yield {"at": time + 1 * _MS, "stop": "chief"}
 
 

@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,8 @@ from building import (
     PENDING,
     assert_same,
     computed_until,
+    declared,
+    example,
     gradient_rows,
     run,
     scenario,
@@ -32,15 +35,6 @@ from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, run_one, simulate
 
-# Settings that a kind cannot do without; a new strategy stands here only if it has such.
-NEEDED: dict[str, dict[str, Any]] = {
-    "sync_replicas": {"replicas_to_aggregate": 3},
-    "backup_workers": {"replicas_to_aggregate": 3},
-}
-
-# Of 4 workers' gradients, those that make one update.
-PER_UPDATE = {"none": 1, "on_write": 4, "on_read": 4, "sync_replicas": 3, "backup_workers": 3}
-
 # More of the same kinds, where settings change what happens.
 MORE: dict[str, dict[str, Any]] = {
     "on_write by halves": {"kind": "on_write", "collective": "halving_doubling"},
@@ -51,6 +45,7 @@ MORE: dict[str, dict[str, Any]] = {
     },
     "on_write by groups": {"kind": "on_write", "collective": "hierarchical", "ranks_per_group": 2},
     "on_write by servers": {"kind": "on_write", "collective": "push_pull"},
+    "on_read seldom": {"kind": "on_read"},
     "on_read written back": {"kind": "on_read", "read_every": 3, "write_back": True},
     "on_read sum": {"kind": "on_read", "read_every": 2, "aggregation": "sum", "write_back": True},
     "on_read first": {
@@ -71,7 +66,7 @@ MORE: dict[str, dict[str, Any]] = {
     },
 }
 
-ALL = {kind: {"kind": kind, **NEEDED.get(kind, {})} for kind in STRATEGIES} | MORE
+ALL = {kind: example(kind, 4) for kind in STRATEGIES} | MORE
 every_strategy = pytest.mark.parametrize("name", ALL)
 every_kind = pytest.mark.parametrize("kind", STRATEGIES)
 
@@ -125,7 +120,7 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 def scenario_for(strategy: dict[str, Any], variant: dict[str, Any]) -> Scenario:
     """The variant; a knob of the servers is left out where the strategy has none."""
-    if not STRATEGIES[strategy["kind"]].model_validate(strategy).uses_servers:
+    if not declared(strategy).uses_servers:
         cluster = dict(variant.get("cluster", {}))
         cluster.pop("parameter_servers", None)
         cluster.pop("placement", None)
@@ -144,7 +139,7 @@ def traced(name: str, variant: str) -> Trace:
 
 
 def has_servers(name: str) -> bool:
-    return STRATEGIES[ALL[name]["kind"]].model_validate(ALL[name]).uses_servers
+    return declared(ALL[name]).uses_servers
 
 
 @every_variant
@@ -209,7 +204,7 @@ class TestInvariants:
                 assert computed_until(one) <= other.read
 
     def test_staleness_counts_the_steps_in_between(self, trace: Trace, name: str, **_: Any) -> None:
-        copies = not has_servers(name) or name.startswith("on_write")
+        copies = declared(ALL[name]).updates_copies
         for row in gradient_rows(trace):
             if copies:
                 assert row.read_step == row.iteration
@@ -408,7 +403,7 @@ def test_one_more_worker_moves_nobody_elses_draws(kind: str) -> None:
     shared = four.keys() & five.keys()
     assert len(shared) >= 10
     assert all(four[key] == five[key] for key in shared)
-    if STRATEGIES[kind] is not STRATEGIES["single"]:
+    if declared(strategy).sends.what != "nothing":
         assert {worker for worker, _ in five} == set(range(5))
 
 
@@ -433,6 +428,9 @@ def test_a_variable_without_tensors_takes_part(strategy: dict[str, Any], sharing
 
 @pytest.mark.parametrize("kind", STRATEGIES)
 def test_how_many_gradients_make_an_update(kind: str) -> None:
-    made = scenario({"kind": kind, **NEEDED.get(kind, {})}, cluster={"workers": 4})
+    made = scenario(ALL[kind], cluster={"workers": 4, "compute": EXPONENTIAL})
+    trace = run_one(Run(made, 0, 0))
+    taken = Counter(row.applied_step for row in gradient_rows(trace) if row.outcome == APPLIED)
     (strategy,) = made.strategies
-    assert strategy.gradients_per_update(made.cluster) == PER_UPDATE.get(kind, 1)
+    needed = strategy.gradients_per_update(made.cluster)
+    assert [taken[step] for step in range(trace.global_step)] == [needed] * 3

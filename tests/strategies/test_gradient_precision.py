@@ -4,7 +4,18 @@ import math
 from typing import Any
 
 import pytest
-from building import Model, assert_same, life, losses, mean, milliseconds, run, scenario
+from building import (
+    Model,
+    assert_same,
+    declared,
+    example,
+    life,
+    losses,
+    mean,
+    milliseconds,
+    run,
+    scenario,
+)
 
 from varsim.cluster.buckets import Bucketing, ready_buckets
 from varsim.scenario.training import Scenario
@@ -18,7 +29,7 @@ WIRE = {"bandwidth": 1e4, "latency": 1e-3, "sharing": "first_come"}
 HALF = {"gradient_precision": "fp16"}
 SYNC = {"kind": "sync_replicas", "replicas_to_aggregate": 2, "initial_tokens": 0}
 TEXTBOOK = {"kind": "backup_workers", "replicas_to_aggregate": 2}
-SENDING = [kind for kind, strategy in STRATEGIES.items() if strategy.sends_gradients]
+SENDING = [kind for kind in STRATEGIES if declared(example(kind)).sends.what == "gradients"]
 
 
 class TestBytes:
@@ -165,9 +176,8 @@ class TestValues:
     @pytest.mark.parametrize("kind", SENDING)
     @pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
     def test_laziness_changes_nothing(self, kind: str, precision: str) -> None:
-        some = "replicas_to_aggregate" in STRATEGIES[kind].model_fields
         made = scenario(
-            {"kind": kind, **({"replicas_to_aggregate": 2} if some else {})},
+            example(kind),
             problem={"kind": "linear_regression"},
             cluster={"compute": {"kind": "exponential", "mean": 0.1}},
             workload={"gradient_precision": precision, "round_gradients": True},

@@ -18,12 +18,16 @@ BROKEN = "print('plugin code ran')\nraise RuntimeError('broken\\nplugin')\n"
 GOOD = """\
 print('plugin code ran')
 from typing import Literal
+from varsim.strategies import Strategy
 from varsim.strategies.none import NoSynchronization
 
 class Mine(NoSynchronization):
     about = "as none, but mine"
     kind: Literal["mine"] = "mine"
     every: int = 3
+
+class Vague(Strategy):
+    kind: Literal["vague"] = "vague"
 
 class Other:
     pass
@@ -137,6 +141,7 @@ class TestTheStandIn:
             ("mine", "goodplug:Nope", "AttributeError: "),
             ("mine", "goodplug:Other", "it is not a class of strategies"),
             ("other", "goodplug:Mine", "its kind is 'mine', not 'other'"),
+            ("vague", "goodplug:Vague", "it does not define .*round, sends"),
         ],
     )
     def test_what_is_none_is_refused_with_the_reason(

@@ -15,12 +15,16 @@ from building import (
     PENDING,
     assert_same,
     computed_until,
+    declared,
+    example,
     gradient_rows,
     run,
+    scenario,
     span_rows,
 )
 
 from varsim.cluster.trace import GradientRow, Phase, Trace
+from varsim.strategies import STRATEGIES
 from varsim.study.measure import worker_time
 
 Case = dict[str, Any]
@@ -51,7 +55,7 @@ def random_events(source: random.Random, workers: int, chief: bool) -> tuple[Cas
 
 
 def strategies(source: random.Random, workers: int) -> list[Case]:
-    return [
+    listed: list[Case] = [
         {"kind": "on_write"},
         {
             "kind": "on_read",
@@ -69,6 +73,8 @@ def strategies(source: random.Random, workers: int) -> list[Case]:
         {"kind": "single"},
         {"kind": "none", "use_locking": True},
     ]
+    kinds = {strategy["kind"] for strategy in listed}
+    return listed + [example(kind, workers) for kind in STRATEGIES if kind not in kinds]
 
 
 def random_cases(seed: int) -> list[tuple[Case, Case]]:
@@ -81,6 +87,7 @@ def random_cases(seed: int) -> list[tuple[Case, Case]]:
         "problem": source.choice(PROBLEMS),
         "stop": {"global_steps": 12},
     }
+    cluster = scenario({"kind": "none"}, cluster=shared["cluster"]).cluster
     return [
         (
             strategy,
@@ -88,8 +95,8 @@ def random_cases(seed: int) -> list[tuple[Case, Case]]:
                 **shared,
                 "events": random_events(
                     source,
-                    1 if strategy["kind"] == "single" else workers,
-                    chief=strategy["kind"] == "sync_replicas",
+                    declared(strategy).workers(cluster),
+                    chief=declared(strategy).sends.committed_by == "chief",
                 ),
             },
         )
@@ -175,28 +182,22 @@ def test_the_books_are_kept(seed: int) -> None:
         assert_same(trace, run(strategy, **shared))
 
 
-# What takes time on a server besides, and what on a ring.
-OF_SERVERS = {"pull": 1e-3, "push": 2e-3, "wake": 1e-3, "payload": 1e6}
-OVERHEADS: dict[str, Case] = {
-    "none": OF_SERVERS,
-    "backup_workers": OF_SERVERS,
-    "sync_replicas": {**OF_SERVERS, "commit": 3e-3, "first_iteration": 0.02},
-    "on_write": {"message": 1e-3, "first_iteration": 0.02},
+# What takes time besides, where a strategy is subject to it.
+OVERHEADS: Case = {
+    **{"pull": 1e-3, "push": 2e-3, "wake": 1e-3, "payload": 1e6, "commit": 3e-3},
+    **{"message": 1e-3, "reduction": 1e6, "first_iteration": 0.02},
 }
 
 
 @pytest.mark.parametrize("seed", range(300, 330))
 def test_the_books_are_kept_with_overheads(seed: int) -> None:
     for strategy, shared in random_cases(seed):
-        if strategy["kind"] in OVERHEADS:
-            overheads = OVERHEADS[strategy["kind"]]
-            if strategy.get("use_locking"):
-                overheads = {**overheads, "commit": 0.03}
-            cluster = {**shared["cluster"], "overheads": overheads}
-            trace = run(strategy, **{**shared, "cluster": cluster})
-            check_books(trace)
-            assert trace.stopped_by in ("global_steps", "deadlock", "chief")
-            assert_same(trace, run(strategy, **{**shared, "cluster": cluster}))
+        overheads = {name: OVERHEADS[name] for name in sorted(declared(strategy).subject_to())}
+        cluster = {**shared["cluster"], "overheads": overheads}
+        trace = run(strategy, **{**shared, "cluster": cluster})
+        check_books(trace)
+        assert trace.stopped_by in ("global_steps", "deadlock", "chief")
+        assert_same(trace, run(strategy, **{**shared, "cluster": cluster}))
 
 
 FREED = re.compile(r"restart (?:(\d+|any) of )?(?:the (chief)|workers? ([\d, ]+))")

@@ -6,6 +6,8 @@ import pytest
 from building import (
     DROPPED,
     Model,
+    declared,
+    example,
     gradient_rows,
     losses,
     mean,
@@ -24,18 +26,14 @@ EXPONENTIAL = {"kind": "shifted_exponential", "minimum": 0.05, "mean": 0.1}
 
 def evaluated(strategy: dict[str, Any], examples: int) -> dict[str, int]:
     """How often a loss is measured, where it is not the strategy's reads that say so."""
-    between = STRATEGIES[strategy["kind"]].evaluated_between_reads
-    return {"evaluate_every": examples} if between else {}
+    return {} if declared(strategy).round.of == "outer step" else {"evaluate_every": examples}
 
 
-WITH_SETTINGS = ("on_read", "sync_replicas", "backup_workers")
 SEQUENTIAL: dict[str, dict[str, Any]] = {
-    **{kind: {"kind": kind} for kind in STRATEGIES if kind not in WITH_SETTINGS},
-    "on_read": {"kind": "on_read", "read_every": 1},
+    **{kind: example(kind, 1) for kind in STRATEGIES},
+    "on_read often": {"kind": "on_read", "read_every": 1},
     "on_read written back": {"kind": "on_read", "read_every": 1, "write_back": True},
     "on_read sum": {"kind": "on_read", "read_every": 1, "aggregation": "sum", "write_back": True},
-    "backup_workers": {"kind": "backup_workers", "replicas_to_aggregate": 1},
-    "sync_replicas": {"kind": "sync_replicas", "replicas_to_aggregate": 1},
     "sync_replicas three": {"kind": "sync_replicas", "replicas_to_aggregate": 3},
 }
 
@@ -60,7 +58,7 @@ def test_one_worker_is_sequential_sgd(strategy: dict[str, Any], sharing: str) ->
     model = Model(alone)
     parameters = model.start
     expected = [model.loss(parameters)]
-    together = strategy.get("replicas_to_aggregate", 1)
+    together = declared(strategy).gradients_per_update(alone.cluster)
     skipped = together if strategy["kind"] == "sync_replicas" else -1
     batches = iter(number for number in range(10_000) if number != skipped)
     for _ in range(70):
@@ -69,7 +67,8 @@ def test_one_worker_is_sequential_sgd(strategy: dict[str, Any], sharing: str) ->
         parameters = model.step(parameters, means)
         expected.append(model.loss(parameters))
 
-    assert losses(trace) == expected
+    every = declared(strategy).round.steps
+    assert losses(trace) == expected[::every]
     assert expected[-1] < expected[0]
     dropped = [row.iteration for row in gradient_rows(trace) if row.outcome == DROPPED]
     assert dropped == ([skipped] if skipped >= 0 else [])

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import gradient_rows, run, scenario
+from building import example, gradient_rows, run, scenario
 
 from varsim.cluster.envelope import Envelope
 from varsim.scenario.training import Scenario
@@ -20,8 +20,7 @@ RATE = 2.0
 
 
 def described(kind: str, **changes: Any) -> Scenario:
-    some = "replicas_to_aggregate" in STRATEGIES[kind].model_fields
-    strategy = {"kind": kind, **({"replicas_to_aggregate": 3} if some else {})}
+    strategy = {**example(kind), **changes.pop("strategy", {})}
     parts = {
         "problem": EMBEDDING,
         "optimizer": {"kind": "sgd", "learning_rate": RATE},
@@ -57,11 +56,16 @@ def by_hand(gradients: Sequence[IndexedSlices], initial: Array, *, by_row: bool)
     return value
 
 
-@pytest.mark.parametrize(("kind", "by_row"), [("sync_replicas", True), ("on_write", False)])
+ALL_THREE = {"replicas_to_aggregate": 3}
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "by_row"), [("sync_replicas", ALL_THREE, True), ("on_write", {}, False)]
+)
 def test_an_accumulator_averages_a_row_over_those_that_held_it_a_mirror_over_all(
-    kind: str, by_row: bool
+    kind: str, settings: dict[str, Any], by_row: bool
 ) -> None:
-    what = described(kind)
+    what = described(kind, strategy=settings)
     job, strategy = started(Run(what, 0, 0))
     job.run(strategy.label)
     initial = what.workload.problem.task(what.seed, 0).initial()

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from building import NO_TIME, gradient_rows
+from building import NO_TIME, declared, example, gradient_rows
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
@@ -53,17 +53,10 @@ class HalfTrainedTask(Task):
         return float("nan")
 
 
-NEEDED: dict[str, dict[str, Any]] = {
-    "sync_replicas": {"replicas_to_aggregate": 2},
-    "backup_workers": {"replicas_to_aggregate": 2},
-    "on_read": {"read_every": 2, "write_back": True},
-}
-
-
 @pytest.mark.parametrize("network", [NO_TIME, {**NO_TIME, "sharing": "fair"}], ids=["0", "fair"])
 @pytest.mark.parametrize("kind", STRATEGIES)
 def test_it_keeps_its_value_and_nobody_waits_for_it(kind: str, network: dict[str, Any]) -> None:
-    strategy = STRATEGIES[kind].model_validate({"kind": kind, **NEEDED.get(kind, {})})
+    strategy = declared(example(kind))
     cluster = Cluster.model_validate(
         {"workers": 3, "compute": {"kind": "constant", "value": 0.1}, "network": network}
     )
@@ -79,7 +72,7 @@ def test_it_keeps_its_value_and_nobody_waits_for_it(kind: str, network: dict[str
 
     assert (a, c) == ([7.0, 8.0], 9.0)
     # With gradients of 1 every update is a step of 1/8, whatever is averaged.
-    made = 6 if kind != "on_read" else round((1 - b[0]) * 8)
+    made = round((1 - b[0]) * 8) if strategy.round.of == "outer step" else 6
     assert (b, d) == ([1 - made / 8, -1 - made / 8], [0.5 - made / 8])
     assert made >= 6
     assert trace.variables == 2

@@ -1,14 +1,14 @@
 """Reruns without a cause: exact where times are constant, and parts that add up to the step."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
-from building import scenario, slow
+from building import example, scenario, slow
 from hand import saturated, timed
 
 from varsim.scenario.training import Scenario
+from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.account import account
 from varsim.study.why.levers import alone
@@ -117,11 +117,8 @@ def test_what_is_not_there_is_not_taken_away() -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", ["on_write", "on_read", "none", "sync_replicas"])
+@pytest.mark.parametrize("kind", [kind for kind in STRATEGIES if kind != "single"])
 def test_parts_add_up_to_the_step_in_every_replication(kind: str) -> None:
-    described: dict[str, Any] = {"kind": kind}
-    if kind == "sync_replicas":
-        described["replicas_to_aggregate"] = 2
     cluster = {
         "compute": {"kind": "exponential", "mean": 0.1},
         "slow_workers": (slow(1, 3.0),),
@@ -129,7 +126,7 @@ def test_parts_add_up_to_the_step_in_every_replication(kind: str) -> None:
     }
     network = {"bandwidth": 1e9, "latency": 1e-3}
     reruns = rerun(
-        timed(described, cluster=cluster, network=network, stop={"time": 30.0}, replications=3)
+        timed(example(kind), cluster=cluster, network=network, stop={"time": 30.0}, replications=3)
     )
     total = math.fsum(part.seconds.mean for part in reruns.parts)
     assert total == pytest.approx(reruns.step_time.mean, rel=1e-12)

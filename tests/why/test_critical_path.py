@@ -13,7 +13,6 @@ from varsim.study.simulation import Run, run_one
 from varsim.study.why.path import (
     Path,
     enders,
-    is_asynchronous,
     iterations,
     shares,
     step_paths,
@@ -78,7 +77,6 @@ def test_the_server_ends_a_step_that_it_has_to_commit() -> None:
 
 def test_an_iteration_of_who_waits_for_nobody() -> None:
     trace = traced(saturated())
-    assert is_asynchronous(trace)
     found = typical(iterations(trace))
     # 400 ms between two turns at the port: 100 ms each of reading, computing, pushing.
     assert found.length == 400 * MS
@@ -125,17 +123,3 @@ def test_pieces_fill_every_step_without_gap_or_overlap(
         assert edges[-1] == path.end
         assert all(piece.start < piece.end for piece in path.pieces)
     assert sum(shares(paths).values()) == pytest.approx(1)
-
-
-def test_who_waits_for_others_is_not_asynchronous() -> None:
-    cluster = {"compute": {"kind": "exponential", "mean": 0.1}}
-    asynchronous = {
-        kind: is_asynchronous(run(described, cluster=cluster))
-        for kind, described in {
-            "none": {"kind": "none"},
-            "on_write": {"kind": "on_write"},
-            "one of three": {"kind": "backup_workers", "replicas_to_aggregate": 1},
-            "single": {"kind": "single"},
-        }.items()
-    }
-    assert [kind for kind, is_so in asynchronous.items() if is_so] == ["none"]

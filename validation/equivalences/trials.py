@@ -67,7 +67,7 @@ def calm(scenario: Scenario, strategy: Strategy, **cluster: Any) -> Scenario:
     for name in ("servers_on", "partitioner", "server_update", "optimizer_time"):
         if name in type(described).model_fields:
             changes[name] = type(described).model_fields[name].get_default()
-    evaluated = 1 if strategy.evaluated_between_reads else None
+    evaluated = None if strategy.round.of == "outer step" else 1
     made = scenario.model_copy(
         update={
             "cluster": type(described).model_validate({**dict(described), **changes, **cluster}),

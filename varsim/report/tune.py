@@ -60,7 +60,7 @@ class Rates:
     def _unread(self) -> Iterator[str]:
         """That nobody need have read the first model that reached the target loss."""
         for strategy in self.scenario.strategies:
-            if self.goal.loss is not None and not strategy.evaluated_between_reads:
+            if self.goal.loss is not None and strategy.round.of == "outer step":
                 yield (
                     f"{as_read(strategy.label)}; it may be that nobody read one then: varsim run "
                     "says when one as low was really read."

@@ -121,13 +121,13 @@ class Scenario(Model):
         cluster, workload = self.cluster, self.workload
         if not any(strategy.uses_servers for strategy in strategies):
             cluster = cluster.without_servers()
-        if not any(strategy.evaluated_between_reads for strategy in strategies):
+        if all(strategy.round.of == "outer step" for strategy in strategies):
             workload = workload.model_copy(update={"evaluate_every": None})
         if not any(strategy.overlaps for strategy in strategies):
             cluster, workload = cluster.without_overlap(), workload.without_overlap()
         if not any(map(_reduces_meanwhile, strategies)):
             cluster = cluster.model_copy(update={"overlap_pace": None})
-        if not any(strategy.sends_gradients for strategy in strategies):
+        if all(strategy.sends.what != "gradients" for strategy in strategies):
             workload = workload.without_gradients_sent()
         if not any(strategy.updates_copies for strategy in strategies):
             cluster = cluster.model_copy(update={"optimizer_time": None})
@@ -160,7 +160,9 @@ class Scenario(Model):
                 raise ValueError(
                     f"events.{index}: {event}, which takes part in none of the strategies"
                 )
-            without = [strategy.label for strategy in running if not strategy.has_chief]
+            without = [
+                strategy.label for strategy in running if strategy.sends.committed_by != "chief"
+            ]
             if event.process == "chief" and without:
                 instead = "" if event.stop else "name a worker ({worker: 0}), or "
                 raise ValueError(
@@ -194,8 +196,8 @@ class Scenario(Model):
                 check_parts(self.workload, self.cluster_of(strategy))
         if not any(strategy.uses_servers for strategy in self.strategies):
             self.cluster.check_no_servers()
-        if self.workload.gradient_precision is not None and not any(
-            strategy.sends_gradients for strategy in self.strategies
+        if self.workload.gradient_precision is not None and all(
+            strategy.sends.what != "gradients" for strategy in self.strategies
         ):
             raise ValueError(
                 "workload.gradient_precision has no effect: none of the strategies sends gradients"
@@ -230,8 +232,8 @@ class Scenario(Model):
         self.cluster.check_overheads(_overheads_of(self.strategies))
         if self.cluster.device is not None:
             self.workload.flops_per_example()
-        if self.workload.evaluate_every is not None and not any(
-            strategy.evaluated_between_reads for strategy in self.strategies
+        if self.workload.evaluate_every is not None and all(
+            strategy.round.of == "outer step" for strategy in self.strategies
         ):
             raise ValueError(
                 "workload.evaluate_every has no effect: every strategy is only evaluated when read"

@@ -1,6 +1,6 @@
 """Synchronous SGD with backup workers as the textbook has it: the first N end the step."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -14,10 +14,9 @@ from varsim.cluster.job import Job
 from varsim.cluster.race import Race, StepOverError
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Strategy, check_overlap
+from varsim.strategies.base import Round, Sends, Strategy
 from varsim.units import format_seconds
 from varsim.values.gradient import Gradient
-from varsim.values.workload import Workload
 
 
 class BackupWorkers(Strategy):
@@ -35,30 +34,26 @@ class BackupWorkers(Strategy):
     """
 
     about: ClassVar[str] = "textbook: the first N gradients end the step, the rest is abandoned"
-    sends_gradients: ClassVar[bool] = True
+    others: ClassVar[Mapping[str, object]] = {"replicas_to_aggregate": 1, "overlap": True}
 
     kind: Literal["backup_workers"] = "backup_workers"
     replicas_to_aggregate: PositiveInt
     overlap: bool = False
 
-    @property
-    def uses_servers(self) -> bool:
-        """See Strategy."""
-        return True
+    @classmethod
+    def example(cls, workers: int) -> dict[str, object]:
+        """One backup."""
+        return {"replicas_to_aggregate": max(1, workers - 1)}
 
     @property
-    def overlaps(self) -> bool:
+    def sends(self) -> Sends:
         """See Strategy."""
-        return self.overlap
+        return Sends("gradients", to="servers")
 
-    def check_workload(self, workload: Workload) -> None:
-        """Something must be ready before the rest."""
-        if self.overlap:
-            check_overlap(workload)
-
-    def gradients_per_update(self, cluster: Cluster) -> int:
-        """N."""
-        return self.replicas_to_aggregate
+    @property
+    def round(self) -> Round:
+        """See Strategy."""
+        return Round("step", gradients=self.replicas_to_aggregate)
 
     def check(self, cluster: Cluster) -> None:
         """Every worker gives one gradient to a step, so there must be N workers."""

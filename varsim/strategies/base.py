@@ -1,8 +1,8 @@
 """What every strategy is: a frozen description that starts its processes in a job."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import StringConstraints
 
@@ -10,41 +10,68 @@ from varsim.cluster.description import Cluster, ClusterChange
 from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
-from varsim.cluster.overheads import OF_ALL, OF_AN_UPDATE_LOOP, OF_SERVERS
+from varsim.cluster.overheads import (
+    OF_ALL,
+    OF_AN_UPDATE_LOOP,
+    OF_COLLECTIVES,
+    OF_REDUCTIONS,
+    OF_SERVERS,
+)
 from varsim.inert import visible
 from varsim.values.optimizer import AnyOptimizer
 from varsim.values.schema import Model
 from varsim.values.workload import Workload
 
 
-def check_overlap(workload: Workload) -> None:
-    """Raise ValueError where no gradient is ready before the others."""
-    if len(set(workload.ready_after(workload.tensors()))) == 1:
-        raise ValueError(
-            "overlap has no effect: all gradients are ready at once, at the end of the backward "
-            "pass (name a model, or give workload.layers)"
-        )
+class Sends(NamedTuple):
+    """What a strategy sends, and where to.
+
+    `to`: "servers": parameter servers, which have the model; "sums": servers that add gradients up
+    for workers with copies of their own; "workers": all reduce it among themselves; "copies": one
+    worker broadcasts it; "nobody". `committed_by`: by whom updates are made one after the other, an
+    update loop in worker 0's process, or whoever holds a lock; else they are made as they come.
+    """
+
+    what: Literal["gradients", "parameters", "nothing"]
+    to: Literal["servers", "sums", "workers", "copies", "nobody"]
+    committed_by: Literal["", "chief", "lock"] = ""
+
+
+class Round(NamedTuple):
+    """What a strategy repeats: what is timed, and what rates are measured between.
+
+    `of`: "step": one update of the model, to which workers come together; "iteration": each
+    worker's own, from read to read; "outer step": replicas go on by themselves for so many `steps`,
+    then meet, and only then the model is measured. `gradients`: in one update; by default one of
+    every worker.
+    """
+
+    of: Literal["step", "iteration", "outer step"]
+    steps: int = 1
+    gradients: int | None = None
+
+
+_OVERHEADS: Final[Mapping[str, frozenset[str]]] = {
+    "servers": OF_SERVERS,
+    "sums": frozenset(),
+    "workers": OF_REDUCTIONS,
+    "copies": OF_COLLECTIVES,
+    "nobody": frozenset(),
+}
 
 
 class Strategy(Model, ABC):
     """How the replicas keep their variables in sync. Fields are the keys of a scenario file.
 
     `name` tells two strategies of one kind apart; `on` changes the cluster for this one alone, and
-    `optimizer` takes the place of the workload's.
+    `optimizer` takes the place of the workload's. What else is to be known of a strategy follows
+    from what it `sends` and what its `round` is.
     """
 
-    # False where the model is only measured when the strategy has it read.
-    evaluated_between_reads: ClassVar[bool] = True
-    # Whether worker 0's process has an update loop besides: the chief.
-    has_chief: ClassVar[bool] = False
-    # False where replicas meet in queues only, never at a barrier.
-    waits_for_others: ClassVar[bool] = True
-    # Whether what is sent are gradients, and not parameters alone.
-    sends_gradients: ClassVar[bool] = False
-    # Whether replicas update copies of the model of their own.
-    updates_copies: ClassVar[bool] = False
     # Fields that only change values: without effect where the problem has none.
     about_values: ClassVar[tuple[str, ...]] = ()
+    # Of its own fields another value than that of `example`, which makes a difference to a run.
+    others: ClassVar[Mapping[str, object]] = {}
 
     kind: str
     name: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f]{1,60}$")] | None = None
@@ -56,37 +83,48 @@ class Strategy(Model, ABC):
         """What it is called in tables and plots."""
         return self.kind if self.name is None else visible(self.name)
 
+    @classmethod
+    def example(cls, workers: int) -> dict[str, object]:
+        """Settings with which it can be tried on so many workers: what it cannot do without."""
+        return {}
+
+    @property
+    @abstractmethod
+    def sends(self) -> Sends:
+        """What it sends, and where to."""
+
+    @property
+    @abstractmethod
+    def round(self) -> Round:
+        """What it repeats."""
+
     @property
     def uses_servers(self) -> bool:
         """Whether anything is sent to parameter servers."""
-        return False
+        return self.sends.to in ("servers", "sums")
+
+    @property
+    def updates_copies(self) -> bool:
+        """Whether replicas update copies of the model of their own."""
+        return self.sends.to != "servers"
 
     @property
     def overlaps(self) -> bool:
-        """Whether gradients are sent while the backward pass still runs."""
-        return False
+        """Whether gradients are sent while the backward pass still runs: the key `overlap`."""
+        return bool(getattr(self, "overlap", False))
 
     def subject_to(self) -> frozenset[str]:
         """The names of the cluster's overheads that occur in this strategy."""
-        names = OF_ALL
-        if self.uses_servers:
-            names |= OF_SERVERS
-        if self.has_chief:
-            names |= OF_AN_UPDATE_LOOP
-        return names
+        names = OF_ALL | _OVERHEADS[self.sends.to]
+        return names | OF_AN_UPDATE_LOOP if self.sends.committed_by else names
 
     def workers(self, cluster: Cluster) -> int:
         """How many of the cluster's workers take part."""
         return cluster.workers
 
-    @property
-    def period(self) -> int:
-        """How many steps of a replica make a round, at whose end it may wait for others."""
-        return 1
-
     def gradients_per_update(self, cluster: Cluster) -> int:
-        """How many gradients go into one update of the model; here one."""
-        return 1
+        """How many gradients go into one update of the model."""
+        return self.round.gradients or self.workers(cluster)
 
     def dropped_at_first(self) -> int:
         """How many gradients are in vain before updates come in their rhythm; here none."""
@@ -96,7 +134,15 @@ class Strategy(Model, ABC):
         """Raise ValueError where the strategy does not fit the cluster it is to run on."""
 
     def check_workload(self, workload: Workload) -> None:
-        """Raise ValueError where the strategy does not fit what is trained."""
+        """Raise ValueError where the strategy does not fit what is trained.
+
+        With `overlap` something must be ready before the rest.
+        """
+        if self.overlaps and len(set(workload.ready_after(workload.tensors()))) == 1:
+            raise ValueError(
+                "overlap has no effect: all gradients are ready at once, at the end of the "
+                "backward pass (name a model, or give workload.layers)"
+            )
 
     def check_events(self, events: Sequence[ProcessEvent]) -> None:
         """Raise ValueError where workers cannot be ended, or begin again, in this strategy."""

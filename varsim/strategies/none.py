@@ -1,18 +1,17 @@
 """One copy on the parameter servers, read and written by every replica without waiting."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from varsim.cluster.clock import Activity, Ended
 from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
-from varsim.cluster.overheads import OF_AN_UPDATE_LOOP
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Lock
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Strategy, check_overlap
+from varsim.strategies.base import Round, Sends, Strategy
 from varsim.units import format_seconds
 from varsim.values.gradient import Gradient
-from varsim.values.workload import Workload
 
 
 class NoSynchronization(Strategy):
@@ -33,32 +32,21 @@ class NoSynchronization(Strategy):
     """
 
     about: ClassVar[str] = "one copy on the parameter servers, updated asynchronously"
-    sends_gradients: ClassVar[bool] = True
-    waits_for_others: ClassVar[bool] = False
+    others: ClassVar[Mapping[str, object]] = {"use_locking": True, "overlap": True}
 
     kind: Literal["none"] = "none"
     use_locking: bool = False
     overlap: bool = False
 
     @property
-    def uses_servers(self) -> bool:
-        """See Strategy."""
-        return True
+    def sends(self) -> Sends:
+        """See Strategy; a locked update is committed."""
+        return Sends("gradients", to="servers", committed_by="lock" if self.use_locking else "")
 
     @property
-    def overlaps(self) -> bool:
+    def round(self) -> Round:
         """See Strategy."""
-        return self.overlap
-
-    def check_workload(self, workload: Workload) -> None:
-        """Something must be ready before the rest."""
-        if self.overlap:
-            check_overlap(workload)
-
-    def subject_to(self) -> frozenset[str]:
-        """See Strategy; a locked update is committed."""
-        names = super().subject_to()
-        return names | OF_AN_UPDATE_LOOP if self.use_locking else names
+        return Round("iteration", gradients=1)
 
     def estimate(self, envelope: Envelope) -> Estimate:
         """All workers' iterations side by side, unless servers' ports or the lock hold them up."""

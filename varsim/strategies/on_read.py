@@ -1,6 +1,7 @@
 """A copy of its own for every replica, aggregated when somebody outside reads."""
 
 import math
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
@@ -8,14 +9,12 @@ from pydantic import PositiveInt
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Broadcast, Collective
 from varsim.cluster.collectives import ring
-from varsim.cluster.description import Cluster
 from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
-from varsim.cluster.overheads import OF_COLLECTIVES, OF_REDUCTIONS
 from varsim.cluster.replicas import LocalReplicas
 from varsim.cluster.waiting import Barrier
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Strategy
+from varsim.strategies.base import Round, Sends, Strategy
 from varsim.units import format_seconds
 from varsim.values.variable import Aggregation
 
@@ -34,29 +33,33 @@ class OnRead(Strategy):
     """
 
     about: ClassVar[str] = "a copy per replica, aggregated when read from outside"
-
-    evaluated_between_reads: ClassVar[bool] = False
-    updates_copies: ClassVar[bool] = True
+    others: ClassVar[Mapping[str, object]] = {
+        "read_every": 3,
+        "aggregation": "sum",
+        "write_back": True,
+    }
 
     kind: Literal["on_read"] = "on_read"
     read_every: PositiveInt = 10
     aggregation: Literal["mean", "sum", "only_first_replica"] = "mean"
     write_back: bool = False
 
+    @classmethod
+    def example(cls, workers: int) -> dict[str, object]:
+        """Reads that come soon."""
+        return {"read_every": 2}
+
     @property
-    def period(self) -> int:
-        """The steps between two reads."""
-        return self.read_every
-
-    def gradients_per_update(self, cluster: Cluster) -> int:
-        """One of every replica: an update is counted when all have made theirs."""
-        return self.workers(cluster)
-
-    def subject_to(self) -> frozenset[str]:
-        """Its reads are collectives, unless they need only the copy that is there."""
+    def sends(self) -> Sends:
+        """See Strategy; its reads are collectives, unless they need only the copy that is there."""
         if self.aggregation != "only_first_replica":
-            return super().subject_to() | OF_REDUCTIONS
-        return super().subject_to() | OF_COLLECTIVES if self.write_back else super().subject_to()
+            return Sends("parameters", to="workers")
+        return Sends("parameters", to="copies") if self.write_back else Sends("nothing", "nobody")
+
+    @property
+    def round(self) -> Round:
+        """See Strategy; an update is counted when all replicas have made theirs."""
+        return Round("outer step", steps=self.read_every)
 
     def estimate(self, envelope: Envelope) -> Estimate:
         """The replica that is slowest between two reads, and a share of each read.

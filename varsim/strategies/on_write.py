@@ -1,6 +1,6 @@
 """Mirrored variables: every write is all-reduced, every replica applies it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
@@ -14,14 +14,13 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
-from varsim.cluster.overheads import OF_ALL, OF_REDUCTIONS
 from varsim.cluster.overlap import BucketedReduction, OverlappedReduction, one_reduction
 from varsim.cluster.pace import Slowed, shares_of_compute
 from varsim.cluster.push_pull import PushPull
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.rough_push_pull import rough_push_pull
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Strategy, check_overlap
+from varsim.strategies.base import Round, Sends, Strategy
 from varsim.units import Bytes, format_seconds
 from varsim.values.workload import Workload
 
@@ -58,8 +57,8 @@ class OnWrite(Strategy):
     """
 
     about: ClassVar[str] = "mirrored variables, all-reduced at every write"
-    sends_gradients: ClassVar[bool] = True
-    updates_copies: ClassVar[bool] = True
+
+    others: ClassVar[Mapping[str, object]] = {"overlap": True}
 
     kind: Literal["on_write"] = "on_write"
     collective: Literal[Algorithm, "push_pull"] = "ring"
@@ -91,14 +90,14 @@ class OnWrite(Strategy):
         return self
 
     @property
-    def uses_servers(self) -> bool:
-        """See Strategy."""
-        return self.collective == "push_pull"
+    def sends(self) -> Sends:
+        """See Strategy; what servers need for a sum says `server_update`."""
+        return Sends("gradients", to="sums" if self.collective == "push_pull" else "workers")
 
     @property
-    def overlaps(self) -> bool:
+    def round(self) -> Round:
         """See Strategy."""
-        return self.overlap
+        return Round("step")
 
     @property
     def _bucketing(self) -> Bucketing | None:
@@ -121,16 +120,7 @@ class OnWrite(Strategy):
     def check_workload(self, workload: Workload) -> None:
         """There may be too many segments, or nothing that is ready before the rest."""
         self._choice.check_size(workload.gradient_size())
-        if self.overlap:
-            check_overlap(workload)
-
-    def gradients_per_update(self, cluster: Cluster) -> int:
-        """One of every worker."""
-        return self.workers(cluster)
-
-    def subject_to(self) -> frozenset[str]:
-        """Its all-reduce is a collective; what servers need for one says `server_update`."""
-        return OF_ALL if self.uses_servers else super().subject_to() | OF_REDUCTIONS
+        super().check_workload(workload)
 
     def check_events(self, events: Sequence[ProcessEvent]) -> None:
         """A gradient of which some is reduced and some not yet computed cannot be taken up again.

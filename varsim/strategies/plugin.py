@@ -110,4 +110,6 @@ def _load(entry: EntryPoint) -> type[Strategy] | str:
     if entry.name not in kinds:
         named = " or ".join(map(repr, kinds)) or "not one text"
         return f"its kind is {named}, not {entry.name!r}, the name of the entry point"
+    if found.__abstractmethods__:
+        return f"it does not define {', '.join(sorted(found.__abstractmethods__))}"
     return found

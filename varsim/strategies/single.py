@@ -8,7 +8,7 @@ from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Strategy
+from varsim.strategies.base import Round, Sends, Strategy
 
 
 class Single(Strategy):
@@ -19,14 +19,22 @@ class Single(Strategy):
 
     about: ClassVar[str] = "one worker alone, no communication: the yardstick"
 
-    updates_copies: ClassVar[bool] = True
-
     kind: Literal["single"] = "single"
 
     def check(self, cluster: Cluster) -> None:
         """One worker uses no network and no servers: there is nothing to change for it."""
         if self.on is not None:
             raise ValueError("single uses neither network nor servers: on has no effect")
+
+    @property
+    def sends(self) -> Sends:
+        """See Strategy."""
+        return Sends("nothing", to="nobody")
+
+    @property
+    def round(self) -> Round:
+        """See Strategy."""
+        return Round("step")
 
     def workers(self, cluster: Cluster) -> int:
         """Only worker 0 takes part."""

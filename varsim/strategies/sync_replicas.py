@@ -1,6 +1,6 @@
 """Synchronous replicas with accumulators, a token queue and backup workers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -14,12 +14,11 @@ from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Countdown, QueueClosedError, TokenQueue
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Strategy, check_overlap
+from varsim.strategies.base import Round, Sends, Strategy
 from varsim.units import format_seconds
 from varsim.values.accumulator import GradientAccumulator, Take
 from varsim.values.averages import MovingAverages, VariableAverages
 from varsim.values.gradient import Gradient, Parameters
-from varsim.values.workload import Workload
 
 
 class SyncReplicas(Strategy):
@@ -45,9 +44,14 @@ class SyncReplicas(Strategy):
     """
 
     about: ClassVar[str] = "accumulators, token queue, stale gradients dropped, backup workers"
-    sends_gradients: ClassVar[bool] = True
-    has_chief: ClassVar[bool] = True
     about_values: ClassVar[tuple[str, ...]] = ("variable_averages",)
+    others: ClassVar[Mapping[str, object]] = {
+        "replicas_to_aggregate": 1,
+        "total_num_replicas": 6,
+        "initial_tokens": 0,
+        "variable_averages": {"decay": 0.5},
+        "overlap": True,
+    }
 
     kind: Literal["sync_replicas"] = "sync_replicas"
     replicas_to_aggregate: PositiveInt
@@ -56,24 +60,20 @@ class SyncReplicas(Strategy):
     variable_averages: VariableAverages | None = None
     overlap: bool = False
 
-    @property
-    def uses_servers(self) -> bool:
-        """See Strategy."""
-        return True
+    @classmethod
+    def example(cls, workers: int) -> dict[str, object]:
+        """One backup."""
+        return {"replicas_to_aggregate": max(1, workers - 1)}
 
     @property
-    def overlaps(self) -> bool:
+    def sends(self) -> Sends:
         """See Strategy."""
-        return self.overlap
+        return Sends("gradients", to="servers", committed_by="chief")
 
-    def check_workload(self, workload: Workload) -> None:
-        """Something must be ready before the rest."""
-        if self.overlap:
-            check_overlap(workload)
-
-    def gradients_per_update(self, cluster: Cluster) -> int:
-        """N."""
-        return self.replicas_to_aggregate
+    @property
+    def round(self) -> Round:
+        """See Strategy."""
+        return Round("step", gradients=self.replicas_to_aggregate)
 
     def dropped_at_first(self) -> int:
         """One for each initial token that is left when the first update is made: it is old then."""

@@ -78,7 +78,7 @@ def _steady(cluster: Cluster, workers: int) -> bool:
 def _updates_per_round(strategy: Strategy, cluster: Cluster) -> int:
     """A round is one gradient of every worker, or all steps between two reads."""
     gradients = strategy.gradients_per_update(cluster)
-    return max(1, round(strategy.workers(cluster) / gradients)) * strategy.period
+    return max(1, round(strategy.workers(cluster) / gradients)) * strategy.round.steps
 
 
 def _between_rounds(trace: Trace, updates: int) -> Window | None:

@@ -167,7 +167,7 @@ def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, S
         lazy=lazy,
         record=record,
     )
-    if strategy.sends_gradients:
+    if strategy.sends.what == "gradients":
         job.round_gradients()
     strategy.start(job)
     return job, strategy

@@ -93,4 +93,4 @@ def short_ones(result: "Result") -> dict[str, Done]:
 
 def periods(result: "Result") -> dict[str, int]:
     """After so many steps of its own a replica of each strategy meets the others."""
-    return {strategy.label: strategy.period for strategy in result.scenario.strategies}
+    return {strategy.label: strategy.round.steps for strategy in result.scenario.strategies}

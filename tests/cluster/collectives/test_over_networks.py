@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from building import job, play, run, scenario, slow
+from building import declared, example, job, play, run, scenario, slow
 from network_cases import NEEDED
 from walking import walked
 
@@ -122,14 +122,13 @@ def test_links_of_their_own_need_no_messages_and_shared_ones_do(choice: Choice) 
 @pytest.mark.parametrize("kind", ["none", "sync_replicas", "on_read"])
 def test_switches_in_series_that_cost_nothing_change_nothing(kind: str, sharing: str) -> None:
     # Every host in a rack of its own, on uplinks without end: 4 links instead of 2.
-    needs = {"sync_replicas": {"replicas_to_aggregate": 5}, "on_read": {"read_every": 2}}
-    strategy = {"kind": kind, **needs.get(kind, {})}
+    strategy = example(kind, 6)
     settings: dict[str, Any] = {
         "cluster": {"workers": 6, "compute": {"kind": "exponential", "mean": 0.02}},
         "problem": {"kind": "digits", "model": "mlp", "hidden": 4},
         "stop": {"global_steps": 8},
     }
-    if kind != "on_read":
+    if declared(strategy).uses_servers:
         settings["cluster"] |= {"parameter_servers": 3, "placement": "round_robin"}
     wires = {"bandwidth": 1e5, "latency": 1e-3, "sharing": sharing}
     far = {"kind": "racks", "hosts_per_rack": 1, "uplink_bandwidth": 1e15, "uplink_latency": 0.0}

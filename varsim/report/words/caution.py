@@ -86,7 +86,7 @@ def marching(scenario: Scenario) -> str:
     queueing = [
         f"'{one.label}'"
         for one in scenario.strategies
-        if not one.waits_for_others and one.workers(scenario.cluster_of(one)) > 1
+        if one.round.of == "iteration" and one.workers(scenario.cluster_of(one)) > 1
     ]
     if not queueing:
         return ""
@@ -112,7 +112,7 @@ def unsettled(result: "Result") -> Iterator[str]:
         return
     found = []
     for strategy in scenario.strategies:
-        if strategy.waits_for_others or strategy.label not in result.compared:
+        if strategy.round.of != "iteration" or strategy.label not in result.compared:
             continue
         halves = [
             _halves(result.trace(strategy.label, number)) for number in range(result.replications)

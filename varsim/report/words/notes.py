@@ -106,7 +106,7 @@ def _target(result: "Result", target: float) -> Iterator[str]:
         "updates were looked at, at no cost in time."
     )
     for each in result.scenario.strategies:
-        if not each.evaluated_between_reads:
+        if each.round.of == "outer step":
             yield _read(result, each.label, target)
     for strategy in result.strategies:
         reached = result.estimate(strategy, "time_to_target").replications

@@ -80,7 +80,7 @@ def answer(account: Account) -> str:
 
 
 def unit_of(account: Account) -> str:
-    """What is timed: `a step`, or an iteration where nobody waits for others."""
+    """What is timed: `a step`, or an iteration where that is a round."""
     return "an iteration" if account.asynchronous else "a step"
 
 
@@ -164,7 +164,9 @@ def straggling(account: Account) -> str:
     said = f"Stragglers: the slowest of a step computes {slowdown} times as long as the mean"
     (strategy,) = account.scenario.strategies
     if account.asynchronous:
-        return f"{said}; nobody waits for it here."
+        waited = any(account.shares.get(name) for name in ("barrier", "token"))
+        who = "only workers that are too far ahead wait" if waited else "nobody waits"
+        return f"{said}; {who} for it here."
     if strategy.gradients_per_update(account.scenario.cluster_of(strategy)) < account.workers:
         return f"{said}; not all are waited for here."
     return (

@@ -104,9 +104,9 @@ def _different(result: "Result", examples: dict[str, float]) -> str:
 def _rounds(scenario: "Scenario") -> int:
     """So many examples are whole rounds of every strategy whose replicas meet now and then."""
     gradients = [
-        one.period * one.gradients_per_update(scenario.cluster_of(one))
+        one.round.steps * one.gradients_per_update(scenario.cluster_of(one))
         for one in scenario.strategies
-        if one.period > 1
+        if one.round.steps > 1
     ]
     return math.lcm(*gradients) * scenario.workload.batch_size
 

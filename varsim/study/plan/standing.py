@@ -95,7 +95,7 @@ def standing(question: Question, cell: Cell, runs: Sequence[Finished]) -> Standi
     )
     met = all(one.met for one in judgements)
     verdict: Verdict = "infeasible" if surely_not else "feasible" if met else "open"
-    period = cell.case.scenario.strategies[0].period
+    period = cell.case.scenario.strategies[0].round.steps
     done = Done.of([run.measured for run in runs], COMPUTED, period)
     if done.too_short:
         verdict = "short"

@@ -133,7 +133,7 @@ def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:
         cluster = cluster.without_servers()
     workload = scenario.workload_of(strategy)
     cluster = cluster.subject_to(strategy.subject_to()).with_law_alone(workload)
-    if not strategy.evaluated_between_reads:
+    if strategy.round.of == "outer step":
         workload = workload.model_copy(update={"evaluate_every": None})
     return scenario.model_copy(
         update={

@@ -346,7 +346,7 @@ def _row(sweep: Sweep, point: int, label: str, case: Case, runs: Sequence[Finish
     ]
     return row._replace(
         values=values,
-        done=Done.of([run.measured for run in runs], COMPUTED, strategy.period),
+        done=Done.of([run.measured for run in runs], COMPUTED, strategy.round.steps),
         precise=not random[1] or all(precise(own, sweep.precision) for own in steered),
         estimates={
             metric: interval(own, exact=row.exact(metric)) for metric, own in values.items()

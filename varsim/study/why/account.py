@@ -26,10 +26,10 @@ NEGLIGIBLE: Final = 0.005
 class Account:
     """One strategy: what a step consists of, what was busy, and what it would be like otherwise.
 
-    A step lasts from one update to the next. Of an `asynchronous` strategy, in which nobody waits
-    for others, it is an iteration: the time in which there are as many updates as workers; `paths`
-    are then the iterations of all workers. `stuck`: it came to stand still; then there is nothing
-    to say.
+    A step lasts from one update to the next. Of an `asynchronous` strategy, whose round is each
+    worker's own iteration, it is one of these: the time in which there are as many updates as all
+    of them make; `paths` are then the iterations of all workers. `stuck`: it came to stand still;
+    then there is nothing to say.
     """
 
     scenario: Scenario  # of this strategy alone
@@ -54,7 +54,7 @@ class Account:
 
     @property
     def asynchronous(self) -> bool:
-        """Whether nobody waits for others."""
+        """Whether a round is each worker's own iteration."""
         return self.reruns.asynchronous
 
     @property

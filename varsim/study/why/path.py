@@ -5,8 +5,8 @@ gradient that came last, along what its worker did; where that worker waited for
 the one who came last. What lies before the previous update belongs to the step before. So the
 pieces of a path fill its step exactly, without gap or overlap.
 
-Where nobody waits for anybody there is no such chain; then the iterations of the workers are told
-instead. Critical paths of programs of messages: Yang and Miller, ICDCS 1988.
+Where a round is each worker's own iteration there is no such chain; then those are told instead.
+Critical paths of programs of messages: Yang and Miller, ICDCS 1988.
 """
 
 from bisect import bisect_left
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.trace import Outcome, Phase, Span, Trace
+from varsim.cluster.trace import Phase, Span, Trace
 from varsim.study.measure import Gradients
 
 # What a server does with a gradient between its arrival and the update.
@@ -131,19 +131,6 @@ def enders(paths: Sequence[Path]) -> dict[int, float]:
         counts[path.worker] = counts.get(path.worker, 0) + 1
     ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
     return {worker: count / len(paths) for worker, count in ordered}
-
-
-def is_asynchronous(trace: Trace) -> bool:
-    """Whether every update is one gradient, none is dropped, and nobody waits for others."""
-    if trace.workers == 1 or trace.global_step == 0:
-        return False
-    rows = Gradients.of(trace)
-    if (rows.outcome == Outcome.DROPPED).any():
-        return False
-    if (rows.outcome == Outcome.APPLIED).sum() > trace.global_step:
-        return False
-    waits = np.isin(trace.spans[:, 1], (int(Phase.BARRIER), int(Phase.TOKEN)))
-    return not (trace.spans[waits, 3] > trace.spans[waits, 2]).any()
 
 
 def _lanes(trace: Trace) -> list[_Lane]:

@@ -13,7 +13,6 @@ from varsim.study.measure import NANOSECONDS
 from varsim.study.simulation import Run, run_one
 from varsim.study.statistics import Estimate, difference, interval, ratio
 from varsim.study.why.levers import Lever, alone, levers, without
-from varsim.study.why.path import is_asynchronous
 from varsim.study.why.times import times_only
 
 # How much of a run is looked at: so many gradients in each replication, and so many of these.
@@ -73,8 +72,8 @@ def looked_at(scenario: Scenario) -> Scenario:
 class Reruns:
     """One strategy, run as it is and with causes taken away, on the same draws.
 
-    `scenario` has this strategy alone. A step: one update; where every update is one worker's
-    gradient and nobody waits for others, as many updates as there are workers, in whole rounds.
+    `scenario` has this strategy alone. A step: one update; where its round is an iteration of each
+    worker, as many updates as those make, in whole rounds.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -84,7 +83,11 @@ class Reruns:
         self.replications = min(scenario.replications, MOST_REPLICATIONS)
         self.traces = [self._first(number) for number in range(self.replications)]
         self.stuck = any(trace.standstill or not len(trace.steps) for trace in self.traces)
-        self.asynchronous = not self.stuck and is_asynchronous(self.traces[0])
+        (strategy,) = scenario.strategies
+        gradients = strategy.gradients_per_update(scenario.cluster)
+        self._updates = max(1, round(self.workers / gradients))  # of a round of iterations
+        own = strategy.round.of == "iteration" and self.workers > 1
+        self.asynchronous = own and not self.stuck
         self._times: dict[tuple[str, ...], tuple[float, ...]] = {}
 
     @property
@@ -170,6 +173,6 @@ class Reruns:
             return math.nan
         number = len(trace.steps)
         if self.asynchronous:  # workers that are alike finish together
-            number -= number % trace.workers if number > trace.workers else 0
+            number -= number % self._updates if number > self._updates else 0
         each = float(trace.steps[number - 1]) / number / NANOSECONDS
-        return each * trace.workers if self.asynchronous else each
+        return each * self._updates if self.asynchronous else each
