@@ -15,7 +15,7 @@ from validation import command as validation
 from varsim.cli import app as cli
 from varsim.distribute.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
 from varsim.distribute.program.description import Program
-from varsim.distribute.program.given import Normal, VariableDescription
+from varsim.distribute.program.given import VariableDescription
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.plan import question as plan_question
 from varsim.scenario.plan.loading import load_question, question_of_text
@@ -342,7 +342,7 @@ class TestWatchingVariables:
         first = in_first_column(self.TEXT)
         own = set(VariablesScenario.model_fields) - general
         assert set(first) == own | set(REPLICA_ACTIONS) | set(OUTSIDE_ACTIONS)
-        models = [VariableDescription, Program, Vary, Normal]
+        models = [VariableDescription, Program, Vary, NormalElements]
         models += [*REPLICA_ACTIONS.values(), *OUTSIDE_ACTIONS.values()]
         keys = {key for model in models for key in model.model_fields} - {"kind", "variable"}
         assert keys <= self.words()

@@ -1,19 +1,29 @@
 """varsim: how distributed training keeps its variables in sync, simulated on real values.
 
 >>> import varsim
->>> result = varsim.simulate(varsim.load_scenario("scenarios/quickstart.yaml"))  # doctest: +SKIP
+>>> result = varsim.run("scenarios/quickstart.yaml", jobs=2)  # doctest: +SKIP
 >>> result.summary  # doctest: +SKIP
+
+`load` reads a file, a text or a dict into an experiment of training, of variables, or a sweep or
+plan; `run`, `sweep`, `plan` and `explain` do what the commands of these names do, and return what
+came of it; `calibrate` makes measured files part of a scenario.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from varsim.calibration.fragment import calibrate as calibrate
     from varsim.cluster.job import DeadlockError as DeadlockError
     from varsim.scenario.fault import ScenarioError as ScenarioError
     from varsim.scenario.loading import load_scenario as load_scenario
     from varsim.scenario.training import Scenario as Scenario
     from varsim.scenario.variables import VariablesScenario as VariablesScenario
+    from varsim.study.experiment import explain as explain
+    from varsim.study.experiment import load as load
+    from varsim.study.experiment import plan as plan
+    from varsim.study.experiment import run as run
+    from varsim.study.experiment import sweep as sweep
     from varsim.study.result import Result as Result
     from varsim.study.simulation import simulate as simulate
     from varsim.study.simulation import simulate_variables as simulate_variables
@@ -28,9 +38,15 @@ _HOMES = {
     "ScenarioError": "varsim.scenario.fault",
     "VariablesResult": "varsim.study.variables",
     "VariablesScenario": "varsim.scenario.variables",
+    "calibrate": "varsim.calibration.fragment",
+    "explain": "varsim.study.experiment",
+    "load": "varsim.study.experiment",
     "load_scenario": "varsim.scenario.loading",
+    "plan": "varsim.study.experiment",
+    "run": "varsim.study.experiment",
     "simulate": "varsim.study.simulation",
     "simulate_variables": "varsim.study.simulation",
+    "sweep": "varsim.study.experiment",
     "__version__": "varsim.version",
 }
 

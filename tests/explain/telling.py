@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from varsim.cluster.program import ProgramTrace, run_program
 from varsim.report.explain.look import Look, looks
-from varsim.report.explain.rows import Row, rows_of
 from varsim.report.explain.words import sentence
 from varsim.scenario.loading import load_text
 from varsim.scenario.variables import VariablesScenario
+from varsim.study.program.rows import Row, rows_of
 
 # 4 B take 32 ns on a link of 1 Gbit/s, and 50 us until they are there.
 TEXT = """

@@ -11,11 +11,11 @@ from varsim.cli import app as cli
 from varsim.report.explain.flow import flow
 from varsim.report.explain.look import looks
 from varsim.report.explain.page import explanation
-from varsim.report.explain.rows import rows_of
 from varsim.report.explain.table import Scale, lines_of
 from varsim.scenario.fault import ScenarioError
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.variables import VariablesScenario
+from varsim.study.program.rows import rows_of
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 WRITE = ["add, value: [3, 1, 2]"]

@@ -9,9 +9,9 @@ from telling import acting, rows, sentences, traced
 from test_explain_words import MOVE, OUTSIDE, WRITES
 
 from varsim.report.explain.look import looks
-from varsim.report.explain.rows import Row, rows_of
 from varsim.report.explain.words import sentence
 from varsim.scenario.variables import VariablesScenario
+from varsim.study.program.rows import Row, rows_of
 
 
 def everything() -> list[tuple[str, VariablesScenario]]:

@@ -1,9 +1,11 @@
 """What was measured as part of a scenario: YAML to paste, with errors as comments."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from varsim.calibration.compute_text import compute_part
-from varsim.calibration.forms import Measurements
+from varsim.calibration.forms import Measurements, Options, read_files
 from varsim.calibration.measurement import UnreadableError
 from varsim.calibration.network_text import network_part, nodes_part
 
@@ -55,3 +57,20 @@ def fragment(
         csv = compute.csv
     lines = (*(f"# {line}" for line in comments), "cluster:", *(f"  {line}" for line in yaml))
     return Fragment(lines, csv)
+
+
+def calibrate(
+    files: Sequence[str | Path],
+    options: Options | None = None,
+    *,
+    size: float | None = None,
+    per_node: int | None = None,
+) -> Fragment:
+    """What measured files say of a cluster: nccl-tests, tables, profiler traces, step times.
+
+    `options`: what the files do not say. Otherwise as `fragment`; raises UnreadableError, and
+    OSError where there is no such file.
+    """
+    paths = [Path(file) for file in files]
+    measured = read_files(paths, Options() if options is None else options, lambda line: None)
+    return fragment(measured, size, None, per_node)

@@ -52,6 +52,7 @@ def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> No
     from varsim.scenario.plan.loading import load_question
     from varsim.study.plan.plan import Planning
     from varsim.study.plan.runs import Runs
+    from varsim.study.sweep.execution import backend
     from varsim.study.sweep.store import Store
 
     question = load_question(settings.file, sets, minimize, settings.strategies)
@@ -68,10 +69,10 @@ def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> No
         cases = planning.cases(MOST_WEIGHED) * question.first_replications
         try:
             with (
-                sweeping.backend(cases, settings.jobs, settings.scheduler) as backend,
+                backend(cases, settings.jobs, settings.scheduler) as made_by,
                 SweepProgress(settings.quiet, _teller(planning)) as progress,
             ):
-                runs = Runs(store, backend, progress.show)
+                runs = Runs(store, made_by, progress.show)
                 plan = planning.run(runs, settings.exhaustive)
         except KeyboardInterrupt:
             done = 0 if runs is None else runs.status.done

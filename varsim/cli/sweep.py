@@ -15,18 +15,15 @@ from varsim.cli.weighing import asks_first, foreseen, weigh_cases
 if TYPE_CHECKING:
     from varsim.scenario.sweep.space import Sweep
     from varsim.study.effort import Effort
+    from varsim.study.experiment import SweepExperiment
     from varsim.study.sweep.campaign import Books
     from varsim.study.sweep.case import Case
-    from varsim.study.sweep.execution import Backend
     from varsim.study.sweep.store import Store
     from varsim.study.sweep.table import Table
 
 Formats: TypeAlias = Literal["table", "csv", "json"]
 
 FAILED: Final = 4
-# Work that this process does about as soon as others could, in gradients.
-_SMALL: Final = 200_000
-_LOOKED_AT: Final = 16  # cases whose size is estimated
 _SHARD: Final = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 
 
@@ -101,25 +98,28 @@ def carry_on(sweep: "Sweep", settings: SweepSettings) -> None:
     """`run`, of a sweep that is loaded."""
     from varsim.cli.progress import SweepProgress
     from varsim.report.files.sweep import write_sweep
-    from varsim.study.sweep.campaign import Books, carry_out
+    from varsim.study.sweep.campaign import carry_out
+    from varsim.study.sweep.execution import backend
     from varsim.study.sweep.store import Store
 
-    cases = _cases(sweep, settings.strategies)
-    mine = _part(cases, settings.shard)
+    experiment = _experiment(sweep, settings.strategies)
+    mine = _part(experiment.distinct, settings.shard)
     weigh_cases(mine, sweep.first_replications, _runs(sweep), sure=settings.sure)
     directory = settings.directory(sweep)
     with Store(directory) as store:
         say_damage(store, "made again")
-        books = Books.opened(sweep, mine, store.runs())
+        books = experiment.books(store, mine)
         todo = books.begin()
         _say_resumed(books, len(todo), settings)
         try:
             with (
-                _backend(books, todo, settings) as backend,
-                SweepProgress(settings.quiet, _teller(sweep, cases)) as progress,
+                backend(
+                    [books.cases[key] for key, _ in todo], settings.jobs, settings.scheduler
+                ) as made_by,
+                SweepProgress(settings.quiet, _teller(experiment)) as progress,
             ):
                 write_sweep(sweep, question(settings.file), directory)
-                carry_out(books, store, backend, progress.show, todo)
+                carry_out(books, store, made_by, progress.show, todo)
         except KeyboardInterrupt:
             kept = f"{books.status.done} runs are kept in {store.path}"
             complain(f"varsim: {kept}; the same command goes on from there")
@@ -127,7 +127,7 @@ def carry_on(sweep: "Sweep", settings: SweepSettings) -> None:
         if settings.shard is not None:
             _tell_part(books, settings, directory)
         else:
-            _conclude(sweep, cases, books, settings, directory)
+            _conclude(experiment, books, settings, directory)
 
 
 def merge(
@@ -140,16 +140,15 @@ def merge(
     """Put the runs of several directories together; the results, if nothing is missing."""
     from varsim.report.files.sweep import write_sweep
     from varsim.scenario.sweep.loading import load_sweep
-    from varsim.study.sweep.campaign import Books
     from varsim.study.sweep.store import STORE, Store
 
     sweep = load_sweep(settings.file, sets, precision, most, settings.strategies)
-    cases = _cases(sweep, settings.strategies)
+    experiment = _experiment(sweep, settings.strategies)
     for part in parts:
         if not (part / STORE).is_file():
             raise typer.BadParameter(f"{part} holds no runs of a sweep (no {STORE})")
     directory = settings.directory(sweep)
-    keys = {case.key for _, _, case in cases}
+    keys = {case.key for case in experiment.distinct}
     with Store(directory) as store:
         say_damage(store, "counted as missing")
         for part in parts:
@@ -157,7 +156,7 @@ def merge(
                 with Store(part) as source:
                     say_damage(source, "counted as missing")
                     store.add(one for one in source.runs() if one.key in keys)
-        books = Books.opened(sweep, (case for _, _, case in cases), store.runs())
+        books = experiment.books(store)
         missing = len(books.begin())
         write_sweep(sweep, question(settings.file), directory)
         if missing:
@@ -166,7 +165,7 @@ def merge(
                 f"missing; to make them: varsim sweep {settings.file} --out {directory}"
             )
             raise typer.Exit(FAILED)
-        _conclude(sweep, cases, books, settings, directory)
+        _conclude(experiment, books, settings, directory)
 
 
 def redraw(directory: Path) -> None:
@@ -176,18 +175,16 @@ def redraw(directory: Path) -> None:
     from varsim.report.files.sweep import SCENARIO, swept_in
     from varsim.report.pages import sweep as sweep_report
     from varsim.scenario.sweep.loading import load_sweep
-    from varsim.study.sweep.campaign import Books
     from varsim.study.sweep.store import Store
-    from varsim.study.sweep.table import table_of
 
     check_target(directory, "sweep")
     file = directory / SCENARIO
     strategies, asked = read_from(swept_in, directory)
     sweep = load_sweep(file, strategies=strategies)
-    cases = _cases(sweep, strategies)
+    experiment = _experiment(sweep, tuple(strategies))
     with Store(directory) as store:
         say_damage(store, "counted as missing")
-        books = Books.opened(sweep, (case for _, _, case in cases), store.runs())
+        books = experiment.books(store)
         if missing := len(books.begin()):
             complain(
                 f"varsim: {missing} runs are missing in {directory}; to make them: "
@@ -197,7 +194,7 @@ def redraw(directory: Path) -> None:
         if sweep.sha256 != asked:
             complain(f"varsim: {damaged(file)}")
             raise typer.Exit(USAGE)
-        sweep_report.write(table_of(sweep, cases, books), directory, question(file))
+        sweep_report.write(experiment.table(books), directory, question(file))
 
 
 def check(file: Path, sets: Sequence[str], strategies: Sequence[str] = ()) -> None:
@@ -206,8 +203,8 @@ def check(file: Path, sets: Sequence[str], strategies: Sequence[str] = ()) -> No
 
     sweep = load_sweep(file, sets, strategies=strategies)
     write(f"{file}: ok")
-    cases = _cases(sweep, strategies)
-    distinct = len({case.key for _, _, case in cases})
+    experiment = _experiment(sweep, tuple(strategies))
+    distinct = len(experiment.distinct)
     for index, quantity in enumerate(sweep.quantities):
         values = list(dict.fromkeys(point.values[index].text for point in sweep.points))
         told = ", ".join(values) if len(values) <= 12 else f"{values[0]} to {values[-1]}"
@@ -216,12 +213,11 @@ def check(file: Path, sets: Sequence[str], strategies: Sequence[str] = ()) -> No
         count * distinct for count in (sweep.first_replications, sweep.most_replications)
     )
     write(
-        f"\n{len(sweep.points)} points, {len(cases)} rows, {distinct} of them different: "
-        f"{least:,} runs, up to {most:,} for an interval of ± {100 * sweep.precision:g} % of the "
-        "throughput"
+        f"\n{len(sweep.points)} points, {len(experiment.cases)} rows, {distinct} of them "
+        f"different: {least:,} runs, up to {most:,} for an interval of ± "
+        f"{100 * sweep.precision:g} % of the throughput"
     )
-    distinct_cases = list({case.key: case for _, _, case in cases}.values())
-    tell(weigh_cases(distinct_cases, sweep.first_replications, _runs(sweep)), "sweep")
+    tell(weigh_cases(experiment.distinct, sweep.first_replications, _runs(sweep)), "sweep")
 
 
 def tell(found: "Effort | None", command: str) -> None:
@@ -237,22 +233,18 @@ def _runs(sweep: "Sweep") -> str:
     return "the first runs of all points" if more else "all runs"
 
 
-def _cases(sweep: "Sweep", strategies: Sequence[str]) -> "list[tuple[int, str, Case]]":
-    from varsim.strategies import meant
-    from varsim.study.sweep.case import cases_of
+def _experiment(sweep: "Sweep", strategies: tuple[str, ...]) -> "SweepExperiment":
+    """The experiment; the command ends where a strategy is asked for that is not there."""
+    from varsim.study.experiment import SweepExperiment
 
-    there = {s.label: s for point in sweep.points for s in point.scenario.strategies}
-    for name in strategies:
-        if not any(meant(list(there.values()), [name])):
-            known = ", ".join(there)
-            raise typer.BadParameter(f"no strategy {name!r} in this scenario; it has: {known}")
-    return cases_of(sweep, strategies)
+    try:
+        return SweepExperiment(sweep, strategies)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
-def _part(cases: "Sequence[tuple[int, str, Case]]", shard: Shard | None) -> "list[Case]":
-    """The cases of this part, each once."""
-    distinct = list({case.key: case for _, _, case in cases}.values())
-    return distinct if shard is None else distinct[shard.number - 1 :: shard.of]
+def _part(cases: "Sequence[Case]", shard: Shard | None) -> "Sequence[Case]":
+    return cases if shard is None else cases[shard.number - 1 :: shard.of]
 
 
 def say_damage(store: "Store", then: str) -> None:
@@ -266,37 +258,11 @@ def _say_resumed(books: "Books", missing: int, settings: SweepSettings) -> None:
         complain(f"varsim: {books.resumed} of {books.resumed + missing} already there")
 
 
-def _backend(books: "Books", todo: Sequence[tuple[str, int]], settings: SweepSettings) -> "Backend":
-    return backend([books.cases[key] for key, _ in todo], settings.jobs, settings.scheduler)
-
-
-def backend(runs: "Sequence[Case]", jobs: int | None, scheduler: str | None) -> "Backend":
-    """Where runs of these cases are made, one each; `jobs` None: as is best for so much work."""
-    from varsim.study.sweep.execution import Dask, Here, Processes, cores
-
-    if scheduler is not None:
-        return Dask(scheduler)
-    if jobs is None:
-        jobs = 1 if _gradients(runs) < _SMALL else cores()
-    jobs = min(jobs, len(runs))
-    return Processes(jobs) if jobs > 1 else Here()
-
-
-def _gradients(runs: "Sequence[Case]") -> float:
-    """Roughly how many gradients the runs compute, from a few of them."""
-    from varsim.study.estimate import expected_gradients
-
-    some = runs[:: max(1, len(runs) // _LOOKED_AT)]
-    sizes = [expected_gradients(case.scenario) for case in some]
-    return sum(sizes) * len(runs) / len(sizes) if sizes else 0.0
-
-
-def _teller(
-    sweep: "Sweep", cases: "Sequence[tuple[int, str, Case]]"
-) -> Callable[[str, float], str]:
+def _teller(experiment: "SweepExperiment") -> Callable[[str, float], str]:
     """Says in words which case is the best so far."""
+    sweep = experiment.sweep
     first: dict[str, tuple[int, str]] = {}
-    for point, label, case in cases:
+    for point, label, case in experiment.cases:
         first.setdefault(case.key, (point, label))
 
     def told(key: str, speed: float) -> str:
@@ -319,8 +285,7 @@ def _tell_part(books: "Books", settings: SweepSettings, directory: Path) -> None
 
 
 def _conclude(
-    sweep: "Sweep",
-    cases: "Sequence[tuple[int, str, Case]]",
+    experiment: "SweepExperiment",
     books: "Books",
     settings: SweepSettings,
     directory: Path,
@@ -329,9 +294,8 @@ def _conclude(
     from varsim.report.files.sweep import write_results
     from varsim.report.pages import sweep as sweep_report
     from varsim.report.words.sweep import answer
-    from varsim.study.sweep.table import table_of
 
-    table = table_of(sweep, cases, books)
+    table = experiment.table(books)
     written = write_results(table, answer(table), directory)
     page = sweep_report.write(table, directory, question(settings.file))
     closing = [f"results: {', '.join(map(str, written))}", f"report: {page}"]

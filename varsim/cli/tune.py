@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import typer
 
-from varsim.cli import sweep as sweeping
 from varsim.cli.console import USAGE, complain, write
 from varsim.cli.settings import question
 from varsim.cli.weighing import weigh_cases
@@ -60,6 +59,7 @@ def run(scenario: "Scenario | VariablesScenario", settings: TuneSettings) -> Non
     from varsim.scenario.training import Scenario
     from varsim.study.plan.runs import Runs
     from varsim.study.sweep.case import case_of
+    from varsim.study.sweep.execution import backend
     from varsim.study.sweep.store import Store
     from varsim.study.tune.search import Search
 
@@ -76,11 +76,11 @@ def run(scenario: "Scenario | VariablesScenario", settings: TuneSettings) -> Non
     with (
         TemporaryDirectory(prefix="varsim-") as directory,
         Store(Path(directory)) as store,
-        sweeping.backend(cases * scenario.replications, settings.jobs, None) as backend,
+        backend(cases * scenario.replications, settings.jobs, None) as made_by,
     ):
         search = Search(scenario, given)
         with SweepProgress(settings.quiet, partial(best_so_far, search)) as progress:
-            tuned = search.run(Runs(store, backend, progress.show))
+            tuned = search.run(Runs(store, made_by, progress.show))
     _conclude(Rates(scenario, search.goal, tuple(tuned)), settings)
 
 

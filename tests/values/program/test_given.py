@@ -5,7 +5,13 @@ import pytest
 from programs import variable
 from pydantic import ValidationError
 
-from varsim.distribute.program.given import Given, Normal, VariableDescription, check_given, drawn
+from varsim.distribute.program.given import (
+    Given,
+    NormalElements,
+    VariableDescription,
+    check_given,
+    drawn,
+)
 from varsim.values.stream import stream
 from varsim.values.variable import Aggregation, Synchronization
 
@@ -52,7 +58,7 @@ class TestVariable:
         assert describe(shape=(10_000, 1_000)).shape == (10_000, 1_000)
 
 
-NORMAL = Normal(mean=2.0, standard_deviation=0.5)
+NORMAL = NormalElements(mean=2.0, standard_deviation=0.5)
 
 
 class TestGiven:
@@ -66,11 +72,11 @@ class TestGiven:
             ((1.0, 2.5, 3.0), 3, {"dtype": "int32"}, "value 2.5 is not a whole number"),
             (1e39, 3, {}, "value 1e+39 is too large for float32"),
             (
-                Normal(mean=1e39, standard_deviation=1.0), 3, {},
+                NormalElements(mean=1e39, standard_deviation=1.0), 3, {},
                 "mean 1e+39 is too large for float32",
             ),
             (
-                Normal(standard_deviation=1e39), 3, {},
+                NormalElements(standard_deviation=1e39), 3, {},
                 "standard_deviation 1e+39 is too large for float32",
             ),
         ],
@@ -106,6 +112,6 @@ class TestGiven:
         assert not np.array_equal(value, again), "new ones for each write"
 
     def test_beyond_the_largest_number_is_infinity_without_a_warning(self) -> None:
-        wide = Normal(mean=0.0, standard_deviation=3e38)
+        wide = NormalElements(mean=0.0, standard_deviation=3e38)
         value = drawn(wide, describe(shape=(1000,)), 0, stream(0, 0, "program", 0))
         assert np.isinf(value).any()

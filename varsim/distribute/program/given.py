@@ -58,7 +58,7 @@ class VariableDescription(Model):
         )
 
 
-class Normal(Model):
+class NormalElements(Model):
     """Elements drawn from a normal distribution, new ones for each write and each replica."""
 
     kind: Literal["normal"] = "normal"
@@ -67,12 +67,12 @@ class Normal(Model):
 
 
 # A number; one number for each replica; or numbers that are drawn.
-Given = float | tuple[float, ...] | Normal
+Given = float | tuple[float, ...] | NormalElements
 
 
 def check_given(given: Given, variable: VariableDescription, replicas: int | None) -> None:
     """ValueError for a value that the variable cannot be given; `replicas` None: from outside."""
-    if isinstance(given, Normal):
+    if isinstance(given, NormalElements):
         if variable.whole_numbers:
             raise ValueError(f"drawn numbers are not whole: {variable.name} is {variable.dtype}")
         check_fits(given.mean, variable, "mean")
@@ -108,7 +108,7 @@ def drawn(
     given: Given, variable: VariableDescription, replica: int, generator: np.random.Generator
 ) -> Values:
     """The value that one replica (or the outside) gives, of the variable's shape and dtype."""
-    if isinstance(given, Normal):
+    if isinstance(given, NormalElements):
         numbers = generator.normal(given.mean, given.standard_deviation, variable.shape)
         with np.errstate(over="ignore"):
             return np.asarray(numbers, variable.dtype)

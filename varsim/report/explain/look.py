@@ -10,8 +10,8 @@ from varsim.distribute.program.act import Glance
 from varsim.distribute.program.given import VariableDescription
 from varsim.distribute.program.running import Mode
 from varsim.report.explain.numbers import PLAIN, Spelling, number
-from varsim.report.explain.rows import Copies, Row, merges
 from varsim.scenario.variables import VariablesScenario
+from varsim.study.program.rows import Copies, Row, merges
 
 _FLAT: Final = 1e-6
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from varsim.cluster.execution import Sent
 from varsim.distribute.program.act import MOST_COPIES, Glance
-from varsim.report.explain.rows import Copies, Rounds
+from varsim.study.program.rows import Copies, Rounds
 from varsim.units import format_bytes
 from varsim.values.device import Device
 

@@ -9,10 +9,10 @@ from varsim.report.explain.medium import Markdown, Medium, Terminal
 from varsim.report.explain.numbers import duration, total
 from varsim.report.explain.setting import about, setting
 from varsim.report.explain.table import OVERLAP, lines_of
-from varsim.report.explain.telling import Telling, told
 from varsim.scenario.fault import Fault, ScenarioError, Source
 from varsim.scenario.training import Scenario
 from varsim.scenario.variables import VariablesScenario
+from varsim.study.program.telling import Telling, told
 
 Form: TypeAlias = Literal["table", "md"]
 

@@ -8,11 +8,11 @@ from math import prod
 import numpy as np
 
 from varsim.distribute.program.action import Action, MovingAverage, OnVariable, Writing
-from varsim.distribute.program.given import Given, Normal, VariableDescription
+from varsim.distribute.program.given import Given, NormalElements, VariableDescription
 from varsim.report.explain.look import Look, spellings
 from varsim.report.explain.numbers import PLAIN, Spelling, and_, number, per_cent, shortened
-from varsim.report.explain.rows import Row
 from varsim.scenario.variables import VariablesScenario
+from varsim.study.program.rows import Row
 from varsim.units import format_bytes, format_rate, format_seconds
 
 _DOES = {
@@ -253,7 +253,7 @@ def _does(action: Action, steps: int, spelled: Mapping[str, Spelling]) -> str:
 
 
 def _given(given: Given, spelling: Spelling) -> str:
-    if isinstance(given, Normal):
+    if isinstance(given, NormalElements):
         return (
             f"numbers drawn around {number(given.mean, spelling)} (standard deviation "
             f"{number(given.standard_deviation, spelling)})"

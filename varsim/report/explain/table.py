@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from varsim.report.explain.look import Look
 from varsim.report.explain.numbers import UNITS, side_by_side
-from varsim.report.explain.rows import Row
 from varsim.report.explain.words import sent, sentence, who
+from varsim.study.program.rows import Row
 
 _MOST_DECIMALS: Final = 3
 # The end of a heading over several steps.

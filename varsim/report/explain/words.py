@@ -5,7 +5,7 @@ from typing import Final
 
 from varsim.distribute.program.act import Glance
 from varsim.distribute.program.action import MovingAverage, Writing
-from varsim.distribute.program.given import Normal
+from varsim.distribute.program.given import NormalElements
 from varsim.report.explain.look import Look
 from varsim.report.explain.numbers import (
     added_up,
@@ -21,8 +21,8 @@ from varsim.report.explain.numbers import (
     time,
     total,
 )
-from varsim.report.explain.rows import Row
 from varsim.report.explain.sums import reduced, remark
+from varsim.study.program.rows import Row
 
 _LONGEST_NAME: Final = 12
 
@@ -102,7 +102,7 @@ def _again(row: Row, look: Look) -> str:
     """All repetitions but the first."""
     odd = "" if row.together and look.merged else _odd(row, look)
     said = f"the same {_repetitions(row)} times more{odd}"
-    if isinstance(row.action, Writing) and isinstance(row.action.value, Normal):
+    if isinstance(row.action, Writing) and isinstance(row.action.value, NormalElements):
         return f"{said}, with newly drawn numbers"
     seen = [act.seen for act in row.acts if act.seen is not None]
     if seen and row.outside:

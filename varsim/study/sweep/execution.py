@@ -10,10 +10,14 @@ from contextlib import suppress
 from typing import Any, Final, Protocol, Self
 
 from varsim.cluster.trace import ENGINE_VERSION
+from varsim.study.estimate import expected_gradients
 from varsim.study.simulation import ONE_THREAD, may_be_terminated, undisturbed
-from varsim.study.sweep.case import Finished, Task, run_tasks
+from varsim.study.sweep.case import Case, Finished, Task, run_tasks
 
 PATIENCE: Final = 15.0  # seconds to wait for a scheduler of dask and its first worker
+# Work that this process does about as soon as others could, in gradients.
+_SMALL: Final = 200_000
+_LOOKED_AT: Final = 16  # cases whose size is estimated
 WATCH_EVERY: Final = 1.0  # seconds in which a worker process notices that its parent is gone
 
 
@@ -173,3 +177,20 @@ def live_no_longer_than(parent: int) -> None:
 
     if hasattr(os, "getppid") and hasattr(signal, "SIGKILL"):
         threading.Thread(target=watch, daemon=True).start()
+
+
+def backend(runs: Sequence[Case], jobs: int | None, scheduler: str | None) -> Backend:
+    """Where runs of these cases are made, one each; `jobs` None: as is best for so much work."""
+    if scheduler is not None:
+        return Dask(scheduler)
+    if jobs is None:
+        jobs = 1 if _gradients(runs) < _SMALL else cores()
+    jobs = min(jobs, len(runs))
+    return Processes(jobs) if jobs > 1 else Here()
+
+
+def _gradients(runs: Sequence[Case]) -> float:
+    """Roughly how many gradients the runs compute, from a few of them."""
+    some = runs[:: max(1, len(runs) // _LOOKED_AT)]
+    sizes = [expected_gradients(case.scenario) for case in some]
+    return sum(sizes) * len(runs) / len(sizes) if sizes else 0.0

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from varsim.distribute.program.given import Normal
+from varsim.distribute.program.given import NormalElements
 from varsim.report.words.phrases import digits, margin, plus_minus, time
 from varsim.report.words.program.comparison import longer, ranking_of, step_time
 from varsim.report.words.program.table import size
@@ -140,7 +140,7 @@ def _notes(result: "VariablesResult") -> Iterator[str]:
     elif scenario.times_are_random:
         yield "One replication: no intervals. More replications show how sure this is."
     draws = any(
-        isinstance(getattr(action, "value", None), Normal)
+        isinstance(getattr(action, "value", None), NormalElements)
         for _, action in scenario.program.actions()
     )
     if result.replications > 1 and draws:

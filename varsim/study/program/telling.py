@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from varsim.cluster.program import run_program
 from varsim.distribute.program.running import Mode
-from varsim.report.explain.rows import Row, rows_of
 from varsim.scenario.variables import VariablesScenario
+from varsim.study.program.rows import Row, rows_of
 
 # As many steps as fit in so many rows are told, at least one.
 MOST_ROWS: Final = 20

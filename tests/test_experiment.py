@@ -1,0 +1,148 @@
+"""Experiments from Python: a path, a text or a dict of any kind, and what the verbs return."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import varsim
+from varsim.report.plan import PlanText
+from varsim.scenario.load import load as read
+from varsim.scenario.loading import load_scenario
+from varsim.study.experiment import PlanExperiment, Program, SweepExperiment, Training
+
+HERE = Path(__file__).parent
+SCENARIOS = HERE.parent / "scenarios"
+SMALL = HERE / "small.yaml"
+
+
+def said() -> dict[str, Any]:
+    return {
+        "name": "said",
+        "replications": 2,
+        "cluster": {
+            "workers": 2,
+            "compute": {"kind": "shifted_exponential", "minimum": "8 ms", "mean": "10 ms"},
+            "parameter_servers": 1,
+            "network": {"kind": "star", "bandwidth": "1 Gbit/s", "latency": "20 us"},
+        },
+        "workload": {
+            "problem": {"kind": "quadratic", "dimension": 3},
+            "batch_size": 4,
+            "optimizer": {"kind": "sgd", "learning_rate": 0.1},
+        },
+        "strategies": [{"kind": "none"}, {"kind": "on_write"}],
+        "stop": {"examples": 160},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("quickstart", Training),
+        ("read_or_write", Program),
+        ("scale_out", SweepExperiment),
+        ("plan_resnet50", PlanExperiment),
+    ],
+)
+def test_a_file_of_every_kind_is_loaded(name: str, kind: type) -> None:
+    assert type(varsim.load(SCENARIOS / f"{name}.yaml")) is kind
+    assert type(varsim.load(str(SCENARIOS / f"{name}.yaml"))) is kind
+
+
+def test_a_text_and_a_path_are_the_same_scenario() -> None:
+    assert read(SMALL.read_text()) == read(SMALL) == load_scenario(SMALL)
+
+
+def test_what_is_loaded_is_an_experiment_of_its_scenario() -> None:
+    scenario = load_scenario(SMALL)
+    experiment = varsim.load(scenario)
+    assert isinstance(experiment, Training)
+    assert experiment.scenario is scenario
+    assert varsim.load(experiment) is experiment
+    with pytest.raises(ValueError, match="for what is read"):
+        varsim.load(scenario, ["seed=3"])
+
+
+def test_a_dict_is_run_with_changes_and_strategies() -> None:
+    result = varsim.run(said(), ["replications=3"], strategies=["on_write"])
+    assert isinstance(result, varsim.Result)
+    assert result.strategies == ("on_write",)
+    assert result.replications == 3
+
+
+def test_a_dict_that_is_wrong_is_told_by_its_keys_without_lines() -> None:
+    wrong = said()
+    wrong["cluster"]["wrokers"] = wrong["cluster"].pop("workers")
+    wrong["stop"] = {"examples": "5 s"}
+    with pytest.raises(varsim.ScenarioError) as caught:
+        varsim.load(wrong)
+    assert str(caught.value).splitlines() == [
+        "scenario: error: cluster: unknown key 'wrokers'; did you mean 'workers'?",
+        "scenario: error: stop.examples must be a whole number above 0, not '5 s'; it has no unit",
+    ]
+
+
+@pytest.mark.parametrize("wrong", [{"name": {1, 2}}, {"seed": float("nan")}, {"seed": object()}])
+def test_a_dict_of_anything_else_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(varsim.ScenarioError, match="not made of mappings, lists, texts and numb"):
+        varsim.load(wrong)
+
+
+def test_a_sweep_gives_the_same_table_in_any_directory_and_number_of_processes(
+    tmp_path: Path,
+) -> None:
+    done: list[tuple[int, int]] = []
+    sets = ["cluster.workers=2,4"]
+    table = varsim.sweep(said(), sets, most_replications=2, progress=lambda *now: done.append(now))
+    assert done[-1] == (8, 8)
+    kept = varsim.sweep(said(), sets, most_replications=2, jobs=2, directory=tmp_path / "a")
+    assert kept.sha256 == table.sha256
+    assert (tmp_path / "a" / "runs.sqlite").exists()
+    again: list[tuple[int, int]] = []
+    varsim.sweep(
+        said(),
+        sets,
+        most_replications=2,
+        directory=tmp_path / "a",
+        progress=lambda *now: again.append(now),
+    )
+    assert again == []
+    assert list(table.frame()["strategy"]) == ["none", "on_write"] * 2
+
+
+def test_a_sweep_of_strategies_that_are_not_there_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"no strategy 'nonee' in this scenario; it has: none, "):
+        varsim.sweep(said(), ["cluster.workers=2,4"], strategies=["nonee"])
+
+
+def test_a_plan_gives_its_answer() -> None:
+    asked = said() | {
+        "targets": {"throughput": "300 examples/s"},
+        "plan": {"minimize": "workers", "space": {"cluster.workers": [1, 2, 4]}},
+    }
+    found = varsim.plan(asked)
+    assert found.found.answer is not None
+    assert found.scenario is not None
+    assert found.scenario.cluster.workers == 1
+    assert varsim.run(asked).sha256 == found.sha256  # type: ignore[union-attr]
+    assert PlanText(found).sentences
+
+
+def test_training_is_explained_and_a_sweep_is_not() -> None:
+    why = varsim.explain(said(), strategies=["on_write"])
+    assert [one.label for one in why.accounts] == ["on_write"]  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match="explain one of them"):
+        varsim.explain(SCENARIOS / "scale_out.yaml")
+
+
+def test_the_first_steps_of_variables_are_told() -> None:
+    steps = varsim.explain(SCENARIOS / "read_or_write.yaml")
+    assert isinstance(steps, list)
+    assert all(one.rows for one in steps)
+
+
+def test_measured_files_become_a_part_of_a_scenario() -> None:
+    found = varsim.calibrate([HERE / "data" / "calibration" / "all_reduce_16.txt"])
+    assert "cluster:" in found.lines
+    assert any(line.strip().startswith("network:") for line in found.lines)

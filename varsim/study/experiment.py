@@ -1,0 +1,259 @@
+"""Experiments: a scenario of any kind, and what can be asked of it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, NoReturn, Protocol, TypeAlias
+
+from varsim.distribute.program.running import Mode
+from varsim.scenario.load import Document, Given, Loaded
+from varsim.scenario.load import load as read
+from varsim.scenario.plan.loading import question_of_text
+from varsim.scenario.plan.question import Question
+from varsim.scenario.sweep.loading import sweep_of_text
+from varsim.scenario.sweep.space import Sweep
+from varsim.scenario.training import Scenario
+from varsim.scenario.variables import VariablesScenario
+from varsim.strategies import meant
+from varsim.study.plan.plan import Plan, Planning
+from varsim.study.plan.runs import Runs
+from varsim.study.program.telling import Telling, told
+from varsim.study.result import Result
+from varsim.study.simulation import simulate, simulate_variables
+from varsim.study.sweep.campaign import Books, Watcher, carry_out
+from varsim.study.sweep.case import Case, cases_of
+from varsim.study.sweep.execution import backend
+from varsim.study.sweep.store import Store
+from varsim.study.sweep.table import Table, table_of
+from varsim.study.variables import VariablesResult
+from varsim.study.why.account import Why, why
+
+# Called with how many runs have ended, of how many.
+Progress: TypeAlias = Callable[[int, int], None]
+
+
+class Experiment(Protocol):
+    """A scenario of some kind (training, variables, sweep, plan) that is right as it is."""
+
+    kind: ClassVar[str]
+
+    def run(self, jobs: int = 1, progress: Progress | None = None) -> Any:
+        """What comes of it, the same for any number of processes (`jobs`)."""
+        ...
+
+    def explain(self, progress: Progress | None = None) -> Any:
+        """Why it is so; ValueError where there is nothing to explain."""
+        ...
+
+
+@dataclass(frozen=True)
+class Training:
+    """Strategies of training, compared."""
+
+    scenario: Scenario
+    kind: ClassVar[str] = "training"
+
+    def run(self, jobs: int = 1, progress: Progress | None = None) -> Result:
+        """Simulate every strategy and replication."""
+        return simulate(self.scenario, jobs, progress)
+
+    def explain(self, progress: Progress | None = None) -> Why:
+        """Why each strategy is as slow as it is."""
+        return why(self.scenario, progress)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Modes of distributed variables, compared by what a program on them costs."""
+
+    scenario: VariablesScenario
+    kind: ClassVar[str] = "variables"
+
+    def run(self, jobs: int = 1, progress: Progress | None = None) -> VariablesResult:
+        """Run the program under every mode."""
+        return simulate_variables(self.scenario, jobs, progress)
+
+    def explain(
+        self,
+        progress: Progress | None = None,
+        *,
+        modes: Sequence[Mode] = (),
+        steps: int | None = None,
+    ) -> list[Telling]:
+        """What happens to the variables in the first steps; ValueError if that is too much."""
+        return told(self.scenario, modes or self.scenario.all_modes, steps)
+
+
+@dataclass(frozen=True)
+class SweepExperiment:
+    """Many scenarios from one; of each point only `strategies` (kinds or labels; empty: all)."""
+
+    sweep: Sweep
+    strategies: tuple[str, ...] = ()
+    kind: ClassVar[str] = "sweep"
+
+    def __post_init__(self) -> None:
+        there = {s.label: s for point in self.sweep.points for s in point.scenario.strategies}
+        for name in self.strategies:
+            if not any(meant(list(there.values()), [name])):
+                known = ", ".join(there)
+                raise ValueError(f"no strategy {name!r} in this scenario; it has: {known}")
+
+    @cached_property
+    def cases(self) -> list[tuple[int, str, Case]]:
+        """(point, label, case) of every row."""
+        return cases_of(self.sweep, self.strategies)
+
+    @property
+    def distinct(self) -> list[Case]:
+        """Every case once."""
+        return list({case.key: case for _, _, case in self.cases}.values())
+
+    def books(self, store: Store, cases: Sequence[Case] | None = None) -> Books:
+        """What is known of some cases, by default of all, from the runs that are kept."""
+        return Books.opened(self.sweep, self.distinct if cases is None else cases, store.runs())
+
+    def table(self, books: Books) -> Table:
+        """The table, once all runs are there."""
+        return table_of(self.sweep, self.cases, books)
+
+    def run(
+        self, jobs: int = 1, progress: Progress | None = None, directory: Path | None = None
+    ) -> Table:
+        """Make all runs that it takes; those that a `directory` keeps are not made again."""
+        with _kept(directory) as store:
+            books = self.books(store)
+            todo = books.begin()
+            with backend([books.cases[key] for key, _ in todo], jobs, None) as made_by:
+                carry_out(books, store, made_by, _watched(progress), todo)
+            return self.table(books)
+
+    def explain(self, progress: Progress | None = None) -> NoReturn:
+        """ValueError: it is one scenario that is explained."""
+        raise ValueError("a sweep is many scenarios; explain one of them")
+
+
+@dataclass(frozen=True)
+class PlanExperiment:
+    """The question for the least that reaches the targets."""
+
+    question: Question
+    kind: ClassVar[str] = "plan"
+
+    def run(
+        self, jobs: int = 1, progress: Progress | None = None, directory: Path | None = None
+    ) -> Plan:
+        """Search for the answer; runs that a `directory` keeps are not made again."""
+        planning = Planning(self.question)
+        cases = planning.cases(most=60) * self.question.first_replications
+        with _kept(directory) as store, backend(cases, jobs, None) as made_by:
+            return planning.run(Runs(store, made_by, _watched(progress)))
+
+    def explain(self, progress: Progress | None = None) -> NoReturn:
+        """ValueError: it is one scenario that is explained."""
+        raise ValueError("a plan is about many scenarios; explain its answer")
+
+
+AnyExperiment: TypeAlias = Training | Program | SweepExperiment | PlanExperiment
+# What an experiment is made from: a path, a text, a dict; or what came of them before.
+Source: TypeAlias = Given | Loaded | AnyExperiment
+
+
+def load(given: Source, sets: Sequence[str] = (), strategies: Sequence[str] = ()) -> AnyExperiment:
+    """The experiment of a file, of a text, or of a dict that says the same.
+
+    Each of `sets` is `key.path=value`, as after `--set`. `strategies`: only those of these kinds or
+    labels. Raises ScenarioError with everything that is wrong, each with its place.
+    """
+    if isinstance(given, str | Path | Mapping):
+        given = read(given, sets, strategies)
+    elif sets or strategies:
+        raise ValueError("sets and strategies are for what is read: a file, a text or a dict")
+    if isinstance(given, Sweep):
+        return SweepExperiment(given, tuple(strategies))
+    if isinstance(given, Question):
+        return PlanExperiment(given)
+    if isinstance(given, Scenario):
+        return Training(given)
+    return Program(given) if isinstance(given, VariablesScenario) else given
+
+
+def run(
+    given: Source,
+    sets: Sequence[str] = (),
+    *,
+    strategies: Sequence[str] = (),
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Result | VariablesResult | Table | Plan:
+    """What comes of a scenario of any kind, loaded as by `load`; the same for any `jobs`."""
+    return load(given, sets, strategies).run(jobs, progress)
+
+
+def sweep(
+    given: Given,
+    sets: Sequence[str] = (),
+    *,
+    precision: float | None = None,
+    most_replications: int | None = None,
+    strategies: Sequence[str] = (),
+    jobs: int = 1,
+    progress: Progress | None = None,
+    directory: str | Path | None = None,
+) -> Table:
+    """The table of a sweep; each of `sets` is `path=value`, or `path=1,2,4` for another axis.
+
+    `precision` (a share) and `most_replications` are used instead of what the file says. Runs are
+    kept in a `directory`, and those that are there are not made again.
+    """
+    text, name, folder, _ = Document.of(given)
+    asked = sweep_of_text(text, name, folder, sets, precision, most_replications, strategies)
+    where = None if directory is None else Path(directory)
+    return SweepExperiment(asked, tuple(strategies)).run(jobs, progress, where)
+
+
+def plan(
+    given: Given,
+    sets: Sequence[str] = (),
+    *,
+    minimize: str | None = None,
+    strategies: Sequence[str] = (),
+    jobs: int = 1,
+    progress: Progress | None = None,
+    directory: str | Path | None = None,
+) -> Plan:
+    """The answer to a plan; `minimize` is used instead of what the file says. Else as `sweep`."""
+    text, name, folder, _ = Document.of(given)
+    asked = question_of_text(text, name, folder, sets, minimize, strategies)
+    where = None if directory is None else Path(directory)
+    return PlanExperiment(asked).run(jobs, progress, where)
+
+
+def explain(
+    given: Source,
+    sets: Sequence[str] = (),
+    *,
+    strategies: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Why | list[Telling]:
+    """Why training is as slow as it is; of variables what happens in their first steps.
+
+    ValueError of a sweep or a plan.
+    """
+    return load(given, sets, strategies).explain(progress)
+
+
+@contextmanager
+def _kept(directory: Path | None) -> Iterator[Store]:
+    """The store of a directory, or one that is forgotten."""
+    with ExitStack() as stack:
+        if directory is None:
+            directory = Path(stack.enter_context(TemporaryDirectory(prefix="varsim-")))
+        yield stack.enter_context(Store(directory))
+
+
+def _watched(progress: Progress | None) -> Watcher:
+    return lambda status: None if progress is None else progress(status.done, status.total)
