@@ -15,7 +15,7 @@ from validation import command as validation
 from varsim.cli import app as cli
 from varsim.distribute.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
 from varsim.distribute.program.description import Program
-from varsim.distribute.program.given import VariableDescription
+from varsim.distribute.program.given import NormalElements, VariableDescription
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.plan import question as plan_question
 from varsim.scenario.plan.loading import load_question, question_of_text

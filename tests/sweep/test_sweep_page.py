@@ -13,7 +13,7 @@ from varsim.report.files.sweep import holds_sweep, swept_in
 from varsim.report.pages import sweep as sweep_report
 from varsim.report.plots.sweep import gallery
 from varsim.report.words.sweep import answer, cells, left_out, shown
-from varsim.study.sweep.case import cases_of
+from varsim.study.experiment import SweepExperiment
 
 
 def varsim(*arguments: object) -> Result:
@@ -198,8 +198,8 @@ class TestWords:
         base = base.replace("batch_size: 4", "optimizer: {kind: sgd, learning_rate: 1}")
         base = base.replace("{global_steps: 10}", stop).replace("on_write", "none")
         swept = sweep("workload.optimizer.learning_rate: [0.1, 0.2]", base=base)
-        cases = cases_of(swept)
-        told = _teller(swept, cases)(cases[0][2].key, 30.0)
+        experiment = SweepExperiment(swept)
+        told = _teller(experiment)(experiment.distinct[0].key, 30.0)
         assert told.replace("workload.optimizer.", "") == said
 
     def test_beside_what_matters_it_is_told_once(self, tmp_path: Path) -> None:
