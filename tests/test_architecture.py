@@ -1,7 +1,8 @@
 """The house rules that a reader relies on, read off the syntax trees of the package."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -80,8 +81,7 @@ def wrong_layers(unit: str, tree: ast.AST) -> list[str]:
 def files_imported(path: Path) -> set[Path]:
     """The files of the package that one imports, in functions and for types, too."""
     found = set()
-    (tree,) = trees([path])
-    for name in imports(tree):
+    for name in imports(tree(path)):
         parts = name.split(".")
         while parts[0] == "varsim" and parts[1:]:
             module = PACKAGE.joinpath(*parts[1:])
@@ -175,14 +175,15 @@ def bare_yields(tree: ast.AST) -> list[str]:
     return [f"line {node.lineno}" for node in ast.walk(tree) if isinstance(node, ast.Yield)]
 
 
-def trees(paths: list[Path]) -> Iterator[ast.Module]:
-    return (ast.parse(path.read_text(encoding="utf-8")) for path in paths)
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def waiting_names() -> tuple[set[str], set[str]]:
     """Names of all functions that wait, and of all that run such a function as a process."""
     sources = [p for p in MODULES if unit_of(p) in {"cluster", "strategies"}]
-    nodes = [node for tree in trees(sources) for node in ast.walk(tree)]
+    nodes = [node for path in sources for node in ast.walk(tree(path))]
     activities = {n.name for n in nodes if isinstance(n, ast.FunctionDef) and is_activity(n)}
     spawners = {n.name for n in nodes if isinstance(n, ast.FunctionDef) and takes_an_activity(n)}
     return activities, spawners
@@ -193,62 +194,66 @@ def test_the_package_is_there() -> None:
     assert len(STRATEGIES) > 5
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-class TestEveryModule:
-    def test_imports_no_later_layer(self, path: Path) -> None:
-        if path.parent == PACKAGE and path.stem in {"__init__", "__main__"}:
-            return  # the package's front door leads everywhere, lazily: see the test below
-        (tree,) = trees([path])
-        assert wrong_layers(unit_of(path), tree) == []
-
-    def test_imports_only_its_own_libraries(self, path: Path) -> None:
-        (tree,) = trees([path])
-        assert wrong_libraries(unit_of(path), tree) == []
-
-    def test_is_not_too_long(self, path: Path) -> None:
-        assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
-
-    def test_draws_random_numbers_only_from_named_streams(self, path: Path) -> None:
-        (tree,) = trees([path])
-        makers = {"default_rng", "RandomState", "SeedSequence", "PCG64", "seed", "MT19937"}
-        used = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
-        if path.name != "stream.py":
-            assert not used & (makers - {"seed"})
-            assert "np.random.seed" not in path.read_text(encoding="utf-8")
+def broken_in(
+    rule: Callable[[Path, ast.Module], object], paths: Sequence[Path] = MODULES
+) -> dict[str, object]:
+    """The files in which a rule finds something, with what it finds."""
+    found = {path: rule(path, tree(path)) for path in paths}
+    return {str(path.relative_to(PACKAGE.parent)): said for path, said in found.items() if said}
 
 
-@pytest.mark.parametrize("path", STRATEGIES, ids=lambda p: p.name)
-class TestEveryStrategyFile:
-    def test_imports_no_other_strategy(self, path: Path) -> None:
-        if path.name == "__init__.py":
-            return  # the table
-        (tree,) = trees([path])
-        others = {p.stem for p in STRATEGIES} - {"__init__", "base", path.stem}
-        named = {name.split(".")[2] for name in imports(tree) if name.startswith("varsim.strat")}
-        assert not named & others
-
-    def test_waits_only_through_yield_from(self, path: Path) -> None:
-        (tree,) = trees([path])
-        assert bare_yields(tree) == []
-
-    def test_forgets_no_activity(self, path: Path) -> None:
-        (tree,) = trees([path])
-        assert forgotten(tree, *waiting_names()) == []
+def test_no_module_imports_a_later_layer() -> None:
+    # The package's front door leads everywhere, lazily: see the test below.
+    front = {PACKAGE / "__init__.py", PACKAGE / "__main__.py"}
+    inside = [path for path in MODULES if path not in front]
+    assert broken_in(lambda path, tree: wrong_layers(unit_of(path), tree), inside) == {}
 
 
-@pytest.mark.parametrize(
-    "path", sorted(TESTS.rglob("*.py")), ids=lambda p: str(p.relative_to(TESTS))
-)
-def test_no_test_file_is_too_long(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
+def test_every_module_imports_only_its_own_libraries() -> None:
+    assert broken_in(lambda path, tree: wrong_libraries(unit_of(path), tree)) == {}
+
+
+def test_random_numbers_are_drawn_only_from_named_streams() -> None:
+    makers = {"default_rng", "RandomState", "SeedSequence", "PCG64", "MT19937"}
+
+    def made(path: Path, tree: ast.Module) -> object:
+        used = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)} & makers
+        return used or "np.random.seed" in path.read_text(encoding="utf-8")
+
+    assert broken_in(made, [path for path in MODULES if path.name != "stream.py"]) == {}
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {
+        str(path): len(path.read_text(encoding="utf-8").splitlines())
+        for path in (*MODULES, *TESTS.rglob("*.py"))
+    }
+    assert {path: length for path, length in lengths.items() if length > LONGEST_FILE} == {}
+
+
+def test_no_strategy_imports_another() -> None:
+    def others(path: Path, tree: ast.Module) -> object:
+        known = {p.stem for p in STRATEGIES} - {"__init__", "base", path.stem}
+        return {n.split(".")[2] for n in imports(tree) if n.startswith("varsim.strat")} & known
+
+    table = PACKAGE / "strategies" / "__init__.py"
+    assert broken_in(others, [path for path in STRATEGIES if path != table]) == {}
+
+
+def test_strategies_wait_only_through_yield_from() -> None:
+    assert broken_in(lambda path, tree: bare_yields(tree), STRATEGIES) == {}
+
+
+def test_strategies_forget_no_activity() -> None:
+    names = waiting_names()
+    assert broken_in(lambda path, tree: forgotten(tree, *names), STRATEGIES) == {}
 
 
 def test_activities_outside_the_cluster_only_delegate() -> None:
     for path in MODULES:
         if unit_of(path) == "cluster":
             continue
-        (tree,) = trees([path])
-        for node in ast.walk(tree):
+        for node in ast.walk(tree(path)):
             assert not is_activity(node) or bare_yields(node) == [], path
 
 
@@ -265,8 +270,9 @@ def test_every_unit_of_the_list_exists() -> None:
 
 def test_importing_the_package_imports_nothing_of_it() -> None:
     """Only names for the type checker stand at the top of `varsim/__init__.py`."""
-    (tree,) = trees([PACKAGE / "__init__.py"])
-    at_run_time = [node for node in tree.body if not isinstance(node, ast.If)]
+    at_run_time = [
+        node for node in tree(PACKAGE / "__init__.py").body if not isinstance(node, ast.If)
+    ]
     assert not [name for node in at_run_time for name in imports(node) if "varsim" in name]
 
 
