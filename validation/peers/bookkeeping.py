@@ -140,22 +140,23 @@ def _one_job_each(compute: dict[str, Any]) -> list[GradientRow]:
     job = _job(compute, len(STARTS))
     server = ParameterServer(job, drops=False)
     job.observe(lambda: server.parameters)
-    for worker, start in zip(job.workers, STARTS, strict=True):
-        worker.sets_up(round(start * 1e9))
-        job.start_on(worker, _one_job, job, worker, server)
-    return _rows(job.run("jobs"))
-
-
-def _one_job(job: Job, worker: Worker, server: ParameterServer) -> Activity[None]:
-    """Read, compute, push: a job of an asynchronous worker."""
 
     def receive(variable: int, gradient: Gradient) -> None:
         server.apply(variable, [gradient])
         job.count_step()
 
+    server.on_arrival(receive)
+    for worker, start in zip(job.workers, STARTS, strict=True):
+        worker.sets_up(round(start * 1e9))
+        job.start_on(worker, _one_job, worker, server)
+    return _rows(job.run("jobs"))
+
+
+def _one_job(worker: Worker, server: ParameterServer) -> Activity[None]:
+    """Read, compute, push: a job of an asynchronous worker."""
     read = yield from server.fetch(worker)
-    gradient = yield from worker.compute_gradient(read)
-    yield from server.push(worker, gradient, receive)
+    gradient = yield from server.begin(worker, read)
+    yield from server.finish(worker, gradient)
 
 
 def _job(compute: dict[str, Any], updates: int) -> Job:

@@ -32,6 +32,15 @@ class Stopped(Ended):
     """The process ends in good order."""
 
 
+def _ended() -> Activity[None]:
+    yield from ()
+
+
+# What takes no time: it has ended, and whoever waits for it goes on.
+AT_ONCE: Final = _ended()
+AT_ONCE.close()
+
+
 class Pause(Event):
     """An event that happens at a given time: simpy's Timeout without its two calls."""
 

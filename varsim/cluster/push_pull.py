@@ -1,25 +1,22 @@
 """All-reduces carried out by parameter servers: pushed, summed and pulled, part by part."""
 
-from collections import deque
-from collections.abc import Callable
 from functools import partial
 from itertools import count, groupby
 
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity
+from varsim.cluster.exchange import Connection, GradientExchange
 from varsim.cluster.job import Job
-from varsim.cluster.link import Route
-from varsim.cluster.pace import shares_of_compute
 from varsim.cluster.pieces import Layout, Piece, laid_out
+from varsim.cluster.topology import Place
 from varsim.cluster.trace import Phase
-from varsim.cluster.transport import Network
 from varsim.cluster.updating import Alone, Updater
-from varsim.cluster.worker import Read, Worker
+from varsim.cluster.worker import Worker
 from varsim.values.gradient import Gradient
 
 
-class PushPull:
+class PushPull(GradientExchange):
     """Sums of all workers' gradients, one for every part of a tensor that lies on a server.
 
     A worker pushes each part when it is ready: as the backward pass makes it with `overlap`, else
@@ -27,49 +24,37 @@ class PushPull:
     sum to each of them at once, in order of rank; so what is pulled of early parts goes one way
     while later ones go the other. A worker is done when it has all sums. What a server needs to
     add a worker's part to the sum says the cluster's `server_update`.
-    What one host sends to another goes over one connection: each message is handed to the links
-    once the one before has passed them.
+    What one host sends to another goes over one connection.
     Of a worker's time, what it waits for others that compute is the barrier, then it is writing.
     Jiang et al., OSDI 2020 (BytePS); Peng et al., SOSP 2019 (ByteScheduler).
     """
 
     def __init__(self, job: Job, *, overlap: bool) -> None:
         layout = laid_out(job.network.routing, job.cluster, job.workload)
-        self._job, self._clock = job, job.clock
         self._pieces = layout.pieces
         numbered = list(enumerate(layout.pieces))
         moments = [
             (share, [number for number, _ in group])
             for share, group in groupby(numbered, lambda one: one[1].ready if overlap else 1.0)
         ]
-        self._shares = shares_of_compute(job.cluster, [share for share, _ in moments])
+        super().__init__(job, [share for share, _ in moments])
         self._groups = [group for _, group in moments]
-        self._up = [
-            [_Connection(job, job.network.route(worker.place, place)) for place in layout.places]
-            for worker in job.workers
-        ]
-        self._down = [
-            [_Connection(job, job.network.route(place, worker.place)) for worker in job.workers]
-            for place in layout.places
-        ]
+        workers = [worker.place for worker in job.workers]
+        self._up = [[self._connection(one, place) for place in layout.places] for one in workers]
+        self._down = [[self._connection(place, one) for one in workers] for place in layout.places]
         self._summing = None if job.cluster.server_update is None else _Summing(job, layout)
         self._summed = [0] * len(layout.pieces)  # of how many workers, for the sum to come
         self._missing = [0] * len(job.workers)  # sums of this step, by rank
         self._done = [Event(job.clock) for _ in job.workers]
         self._waiting: list[Worker] = []  # who has computed, until all have
 
-    def begin_gradient(self, worker: Worker, read: Read) -> Gradient:
-        """A worker begins to compute a gradient, whose parts are pushed when they are ready."""
-        gradient, moments = worker.begin_gradient(read, self._shares)
+    def finish(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+        """Push each part when it is ready; returns when this worker has all sums."""
         rank = worker.rank
         self._missing[rank] = len(self._pieces)
         self._done[rank] = Event(self._clock)
-        for moment, group in zip(moments, self._groups, strict=True):
+        for moment, group in zip(self._moments[rank], self._groups, strict=True):
             self._clock.call_at(moment, partial(self._push, rank, group))
-        return gradient
-
-    def take_part(self, worker: Worker) -> Activity[None]:
-        """Compute to the end, then wait until this worker has all sums."""
         yield from worker.catch_up()
         worker.waits(Phase.BARRIER, self)
         self._waiting.append(worker)
@@ -77,8 +62,11 @@ class PushPull:
             for other in self._waiting:
                 other.turns_to(Phase.WRITE)
             self._waiting = []
-        yield self._done[worker.rank]
+        yield self._done[rank]
         worker.goes_on()
+
+    def _connection(self, source: Place, target: Place) -> Connection:
+        return Connection(self._network, self._network.route(source, target))
 
     def _push(self, rank: int, group: list[int]) -> None:
         """These parts of a worker's gradient are ready."""
@@ -114,30 +102,6 @@ class PushPull:
 
     def __str__(self) -> str:
         return f"sums of gradients that {len(self._waiting)} of {len(self._up)} have computed"
-
-
-class _Connection:
-    """Messages from one host to another, each once the one before has passed."""
-
-    def __init__(self, job: Job, route: Route) -> None:
-        self._network: Network = job.network
-        self._route = route
-        self._line: deque[tuple[float, Callable[[], None]]] = deque()  # the first is on the links
-
-    def send(self, size: float, arrived: Callable[[], None]) -> None:
-        """So many bytes are there to be sent; `arrived()` when they are at the other host."""
-        self._line.append((size, arrived))
-        if len(self._line) == 1:
-            self._begin()
-
-    def _begin(self) -> None:
-        size, arrived = self._line[0]
-        self._network.pass_on(self._route, size, self._passed, arrived)
-
-    def _passed(self) -> None:
-        self._line.popleft()
-        if self._line:
-            self._begin()
 
 
 class _Summing:

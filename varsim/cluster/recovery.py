@@ -9,6 +9,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.deadlock import restart_all
 from varsim.cluster.job import Job
 from varsim.cluster.trace import Phase
+from varsim.cluster.transport import nothing
 from varsim.cluster.worker import Worker
 
 
@@ -42,7 +43,7 @@ class Recovery:
                 life = source.restarts
                 worker.waits(Phase.READ, f"the model from worker {source.rank}")
                 route = job.network.route(source.place, worker.place)
-                job.network.pass_on(route, job.workload.size(), _nothing, partial(_happen, arrived))
+                job.network.pass_on(route, job.workload.size(), nothing, partial(_happen, arrived))
                 yield arrived
                 whole = job.failures.running(source.rank) and source.restarts == life
                 worker.goes_on()
@@ -62,10 +63,6 @@ class Recovery:
             if self._job.failures.running(worker.rank) and worker.rank not in self._without:
                 return worker
         return None
-
-
-def _nothing() -> None:
-    """What happens when the links are free again."""
 
 
 def _happen(event: Event) -> None:

@@ -54,10 +54,10 @@ class MirroredReplicas:
         """A worker that begins again gets its copy back, from another one."""
         yield from self._recovery.fetch(worker)
 
-    def has_offered(self, worker: Worker) -> bool:
-        """Whether a worker's gradient is in the round that makes its next step."""
+    def offered(self, worker: Worker) -> Gradient | None:
+        """A worker's gradient that is in the round that makes its next step, if there is one."""
         this = self._rounds.get(self._steps[worker.rank])
-        return this is not None and worker.rank in this.gradients
+        return None if this is None else this.gradients.get(worker.rank)
 
     def _copy(self, rank: int) -> Parameters:
         """One replica's values; replicas whose copies are the same version share the tuple.

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TypeAlias
 
 from varsim.cluster.clock import Activity
+from varsim.cluster.exchange import GradientExchange
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import Overheads
 from varsim.cluster.parcel import Message, Parcel
@@ -23,11 +24,11 @@ from varsim.values.variable import Synchronization
 
 _WRITE = int(Phase.WRITE)
 
-# What computes a gradient at the parameters read.
-Computing: TypeAlias = Callable[[Read], Activity[Gradient]]
+# What becomes of a variable's gradient, called as it arrives: receive(variable, gradient).
+Receive: TypeAlias = Callable[[int, Gradient], None]
 
 
-class ParameterServer:
+class ParameterServer(GradientExchange):
     """All shards together, each with its own port; what is asked of it takes place on the links.
 
     A worker reads the values that the variables have when its request is made, and sends each
@@ -39,7 +40,8 @@ class ParameterServer:
     """
 
     def __init__(self, job: Job, *, drops: bool, overlap: bool = False) -> None:
-        self._job, self._clock, self._network = job, job.clock, job.network
+        self._wait_free = WaitFreePush(job) if overlap else None
+        super().__init__(job, () if self._wait_free is None else self._wait_free.ready)
         self._ledger = job.ledger
         self._ahead = () if drops else self._ledger.in_flight
         strategy = ParameterServerStrategy(job.cluster.parameter_servers)
@@ -53,7 +55,6 @@ class ParameterServer:
         sizes = traffic_per_port(job.workload, job.cluster)
         ratios = job.workload.gradient_ratios()
         network = job.network
-        self._wait_free = WaitFreePush(job) if overlap else None
         if self._wait_free is None:
             ports = server_places(network.routing, job.cluster, sizes)
         else:
@@ -62,6 +63,7 @@ class ParameterServer:
         if job.cluster.overheads is not None or job.cluster.server_update is not None:
             self._queues = _queues(job, sizes)
         self._confirms = True
+        self._receive: Receive = _keep
         # The commonest push takes a shorter way.
         whole = self._number == len(self.variables)
         self._plain = whole and self._queues is None and not job.may_break_off and not overlap
@@ -95,25 +97,22 @@ class ParameterServer:
             return self._fetch_handled(worker, self._queues)
         return self._network.fetch(worker, self._reads[worker.rank], self._read_now)
 
-    def gradients_of(self, worker: Worker) -> Computing:
-        """What computes a worker's gradients; with `overlap` only begins, `push` does the rest."""
-        if self._wait_free is None:
-            return worker.compute_gradient
-        return partial(self._wait_free.begin, worker)
+    def on_arrival(self, receive: Receive) -> None:
+        """Say what is done with a variable's gradient as it arrives; by default it is only kept."""
+        self._receive = receive
+        if self._job.may_break_off:
+            self._receive = partial(_receive_if_wanted, receive)
 
-    def push(
-        self, worker: Worker, gradient: Gradient, receive: Callable[[int, Gradient], None]
-    ) -> Activity[None]:
-        """Send a gradient, variable by variable; `receive(variable, gradient)` as each arrives."""
+    def finish(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+        """Send a gradient, variable by variable; returns when all of it is there and handled."""
         gradient.open = self._number
         if self._plain:
-            return self._network.send(worker, self._pushes[worker.rank], gradient, receive)
+            return self._network.send(worker, self._pushes[worker.rank], gradient, self._receive)
         if self._job.may_break_off:
             gradient.unsent = self._number
-            receive = partial(_receive_if_wanted, receive)
         if self._queues is not None:
-            return self._push_handled(worker, gradient, receive, self._queues)
-        return self._send(worker, gradient, receive)
+            return self._push_handled(worker, gradient, self._queues)
+        return self._send(worker, gradient, self._receive)
 
     def token_queue(self) -> TokenQueue:
         """A queue of tokens on the first server."""
@@ -180,14 +179,13 @@ class ParameterServer:
         if gradient.open == 0:
             self._ledger.ended(gradient, self._clock.time)
 
-    def _send(
-        self, worker: Worker, gradient: Gradient, arrived: Callable[[int, Gradient], None]
-    ) -> Activity[None]:
+    def _send(self, worker: Worker, gradient: Gradient, arrived: Receive) -> Activity[None]:
         """Send a gradient over the links; `arrived(variable, gradient)` as each part is there."""
         if self._number < len(self.variables):
             arrived = partial(_arrived_of, self.trained, arrived)
         if self._wait_free is not None:
-            return self._wait_free.send(worker, gradient, arrived)
+            moments = self._moments[worker.rank]
+            return self._wait_free.send(worker, gradient, moments, arrived)
         return self._network.send(worker, self._pushes[worker.rank], gradient, arrived)
 
     def _fetch_handled(self, worker: Worker, queues: RequestQueues) -> Activity[Read]:
@@ -195,16 +193,12 @@ class ParameterServer:
         return (yield from self._network.fetch(worker, self._reads[worker.rank], self._read_now))
 
     def _push_handled(
-        self,
-        worker: Worker,
-        gradient: Gradient,
-        receive: Callable[[int, Gradient], None],
-        queues: RequestQueues,
+        self, worker: Worker, gradient: Gradient, queues: RequestQueues
     ) -> Activity[None]:
         handling = Handling()
 
         def arrived(variable: int, gradient: Gradient) -> None:
-            queues.take_in(variable, handling, partial(receive, variable, gradient))
+            queues.take_in(variable, handling, partial(self._receive, variable, gradient))
 
         yield from self._send(worker, gradient, arrived)
         yield from queues.wait_for_push(worker, handling)
@@ -214,7 +208,7 @@ class ParameterServer:
 
 def _arrived_of(
     trained: Sequence[int],
-    arrived: Callable[[int, Gradient], None],
+    arrived: Receive,
     item: int,
     gradient: Gradient,
 ) -> None:
@@ -222,9 +216,11 @@ def _arrived_of(
     arrived(trained[item], gradient)
 
 
-def _receive_if_wanted(
-    receive: Callable[[int, Gradient], None], variable: int, gradient: Gradient
-) -> None:
+def _keep(variable: int, gradient: Gradient) -> None:
+    """A part of a gradient is there, and is not applied before all of it is."""
+
+
+def _receive_if_wanted(receive: Receive, variable: int, gradient: Gradient) -> None:
     """Receive a part of a gradient, unless that was given up while the part was on its way."""
     if not gradient.given_up:
         gradient.unsent -= 1

@@ -218,3 +218,7 @@ def deliver_item(clock: Clock, item: int, content: Content, arrived: Arrived) ->
     """An item of what was sent is there."""
     content.arrived = clock.time
     arrived(item, content)
+
+
+def nothing() -> None:
+    """What happens when nobody waits for links to be free again."""

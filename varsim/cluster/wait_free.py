@@ -1,6 +1,5 @@
 """Gradients that are pushed to servers while they are computed: wait-free back-propagation."""
 
-from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -8,14 +7,14 @@ from typing import NamedTuple
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Pause
+from varsim.cluster.exchange import Connection
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link, Route
-from varsim.cluster.pace import shares_of_compute
 from varsim.cluster.placement import bytes_per_port, server_places
 from varsim.cluster.topology.base import Place
 from varsim.cluster.trace import Phase
 from varsim.cluster.transport import Arrived
-from varsim.cluster.worker import Read, Worker
+from varsim.cluster.worker import Worker
 from varsim.values.gradient import Gradient
 
 _WRITE = int(Phase.WRITE)
@@ -37,7 +36,8 @@ class WaitFreePush:
     passed. Where links are first come, first served, a piece is handed over when it is ready, and
     keeps its place in line. A variable's gradient is there when the last of its pieces is. Of a
     worker's time, writing is what it waits once it has computed.
-    `ports`: where the servers are, each with the bytes of every variable there.
+    `ready`: the shares of the backward pass after which there are pieces; `ports`: where the
+    servers are, each with the bytes of every variable there.
     Zhang et al., 2017 (Poseidon: wait-free back-propagation).
     """
 
@@ -46,25 +46,22 @@ class WaitFreePush:
         layout = _Layout(job)
         self.ports = layout.ports
         in_order = sorted(layout.made.items())
-        self._shares = shares_of_compute(job.cluster, [share for share, _ in in_order])
+        self.ready = [share for share, _ in in_order]
         groups = [group for _, group in in_order]
         self._pieces = [layout.pieces(worker, groups) for worker in job.workers]
         self._parts = [0] * len(job.trained)  # pieces of each variable
         for group in groups:
             for item, _ in group:
                 self._parts[item] += 1
-        self._moments: list[list[int]] = [[] for _ in job.workers]
 
-    def begin(self, worker: Worker, read: Read) -> Activity[Gradient]:
-        """A worker begins to compute a gradient, which is to be sent now; takes no time."""
-        yield from ()
-        gradient, self._moments[worker.rank] = worker.begin_gradient(read, self._shares)
-        return gradient
+    def send(
+        self, worker: Worker, gradient: Gradient, moments: Sequence[int], arrived: Arrived
+    ) -> Activity[None]:
+        """Send what was begun, its pieces as they are ready, at these moments (ns).
 
-    def send(self, worker: Worker, gradient: Gradient, arrived: Arrived) -> Activity[None]:
-        """Send what was begun; `arrived(item, gradient)` as each variable is there, to the last."""
-        clock, rank = self._job.clock, worker.rank
-        moments, pieces = self._moments[rank], self._pieces[rank]
+        `arrived(item, gradient)` as each variable is there, to the last.
+        """
+        clock, pieces = self._job.clock, self._pieces[worker.rank]
         sending = _Sending(self._job, gradient, self._parts, arrived)
         for moment, group in zip(moments, pieces, strict=True):
             clock.call_at(moment, partial(sending.hand_over, group))
@@ -75,7 +72,7 @@ class WaitFreePush:
                 yield sending.done
                 worker.waits_for = None
         finally:
-            sending.over = True
+            sending.end()
         if clock.time > gradient.computed:
             alone = self._undisturbed(moments, pieces) - gradient.computed
             worker.transferred(_WRITE, clock.time, max(0, alone))
@@ -151,53 +148,44 @@ class _Sending:
     ) -> None:
         self.missing = len(parts)
         self.done = Event(job.clock)
-        self.over = False
-        self._job, self._clock, self._network = job, job.clock, job.network
+        self._over = False
+        self._job, self._clock = job, job.clock
         self._gradient = gradient
         self._parts = list(parts)
         self._arrived = arrived
-        self._in_line = job.cluster.network.sharing == "fair"
-        self._lines: dict[Route, deque[Piece]] = {}  # the first of each is on the links
+        self._connections: dict[Route, Connection] = {}
         self._under_way = 0  # pieces
         self._begun = 0  # ns, when the first of these was handed over
 
     def hand_over(self, group: Sequence[Piece]) -> None:
         """These are ready."""
-        if self.over:
+        if self._over:
             return
         if not self._under_way:
             self._begun = self._clock.time
         self._under_way += len(group)
-        for piece in group:
-            if not self._in_line:
-                self._pass_on(piece)
-                continue
-            line = self._lines.setdefault(piece.route, deque())
-            line.append(piece)
-            if len(line) == 1:
-                self._pass_on(piece)
+        for item, route, size in group:
+            if route not in self._connections:
+                in_order = self._job.cluster.network.sharing == "fair"
+                made = Connection(self._job.network, route, in_order=in_order)
+                self._connections[route] = made
+            self._connections[route].send(size, partial(self._here, item))
 
-    def _pass_on(self, piece: Piece) -> None:
-        item, route, size = piece
-        self._network.pass_on(route, size, partial(self._passed, route), partial(self._here, item))
-
-    def _passed(self, route: Route) -> None:
-        if not self._in_line:
-            return
-        line = self._lines[route]
-        line.popleft()
-        if line and not self.over:
-            self._pass_on(line[0])
+    def end(self) -> None:
+        """The worker does not wait for it any more: it has arrived, or the worker has ended."""
+        self._over = True
+        for connection in self._connections.values():
+            connection.close()
 
     def _here(self, item: int) -> None:
         self._under_way -= 1
         if not self._under_way:
-            self._job.ledger.has_sent(self._begun, self._job.clock.time, self._gradient.computed)
+            self._job.ledger.has_sent(self._begun, self._clock.time, self._gradient.computed)
         self._parts[item] -= 1
         if self._parts[item]:
             return
         self._gradient.arrived = self._clock.time
         self.missing -= 1
         self._arrived(item, self._gradient)
-        if not self.missing and not self.over:
+        if not self.missing and not self._over:
             self.done.succeed()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from varsim.cluster.clock import Activity, Clock, Pause
+from varsim.cluster.clock import AT_ONCE, Activity, Clock, Pause
 from varsim.cluster.pace import end_of
 from varsim.cluster.topology.base import Place
 from varsim.cluster.trace import PHASE_BITS, Phase
@@ -111,10 +111,16 @@ class Worker:
         self._spans += (end, self.iteration << PHASE_BITS)
         return gradient, moments
 
+    @property
+    def updates(self) -> bool:
+        """Whether updating its own copy of the model takes it time."""
+        return self._update > 0
+
     def update_copy(self) -> Activity[None]:
         """Spend what it takes to update the worker's own copy of the model; it is computing."""
-        if not self._update:
-            return
+        return self._spend_update() if self._update else AT_ONCE
+
+    def _spend_update(self) -> Activity[None]:
         start = max(self.ready_at, self._clock.time)
         end = end_of(self._windows or [(0, 1.0)], start, self._update)
         self._since = self.ready_at = end

@@ -88,26 +88,12 @@ class BackupWorkers(Strategy):
         job.observe(lambda: server.parameters)
         gradients: list[Gradient] = []
         job.explain(partial(self._remedy, len(job.workers)))
-        for worker in job.workers:
-            job.start_on(worker, self.replica, job, worker, server, race, gradients)
-
-    def replica(
-        self,
-        job: Job,
-        worker: Worker,
-        server: ParameterServer,
-        race: Race,
-        gradients: list[Gradient],
-    ) -> Activity[None]:
-        """One replica's training loop."""
-        left: dict[Gradient, int] = {}  # of how many variables the gradient is still to come
 
         def receive(variable: int, gradient: Gradient) -> None:
-            left[gradient] -= 1
-            if left[gradient] or gradient.given_up:
+            if gradient.unsent:
                 return
             gradients.append(gradient)
-            race.comes(worker.rank)
+            race.comes(gradient.worker)
             if len(gradients) == self.replicas_to_aggregate:
                 for each in server.trained:
                     server.apply(each, gradients)  # (5)
@@ -115,16 +101,19 @@ class BackupWorkers(Strategy):
                 job.count_step()  # (6)
                 race.end_step()
 
-        compute = server.gradients_of(worker)
+        server.on_arrival(receive)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, server, race)
+
+    def replica(self, worker: Worker, server: ParameterServer, race: Race) -> Activity[None]:
+        """One replica's training loop."""
         race.begins(worker)
         while True:
             try:
                 read = yield from server.fetch(worker)  # (1)
-                gradient = yield from compute(read)  # (2)
-                left[gradient] = len(server.trained)
-                yield from server.push(worker, gradient, receive)  # (3)
+                gradient = yield from server.begin(worker, read)  # (2)
+                yield from server.finish(worker, gradient)  # (3)
                 yield from race.wait(worker)  # (4)
-                del left[gradient]
             except StepOverError:
                 continue
 

@@ -87,33 +87,32 @@ class NoSynchronization(Strategy):
             for worker in job.workers:
                 job.start_on(worker, self.locking_replica, job, worker, server, lock)
             return
-        for worker in job.workers:
-            job.start_on(worker, self.replica, job, worker, server)
-
-    def replica(self, job: Job, worker: Worker, server: ParameterServer) -> Activity[None]:
-        """One replica's training loop."""
 
         def receive(variable: int, gradient: Gradient) -> None:
             server.apply(variable, [gradient])  # (4)
             if gradient.open == 0:
                 job.count_step()  # (5)
 
-        compute = server.gradients_of(worker)
+        server.on_arrival(receive)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, server)
+
+    def replica(self, worker: Worker, server: ParameterServer) -> Activity[None]:
+        """One replica's training loop."""
         while True:
             read = yield from server.fetch(worker)  # (1)
-            gradient = yield from compute(read)  # (2)
-            yield from server.push(worker, gradient, receive)  # (3)
+            gradient = yield from server.begin(worker, read)  # (2)
+            yield from server.finish(worker, gradient)  # (3)
 
     def locking_replica(
         self, job: Job, worker: Worker, server: ParameterServer, lock: Lock
     ) -> Activity[None]:
         """One replica's training loop with `use_locking`."""
-        compute = server.gradients_of(worker)
         while True:
             read = yield from server.fetch(worker)  # (1)
-            gradient = yield from compute(read)  # (2)
+            gradient = yield from server.begin(worker, read)  # (2)
             try:
-                yield from server.push(worker, gradient, _keep)  # (3)
+                yield from server.finish(worker, gradient)  # (3)
                 yield from lock.acquire(worker)  # (L4)
                 yield from server.apply_whole(worker, gradient)  # (L5)
             except Ended:
@@ -123,7 +122,3 @@ class NoSynchronization(Strategy):
             job.count_step()  # (L6)
             lock.release(worker)
             yield from server.confirm(worker)
-
-
-def _keep(variable: int, gradient: Gradient) -> None:
-    """A part of a gradient is there, and is not applied before all of it is."""

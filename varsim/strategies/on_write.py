@@ -8,13 +8,12 @@ from pydantic import Field, PositiveInt, model_validator
 from varsim.cluster import buckets
 from varsim.cluster.buckets import Bucketing, Rule, ready_buckets
 from varsim.cluster.clock import Activity
-from varsim.cluster.collective import Collective
 from varsim.cluster.collectives.choice import Algorithm, Choice
 from varsim.cluster.description import Cluster
 from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.events import ProcessEvent
+from varsim.cluster.exchange import AllReduce, GradientExchange
 from varsim.cluster.job import Job
-from varsim.cluster.overlap import BucketedReduction, OverlappedReduction, one_reduction
 from varsim.cluster.pace import Slowed, shares_of_compute
 from varsim.cluster.push_pull import PushPull
 from varsim.cluster.replicas import MirroredReplicas
@@ -179,66 +178,28 @@ class OnWrite(Strategy):
         """Start a replica on every worker."""
         weights = MirroredReplicas(job)
         job.observe(lambda: weights.parameters)
+        exchange: GradientExchange
         if self.uses_servers:
-            sums = PushPull(job, overlap=self.overlap)
-            for worker in job.workers:
-                job.start_on(worker, self.overlapping_replica, worker, weights, sums)
-            return
-        cut = ready_buckets(job.workload, self._bucketing)
-        if self.overlap:
-            stream = OverlappedReduction(job, self._choice, cut)
-            for worker in job.workers:
-                job.start_on(worker, self.overlapping_replica, worker, weights, stream)
-            return
-        if len(cut) > 1 or job.cluster.optimizer_time:
-            parts = BucketedReduction(job, self._choice, cut)
-            for worker in job.workers:
-                job.start_on(worker, self.bucketed_replica, worker, weights, parts)
-            return
-        mean = one_reduction(job, self._choice, cut)
+            exchange = PushPull(job, overlap=self.overlap)
+        else:
+            cut = ready_buckets(job.workload, self._bucketing)
+            exchange = AllReduce(job, self._choice, cut, overlap=self.overlap)
         for worker in job.workers:
-            job.start_on(worker, self.replica, worker, weights, mean)
+            job.start_on(worker, self.replica, worker, weights, exchange)
 
     def replica(
-        self, worker: Worker, weights: MirroredReplicas, mean: Collective
+        self, worker: Worker, weights: MirroredReplicas, exchange: GradientExchange
     ) -> Activity[None]:
         """One replica's training loop."""
+        gradient = None
         if worker.restarts:
             yield from weights.recover(worker)  # (0)
-            if weights.has_offered(worker):
-                yield from mean.take_part(worker)
-                weights.apply(worker)
+            gradient = weights.offered(worker)
         while True:
-            gradient = yield from worker.compute_gradient(weights.read(worker))  # (1)
-            weights.offer(worker, gradient)
-            yield from mean.take_part(worker)  # (2)
-            weights.apply(worker)  # (3)
-
-    def bucketed_replica(
-        self, worker: Worker, weights: MirroredReplicas, mean: BucketedReduction
-    ) -> Activity[None]:
-        """One replica's training loop with buckets, or where an update takes time."""
-        if worker.restarts:
-            yield from weights.recover(worker)  # (0)
-            if weights.has_offered(worker):
-                yield from mean.take_part(worker)
-                yield from worker.update_copy()
-                weights.apply(worker)
-        while True:
-            gradient = yield from worker.compute_gradient(weights.read(worker))  # (1)
-            weights.offer(worker, gradient)
-            mean.renew(worker)
-            yield from mean.take_part(worker)  # (2)
+            if gradient is None:
+                gradient = yield from exchange.begin(worker, weights.read(worker))  # (1)
+                weights.offer(worker, gradient)
+            yield from exchange.finish(worker, gradient)  # (2)
             yield from worker.update_copy()
             weights.apply(worker)  # (3)
-
-    def overlapping_replica(
-        self, worker: Worker, weights: MirroredReplicas, mean: OverlappedReduction | PushPull
-    ) -> Activity[None]:
-        """One replica's training loop with `overlap`, or with servers."""
-        while True:
-            gradient = mean.begin_gradient(worker, weights.read(worker))  # (1)
-            weights.offer(worker, gradient)
-            yield from mean.take_part(worker)  # (1), (2)
-            yield from worker.update_copy()
-            weights.apply(worker)  # (3)
+            gradient = None

@@ -121,6 +121,12 @@ class SyncReplicas(Strategy):
         server = ParameterServer(job, drops=True, overlap=self.overlap)
         accumulators = [GradientAccumulator() for _ in server.variables]
         tokens = server.token_queue()
+
+        def receive(variable: int, gradient: Gradient) -> None:
+            if not accumulators[variable].add(gradient, gradient.local_step):
+                server.drop(gradient)
+
+        server.on_arrival(receive)
         averages = None
         if self.variable_averages is None:
             job.observe(lambda: server.parameters)
@@ -140,28 +146,22 @@ class SyncReplicas(Strategy):
             waits_for=_Takes(accumulators),
         )
         for worker in job.workers:
-            job.start_on(worker, self.replica, job, worker, server, accumulators, tokens)
+            job.start_on(worker, self.replica, job, worker, server, tokens)
 
     def replica(
         self,
         job: Job,
         worker: Worker,
         server: ParameterServer,
-        accumulators: Sequence[GradientAccumulator],
         tokens: TokenQueue,
     ) -> Activity[None]:
         """One replica's training loop."""
-
-        def receive(variable: int, gradient: Gradient) -> None:
-            if not accumulators[variable].add(gradient, gradient.local_step):
-                server.drop(gradient)
-
-        local_step, compute = job.global_step, server.gradients_of(worker)
+        local_step = job.global_step
         while True:
             read = yield from server.fetch(worker)  # (R1)
-            gradient = yield from compute(read)  # (R2)
+            gradient = yield from server.begin(worker, read)  # (R2)
             gradient.local_step = local_step
-            yield from server.push(worker, gradient, receive)  # (R3)
+            yield from server.finish(worker, gradient)  # (R3)
             try:
                 local_step = yield from tokens.dequeue(worker)  # (R4)
             except QueueClosedError:

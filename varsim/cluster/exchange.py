@@ -1,0 +1,215 @@
+"""The path of gradients: begun by a worker, finished when what all workers' come to is there."""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from simpy.events import Event
+
+from varsim.cluster.buckets import ReadyBucket
+from varsim.cluster.clock import Activity
+from varsim.cluster.collective import Collective, Vector
+from varsim.cluster.collectives.choice import Choice
+from varsim.cluster.job import Job
+from varsim.cluster.link import Route
+from varsim.cluster.pace import Slowed, shares_of_compute
+from varsim.cluster.transport import Network, nothing
+from varsim.cluster.worker import Read, Worker
+from varsim.values.gradient import Gradient
+
+
+class GradientExchange(ABC):
+    """How gradients leave the workers that compute them, and what these wait for then.
+
+    `ready`: the shares of the backward pass after which parts of a gradient are sent (wait-free
+    back-propagation: Zhang et al., 2017, Poseidon); without any, all of it is sent after the whole.
+    """
+
+    def __init__(self, job: Job, ready: Sequence[float] = ()) -> None:
+        self._job, self._clock, self._network = job, job.clock, job.network
+        self._shares = shares_of_compute(job.cluster, ready)
+        # When the parts of each worker's latest gradient are ready (ns).
+        self._moments: list[list[int]] = [[] for _ in job.workers]
+
+    def begin(self, worker: Worker, read: Read) -> Activity[Gradient]:
+        """Compute a gradient at the parameters read; takes no time where parts of it are sent."""
+        if not self._shares:
+            return worker.compute_gradient(read)
+        return self._begin(worker, read)
+
+    def _begin(self, worker: Worker, read: Read) -> Activity[Gradient]:
+        yield from ()
+        gradient, self._moments[worker.rank] = worker.begin_gradient(read, self._shares)
+        return gradient
+
+    @abstractmethod
+    def finish(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+        """Compute it to the end, send it, and wait until what comes of it is there."""
+
+
+class Connection:
+    """Messages from one host to another, each handed to the links once the one before has passed.
+
+    Not `in_order` they are handed over at once, for links that keep them in line themselves.
+    """
+
+    def __init__(self, network: Network, route: Route, *, in_order: bool = True) -> None:
+        self._network = network
+        self._route = route
+        self._in_order = in_order
+        self._line: deque[tuple[float, Callable[[], None]]] = deque()  # the first is on the links
+
+    def send(self, size: float, arrived: Callable[[], None]) -> None:
+        """So many bytes are there to be sent; `arrived()` when they are at the other host."""
+        if not self._in_order:
+            self._network.pass_on(self._route, size, nothing, arrived)
+            return
+        self._line.append((size, arrived))
+        if len(self._line) == 1:
+            self._begin()
+
+    def close(self) -> None:
+        """What is in line is not sent any more."""
+        while len(self._line) > 1:
+            self._line.pop()
+
+    def _begin(self) -> None:
+        size, arrived = self._line[0]
+        self._network.pass_on(self._route, size, self._passed, arrived)
+
+    def _passed(self) -> None:
+        self._line.popleft()
+        if self._line:
+            self._begin()
+
+
+class AllReduce(GradientExchange):
+    """All-reduces of one step after the other, each of one or several buckets, one by one.
+
+    A worker begins with a bucket when it has it and is done with the one before; the bucket moves
+    as its collective says. What is reduced stays reduced: one that dies between two buckets, and
+    comes back, goes on where it was.
+    With `overlap` each bucket is reduced once it is ready, while the gradients are computed (Li et
+    al., 2020, PyTorch Distributed). On every worker a stream of its own takes part in the
+    collectives, in the order of the buckets. The worker waits for it when it has computed, and only
+    that is its time to wait or to write: what it does not see of communication is hidden behind
+    computation. With the cluster's `overlap_pace`, buckets move at that share of their pace until
+    all workers have computed: a ring goes at the pace of its slowest rank.
+    """
+
+    def __init__(
+        self, job: Job, choice: Choice, buckets: Sequence[ReadyBucket], *, overlap: bool
+    ) -> None:
+        super().__init__(job, [bucket.ready for bucket in buckets] if overlap else ())
+        vectors = [Vector(choice.schedule(len(job.workers), size), size) for size, _ in buckets]
+        share = job.cluster.overlap_pace
+        self._streams = [_Stream(job, worker) for worker in job.workers] if overlap else []
+        self._until = 0  # ns, when the last of those that compute will have computed
+        self._number = len(buckets)
+        self._latest: list[Gradient | None] = [None] * len(job.workers)
+        self._reduced = [0] * len(job.workers)  # buckets of the latest gradient, by rank
+        self._collective = Collective(
+            job,
+            vectors[0].schedule,
+            vectors[0].size,
+            more=vectors[1:],
+            members=self._streams or None,
+            number_bytes=job.workload.gradient_bytes,
+            slowed=partial(self._slowed, share) if overlap and share is not None else None,
+        )
+
+    def finish(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+        """Reduce all buckets; returns when this worker has the whole mean."""
+        if self._streams:
+            return self._finish_stream(worker, gradient)
+        # The commonest reduction takes a shorter way: nobody dies between it and the update.
+        if self._number == 1 and not worker.updates:
+            return self._collective.take_part(worker)
+        return self._reduce_rest(worker, gradient)
+
+    def _reduce_rest(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+        """Reduce the buckets of a gradient that are not yet reduced."""
+        rank = worker.rank
+        if self._latest[rank] is not gradient:
+            self._latest[rank], self._reduced[rank] = gradient, 0
+        while self._reduced[rank] < self._number:
+            yield from self._collective.take_part(worker)
+            self._reduced[rank] += 1
+
+    def _finish_stream(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+        stream = self._streams[worker.rank]
+        self._until = max(self._until, gradient.computed)
+        stream.begins(gradient.computed)
+        self._job.spawn(self._reduce(stream, self._moments[worker.rank]))
+        yield from worker.catch_up()
+        yield from stream.end()
+
+    def _reduce(self, stream: "_Stream", moments: Sequence[int]) -> Activity[None]:
+        """All buckets of one gradient, which are ready at these moments (ns)."""
+        for moment in moments:
+            yield from self._clock.sleep_until(moment)
+            yield from self._collective.take_part(stream)
+        stream.done.succeed()
+
+    def _slowed(self, share: float) -> Slowed:
+        return Slowed(self._until, share)
+
+
+class _Stream:
+    """A worker's part in collectives beside its computation; see `Member`.
+
+    It is the worker that waits once this has computed; until then nobody sees it wait.
+    """
+
+    ready_at = 0
+
+    def __init__(self, job: Job, worker: Worker) -> None:
+        self.rank = worker.rank
+        self._job = job
+        self.waits_for: object = None
+        self.done: Event
+        self._worker = worker
+        self._phase = 0
+        self._seen = False
+        self.computed = 0  # ns
+        self._begun = 0  # to move a bucket, ns
+
+    def begins(self, computed: int) -> None:
+        """The worker computes until `computed` (ns); `done` is to happen when all is reduced."""
+        self.done = Event(self._job.clock)
+        self.computed = computed
+        self._seen = False
+
+    def end(self) -> Activity[None]:
+        """The worker has computed and waits for the stream, if that is not done."""
+        if self.done.callbacks is None:
+            return
+        self._seen = True
+        if self.waits_for is not None:
+            self._worker.waits(self._phase, self.waits_for)
+        yield self.done
+
+    def catch_up(self) -> Activity[None]:
+        """It is never ahead of the clock."""
+        yield from ()
+
+    def waits(self, phase: int, what: object) -> None:
+        """See Worker."""
+        self._phase, self.waits_for = phase, what
+        if self._seen:
+            self._worker.waits(phase, what)
+
+    def turns_to(self, phase: int) -> None:
+        """See Worker; all are there, and a bucket moves."""
+        self._phase = phase
+        self._begun = self._job.clock.time
+        if self._seen:
+            self._worker.turns_to(phase)
+
+    def goes_on(self) -> None:
+        """See Worker; a bucket has moved."""
+        self.waits_for = None
+        self._job.ledger.has_sent(self._begun, self._job.clock.time, self.computed)
+        if self._seen:
+            self._worker.goes_on()
