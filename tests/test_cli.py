@@ -345,7 +345,7 @@ class TestEndings:
             def fail(*_: object, **__: object) -> None:
                 raise error
 
-            simulation = importlib.import_module("varsim.study.simulation")
+            simulation = importlib.import_module("varsim.study.experiment")
             monkeypatch.setattr(simulation, "simulate", fail)
             return run("run", small)
 

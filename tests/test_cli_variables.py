@@ -266,7 +266,7 @@ class TestEndings:
             def fail(*_: object, **__: object) -> None:
                 raise error
 
-            module = importlib.import_module("varsim.study.simulation")
+            module = importlib.import_module("varsim.study.experiment")
             monkeypatch.setattr(module, "simulate_variables", fail)
             return run("run", count)
 

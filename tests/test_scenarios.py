@@ -11,7 +11,7 @@ from goldens import GOLDEN, check_columns, check_rows
 
 from varsim.report.explain.page import explanation
 from varsim.scenario.loading import load_scenario
-from varsim.scenario.sweep.loading import has_sweep, load_sweep
+from varsim.scenario.sweep.loading import load_sweep
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.result import Result
 from varsim.study.simulation import simulate, simulate_variables
@@ -24,7 +24,7 @@ from varsim.study.variables import VariablesResult
 from varsim.study.verdict import ranked
 
 EVERY_FILE = sorted((Path(__file__).parent.parent / "scenarios").glob("*.yaml"))
-SWEEPS = [path for path in EVERY_FILE if has_sweep(path)]
+SWEEPS = [path for path in EVERY_FILE if "\nsweep:" in path.read_text()]
 PLANS = [path for path in EVERY_FILE if "\nplan:" in path.read_text()]
 SCENARIOS = [path for path in EVERY_FILE if path not in (*SWEEPS, *PLANS)]
 OF_VARIABLES = [path for path in SCENARIOS if isinstance(load_scenario(path), VariablesScenario)]

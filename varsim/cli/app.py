@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -23,11 +23,18 @@ from varsim.cli import sweep as sweeping
 from varsim.cli.console import DONE, Group, Stopped, Stopper, bundled_quickstart, flush, write
 from varsim.cli.options import File, Jobs, Kinds, Quiet, Runs, Seed, Yes, processes, with_shorthands
 from varsim.cli.recordings import percent
-from varsim.cli.settings import Formats, Settings, question
+from varsim.cli.settings import Asking, Formats, Settings, question
 
 if TYPE_CHECKING:
-    from varsim.scenario.training import Scenario
-    from varsim.scenario.variables import VariablesScenario
+    from varsim.study.experiment import AnyExperiment
+
+# What the commands do with each kind of experiment.
+PRODUCTS: Final[dict[str, Any]] = {
+    "training": training,
+    "variables": variables,
+    "sweep": sweeping,
+    "plan": planning,
+}
 
 __all__ = ["Stopped", "app", "main"]
 
@@ -85,15 +92,9 @@ def run(
 ) -> None:
     """Simulate a scenario and write its report."""
     given = with_shorthands(sets, seed=seed, replications=replications)
-    scenario = _loaded(file, given, strategy)
-    settings = Settings(question(file), out, processes(jobs), quiet, format, yes)
-    from varsim.scenario.variables import VariablesScenario
-
-    if isinstance(scenario, VariablesScenario):
-        variables.refuse_strategies(scenario, strategy)
-        variables.run(scenario, settings)
-    else:
-        training.run(scenario, settings)
+    experiment = _loaded(file, given, strategy)
+    settings = Settings(question(file), out, processes(jobs), quiet, format, yes, tuple(strategy))
+    PRODUCTS[experiment.kind].run(experiment, settings)
 
 
 @app.command()
@@ -105,11 +106,9 @@ def demo(
 ) -> None:
     """Simulate the bundled quickstart."""
     file = bundled_quickstart()
-    scenario = _loaded(file, [])
-    from varsim.scenario.training import Scenario
-
-    assert isinstance(scenario, Scenario), "the quickstart trains"
-    training.run(scenario, Settings(question(file), out, processes(jobs), quiet, format))
+    settings = Settings(question(file), out, processes(jobs), quiet, format)
+    experiment = _loaded(file, [])
+    PRODUCTS[experiment.kind].run(experiment, settings)
 
 
 app.command()(sweep_options.sweep)
@@ -132,21 +131,14 @@ def check(
     each strategy takes. Of a sweep or plan: what is varied, and how many runs
     that takes.
     """
-    if sweeping.is_sweep(file, sets):
-        sweeping.check(file, sets, strategy)
-        return
-    if planning.is_plan(file):
-        planning.check(file, sets, strategy)
-        return
-    scenario = _loaded(file, sets, strategy)
-    write(f"{file}: ok")
-    from varsim.scenario.variables import VariablesScenario
+    from varsim.study.experiment import load
 
-    if isinstance(scenario, VariablesScenario):
-        variables.refuse_strategies(scenario, strategy)
-        variables.check(scenario)
-    else:
-        training.check(scenario)
+    try:
+        experiment = load(file, tuple(sets), tuple(strategy))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    write(f"{file}: ok")
+    PRODUCTS[experiment.kind].check(experiment, strategy)
 
 
 @app.command()
@@ -183,17 +175,9 @@ def explain(
     without stragglers, with free servers, and so on. Of variables: what each copy holds, what is
     sent where, and when, step by step.
     """
-    from varsim.cli import explain as explaining
-    from varsim.scenario.variables import VariablesScenario
-
-    scenario = _loaded(file, sets, strategy)
-    if isinstance(scenario, VariablesScenario):
-        explaining.refuse_training(scenario, strategy, format, out)
-        shown: Literal["table", "md"] = "md" if format == "md" else "table"
-        explaining.explain(scenario, file, question(file), mode, steps, shown)
-    else:
-        explaining.refuse_variables(file, mode, steps)
-        explaining.why(scenario, question(file), format, out, quiet, yes)
+    experiment = _loaded(file, sets, strategy)
+    asked = Asking(file, tuple(strategy), tuple(mode), steps, format, out, quiet, yes)
+    PRODUCTS[experiment.kind].explain(experiment, asked)
 
 
 @app.command()
@@ -310,9 +294,9 @@ def main() -> None:
         app()
 
 
-def _loaded(
-    file: Path, sets: Iterable[str], strategies: Iterable[str] = ()
-) -> "Scenario | VariablesScenario":
+def _loaded(file: Path, sets: Iterable[str], strategies: Iterable[str] = ()) -> "AnyExperiment":
+    """One scenario: ScenarioError of a sweep or plan."""
     from varsim.scenario.loading import load_scenario
+    from varsim.study.experiment import load
 
-    return load_scenario(file, tuple(sets), tuple(strategies))
+    return load(load_scenario(file, tuple(sets), tuple(strategies)))

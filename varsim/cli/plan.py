@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from varsim.report.plan import PlanText
     from varsim.scenario.plan.question import Question
     from varsim.study.effort import Effort
+    from varsim.study.experiment import PlanExperiment
     from varsim.study.plan.plan import Plan, Planning
 
 Formats: TypeAlias = Literal["table", "csv", "json", "md"]
@@ -87,17 +88,15 @@ def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> No
         raise typer.Exit(OUT_OF_BOUNDS)
 
 
-def check(file: Path, sets: Sequence[str], strategies: Sequence[str] = ()) -> None:
+def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
     """Say what a plan asks, and how large its space is."""
     from varsim.report.words.caution import cautions
     from varsim.report.words.targets import said as told_target
-    from varsim.scenario.plan.loading import load_question
     from varsim.scenario.plan.objective import OBJECTIVES
     from varsim.study.plan.cell import distinct
     from varsim.study.plan.plan import Planning
 
-    question = load_question(file, sets, strategies=strategies)
-    write(f"{file}: ok")
+    question = experiment.question
     write(f"  minimize     {question.objective}: {OBJECTIVES[question.objective].about}")
     for name, bound in question.targets.bounds.items():
         write(f"  target       {told_target(name, bound, question.loss)}")
@@ -123,13 +122,6 @@ def check(file: Path, sets: Sequence[str], strategies: Sequence[str] = ()) -> No
         "runs of each that may be the answer"
     )
     sweeping.tell(whole, "plan")
-
-
-def is_plan(file: Path) -> bool:
-    """Whether a file has a plan block."""
-    from varsim.scenario.plan.loading import has_plan
-
-    return has_plan(file)
 
 
 def _weigh(planning: "Planning", sure: bool = True) -> "Effort | None":

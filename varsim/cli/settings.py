@@ -1,7 +1,16 @@
 """How a run is to be made and shown, as the command line says."""
 
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from shutil import get_terminal_size
+from typing import Final, Literal, NamedTuple, NoReturn, TypeAlias
+
+import typer
+
+from varsim.cli.console import USAGE, complain
+
+# Wider lines are hard to read; narrower ones are torn, and so they are in a pipe.
+WIDEST: Final = 100
+NARROWEST: Final = 80
 
 Formats: TypeAlias = Literal["table", "json", "csv", "md"]
 
@@ -15,10 +24,50 @@ class Settings(NamedTuple):
     quiet: bool
     format: Formats
     sure: bool = False  # whatever it takes
+    strategies: tuple[str, ...] = ()  # the kinds or labels of those that are wanted
 
     def directory(self, name: str) -> Path:
         """Where the report of a scenario of this name goes."""
         return self.out if self.out is not None else Path("reports") / name
+
+
+class Asking(NamedTuple):
+    """What the options of `varsim explain` say; some are of training, others of variables."""
+
+    file: Path
+    strategies: tuple[str, ...]
+    modes: tuple[str, ...]
+    steps: int | None
+    format: Literal["table", "md", "json"]
+    out: Path | None
+    quiet: bool
+    sure: bool
+
+    def refuse_of_training(self) -> None:
+        """End the command where options were given that are about training."""
+        if self.format == "json":
+            _refuse("--format json", "variables are told step by step, as a table or as Markdown")
+        if self.out is not None:
+            _refuse("--out", "of variables nothing is written; varsim run writes a report")
+
+    def refuse_of_variables(self) -> None:
+        """End the command where options were given that are about variables."""
+        why = f"{self.file} trains; it has strategies (--strategy), and all of a run is looked at"
+        if self.modes:
+            _refuse("--mode", why)
+        if self.steps is not None:
+            _refuse("--steps", why)
+
+
+def _refuse(option: str, why: str) -> NoReturn:
+    complain(f"varsim: {option} has no effect: {why}")
+    raise typer.Exit(USAGE)
+
+
+def text_width() -> int:
+    """The width of text that is told: that of the terminal, within bounds."""
+    columns = get_terminal_size((NARROWEST, 0)).columns
+    return max(NARROWEST, min(columns, WIDEST))
 
 
 def question(file: Path) -> str:

@@ -75,13 +75,6 @@ def share(text: str) -> float:
         raise typer.BadParameter(str(error)) from None
 
 
-def is_sweep(file: Path, sets: Sequence[str]) -> bool:
-    """Whether a file has a sweep block."""
-    from varsim.scenario.sweep.loading import has_sweep
-
-    return has_sweep(file)
-
-
 def run(
     settings: SweepSettings, sets: Sequence[str], precision: float | None, most: int | None
 ) -> None:
@@ -197,13 +190,9 @@ def redraw(directory: Path) -> None:
         sweep_report.write(experiment.table(books), directory, question(file))
 
 
-def check(file: Path, sets: Sequence[str], strategies: Sequence[str] = ()) -> None:
+def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> None:
     """Say what a sweep varies, and how many runs that takes."""
-    from varsim.scenario.sweep.loading import load_sweep
-
-    sweep = load_sweep(file, sets, strategies=strategies)
-    write(f"{file}: ok")
-    experiment = _experiment(sweep, tuple(strategies))
+    sweep = experiment.sweep
     distinct = len(experiment.distinct)
     for index, quantity in enumerate(sweep.quantities):
         values = list(dict.fromkeys(point.values[index].text for point in sweep.points))

@@ -13,8 +13,8 @@ from varsim.cli.weighing import weigh_cases
 
 if TYPE_CHECKING:
     from varsim.report.tune import Rates
-    from varsim.scenario.training import Scenario
-    from varsim.scenario.variables import VariablesScenario
+    from varsim.study.experiment import AnyExperiment
+
 
 Formats: TypeAlias = Literal["table", "csv", "json"]
 
@@ -51,22 +51,22 @@ def grid(text: str) -> Grid:
     return Grid(tuple(found))
 
 
-def run(scenario: "Scenario | VariablesScenario", settings: TuneSettings) -> None:
+def run(experiment: "AnyExperiment", settings: TuneSettings) -> None:
     """Find the best rate of each strategy, print what was found, write the scenario if asked."""
     from varsim.cli.progress import SweepProgress
     from varsim.report.tune import Rates
     from varsim.report.words.tune import best_so_far
-    from varsim.scenario.training import Scenario
     from varsim.study.plan.runs import Runs
     from varsim.study.sweep.case import case_of
     from varsim.study.sweep.execution import backend
     from varsim.study.sweep.store import Store
     from varsim.study.tune.search import Search
 
-    if not isinstance(scenario, Scenario) or not scenario.workload.has_values:
-        why = "problem timing has" if isinstance(scenario, Scenario) else "variables have"
+    if experiment.kind != "training" or not experiment.scenario.workload.has_values:
+        why = "problem timing has" if experiment.kind == "training" else "variables have"
         complain(f"varsim: {settings.file}: {why} no loss, and so no best learning rate")
         raise typer.Exit(USAGE)
+    scenario = experiment.scenario
     given = settings.grid.rates if settings.grid is not None else ()
     if settings.out is not None:
         _check_target(settings.out)

@@ -52,8 +52,9 @@ def tune(
     of the lowest loss at the end. It is searched for in one set of runs and measured in another.
     """
     from varsim.scenario.loading import load_scenario
+    from varsim.study.experiment import load
 
     given = with_shorthands(sets, seed=seed, replications=replications)
     scenario = load_scenario(file, given, tuple(strategy))
     settings = tuning.TuneSettings(file, out, rates, jobs or None, quiet, format)
-    tuning.run(scenario, settings)
+    tuning.run(load(scenario), settings)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from varsim.cli.console import USAGE, complain, read_from, write
-from varsim.cli.settings import Formats, Settings
+from varsim.cli.settings import Asking, Formats, Settings, question, text_width
 
 if TYPE_CHECKING:
     from varsim.scenario.variables import VariablesScenario
+    from varsim.study.experiment import Program
     from varsim.study.variables import VariablesResult
     from varsim.study.variables_estimate import Price
 
@@ -20,20 +21,21 @@ MANY_EVENTS, TOO_MANY_EVENTS = 1e6, 1e8
 MOST_VARIABLES = 8
 
 
-def run(scenario: "VariablesScenario", settings: Settings) -> None:
+def run(experiment: "Program", settings: Settings) -> None:
     """Simulate a scenario, write its report, print its tables and its answer."""
     from varsim.cli.progress import Progress
     from varsim.report.files.claim import RUN, Asked, check_target, replaced
     from varsim.report.files.program import save_variables
     from varsim.report.pages import variables as variables_report
-    from varsim.study.simulation import simulate_variables
 
+    scenario = experiment.scenario
+    refuse_strategies(scenario, settings.strategies)
     _weigh(scenario)
     directory = settings.directory(scenario.name)
     check_target(directory)
     other = replaced(directory, RUN, Asked.of(scenario))
     with Progress(settings.quiet) as progress:
-        result = simulate_variables(scenario, jobs=settings.jobs, progress=progress)
+        result = experiment.run(settings.jobs, progress)
 
     def extras(path: Path) -> None:
         variables_report.write(result, path, settings.question)
@@ -44,11 +46,13 @@ def run(scenario: "VariablesScenario", settings: Settings) -> None:
     _show(result, settings.format, [f"report: {saved / 'report.html'}"])
 
 
-def check(scenario: "VariablesScenario") -> None:
+def check(experiment: "Program", strategies: Sequence[str]) -> None:
     """Say what a scenario is, and what its reads and writes should cost in each mode."""
     from varsim.study.variables_estimate import describe, prices, steps
     from varsim.units import format_seconds
 
+    scenario = experiment.scenario
+    refuse_strategies(scenario, strategies)
     for line in describe(scenario):
         write(line)
     write("\nTime of one write or read, on the back of an envelope:")
@@ -68,6 +72,25 @@ def check(scenario: "VariablesScenario") -> None:
         for mode, price in steps(scenario).items()
     )
     _weigh(scenario)
+
+
+def explain(experiment: "Program", asked: Asking) -> None:
+    """Print what each copy holds, what is sent where, and when."""
+    from varsim.report.explain.page import explanation
+
+    scenario = experiment.scenario
+    refuse_strategies(scenario, asked.strategies)
+    asked.refuse_of_training()
+    for line in explanation(
+        scenario,
+        str(asked.file),
+        question(asked.file),
+        modes=asked.modes,
+        steps=asked.steps,
+        form="md" if asked.format == "md" else "table",
+        width=text_width(),
+    ):
+        write(line)
 
 
 def redraw(directory: Path, question: Callable[[], str]) -> None:

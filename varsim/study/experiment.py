@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar, NoReturn, Protocol, TypeAlias
+from typing import Any, Literal, NoReturn, Protocol, TypeAlias
 
 from varsim.distribute.program.running import Mode
 from varsim.scenario.load import Document, Given, Loaded
@@ -38,7 +38,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 class Experiment(Protocol):
     """A scenario of some kind (training, variables, sweep, plan) that is right as it is."""
 
-    kind: ClassVar[str]
+    kind: str
 
     def run(self, jobs: int = 1, progress: Progress | None = None) -> Any:
         """What comes of it, the same for any number of processes (`jobs`)."""
@@ -54,7 +54,7 @@ class Training:
     """Strategies of training, compared."""
 
     scenario: Scenario
-    kind: ClassVar[str] = "training"
+    kind: Literal["training"] = "training"
 
     def run(self, jobs: int = 1, progress: Progress | None = None) -> Result:
         """Simulate every strategy and replication."""
@@ -70,7 +70,7 @@ class Program:
     """Modes of distributed variables, compared by what a program on them costs."""
 
     scenario: VariablesScenario
-    kind: ClassVar[str] = "variables"
+    kind: Literal["variables"] = "variables"
 
     def run(self, jobs: int = 1, progress: Progress | None = None) -> VariablesResult:
         """Run the program under every mode."""
@@ -93,7 +93,7 @@ class SweepExperiment:
 
     sweep: Sweep
     strategies: tuple[str, ...] = ()
-    kind: ClassVar[str] = "sweep"
+    kind: Literal["sweep"] = "sweep"
 
     def __post_init__(self) -> None:
         there = {s.label: s for point in self.sweep.points for s in point.scenario.strategies}
@@ -141,7 +141,7 @@ class PlanExperiment:
     """The question for the least that reaches the targets."""
 
     question: Question
-    kind: ClassVar[str] = "plan"
+    kind: Literal["plan"] = "plan"
 
     def run(
         self, jobs: int = 1, progress: Progress | None = None, directory: Path | None = None

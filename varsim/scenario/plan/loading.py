@@ -11,7 +11,7 @@ from varsim.scenario.loading import Context, read_text
 from varsim.scenario.plan.objective import OBJECTIVES
 from varsim.scenario.plan.question import MOST_CELLS, MOST_REPLICATIONS, TRIALS, Question
 from varsim.scenario.sweep.loading import BLOCK as SWEEP
-from varsim.scenario.sweep.loading import Block, has_block, percentage, tree_of
+from varsim.scenario.sweep.loading import Block, percentage, tree_of
 from varsim.scenario.sweep.points import point_at, points_of
 from varsim.scenario.sweep.space import Point
 from varsim.scenario.sweep.values import value_of
@@ -23,11 +23,6 @@ _EXAMPLE: Final = "plan: {minimize: cost_per_hour, space: {cluster.workers: [4, 
 _MOST_NUMBER: Final = 100_000
 # Of a large space so many points are looked at to find one that the constraints let through.
 _MOST_LOOKED_AT: Final = 20_000
-
-
-def has_plan(path: Path) -> bool:
-    """Whether a file is a scenario with a plan block, right or wrong otherwise."""
-    return has_block(path, BLOCK)
 
 
 def load_question(

@@ -45,20 +45,6 @@ _PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) ?%")
 _LIST: Final = "write a list of values after the path, for example cluster.workers: [4, 8, 16]"
 
 
-def has_sweep(path: Path) -> bool:
-    """Whether a file is a scenario with a sweep block, right or wrong otherwise."""
-    return has_block(path, BLOCK)
-
-
-def has_block(path: Path, block: str) -> bool:
-    """Whether a file is a scenario with such a block, right or wrong otherwise."""
-    try:
-        root, _ = read_document(read_text(path), Source(str(path)))
-    except ScenarioError:
-        return False
-    return isinstance(root, MappingNode) and block in root.keys
-
-
 def tree_of(text: str, source: Source, instead: str) -> MappingNode:
     """The tree of a scenario of training; of one of variables it says what it is not, `instead`.
 
