@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from building import MS, at, gradient_rows, job, milliseconds, play, ports, run, slow, span_rows
 
+from varsim.cluster.batch import Message
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
-from varsim.cluster.parcel import Message
 from varsim.cluster.placement import bytes_per_port
 from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Worker
@@ -37,10 +37,10 @@ def sent(
 
     def process(worker: Worker) -> Iterator[Any]:
         own = messages[worker.rank]
-        parcel = made.network.parcel(
+        batch = made.network.batch(
             [Message(item, (ports(made, worker.rank)[0], down), size) for item, down, size in own]
         )
-        times[worker.rank] = [-1] * parcel.items
+        times[worker.rank] = [-1] * batch.items
 
         def arrived(item: int, content: Content) -> None:
             assert content.arrived == made.clock.time
@@ -51,7 +51,7 @@ def sent(
             made,
             worker,
             starts[worker.rank],
-            lambda: made.network.send(worker, parcel, Content(), arrived),
+            lambda: made.network.send(worker, batch, Content(), arrived),
         )
         # Sending takes until the last of it is there.
         assert made.clock.time == max(times[worker.rank])

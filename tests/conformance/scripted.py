@@ -12,11 +12,11 @@ import numpy as np
 from building import NO_TIME
 from simpy.events import Event
 
+from varsim.cluster.batch import MessageBatch, Route
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.network import Arrived, Content, Network
-from varsim.cluster.parcel import Parcel, Route
 from varsim.cluster.stop import Stop
 from varsim.cluster.topology import Star
 from varsim.cluster.worker import Worker
@@ -113,7 +113,7 @@ class HeldNetwork(Network):
         self.read: dict[int, Any] = {}  # what each read last
         self.sending: dict[int, Sending] = {}
 
-    def fetch(self, worker: Worker, parcel: Parcel, content: Callable[[], T]) -> Activity[T]:
+    def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
         yield from worker.catch_up()
         self.idle[worker.rank] = Event(self.clock)
         try:
@@ -124,11 +124,11 @@ class HeldNetwork(Network):
         return read
 
     def send(
-        self, worker: Worker, parcel: Parcel, content: Content, arrived: Arrived
+        self, worker: Worker, batch: MessageBatch, content: Content, arrived: Arrived
     ) -> Activity[None]:
         yield from worker.catch_up()
         done = Event(self.clock)
-        self.sending[worker.rank] = Sending(parcel.items, content, arrived, done)
+        self.sending[worker.rank] = Sending(batch.items, content, arrived, done)
         try:
             yield done
         finally:

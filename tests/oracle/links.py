@@ -1,7 +1,7 @@
 """Messages between workers and servers over first-come links, and what lies on which server.
 
 Every host has a link up to the switch and one down from it. What a host sends, or asks for, is
-handed to its links at once; a link serves parcels in the order in which they were handed over and
+handed to its links at once; a link serves batches in the order in which they were handed over and
 is held for their bytes / bandwidth, from the moment it is free, but not before the link ahead of
 it has begun (of several links ahead, the first). A message is there when both its links are done
 with it and with what goes before it, plus the latency. No shard knows of the others.

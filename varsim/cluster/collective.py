@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from simpy.events import Event
 
+from varsim.cluster.batch import Message
 from varsim.cluster.clock import END_OF_TIME, Activity, Ended, Pause
 from varsim.cluster.collectives.plan import Path, Paths, Plan
 from varsim.cluster.collectives.recurrence import Recurrence
@@ -18,7 +19,6 @@ from varsim.cluster.collectives.walk import Walk
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import broadcast_overhead, collective_overhead
 from varsim.cluster.pace import Slowed
-from varsim.cluster.parcel import Message
 from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Worker
 
@@ -280,7 +280,7 @@ class Broadcast:
         first, *others = job.workers
         routes = [job.network.route(first.place, other.place) for other in others]
         messages = [Message(item, route, size) for item, route in enumerate(routes)]
-        self._parcel = job.network.parcel(messages) if others else None
+        self._batch = job.network.batch(messages) if others else None
         self._arrivals = [Event(job.clock) for _ in others]
         self._copy: _Copy | None = None  # that is being sent
         self._sent = 0  # broadcasts sent to the last
@@ -293,13 +293,13 @@ class Broadcast:
 
     def take_part(self, worker: Worker) -> Activity[None]:
         """Send (worker 0) or receive (the others); returns when this worker's part is done."""
-        if self._parcel is None:
+        if self._batch is None:
             return
         clock = self._job.clock
         if worker.rank == 0:
             self._copy = _Copy(self._sent + 1)
             try:
-                yield from self._job.network.send(worker, self._parcel, self._copy, self._arrived)
+                yield from self._job.network.send(worker, self._batch, self._copy, self._arrived)
             except Ended:
                 self._copy = None  # what is under way is lost; who comes back sends it again
                 raise

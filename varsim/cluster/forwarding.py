@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
+from varsim.cluster.batch import Message, MessageBatch
 from varsim.cluster.clock import Clock
 from varsim.cluster.fair import FairShare
 from varsim.cluster.link import Booking, Link, Route, note_passed
-from varsim.cluster.parcel import Message, Parcel
 from varsim.cluster.topology.base import Topology
 from varsim.cluster.transport import WaitingNetwork
 
@@ -46,8 +46,8 @@ class Forwarding(WaitingNetwork):
             later += link.hold(size) + link.latency
         return found
 
-    def _parcel(self, messages: Sequence[Message]) -> Parcel:
-        return Parcel(messages, stored=True)
+    def _batch(self, messages: Sequence[Message]) -> MessageBatch:
+        return MessageBatch(messages, stored=True)
 
 
 class FirstComeForwarding(Forwarding):
@@ -58,11 +58,11 @@ class FirstComeForwarding(Forwarding):
         self._bookings: dict[Booking, None] = {}  # of one link each, until they have passed it
         self.also_count(self._count)
 
-    def _parcel(self, messages: Sequence[Message]) -> Parcel:
-        parcel = super()._parcel(messages)
-        # The first link takes them in the order of the parcel, whatever their routes.
-        parcel.marks = [(route, [item], [size]) for item, route, size in messages]
-        return parcel
+    def _batch(self, messages: Sequence[Message]) -> MessageBatch:
+        batch = super()._batch(messages)
+        # The first link takes them in the order of the batch, whatever their routes.
+        batch.marks = [(route, [item], [size]) for item, route, size in messages]
+        return batch
 
     def _carry(self, route: Route, marks: Sequence[float], reached: Callable[[int], None]) -> None:
         before = 0.0

@@ -26,11 +26,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from varsim.cluster.batch import MessageBatch
 from varsim.cluster.clock import Activity, Clock, Pause
 from varsim.cluster.fair import FairShare
 from varsim.cluster.forwarding import FairForwarding, FirstComeForwarding
 from varsim.cluster.link import Booking, Link, Route, note_passed
-from varsim.cluster.parcel import Parcel
 from varsim.cluster.topology.base import Topology
 from varsim.cluster.transport import (
     READ,
@@ -54,49 +54,49 @@ class FirstComeNetwork(Network):
         self._bookings: dict[Booking, None] = {}  # of single messages, until they have passed
         self.also_count(self._count)
 
-    def fetch(self, worker: Worker, parcel: Parcel, content: Callable[[], T]) -> Activity[T]:
+    def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
         """Costs no event: the end is known, and the worker's own time moves there."""
         if worker.ready_at > self.clock.time:
             yield from worker.catch_up()
-        if parcel.due > self.clock.time:
-            parcel.earlier.append(parcel.latest)
-        if parcel.only:
-            parcel.latest = first, second = self._book_one(parcel.only)
-            end = max(first + parcel.only[1], second + parcel.only[3]) + parcel.latency
+        if batch.due > self.clock.time:
+            batch.earlier.append(batch.latest)
+        if batch.only:
+            batch.latest = first, second = self._book_one(batch.only)
+            end = max(first + batch.only[1], second + batch.only[3]) + batch.latency
         else:
-            end = max(self._book(parcel))
-        parcel.due = end
-        parcel.sent += 1
-        worker.transferred(READ, end, parcel.alone)
+            end = max(self._book(batch))
+        batch.due = end
+        batch.sent += 1
+        worker.transferred(READ, end, batch.alone)
         return content()
 
     def send(
-        self, worker: Worker, parcel: Parcel, content: Content, arrived: Arrived
+        self, worker: Worker, batch: MessageBatch, content: Content, arrived: Arrived
     ) -> Activity[None]:
         """One event per item."""
         clock = self.clock
         if worker.ready_at > clock.time:
             yield from worker.catch_up()
-        last = parcel.items - 1
-        if parcel.due > clock.time:
-            parcel.earlier.append(parcel.latest)
-        if parcel.only:
+        last = batch.items - 1
+        if batch.due > clock.time:
+            batch.earlier.append(batch.latest)
+        if batch.only:
             # One connection keeps the order of its items.
-            parcel.latest = first, second = self._book_one(parcel.only)
-            end = max(first + parcel.only[1], second + parcel.only[3]) + parcel.latency
-            for item, _, first_passed, _, second_passed in parcel.passed[:-1]:
-                time = max(first + first_passed, second + second_passed) + parcel.latency
+            batch.latest = first, second = self._book_one(batch.only)
+            end = max(first + batch.only[1], second + batch.only[3]) + batch.latency
+            for item, ((_, on_first), (_, on_second)), _ in batch.passed[:-1]:
+                time = max(first + on_first, second + on_second) + batch.latency
                 clock.call_at(time, partial(deliver_item, clock, item, content, arrived))
         else:
-            times = self._book(parcel)
+            times = self._book(batch)
             order = sorted(range(len(times)), key=times.__getitem__)
             last = order.pop()
             for item in order:
                 clock.call_at(times[item], partial(deliver_item, clock, item, content, arrived))
             end = times[last]
-        parcel.due = end
-        parcel.sent += 1
-        worker.transferred(WRITE, end, parcel.alone)
+        batch.due = end
+        batch.sent += 1
+        worker.transferred(WRITE, end, batch.alone)
         yield Pause(clock, end)
         content.arrived = clock.time
         arrived(last, content)
@@ -144,31 +144,13 @@ class FirstComeNetwork(Network):
         second.free_at = later + second_hold
         return start, later
 
-    def _book(self, parcel: Parcel) -> list[int]:
-        """Hand over a parcel; when each of its items will have arrived (ns)."""
-        if not parcel.plain:
-            return self._book_legs(parcel)
-        starts: dict[Link, int] = {}
-        parcel.latest = starts
-        for link in parcel.firsts:
-            starts[link] = start = max(self.clock.time, link.free_at)
-            link.free_at = start + parcel.holds[link]
-        for link, sources in parcel.seconds:
-            starts[link] = start = max(min(starts[source] for source in sources), link.free_at)
-            link.free_at = start + parcel.holds[link]
-        times = [0] * parcel.items
-        for item, first, first_passed, second, second_passed in parcel.passed:
-            end = max(starts[first] + first_passed, starts[second] + second_passed)
-            times[item] = max(times[item], end + parcel.latency)
-        return times
-
-    def _book_legs(self, parcel: Parcel) -> list[int]:
-        """The same over routes of any links."""
-        starts = parcel.starts(self.clock.time, lambda link: link.free_at)
-        parcel.latest = starts
-        for link, hold, _, _ in parcel.legs:
+    def _book(self, batch: MessageBatch) -> list[int]:
+        """Hand over a batch; when each of its items will have arrived (ns)."""
+        starts = batch.starts(self.clock.time)
+        batch.latest = starts
+        for link, hold, _, _ in batch.hops:
             link.free_at = starts[link] + hold
-        return parcel.arrivals(starts, self.clock.time)
+        return batch.arrivals(starts, self.clock.time)
 
 
 class FairNetwork(WaitingNetwork):

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from varsim.cluster.batch import Message, MessageBatch
 from varsim.cluster.collectives.choice import Choice, Hop
 from varsim.cluster.collectives.schedule import Round
 from varsim.cluster.description import Cluster
 from varsim.cluster.link import Link, Route
-from varsim.cluster.parcel import Message, Parcel
 from varsim.cluster.placement import server_places
 from varsim.cluster.topology import Place
 
@@ -119,7 +119,7 @@ class RoughTimes:
         usual = 0.0
         for rank, own in enumerate(sent):
             if rank % step == 0 or rank in slow:
-                alone = Parcel(own, stored=self._stored).alone / 1e9
+                alone = MessageBatch(own, stored=self._stored).alone / 1e9
                 found.append(alone)
                 usual = usual if rank in slow and found[:-1] else alone
             else:

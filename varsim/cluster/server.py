@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
+from varsim.cluster.batch import Message, MessageBatch
 from varsim.cluster.clock import Activity
 from varsim.cluster.exchange import GradientExchange
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import Overheads
-from varsim.cluster.parcel import Message, Parcel
 from varsim.cluster.placement import server_places, traffic_per_port
 from varsim.cluster.request_queue import AnsweredTokenQueue, Handling, RequestQueues
 from varsim.cluster.trace import Phase
@@ -67,8 +67,8 @@ class ParameterServer(GradientExchange):
         # The commonest push takes a shorter way.
         whole = self._number == len(self.variables)
         self._plain = whole and self._queues is None and not job.may_break_off and not overlap
-        self._reads: list[Parcel] = []
-        self._pushes: list[Parcel] = []
+        self._reads: list[MessageBatch] = []
+        self._pushes: list[MessageBatch] = []
         for worker in job.workers:
             reads, pushes = [], []
             for place, column in ports:
@@ -81,8 +81,8 @@ class ParameterServer(GradientExchange):
                     if column[variable]
                 ]
             pushes.sort(key=lambda message: message.item)
-            self._reads.append(job.network.parcel(reads))
-            self._pushes.append(job.network.parcel(pushes))
+            self._reads.append(job.network.batch(reads))
+            self._pushes.append(job.network.batch(pushes))
 
     @property
     def parameters(self) -> Parameters:

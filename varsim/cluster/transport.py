@@ -1,4 +1,4 @@
-"""What every network does: places, routes, parcels, and who waits for what is sent."""
+"""What every network does: places, routes, batches, and who waits for what is sent."""
 
 import math
 from abc import ABC, abstractmethod
@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from simpy.events import Event
 
+from varsim.cluster.batch import Message, MessageBatch
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.link import Link, Route
-from varsim.cluster.parcel import Message, Parcel
 from varsim.cluster.topology.base import Place, Topology
 from varsim.cluster.topology.star import StarRouting
 from varsim.cluster.trace import Phase
@@ -39,7 +39,7 @@ class Network(ABC):
     def __init__(self, clock: Clock, topology: Topology) -> None:
         self.clock = clock
         self.routing = topology.routing()
-        self._parcels: list[Parcel] = []
+        self._batches: list[MessageBatch] = []
         self._counts: list[Callable[[int], None]] = []
 
     def host(self, name: str, bandwidth: float, count: int = 1) -> tuple[Link, Link]:
@@ -51,11 +51,11 @@ class Network(ABC):
         """The links from one place to another; none if they are on one machine."""
         return self.routing.route(source, target)
 
-    def parcel(self, messages: Sequence[Message]) -> Parcel:
+    def batch(self, messages: Sequence[Message]) -> MessageBatch:
         """Messages to be sent together, again and again."""
-        parcel = self._parcel(messages)
-        self._parcels.append(parcel)
-        return parcel
+        batch = self._batch(messages)
+        self._batches.append(batch)
+        return batch
 
     def latency(self, route: Route) -> int:
         """How long (ns) after it has passed the links of a route a message arrives."""
@@ -84,8 +84,8 @@ class Network(ABC):
 
         That is never more than it can carry: what is beyond, a message ended half a ns too soon.
         """
-        for parcel in self._parcels:
-            parcel.count(end)
+        for batch in self._batches:
+            batch.count(end)
         for count in self._counts:
             count(end)
         came, went = dict[str, float](), dict[str, float]()
@@ -108,18 +108,18 @@ class Network(ABC):
         begun = (link.moved - link.relayed for link in self.routing.links if link.begins)
         return math.fsum(begun)
 
-    def _parcel(self, messages: Sequence[Message]) -> Parcel:
-        return Parcel(messages)
+    def _batch(self, messages: Sequence[Message]) -> MessageBatch:
+        return MessageBatch(messages)
 
     @abstractmethod
-    def fetch(self, worker: Worker, parcel: Parcel, content: Callable[[], T]) -> Activity[T]:
-        """Bring a parcel to a worker, who waits for it; its content is that of the request."""
+    def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
+        """Bring a batch to a worker, who waits for it; its content is that of the request."""
 
     @abstractmethod
     def send(
-        self, worker: Worker, parcel: Parcel, content: Content, arrived: Arrived
+        self, worker: Worker, batch: MessageBatch, content: Content, arrived: Arrived
     ) -> Activity[None]:
-        """Send a worker's parcel; `arrived(item, content)` as each item is there, to the last."""
+        """Send a worker's batch; `arrived(item, content)` as each item is there, to the last."""
 
     @abstractmethod
     def pass_on(
@@ -138,20 +138,20 @@ class WaitingNetwork(Network):
         It counts what has passed a link, and at the end of the run what is under way.
         """
 
-    def fetch(self, worker: Worker, parcel: Parcel, content: Callable[[], T]) -> Activity[T]:
+    def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
         """See Network."""
         yield from worker.catch_up()
         requested = content()
-        yield from self._transfer(worker, parcel, lambda item: None, READ)
+        yield from self._transfer(worker, batch, lambda item: None, READ)
         return requested
 
     def send(
-        self, worker: Worker, parcel: Parcel, content: Content, arrived: Arrived
+        self, worker: Worker, batch: MessageBatch, content: Content, arrived: Arrived
     ) -> Activity[None]:
         """See Network."""
         yield from worker.catch_up()
         deliver = partial(deliver_item, self.clock, content=content, arrived=arrived)
-        yield from self._transfer(worker, parcel, deliver, WRITE)
+        yield from self._transfer(worker, batch, deliver, WRITE)
 
     def pass_on(
         self, route: Route, size: float, passed: Callable[[], None], arrived: Callable[[], None]
@@ -168,11 +168,11 @@ class WaitingNetwork(Network):
             self.clock.call_at(self.clock.time, partial(reached, 0))
 
     def _transfer(
-        self, worker: Worker, parcel: Parcel, deliver: Callable[[int], None], phase: int
+        self, worker: Worker, batch: MessageBatch, deliver: Callable[[int], None], phase: int
     ) -> Activity[None]:
         clock = self.clock
-        parts = list(parcel.parts)
-        missing = parcel.items
+        parts = list(batch.parts)
+        missing = batch.items
         done = Event(clock)
 
         def here(item: int) -> None:
@@ -190,15 +190,15 @@ class WaitingNetwork(Network):
 
         def reached(items: list[int], latency: int, mark: int) -> None:
             item = items[mark]
-            if parcel.plain:
+            if batch.even:
                 parts[item] -= 1
                 if parts[item] == 0:
                     clock.call_at(clock.time + latency, partial(here, item))
             else:
                 clock.call_at(clock.time + latency, partial(there, item))
 
-        for route, items, marks in parcel.marks:
-            latency = parcel.latency if parcel.plain else self.latency(route)
+        for route, items, marks in batch.marks:
+            latency = batch.latency if batch.even else self.latency(route)
             told = partial(reached, items, latency)
             if route:
                 self._carry(route, marks, told)
@@ -208,7 +208,7 @@ class WaitingNetwork(Network):
         worker.waits(phase, self)
         yield done
         worker.waits_for = None
-        worker.transferred(phase, clock.time, parcel.alone)
+        worker.transferred(phase, clock.time, batch.alone)
 
     def __str__(self) -> str:
         return "a transfer"

@@ -178,7 +178,7 @@ class Plan:
         return count
 
     @cached_property
-    def parcels(self) -> list[list[tuple[Path, float]]]:
+    def messages(self) -> list[list[tuple[Path, float]]]:
         """For each lane which way its messages go, and their bytes with the header."""
         return [
             [(self._path(one), self._bytes(one) + self._path(one).header) for one in transfers]
@@ -189,7 +189,7 @@ class Plan:
     def loads(self) -> list[tuple[Link, float, int]]:
         """The bytes that each link carries, and in how many messages."""
         loads = dict[Link, tuple[float, int]]()
-        for (rounds, _), lane in zip(self._patterns, self.parcels, strict=True):
+        for (rounds, _), lane in zip(self._patterns, self.messages, strict=True):
             for path, size in lane:
                 for link in path.route:
                     moved, messages = loads.get(link, (0.0, 0))

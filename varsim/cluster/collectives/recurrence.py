@@ -135,7 +135,7 @@ def count_passed(entered: Entered, before: int, end: int) -> None:
     entries = [END_OF_TIME if entry is None else entry for entry in entered.entries]
     most = max(1, _AT_ONCE // max(1, plan.schedule.ranks))
     left = [
-        (lane.rounds, messages) for lane, messages in zip(plan.lanes, plan.parcels, strict=True)
+        (lane.rounds, messages) for lane, messages in zip(plan.lanes, plan.messages, strict=True)
     ]
     begins: list[Times] = []
 

@@ -1,6 +1,6 @@
-"""Parcels: a batch of messages between one host and others."""
+"""Batches of messages between one host and others, with their schedule hop by hop."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from itertools import accumulate
@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from varsim.cluster.link import Link, Route, relays
 
-__all__ = ["Leg", "Message", "Parcel", "Passage", "Route", "Way"]
+__all__ = ["Hop", "Message", "MessageBatch", "Route"]
 
 
 class Message(NamedTuple):
@@ -19,18 +19,8 @@ class Message(NamedTuple):
     size: float
 
 
-class Passage(NamedTuple):
-    """After how long (ns) on each of its two links a message of a parcel has passed."""
-
-    item: int
-    first: Link
-    first_passed: int
-    second: Link
-    second_passed: int
-
-
-class Leg(NamedTuple):
-    """A link that a parcel takes for `hold` ns, no sooner than so long (ns) after these others.
+class Hop(NamedTuple):
+    """A link that a batch takes for `hold` ns, no sooner than so long (ns) after these others.
 
     `begins`: messages set off on it.
     """
@@ -41,26 +31,28 @@ class Leg(NamedTuple):
     begins: bool
 
 
-class Way(NamedTuple):
+class Passed(NamedTuple):
     """After how long (ns) on each of its links a message has passed, and the latency of all."""
 
     item: int
-    passed: tuple[tuple[Link, int], ...]
+    links: tuple[tuple[Link, int], ...]
     latency: int
 
 
-# When a parcel starts on each of its links (ns).
+# When a batch starts on each of its links (ns).
 Starts: TypeAlias = dict[Link, int]
 
 
-class Parcel:
+class MessageBatch:
     """Messages that one host sends or asks for at once; an item is there when all its parts are.
 
     It is made once and sent again and again, so whatever its sizes tell is worked out here. Where
     links are booked ahead, it keeps when its latest sending starts on each link, and `earlier` ones
     that were not through when somebody sent it again: what a worker that died had handed over.
     `alone`: the least time (ns) it needs when nothing else uses its links. `stored`: every link
-    gets a message once all of it has passed the one before.
+    gets a message once all of it has passed the one before. `even`: all routes are one link up to a
+    switch and one down from it, of equal latency. `only`: such a pair of links that takes all of
+    the batch, and for how long; the commonest batch, which has a shorter way.
     """
 
     def __init__(self, messages: Sequence[Message], *, stored: bool = False) -> None:
@@ -71,10 +63,10 @@ class Parcel:
         self.earlier: list[Starts | tuple[int, int]] = []
         self.loads: dict[Link, float] = {}
         self._messages = list(messages)
-        self.connections: dict[Route, list[Message]] = {}
+        connections: dict[Route, list[Message]] = {}
         self.parts = [0] * self.items
         for message in messages:
-            self.connections.setdefault(message.route, []).append(message)
+            connections.setdefault(message.route, []).append(message)
             self.parts[message.item] += 1
             for link in message.route:
                 self.loads[link] = self.loads.get(link, 0.0) + message.size
@@ -86,20 +78,38 @@ class Parcel:
                 [message.item for message in there],
                 list(accumulate(message.size for message in there)),
             )
-            for route, there in self.connections.items()
+            for route, there in connections.items()
         ]
-        self.latency = max(sum(link.latency for link in route) for route in self.connections)
-        self.plain = not stored and all(map(self._is_plain, self.connections))
-        # The commonest parcel goes over one connection; it has a shorter way.
+        self.latency = max(sum(link.latency for link in route) for route in connections)
+        self.even = not stored and all(map(self._is_even, connections))
+        self.hops: list[Hop] = []
+        self.passed: list[Passed] = []
         self.only: tuple[Link, int, Link, int] | None = None
-        self.legs: list[Leg] = []
-        self.ways: list[Way] = []
-        if self.plain:
-            self._of_two_links(messages)
-        elif stored:
+        if stored:
             self.alone = _alone_stored(messages)
-        else:
-            self._of_many_links(messages)
+            return
+        self._schedule(list(connections))
+        if self.even and len(connections) == 1:
+            first, second = self.hops
+            self.only = (first.link, first.hold, second.link, second.hold)
+        self.alone = max(self.arrivals(self.starts(0, alone=True), 0))
+
+    def starts(self, now: int, *, alone: bool = False) -> Starts:
+        """When it starts on each link, if it is handed over now; `alone`: whether all are free."""
+        starts: Starts = {}
+        for link, _, after, begins in self.hops:
+            start = now if begins else min([starts[other] + wait for other, wait in after])
+            starts[link] = start if alone or start > link.free_at else link.free_at
+        return starts
+
+    def arrivals(self, starts: Starts, now: int) -> list[int]:
+        """When each item is there (ns); what crosses no link, now."""
+        times = [now] * self.items
+        for item, links, latency in self.passed:
+            if links:
+                end = max([starts[link] + time for link, time in links]) + latency
+                times[item] = max(times[item], end)
+        return times
 
     def count(self, end: int) -> None:
         """Count the bytes that have passed each link when the run ends (ns); ends the books."""
@@ -113,8 +123,7 @@ class Parcel:
                 link.relayed += whole * size
         for starts in under_way:
             if isinstance(starts, tuple):
-                assert self.only
-                starts = {self.only[0]: starts[0], self.only[2]: starts[1]}
+                starts = dict(zip(self.loads, starts, strict=True))
             for link in self.loads:
                 self._count_on(link, end - starts[link])
         self.sent = self.due = 0
@@ -135,71 +144,33 @@ class Parcel:
                 link.relayed += here
         link.add(sent, passed, relayed=False)
 
-    def _is_plain(self, route: Route) -> bool:
+    def _is_even(self, route: Route) -> bool:
         return (
             len(route) == 2
             and not route[0].overhead
             and route[0].latency + route[1].latency == self.latency
         )
 
-    def _of_two_links(self, messages: Sequence[Message]) -> None:
-        """All routes are a link up to one switch and a link down from it."""
-        self.passed: list[Passage] = []
-        sofar: dict[Link, float] = {}
-        for item, (first, second), size in messages:
-            for link in (first, second):
-                sofar[link] = sofar.get(link, 0.0) + size
-            holds = first.hold(sofar[first]), second.hold(sofar[second])
-            self.passed.append(Passage(item, first, holds[0], second, holds[1]))
-        self.holds = {link: link.hold(size) for link, size in self.loads.items()}
-        self.alone = self.latency + max(self.holds.values())
-        if len(self.connections) == 1:
-            ((first, second),) = self.connections
-            self.only = (first, self.holds[first], second, self.holds[second])
-        self.firsts = list(dict.fromkeys(first for first, _ in self.connections))
-        self.seconds = [
-            (second, [first for first, other in self.connections if other is second])
-            for second in dict.fromkeys(second for _, second in self.connections)
-        ]
-
-    def _of_many_links(self, messages: Sequence[Message]) -> None:
-        """Routes of any links. Those of one host are a tree: no link comes before itself."""
+    def _schedule(self, routes: Sequence[Route]) -> None:
+        """Work out hops, in order: routes of one host are a tree, no link comes before itself."""
         sizes: dict[Link, float] = {}
         begun: dict[Link, int] = {}  # messages that have set off on it
-        for item, route, size in messages:
+        for item, route, size in self._messages:
             if route:
                 begun[route[0]] = begun.get(route[0], 0) + 1
             passed = []
             for link in route:
                 sizes[link] = sizes.get(link, 0.0) + size
                 passed.append((link, link.hold(sizes[link]) + begun.get(link, 0) * link.overhead))
-            self.ways.append(Way(item, tuple(passed), sum(link.latency for link in route)))
+            latency = sum([link.latency for link in route])
+            self.passed.append(Passed(item, tuple(passed), latency))
         before: dict[Link, dict[Link, int]] = {link: {} for link in sizes}
-        for route in self.connections:
+        for route in routes:
             for index, link in enumerate(route[1:]):
-                wait = route[0].overhead if index == 0 else 0
-                before[link][route[index]] = wait
-        for link in TopologicalSorter(before).static_order():
+                before[link][route[index]] = 0 if index else route[0].overhead
+        for link in sizes if len(routes) == 1 else TopologicalSorter(before).static_order():
             hold = link.hold(sizes[link]) + begun.get(link, 0) * link.overhead
-            self.legs.append(Leg(link, hold, tuple(before[link].items()), link in begun))
-        self.alone = max(self.arrivals(self.starts(0, lambda _: 0), 0))
-
-    def starts(self, now: int, free_at: Callable[[Link], int]) -> Starts:
-        """When it starts on each link, if it is handed over now; free_at(link): no sooner."""
-        starts: Starts = {}
-        for link, _, after, begins in self.legs:
-            sooner = [starts[other] + wait for other, wait in after]
-            starts[link] = max(min([now, *sooner] if begins else sooner), free_at(link))
-        return starts
-
-    def arrivals(self, starts: Starts, now: int) -> list[int]:
-        """When each item is there (ns); what crosses no link, now."""
-        times = [now] * self.items
-        for item, passed, latency in self.ways:
-            if passed:
-                end = max([starts[link] + time for link, time in passed]) + latency
-                times[item] = max(times[item], end)
-        return times
+            self.hops.append(Hop(link, hold, tuple(before[link].items()), link in begun))
 
 
 def _alone_stored(messages: Sequence[Message]) -> int:

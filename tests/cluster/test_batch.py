@@ -1,4 +1,4 @@
-"""Parcels over routes of any links: alone they never queue; by hand, what they take."""
+"""Batches over routes of any links: alone they never queue; by hand, what they take."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ import pytest
 from building import MS, life, run
 from network_cases import NEEDED
 
+from varsim.cluster.batch import Message, MessageBatch
 from varsim.cluster.link import Link
-from varsim.cluster.parcel import Message, Parcel
 from varsim.cluster.topology import TOPOLOGIES
 
 MORE: dict[str, dict[str, Any]] = {
@@ -51,56 +51,56 @@ class TestCutThrough:
         # 100 and 50 bytes; the middle link is half as fast. It starts at once, and has passed the
         # first at 200, the second at 300; 5 + 7 + 11 on the way.
         route = (link("a", latency=5), link("b", 5e8, latency=7), link("c", latency=11))
-        parcel = Parcel([Message(0, route, 100.0), Message(1, route, 50.0)])
-        starts = parcel.starts(1_000, lambda _: 0)
-        assert parcel.arrivals(starts, 1_000) == [1_223, 1_323]
-        assert parcel.alone == 323
+        batch = MessageBatch([Message(0, route, 100.0), Message(1, route, 50.0)])
+        starts = batch.starts(1_000)
+        assert batch.arrivals(starts, 1_000) == [1_223, 1_323]
+        assert batch.alone == 323
 
     def test_a_busy_link_makes_those_behind_it_wait(self) -> None:
         route = (link("a"), link("b"), link("c"))
-        parcel = Parcel([Message(0, route, 100.0)])
-        busy = {route[1]: 70, route[2]: 30}
-        starts = parcel.starts(0, lambda one: busy.get(one, 0))
+        batch = MessageBatch([Message(0, route, 100.0)])
+        route[1].free_at, route[2].free_at = 70, 30
+        starts = batch.starts(0)
         assert list(starts.values()) == [0, 70, 70]
-        assert parcel.arrivals(starts, 0) == [170]
+        assert batch.arrivals(starts, 0) == [170]
 
     def test_the_overhead_of_every_message_is_on_its_first_link(self) -> None:
         # 40 each: a has passed them at 140 and 230; b starts at 40, and is done at 140 and 190.
         route = (link("a", overhead=40), link("b", overhead=40))
-        parcel = Parcel([Message(0, route, 100.0), Message(1, route, 50.0)])
-        assert parcel.arrivals(parcel.starts(0, lambda _: 0), 0) == [140, 230]
+        batch = MessageBatch([Message(0, route, 100.0), Message(1, route, 50.0)])
+        assert batch.arrivals(batch.starts(0), 0) == [140, 230]
 
     def test_routes_that_part(self) -> None:
         # The first link carries both, one after the other; the others start at once.
         first, near, far = link("a"), link("b", 5e8), link("c")
-        parcel = Parcel(
+        batch = MessageBatch(
             [Message(0, (first, near), 100.0), Message(1, (first, near, far), 50.0)], stored=False
         )
-        assert not parcel.plain
-        assert parcel.arrivals(parcel.starts(0, lambda _: 0), 0) == [200, 300]
+        assert not batch.even
+        assert batch.arrivals(batch.starts(0), 0) == [200, 300]
 
     def test_what_crosses_no_link_is_there_at_once(self) -> None:
-        parcel = Parcel([Message(0, (), 100.0), Message(1, (link("a"), link("b")), 50.0)])
-        assert parcel.arrivals(parcel.starts(7, lambda _: 0), 7) == [7, 57]
-        assert parcel.alone == 50
+        batch = MessageBatch([Message(0, (), 100.0), Message(1, (link("a"), link("b")), 50.0)])
+        assert batch.arrivals(batch.starts(7), 7) == [7, 57]
+        assert batch.alone == 50
 
     def test_a_star_without_anything_else_takes_the_short_way(self) -> None:
         route = (link("a", latency=5), link("b", latency=6))
-        parcel = Parcel([Message(0, route, 100.0)])
-        assert parcel.plain
-        assert parcel.only == (route[0], 100, route[1], 100)
-        assert (parcel.alone, parcel.latency) == (111, 11)
+        batch = MessageBatch([Message(0, route, 100.0)])
+        assert batch.even
+        assert batch.only == (route[0], 100, route[1], 100)
+        assert (batch.alone, batch.latency) == (111, 11)
 
 
 def test_stored_one_link_after_the_other() -> None:
     # a: until 100 and 150, 5 on the way; b: 105 to 205 and 205 to 255, 5 more.
     route = (link("a", latency=5), link("b", latency=5))
     messages = [Message(0, route, 100.0), Message(1, route, 50.0)]
-    assert Parcel(messages, stored=True).alone == 260
+    assert MessageBatch(messages, stored=True).alone == 260
     # With 40 of overhead on the first: until 140 and 230; b: 145 to 245, 245 to 295.
     slower = (link("a", latency=5, overhead=40), link("b", latency=5, overhead=40))
     messages = [Message(0, slower, 100.0), Message(1, slower, 50.0)]
-    assert Parcel(messages, stored=True).alone == 300
+    assert MessageBatch(messages, stored=True).alone == 300
 
 
 @pytest.mark.parametrize(
