@@ -29,7 +29,7 @@ LIBRARIES = {
     "ruamel": {"scenario"},
     "matplotlib": {"report"},
     "jinja2": {"report"},
-    "rich": {"cli"},
+    "rich": {"report", "cli"},
     "typer": {"cli"},
     "loky": {"study"},
     "distributed": {"study"},

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 
 from varsim.cluster.trace import Phase, Trace
 from varsim.report.files.save import load_result, save
-from varsim.report.pages.training import comparison
-from varsim.report.words.render import document
+from varsim.report.training import comparison, document
 from varsim.scenario.prices import Prices
 from varsim.scenario.provenance import sealed
 from varsim.study.cost import COSTS, costs, estimates
@@ -105,7 +104,7 @@ class TestCosts:
         result = simulate(described)
         (dollars,) = result.table()["USD/h"]
         assert dollars.startswith("13.0")
-        rows = {row.name: row for row in comparison(result).rows}
+        rows = {row.label: row for row in comparison(result).rows}
         assert rows["USD/h"].meaning == COSTS["cost_per_hour"].description
         found = {row["cost"]: row for row in document(result)["costs"]}
         assert found["cost_per_hour"]["unit"] == "USD/h"

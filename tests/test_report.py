@@ -10,8 +10,9 @@ import pytest
 from handmade import ODD_NAMES, a_result, a_trace, result_of
 
 from varsim.cluster.trace import LinkRow, Trace
+from varsim.report import page, training
 from varsim.report.files.save import load_result, save
-from varsim.report.pages import training as report
+from varsim.report.parts import MOST_LINKS
 from varsim.report.plots.gallery import PLOTS
 from varsim.scenario.loading import load_text
 from varsim.study.result import Result
@@ -59,7 +60,7 @@ class Page(HTMLParser):
 
 
 def written(result: Result, directory: Path, question: str = "") -> str:
-    report.write(result, directory, question)
+    page.write(training.report(result, question), directory)
     return (directory / "report.html").read_text(encoding="utf-8")
 
 
@@ -148,9 +149,9 @@ class TestPage:
 
     def test_is_the_same_again_from_the_saved_files(self, tmp_path: Path) -> None:
         result = a_result({"a": (1, 2), "b": (3, 2)})
-        save(result, tmp_path / "run", extras=lambda path: report.write(result, path))
+        save(result, tmp_path / "run", training.report(result))
         before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
-        report.write(load_result(tmp_path / "run"), tmp_path / "run")
+        page.put(training.report(load_result(tmp_path / "run")), tmp_path / "run")
         after = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
         assert [name for name in before if before[name] != after[name]] == []
 
@@ -162,34 +163,34 @@ class TestPage:
 
     def test_explains_every_file_of_a_run(self, tmp_path: Path) -> None:
         save(a_result(), tmp_path / "run")
-        assert {path.name for path in (tmp_path / "run").iterdir()} == set(report.FILES)
+        assert {path.name for path in (tmp_path / "run").iterdir()} == set(training.FILES)
 
 
 class TestTables:
     def test_comparison_has_every_cell_and_explains_every_row(self) -> None:
         result = a_result({"a": (1, 2), "b": (2, 2)}, targets={"loss": 0.7})
-        rows = report.comparison(result).rows
+        rows = training.comparison(result).rows
         cells = result.table()
-        assert [row.name for row in rows] == list(cells.columns)
+        assert [row.label for row in rows] == list(cells.columns)
         assert all(row.meaning for row in rows)
         for row in rows:
-            assert [text.replace("\n", " ") for text in row.cells] == list(cells[row.name])
+            assert [text.replace("\n", " ") for text in row.cells] == list(cells[row.label])
 
     def test_numbers_are_those_of_the_summary_that_exist(self) -> None:
         result = a_result()
-        rows = {row.name: row for row in report.numbers(result).rows}
+        rows = {row.label: row for row in training.numbers(result).rows}
         known = result.summary.dropna(subset=["mean"])
         assert set(rows) == set(known["metric"])
-        assert rows["share_compute"].cells == ["65 %"]
-        assert rows["age_mean"].cells == ["3.667 s"]
-        assert rows["link_bytes"].cells == ["750 B"]
+        assert rows["share_compute"].cells == ("65 %",)
+        assert rows["age_mean"].cells == ("3.667 s",)
+        assert rows["link_bytes"].cells == ("750 B",)
 
     def test_time_shares_by_hand(self) -> None:
-        rows = report.time_shares(a_result({"a": (1,), "b": (2,)})).rows
-        assert [(row.name, row.cells) for row in rows] == [
-            ("compute", ["65.0 %", "65.0 %"]),
-            ("read", ["15.0 %", "15.0 %"]),
-            ("write", ["20.0 %", "20.0 %"]),
+        rows = training.time_shares(a_result({"a": (1,), "b": (2,)})).rows
+        assert [(row.label, row.cells) for row in rows] == [
+            ("compute", ("65.0 %", "65.0 %")),
+            ("read", ("15.0 %", "15.0 %")),
+            ("write", ("20.0 %", "20.0 %")),
         ]
         assert rows[0].meaning == "computing gradients"
 
@@ -197,29 +198,29 @@ class TestTables:
         # 250 and 500 bytes over 100 bytes/s in 10 s; b has another link.
         other = a_trace("b").links[0]._replace(name="ps 0 up", bandwidth=200.0)
         slow = result_of([a_trace("a"), _with_links(a_trace("b"), [other])])
-        table = report.links(slow)
+        table = training.links(slow)
         assert table is not None
-        assert [(row.name, row.meaning, row.cells) for row in table.rows] == [
-            ("worker 0 down", "800 bit/s", ["500 B (50.0 %)", "-"]),
-            ("worker 0 up", "800 bit/s", ["250 B (25.0 %)", "-"]),
-            ("ps 0 up", "1.6 kbit/s", ["-", "250 B (12.5 %)"]),
+        assert [(row.label, row.meaning, row.cells) for row in table.rows] == [
+            ("worker 0 down", "800 bit/s", ("500 B (50.0 %)", "-")),
+            ("worker 0 up", "800 bit/s", ("250 B (25.0 %)", "-")),
+            ("ps 0 up", "1.6 kbit/s", ("-", "250 B (12.5 %)")),
         ]
 
     def test_of_many_links_the_busiest_are_listed_and_the_rest_counted(self) -> None:
         link = a_trace().links[0]
         many = [link._replace(name=f"link {n}", moved=float(n)) for n in range(1_000)]
-        table = report.links(result_of([_with_links(a_trace(), many)]))
+        table = training.links(result_of([_with_links(a_trace(), many)]))
         assert table is not None
-        assert table.rows[0].name == "link 999"
-        assert len(table.rows) == report.MOST_LINKS
+        assert table.rows[0].label == "link 999"
+        assert len(table.rows) == MOST_LINKS
         assert table.caption.endswith("20 of 1,000 links: those of servers and the busiest")
         server = link._replace(name="ps 0..7 up", moved=0.5)
-        table = report.links(result_of([_with_links(a_trace(), [*many, server])]))
+        table = training.links(result_of([_with_links(a_trace(), [*many, server])]))
         assert table is not None
-        assert [row.name for row in table.rows][-2:] == ["link 981", "ps 0..7 up"]
+        assert [row.label for row in table.rows][-2:] == ["link 981", "ps 0..7 up"]
 
     def test_a_run_without_links_has_no_such_table(self) -> None:
-        assert report.links(result_of([_with_links(a_trace(), [])])) is None
+        assert training.links(result_of([_with_links(a_trace(), [])])) is None
 
 
 def _with_links(trace: Trace, links: list[LinkRow]) -> Trace:

@@ -8,8 +8,9 @@ import pytest
 from programs import MODES, WIRE, add, read, scenario, variable
 from test_report import Page
 
+from varsim.report import page, variables
 from varsim.report.files.program import load_variables, save_variables
-from varsim.report.pages import variables as report
+from varsim.report.parts import MOST_LINKS
 from varsim.report.plots.program.gallery import plots
 from varsim.scenario.loading import load_text
 from varsim.study.simulation import simulate_variables
@@ -39,7 +40,7 @@ def text(counted: VariablesResult, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def written(result: VariablesResult, directory: Path, question: str = "") -> str:
-    report.write(result, directory, question)
+    page.write(variables.report(result, question), directory)
     return (directory / "report.html").read_text(encoding="utf-8")
 
 
@@ -98,11 +99,9 @@ class TestPage:
     def test_is_the_same_again_from_the_saved_files(
         self, counted: VariablesResult, tmp_path: Path
     ) -> None:
-        directory = save_variables(
-            counted, tmp_path / "run", extras=lambda path: report.write(counted, path)
-        )
+        directory = save_variables(counted, tmp_path / "run", variables.report(counted))
         before = {path.name: path.read_bytes() for path in directory.iterdir()}
-        report.write(load_variables(directory), directory)
+        page.put(variables.report(load_variables(directory)), directory)
         after = {path.name: path.read_bytes() for path in directory.iterdir()}
         assert [name for name in before if before[name] != after[name]] == []
 
@@ -114,20 +113,20 @@ class TestPage:
 
     def test_explains_every_file_of_a_run(self, counted: VariablesResult, tmp_path: Path) -> None:
         save_variables(counted, tmp_path / "run")
-        assert {path.name for path in (tmp_path / "run").iterdir()} == set(report.FILES)
-        assert all(report.FILES.values())
+        assert {path.name for path in (tmp_path / "run").iterdir()} == set(variables.FILES)
+        assert all(variables.FILES.values())
 
 
 class TestTables:
     def test_comparison_has_every_cell_and_explains_every_row(
         self, counted: VariablesResult
     ) -> None:
-        table = report.comparison(counted)
+        table = variables.comparison(counted)
         cells = counted.table()
-        assert [row.name for row in table.rows] == list(cells.columns)
+        assert [row.label for row in table.rows] == list(cells.columns)
         for row in table.rows:
             assert row.meaning
-            assert row.cells == list(cells[row.name])
+            assert row.cells == tuple(cells[row.label])
         assert table.caption == "One replication"
 
     def test_several_replications_are_said(self) -> None:
@@ -136,27 +135,28 @@ class TestTables:
             replicas=({"kind": "compute"}, add(1.0)), cluster=cluster, replications=3,
             variables=(variable(),),
         )  # fmt: skip
-        assert report.comparison(several).caption.startswith("Means over 3 replications, ±")
+        said = variables.comparison(several).caption
+        assert said.startswith("Means over 3 replications, ±")
 
     def test_values_in_short_and_replica_by_replica(self, counted: VariablesResult) -> None:
         first, second = (
-            report.values(counted, described) for described in counted.scenario.variables
+            variables.values(counted, described) for described in counted.scenario.variables
         )
-        assert [(row.name, row.cells) for row in first.table.rows] == [
-            ("replicas", ["6, 2, 4", "12 each", "12 each"]),
-            ("outside", ["12", "12", "12"]),
-            ("copies at the end", ["6, 2, 4", "12 each", "12"]),
+        assert [(row.label, row.cells) for row in first.rows] == [
+            ("replicas", ("6, 2, 4", "12 each", "12 each")),
+            ("outside", ("12", "12", "12")),
+            ("copies at the end", ("6, 2, 4", "12 each", "12")),
         ]
-        assert first.each is not None
-        rows = [(row.name, row.cells) for row in first.each.rows]
-        assert rows[:2] == [("replica 0", ["6", "12", "12"]), ("copy 0", ["6", "12", "-"])]
+        assert first.more is not None
+        rows = [(row.label, row.cells) for row in first.more.rows]
+        assert rows[:2] == [("replica 0", ("6", "12", "12")), ("copy 0", ("6", "12", "-"))]
         assert len(rows) == 6
         # All copies of the other are alike, and nobody read it but the checkpoint.
-        assert second.each is None
+        assert second.more is None
 
     def test_over_ratios(self, counted: VariablesResult) -> None:
-        rows = report.varied(counted).rows
-        assert [row.name for row in rows] == ["0", "1", "2"]
+        rows = variables.varied(counted).rows
+        assert [row.label for row in rows] == ["0", "1", "2"]
         assert all(len(row.cells) == len(MODES) for row in rows)
 
     def test_links_by_hand(self) -> None:
@@ -165,10 +165,10 @@ class TestTables:
             replicas=({**add(1.0), "variable": "wide"},), outside=(), variables=(LARGE,),
             modes=("none",),
         )  # fmt: skip
-        row = report.links(served).rows[0]
-        assert (row.name, row.meaning) == ("ps 0 down", "8 Mbit/s")
+        row = variables.links(served).rows[0]
+        assert (row.label, row.meaning) == ("ps 0 down", "8 Mbit/s")
         # 24,000 bytes in 2 x 12,100 us.
-        assert row.cells == ["24 kB (99.2 %)"]
+        assert row.cells == ("24 kB (99.2 %)",)
 
     def test_they_carry_the_creation_too_and_the_page_says_so(self) -> None:
         found = result(modes=("on_read",))
@@ -178,7 +178,7 @@ class TestTables:
             up > trace.moved == up - sum(row.size for row in trace.sent if row.end <= trace.began)
         )
         assert "what is sent before step 1 to make the variables is included" in (
-            report.links(found).caption
+            variables.links(found).caption
         )
 
     def test_of_many_links_the_busiest_are_listed(self) -> None:
@@ -186,7 +186,7 @@ class TestTables:
             replicas=(add(1.0),), variables=(variable(),), cluster={"workers": 30, "network": WIRE},
             outside=(),
         )  # fmt: skip
-        table = report.links(many)
-        assert len(table.rows) == report.MOST_LINKS
+        table = variables.links(many)
+        assert len(table.rows) == MOST_LINKS
         assert table.caption.endswith("the busiest 20 of 62 links")
         assert "-" in {cell for row in table.rows for cell in row.cells}

@@ -19,7 +19,7 @@ from validation.index.words import (
 )
 from varsim import inert
 from varsim.report.files.claim import put_into
-from varsim.report.pages.page import dark_colors, inlined, rendered
+from varsim.report.page import DARK, inlined, rendered
 from varsim.version import __version__
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def page(
         "version": __version__,
         "command": command,
         "notes": notes,
-        "dark_colors": dark_colors(),
+        "dark_colors": DARK,
         "pictures": pictures,
         "sections": [_section(section) for section in sections],
     }

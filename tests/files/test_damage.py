@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from varsim.cli import app as cli
 from varsim.cli.settings import question
+from varsim.report import training, variables
 from varsim.report.files.claim import NotARunError
 from varsim.report.files.program import load_variables, save_variables
 from varsim.report.files.save import load_result, save
-from varsim.report.words.program.render import render as render_variables
-from varsim.report.words.render import render
+from varsim.report.render import render
 from varsim.study.simulation import simulate_variables
 
 CORRUPTIONS = 200
@@ -26,8 +26,8 @@ NAMES = {
     "variables": "result.json summary.csv runs.csv acts.csv sent.csv links.csv scenario.yaml",
 }
 TELL: dict[str, Callable[[Path], str]] = {
-    "training": lambda directory: render(load_result(directory), "json"),
-    "variables": lambda directory: render_variables(load_variables(directory), "json"),
+    "training": lambda directory: render(training.report(load_result(directory)), "json"),
+    "variables": lambda directory: render(variables.report(load_variables(directory)), "json"),
 }
 
 both = pytest.mark.parametrize("kind", list(NAMES))

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from handmade import a_result
 
+from varsim.report import page
 from varsim.report.files.save import load_result, save
+from varsim.report.report import Report
+from varsim.report.training import report
 from varsim.study.result import Result
 
 
@@ -100,11 +103,14 @@ def test_what_dead_processes_left_is_removed(result: Result, tmp_path: Path) -> 
     assert set(tmp_path.iterdir()) == {alive, other, odd, tmp_path / "run"}
 
 
-def test_an_error_names_the_directory_that_was_asked_for(result: Result, tmp_path: Path) -> None:
-    def full(path: Path) -> None:
+def test_an_error_names_the_directory_that_was_asked_for(
+    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(report: Report, directory: Path) -> None:
         raise OSError(28, "No space left on device")
 
+    monkeypatch.setattr(page, "write", full)
     with pytest.raises(OSError) as caught:
-        save(result, tmp_path / "run", full)
+        save(result, tmp_path / "run", report(result))
     assert caught.value.filename == str(tmp_path / "run")
     assert (caught.value.errno, caught.value.strerror) == (28, "No space left on device")

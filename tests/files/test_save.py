@@ -5,6 +5,7 @@ import gzip
 import json
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,11 +19,15 @@ from hypothesis import strategies as some
 from pandas.testing import assert_frame_equal
 
 from varsim import inert
-from varsim.report.files.chrome_trace import write_chrome_trace
+from varsim.report import page
+from varsim.report.files.chrome_trace import chrome_trace
 from varsim.report.files.claim import NotARunError, check_target
 from varsim.report.files.save import load_result, save
 from varsim.report.files.text_columns import fair_shares, nanoseconds, seconds_text
-from varsim.report.words.render import render
+from varsim.report.plots.gallery import PLOTS
+from varsim.report.render import render
+from varsim.report.report import Report
+from varsim.report.training import report
 from varsim.scenario.loading import load_scenario
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
@@ -155,58 +160,66 @@ def test_the_summary_holds_what_a_reader_needs(result: Result, tmp_path: Path) -
     assert facts["runs"][0]["links"]["moved_bytes"] == [250.0, 500.0]
     row = facts["summary"][2]
     assert (row["metric"], row["values"]) == ("updates_per_s", [0.3, 0.15])
-    printed = json.loads(render(result, "json"))
+    printed = json.loads(render(report(result), "json"))
     for run in facts["runs"]:
         del run["rows"]
     assert set(facts.pop("files")) == FILES - {"summary.json"}
     assert len(facts.pop("sha256")) == 64
     assert printed == facts
-    assert render(result, "csv") == (directory / "summary.csv").read_text(encoding="utf-8")
+    assert render(report(result), "csv") == (directory / "summary.csv").read_text(encoding="utf-8")
 
 
 def test_markdown_is_one_table_and_the_answer() -> None:
     result = a_result({"a|b": (1,), "c": (2,)})
-    lines = render(result, "md").splitlines()
+    lines = render(report(result), "md").splitlines()
     assert lines[2].startswith("| a\\|b | 0.3000 | 2.500 | 1.00x |")
     assert len({line.replace("\\|", "").count("|") for line in lines[:4]}) == 1
     assert lines[5] == inert.markdown(result.answer().splitlines()[0])
     assert lines[-1] == f"- {inert.markdown(result.notes[-1])}"
 
 
-def test_extras_are_part_of_the_run(result: Result, tmp_path: Path) -> None:
-    def extras(path: Path) -> None:
-        assert set(contents(path)) == FILES
-        (path / "plot.svg").write_text("<svg/>")
+def failing(error: type[BaseException]) -> Callable[[Report, Path], None]:
+    """A page that ends in an error when the data of its run have been written."""
 
-    save(result, tmp_path / "run", extras)
-    assert set(contents(tmp_path / "run")) == FILES | {"plot.svg"}
+    def write(report: Report, directory: Path) -> None:
+        assert set(contents(directory)) == FILES
+        raise error
+
+    return write
+
+
+def test_the_page_and_the_plots_are_part_of_the_run(result: Result, tmp_path: Path) -> None:
+    save(result, tmp_path / "run", report(result))
+    plots = {f"{plot.name}.{form}" for plot in PLOTS for form in ("png", "svg")}
+    assert set(contents(tmp_path / "run")) == FILES | plots | {"report.html"}
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_what_is_interrupted_leaves_nothing(
-    result: Result, tmp_path: Path, error: type[BaseException]
+    result: Result, tmp_path: Path, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def extras(path: Path) -> None:
-        raise error
-
+    monkeypatch.setattr(page, "write", failing(error))
     with pytest.raises(error):
-        save(result, tmp_path / "run", extras)
+        save(result, tmp_path / "run", report(result))
     assert list(tmp_path.iterdir()) == []
     before = contents(save(result, tmp_path / "run").directory)
     with pytest.raises(error):
-        save(a_result(), tmp_path / "run", extras)
+        save(a_result(), tmp_path / "run", report(a_result()))
     assert contents(tmp_path / "run") == before
     assert list(tmp_path.iterdir()) == [tmp_path / "run"]
 
 
-def test_an_older_run_is_replaced_whole(result: Result, tmp_path: Path) -> None:
-    def new_plot(path: Path) -> None:
-        (path / "plot.svg").write_text("new")
+def test_an_older_run_is_replaced_whole(
+    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(report: Report, directory: Path) -> None:
+        (directory / "links.svg").write_text(report.question)
 
-    save(result, tmp_path / "run", lambda path: (path / "plot.svg").touch())
-    save(a_result(), tmp_path / "run", new_plot)
-    assert set(contents(tmp_path / "run")) == FILES | {"plot.svg"}
-    assert (tmp_path / "run" / "plot.svg").read_text() == "new"
+    monkeypatch.setattr(page, "write", write)
+    save(result, tmp_path / "run", report(result, "old"))
+    save(a_result(), tmp_path / "run", report(a_result(), "new"))
+    assert set(contents(tmp_path / "run")) == FILES | {"links.svg"}
+    assert (tmp_path / "run" / "links.svg").read_text() == "new"
     assert load_result(tmp_path / "run").strategies == ("none",)
     assert list(tmp_path.iterdir()) == [tmp_path / "run"]
 
@@ -373,7 +386,8 @@ def test_the_slices_of_a_track_are_exact_and_follow_each_other(tmp_path: Path) -
 def test_a_trace_beyond_the_cap_keeps_a_fair_share(tmp_path: Path) -> None:
     short = replace(a_trace("a"), spans=a_trace().spans[[0]], workers=1)
     result = Result(a_scenario(("a", "b")), [short, a_trace("b")], [])
-    notes = write_chrome_trace(result, tmp_path / "trace.json.gz", most=8)
+    packed, notes = chrome_trace(result, most=8)
+    (tmp_path / "trace.json.gz").write_bytes(packed)
     assert notes == ("trace.json.gz: the first 7 of 12 spans of b",)
     slices = [event for event in events_of(tmp_path / "trace.json.gz") if event["ph"] == "X"]
     assert [event["pid"] for event in slices].count(1) == 1

@@ -11,13 +11,16 @@ from handmade import a_result
 from pandas.testing import assert_frame_equal
 from programs import MODES, WIRE, add, read, scenario, variable
 
+from varsim.report import page
 from varsim.report.files.claim import FILES, NotARunError, kinds_of
 from varsim.report.files.keeping import facts_of
 from varsim.report.files.program import load_variables, save_variables
 from varsim.report.files.save import load_result, save
 from varsim.report.plots.gallery import PLOTS
 from varsim.report.plots.program.gallery import plots
-from varsim.report.words.program.render import markdown, render
+from varsim.report.render import render
+from varsim.report.report import Report
+from varsim.report.variables import report
 from varsim.scenario.loading import load_scenario
 from varsim.study.program.tables import COLUMNS
 from varsim.study.simulation import simulate_variables
@@ -130,27 +133,25 @@ class TestSaving:
         again = save_variables(simulate_variables(loaded), tmp_path / "second")  # type: ignore[arg-type]
         assert contents(again) == contents(first)
 
-    def test_extras_are_part_of_the_run(self, result: VariablesResult, tmp_path: Path) -> None:
-        def extras(path: Path) -> None:
-            assert set(contents(path)) == WRITTEN
-            (path / "cost.svg").write_text("<svg/>")
-
-        save_variables(result, tmp_path / "run", extras)
-        assert set(contents(tmp_path / "run")) == WRITTEN | {"cost.svg"}
-
     @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
     def test_what_is_interrupted_leaves_what_was_there(
-        self, result: VariablesResult, tmp_path: Path, error: type[BaseException]
+        self,
+        result: VariablesResult,
+        tmp_path: Path,
+        error: type[BaseException],
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        def extras(path: Path) -> None:
+        def write(report: Report, directory: Path) -> None:
+            assert set(contents(directory)) == WRITTEN
             raise error
 
+        monkeypatch.setattr(page, "write", write)
         with pytest.raises(error):
-            save_variables(result, tmp_path / "run", extras)
+            save_variables(result, tmp_path / "run", report(result))
         assert list(tmp_path.iterdir()) == []
         before = contents(save_variables(result, tmp_path / "run"))
         with pytest.raises(error):
-            save_variables(result, tmp_path / "run", extras)
+            save_variables(result, tmp_path / "run", report(result))
         assert contents(tmp_path / "run") == before
         assert list(tmp_path.iterdir()) == [tmp_path / "run"]
 
@@ -172,8 +173,10 @@ class TestSaving:
         files = {path.name for path in directory.iterdir()}
         assert set(facts.pop("files")) == files - {"result.json"}
         assert len(facts.pop("sha256")) == 64
-        assert json.loads(render(result, "json")) == facts
-        assert render(result, "csv") == (directory / "summary.csv").read_text(encoding="utf-8")
+        assert json.loads(render(report(result), "json")) == facts
+        assert render(report(result), "csv") == (directory / "summary.csv").read_text(
+            encoding="utf-8"
+        )
 
 
 class TestLoading:
@@ -270,10 +273,12 @@ class TestKinds:
     def test_one_replaces_the_other_and_leaves_nothing_of_it(
         self, result: VariablesResult, tmp_path: Path
     ) -> None:
-        save(a_result(), tmp_path / "run", lambda path: (path / "staleness.svg").touch())
+        save(a_result(), tmp_path / "run")
+        (tmp_path / "run" / "staleness.svg").touch()
         (tmp_path / "run" / "notes.txt").write_text("mine")
         (tmp_path / "run" / "runs.csv").write_text("mine too")
-        save_variables(result, tmp_path / "run", lambda path: (path / "crossover.png").touch())
+        save_variables(result, tmp_path / "run")
+        (tmp_path / "run" / "crossover.png").touch()
         assert set(contents(tmp_path / "run")) == {*WRITTEN, "notes.txt", "crossover.png"}
         save(a_result(), tmp_path / "run")
         assert kinds_of(tmp_path / "run") == ["training"]
@@ -289,7 +294,8 @@ class TestKinds:
     def test_a_plot_that_the_new_run_lacks_is_gone(
         self, result: VariablesResult, tmp_path: Path
     ) -> None:
-        save_variables(result, tmp_path / "run", lambda path: (path / "crossover.svg").touch())
+        save_variables(result, tmp_path / "run")
+        (tmp_path / "run" / "crossover.svg").touch()
         save_variables(result, tmp_path / "run")
         assert set(contents(tmp_path / "run")) == WRITTEN
 
@@ -307,7 +313,7 @@ class TestKinds:
 
 
 def test_markdown_has_a_table_for_costs_for_values_and_for_ratios(result: VariablesResult) -> None:
-    lines = markdown(result).splitlines()
+    lines = render(report(result), "md").splitlines()
     heads = [
         line.split("|")[1].strip() for line in lines if line.startswith("| ") and "---" not in line
     ]

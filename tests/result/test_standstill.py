@@ -9,9 +9,9 @@ from handmade import SECOND, a_scenario, a_trace, alone, result_of
 
 from varsim.cluster.trace import Outcome, Standstill, Trace
 from varsim.report.files.save import load_result, save
-from varsim.report.pages.training import comparison
 from varsim.report.plots import curves, gallery
-from varsim.report.words.render import document, markdown
+from varsim.report.render import render
+from varsim.report.training import comparison, document, report
 from varsim.scenario.provenance import sealed
 from varsim.study.measure import measure
 from varsim.study.result import Result
@@ -64,7 +64,7 @@ def test_the_table_says_since_when() -> None:
     result = result_of([stuck(), a_trace("b")])
     assert result.table()["stands still"].tolist() == ["from 4 s", "-"]
     assert "stands still" not in result_of([a_trace("a"), a_trace("b")]).table()
-    (row,) = (row for row in comparison(result).rows if row.name == "stands still")
+    (row,) = (row for row in comparison(result).rows if row.label == "stands still")
     assert "nothing could happen any more" in row.meaning
 
 
@@ -137,7 +137,7 @@ def test_it_is_saved_and_read_back(tmp_path: Path) -> None:
         trace.standstill for trace in result.traces
     ]
     assert back.answer() == result.answer()
-    assert "came to stand still" in markdown(back)
+    assert "came to stand still" in render(report(back), "md")
     assert document(back)["notes"] == list(result.notes)
 
 

@@ -173,10 +173,10 @@ class TestText:
         assert list(frame["messages per step"]) == ["2", "48", "13"]
 
     def test_what_was_seen(self, counted: VariablesResult) -> None:
-        frame = seen(counted, "v")
-        assert list(frame["replicas"]) == ["6, 2, 4", "12 each", "9, 10, 12"]
-        assert list(frame["outside"]) == ["12", "12", "12"]
-        assert list(frame["copies at the end"]) == ["6, 2, 4", "12 each", "12"]
+        table = seen(counted, "v")
+        assert table.column("replicas") == ("6, 2, 4", "12 each", "9, 10, 12")
+        assert table.column("outside") == ("12", "12", "12")
+        assert table.column("copies at the end") == ("6, 2, 4", "12 each", "12")
 
     def test_of_many_copies_the_first_are_shown(self) -> None:
         cluster = {"workers": 70, "network": WIRE}
@@ -185,11 +185,11 @@ class TestText:
         assert copies(result, "on_read", "v") == "1 each\n(64 of 70 copies)"
 
     def test_over_ratios(self, crossed: VariablesResult) -> None:
-        frame = by_ratio(crossed)
-        assert list(frame.index) == ["0", "0.5", "1", "2"]
-        assert list(frame["on_read"]) == ["0 s", "16.20 ms", "32.40 ms", "64.80 ms"]
+        table = by_ratio(crossed)
+        assert [row.label for row in table.rows] == ["0", "0.5", "1", "2"]
+        assert table.column("on_read") == ("0 s", "16.20 ms", "32.40 ms", "64.80 ms")
         many = simulate_variables(varied(*(n / 4 for n in range(41)), modes=("on_read",)))
-        rows = list(by_ratio(many).index)
+        rows = [row.label for row in by_ratio(many).rows]
         assert (len(rows), rows[0], rows[-1]) == (12, "0", "10")
 
     def test_a_result_shows_itself(self, counted: VariablesResult) -> None:
@@ -298,7 +298,7 @@ class TestNotes:
         # 24 copies are looked at, 3 to an act: 8 acts in all, 2 of each run.
         monkeypatch.setattr("varsim.study.simulation.MOST_GLANCES", 24)
         assert len(simulate_variables(made).acts) == 6
-        assert list(seen(result, "v")["replicas"]) == list(seen(whole, "v")["replicas"])
+        assert seen(result, "v").column("replicas") == seen(whole, "v").column("replicas")
 
 
 class TestRunning:

@@ -42,7 +42,7 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sweeps draw nothing: that takes longer than all the rest of a small one."""
     from varsim.report.plots.sweep import gallery
 
-    monkeypatch.setattr(gallery, "draw_all", lambda table, directory: {})
+    monkeypatch.setattr(gallery, "plots", lambda table: [])
 
 
 def start(command: list[str], folder: Path) -> "subprocess.Popen[bytes]":

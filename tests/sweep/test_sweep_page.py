@@ -9,11 +9,13 @@ from typer.testing import CliRunner, Result
 
 from varsim.cli import app as cli
 from varsim.cli.sweep import _teller
-from varsim.report.files.sweep import holds_sweep, swept_in
-from varsim.report.pages import sweep as sweep_report
+from varsim.report import page
+from varsim.report.files.sweep import holds_sweep, swept_in, write_sweep
 from varsim.report.plots.sweep import gallery
+from varsim.report.sweep import report
 from varsim.report.words.sweep import answer, cells, left_out, shown
 from varsim.study.experiment import SweepExperiment
+from varsim.study.sweep.table import Table
 
 
 def varsim(*arguments: object) -> Result:
@@ -27,10 +29,16 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+def drawn(table: Table, directory: Path, question: str = "") -> Path:
+    """The page, where the sweep is."""
+    write_sweep(table.sweep, question, directory)
+    return page.put(report(table, question), directory)
+
+
 def test_the_page_says_it_all(tmp_path: Path) -> None:
     table, _, _ = carried_out(sweep(), tmp_path)
     (tmp_path / "results.csv").write_text(table.csv())
-    page = sweep_report.write(table, tmp_path, "How many?").read_text()
+    page = drawn(table, tmp_path, "How many?").read_text()
     assert page.count("<figure>") == page.count("<svg ") == len(list(tmp_path.glob("*.svg")))
     assert page.count('<tr><th scope="row">') == len(table.rows)
     for said in ("How many?", "4 points", 'href="results.csv"', table.sha256, "sweep sweep.yaml"):
@@ -41,36 +49,35 @@ def test_the_page_says_it_all(tmp_path: Path) -> None:
 
 def test_a_page_has_the_same_bytes_every_time(tmp_path: Path) -> None:
     table, _, _ = carried_out(sweep(), tmp_path)
-    first = sweep_report.write(table, tmp_path).read_bytes()
-    assert sweep_report.write(table, tmp_path).read_bytes() == first
+    first = drawn(table, tmp_path).read_bytes()
+    assert drawn(table, tmp_path).read_bytes() == first
 
 
 def test_a_plot_that_cannot_be_written_leaves_no_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, _, _ = carried_out(sweep(), tmp_path)
-    sweep_report.write(table, tmp_path)
+    drawn(table, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
-    def full(table: object, directory: Path) -> None:
+    def full(report: object, directory: Path, beside: Path) -> None:
         (directory / "throughput.png").write_bytes(b"half of")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(gallery, "draw_all", full)
+    monkeypatch.setattr(page, "write", full)
     with pytest.raises(OSError, match="No space left") as refused:
-        sweep_report.write(table, tmp_path)
+        drawn(table, tmp_path)
     assert refused.value.filename == str(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_plots_of_another_sweep_go(tmp_path: Path) -> None:
     two, _, _ = carried_out(sweep(), tmp_path)
-    sweep_report.write(two, tmp_path)
+    drawn(two, tmp_path)
     assert (tmp_path / "heat.svg").exists()
-    assert {plot.name for plot in gallery.plots(two)} <= set(gallery.NAMES)
     (tmp_path / "mine.png").write_bytes(b"of somebody else")
     one, _, _ = carried_out(sweep("seed: [1, 2]"), tmp_path)
-    sweep_report.write(one, tmp_path)
+    drawn(one, tmp_path)
     there = {path.stem for path in tmp_path.glob("*.png")}
     assert there == {"mine", *(plot.name for plot in gallery.plots(one))}
 
@@ -146,7 +153,7 @@ class TestWords:
         )
         table, _, _ = carried_out(sweep(block, base=two), tmp_path)
         assert list(shown(table).columns)[:2] == ["replicas_to_aggregate", "examples/s"]
-        assert list(shown(table)["replicas_to_aggregate"]) == ["", "1", "2", "", "2", "3"]
+        assert list(shown(table).column("replicas_to_aggregate")) == ["", "1", "2", "", "2", "3"]
         assert any("'sync_replicas' is fastest at replicas_to_" in line for line in answer(table))
 
     def test_one_point(self, tmp_path: Path) -> None:
@@ -237,7 +244,7 @@ class TestWords:
     def test_rows_that_are_not_printed(self, tmp_path: Path) -> None:
         block = "seed: {from: 1, to: 21, step: 1}\nmost_replications: 2"
         table, _, _ = carried_out(sweep(block), tmp_path)
-        assert len(shown(table)) == 2
+        assert len(shown(table).rows) == 2
         assert left_out(table) == [
             "Each strategy at its best point; all 42 rows are in results.csv."
         ]

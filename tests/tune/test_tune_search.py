@@ -115,7 +115,7 @@ def test_rates_that_do_the_same_are_as_good(tmp_path: Path) -> None:
     one, words = best(searched(made(1.0, targets={"loss": 0.4}), tmp_path, rates=(0.5, 1.0, 0.8)))
 
     assert (one.best.rate, [tie.rate for tie in one.ties]) == (0.5, [0.8, 1.0])
-    assert list(words.table()["as good"]) == ["0.8, 1"]
+    assert list(words.table().column("as good")) == ["0.8, 1"]
 
 
 @pytest.mark.parametrize(
@@ -137,14 +137,14 @@ def test_a_best_rate_at_the_edge_says_so(
 
     assert one.edge == edge
     assert words.notes()[-1].endswith(hint)
-    assert list(words.table()["best learning rate"]) == [cell]
+    assert list(words.table().column("best learning rate")) == [cell]
     assert words.answer()[0].startswith("Each at its best learning rate of those tried, ")
     assert "the learning rate that did best of those that were tried" in found.yaml("")
 
 
 def test_a_best_rate_between_others_needs_no_word(tmp_path: Path) -> None:
     found = searched(made(0.3), tmp_path, rates=(0.5, 1.0, 1.5))
-    assert list(found.words.table()["best learning rate"]) == ["1"]
+    assert list(found.words.table().column("best learning rate")) == ["1"]
     assert found.words.answer()[0].startswith("Each at its best learning rate, ")
     assert "the learning rate at which it does best" in found.yaml("")
 
@@ -170,7 +170,7 @@ def test_a_loss_that_no_rate_reaches_is_told_of(tmp_path: Path) -> None:
         f"'single' reaches loss 1e-09 in none of 12 fresh runs at learning rate {one.best.rate:g}, "
         f"the best of {len(one.trials)}; it is left out of the comparison.",
     ]
-    assert list(words.table()["time to loss 1e-09"]) == ["reached in 0 of 12"]
+    assert list(words.table().column("time to loss 1e-09")) == ["reached in 0 of 12"]
 
 
 def test_a_rate_that_gets_there_now_and_then_is_no_best_one(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_strategy_that_stands_still_is_told_of(tmp_path: Path) -> None:
 
     assert found.tuned[0].fresh is None
     assert found.words.answer()[1].startswith("'on_write' fails at every rate that was tried: ")
-    assert "failed" in list(found.words.table()["time to loss 0.001"])
+    assert "failed" in list(found.words.table().column("time to loss 0.001"))
 
 
 def test_it_is_the_same_on_any_number_of_processes(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ class TestJson:
 class TestFiles:
     def test_are_written_the_same_every_time(self, tmp_path: Path) -> None:
         found = why(saturated())
-        from varsim.report.pages.why import write
+        from varsim.report.why import write
 
         for name in ("a", "b"):
             write(found, tmp_path / name, "Why?")

@@ -234,14 +234,9 @@ def plot(
     ],
 ) -> None:
     """Draw the plots of a saved run or sweep again."""
-    from varsim.report.files.claim import kinds_of
     from varsim.report.files.sweep import holds_sweep
 
-    if holds_sweep(directory):
-        sweeping.redraw(directory)
-    else:
-        redraw = variables.redraw if "variables" in kinds_of(directory) else training.redraw
-        redraw(directory, lambda: question(directory / "scenario.yaml"))
+    (sweeping if holds_sweep(directory) else training).redraw(directory)
     write(f"report: {directory / 'report.html'}")
 
 

@@ -5,16 +5,20 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import typer
 from typer.core import TyperGroup
 
 from varsim.inert import Drawn, visible
+
+if TYPE_CHECKING:
+    from varsim.report.render import Format
+    from varsim.report.report import Report
 
 T = TypeVar("T")
 
@@ -114,6 +118,15 @@ def complain(text: str) -> None:
     """A line to stderr; where nobody can be told, nobody is."""
     with suppress(OSError):
         sys.stderr.write(visible(text) + "\n")
+
+
+def tell(report: "Report", format: "Format", closing: Iterable[str]) -> None:
+    """Print a report; the closing lines go to stderr where stdout is for another program."""
+    from varsim.report.render import render
+
+    write(render(report, format), end="")
+    for line in closing:
+        (write if format == "table" else complain)(line)
 
 
 def read_from(read: Callable[[Path], T], place: Path) -> T:

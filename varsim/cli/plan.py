@@ -176,7 +176,7 @@ def _conclude(plan: "Plan", settings: PlanSettings, directory: Path) -> None:
 
 def _show(plan: "PlanText") -> None:
     """The sentences, and the table of cost and throughput."""
-    from varsim.cli.progress import drawn
+    from varsim.report.terminal import drawn
     from varsim.report.words.plan import table, table_note
     from varsim.study.plan.pareto import trade
 

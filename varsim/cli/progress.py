@@ -1,26 +1,19 @@
-"""What a person at a terminal sees: progress of a long run on stderr, a table for stdout."""
+"""What a person at a terminal sees of a long run: its progress, on stderr."""
 
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, Self
-
-from varsim.inert import Drawn, visible
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    import pandas
     import rich.progress
-    from rich.measure import Measurement
-    from rich.table import Table
 
     from varsim.study.sweep.campaign import Status
 
 # A run shorter than this shows no bar; a log gets a line this often.
 BAR_AFTER = 0.5
 LINE_EVERY = 10.0
-PIPE_WIDTH = 120
 
 
 class Progress:
@@ -101,47 +94,3 @@ class SweepProgress(Progress):
         parts += [f"{status.resumed} resumed"] if status.resumed else []
         parts += [f"best so far {self._told(*status.best)}"] if status.best else []
         self(status.done, status.total, status.resumed, ", ".join(parts))
-
-
-def drawn(frame: "pandas.DataFrame", justify: "Literal['left', 'right']" = "right") -> str:
-    """A table of text for stdout, one row per index entry; on its side where it is too wide.
-
-    A string, not printed: rich ends the process itself when the reader of a pipe has gone.
-    """
-    from rich.console import Console
-
-    console = Console()
-    columns = os.environ.get("COLUMNS", "")
-    has_width = console.is_terminal or (columns.isdecimal() and int(columns) > 0)
-    width = console.width if has_width else PIPE_WIDTH
-    if _measured(frame).maximum > width and len(frame.columns) > len(frame):
-        frame = frame.T
-    if not has_width:
-        # Nobody cuts the lines of a file: cells wrap between words, and no word is broken.
-        console = Console(width=max(width, _measured(frame).minimum))
-    with console.capture() as capture:
-        console.print(_table(frame, justify))
-    return Drawn("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
-
-
-def _table(frame: "pandas.DataFrame", justify: "Literal['left', 'right']" = "right") -> "Table":
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("")
-    for heading in frame.columns:
-        table.add_column(Text(visible(str(heading))), justify=justify, overflow="fold")
-    for name, row in frame.iterrows():
-        table.add_row(Text(visible(str(name))), *(Text(visible(str(cell))) for cell in row))
-    return table
-
-
-def _measured(frame: "pandas.DataFrame") -> "Measurement":
-    """Widths that the table needs: without breaking a word, and without breaking a cell."""
-    from rich.console import Console
-    from rich.measure import Measurement
-
-    console = Console(width=100_000)
-    return Measurement.get(console, console.options, _table(frame))

@@ -163,10 +163,11 @@ def merge(
 
 def redraw(directory: Path) -> None:
     """Draw the plots of a sweep again, and its page, from the runs that are kept."""
+    from varsim.report import page
     from varsim.report.files.claim import check_target
     from varsim.report.files.keeping import damaged
     from varsim.report.files.sweep import SCENARIO, swept_in
-    from varsim.report.pages import sweep as sweep_report
+    from varsim.report.sweep import report
     from varsim.scenario.sweep.loading import load_sweep
     from varsim.study.sweep.store import Store
 
@@ -187,7 +188,7 @@ def redraw(directory: Path) -> None:
         if sweep.sha256 != asked:
             complain(f"varsim: {damaged(file)}")
             raise typer.Exit(USAGE)
-        sweep_report.write(experiment.table(books), directory, question(file))
+        page.put(report(experiment.table(books), question(file)), directory)
 
 
 def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> None:
@@ -280,14 +281,15 @@ def _conclude(
     directory: Path,
 ) -> None:
     """Write and print what came of it."""
+    from varsim.report import page
     from varsim.report.files.sweep import write_results
-    from varsim.report.pages import sweep as sweep_report
+    from varsim.report.sweep import report
     from varsim.report.words.sweep import answer
 
     table = experiment.table(books)
     written = write_results(table, answer(table), directory)
-    page = sweep_report.write(table, directory, question(settings.file))
-    closing = [f"results: {', '.join(map(str, written))}", f"report: {page}"]
+    written_page = page.put(report(table, question(settings.file)), directory)
+    closing = [f"results: {', '.join(map(str, written))}", f"report: {written_page}"]
     _show(table, settings.format, closing)
     if table.failed:
         complain(f"varsim: {len(table.failed)} of {len(table.rows)} rows failed")
@@ -299,7 +301,7 @@ def _show(table: "Table", format: Formats, closing: Sequence[str]) -> None:
 
     closing = [f"result sha256: {table.sha256}", *closing]
     if format == "table":
-        from varsim.cli.progress import drawn
+        from varsim.report.terminal import drawn
 
         write(drawn(shown(table)), end="")
         for line in (*left_out(table), *notes(table), "", *answer(table), *closing):

@@ -1,18 +1,18 @@
 """What the commands do with a scenario of training."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from varsim.cli.console import OUT_OF_BOUNDS, complain, read_from, write
-from varsim.cli.settings import Asking, Formats, Settings, question, text_width
+from varsim.cli.console import OUT_OF_BOUNDS, complain, read_from, tell, write
+from varsim.cli.settings import Asking, Settings, question, text_width
 from varsim.cli.weighing import asks_first, foreseen, weigh, weigh_explaining, weigh_step
 
 if TYPE_CHECKING:
+    from varsim.report.report import Report
     from varsim.study.experiment import Training
-    from varsim.study.result import Result
 
 
 def run(experiment: "Training", settings: Settings) -> None:
@@ -24,7 +24,7 @@ def run(experiment: "Training", settings: Settings) -> None:
     from varsim.cli.progress import Progress
     from varsim.report.files.claim import RUN, Asked, check_target, replaced
     from varsim.report.files.save import save
-    from varsim.report.pages import training as report
+    from varsim.report.training import report
 
     scenario = experiment.scenario
     weigh(scenario, settings.sure)
@@ -33,14 +33,11 @@ def run(experiment: "Training", settings: Settings) -> None:
     other = replaced(directory, RUN, Asked.of(scenario))
     with Progress(settings.quiet) as progress:
         result = experiment.run(settings.jobs, progress)
-
-    def extras(path: Path) -> None:
-        report.write(result, path, settings.question)
-
-    saved = save(result, directory, extras, question=settings.question)
+    told = report(result, settings.question)
+    saved = save(result, directory, told)
     if other:
         complain(f"varsim: {other}")
-    _show(result, settings.format, [*saved.notes, f"report: {saved.directory / 'report.html'}"])
+    tell(told, settings.format, [*saved.notes, f"report: {saved.directory / 'report.html'}"])
     if result.deadlock is not None:
         raise result.deadlock
     if any(not judgement.met for judgement in result.judgements):
@@ -97,7 +94,7 @@ def explain(experiment: "Training", asked: Asking) -> None:
     for line in page(found, first, asked.format, width=text_width()):
         write(line)
     if out is not None:
-        from varsim.report.pages.why import write as write_pages
+        from varsim.report.why import write as write_pages
 
         written = write_pages(found, out, first)
         if other:
@@ -105,27 +102,20 @@ def explain(experiment: "Training", asked: Asking) -> None:
         (write if asked.format == "table" else complain)(f"report: {written}")
 
 
-def redraw(directory: Path, question: Callable[[], str]) -> None:
-    """Draw the plots of a saved run again."""
-    from varsim.report.files.claim import put_into
-    from varsim.report.files.save import load_result
-    from varsim.report.pages import training as report
+def redraw(directory: Path) -> None:
+    """Draw the plots of a saved run again, whatever it is of."""
+    from varsim.report import page
+    from varsim.report.files.claim import kinds_of
 
-    result, asked = read_from(lambda path: (load_result(path), question()), directory)
-    put_into(directory, "training", lambda path: report.write(result, path, asked, directory))
+    def saved(path: Path) -> "Report":
+        if "variables" in kinds_of(path):
+            from varsim.report.files.program import load_variables
+            from varsim.report.variables import report as of_variables
 
+            return of_variables(load_variables(path), question(path / "scenario.yaml"))
+        from varsim.report.files.save import load_result
+        from varsim.report.training import report
 
-def _show(result: "Result", format: Formats, closing: Iterable[str]) -> None:
-    """Print a result: as a table with its answer, or as text for another program."""
-    if format == "table":
-        from varsim.cli.progress import drawn
+        return report(load_result(path), question(path / "scenario.yaml"))
 
-        write(drawn(result.table()), end="")
-        for line in (*result.notes, "", *result.answer().splitlines(), *closing):
-            write(line)
-        return
-    from varsim.report.words.render import render
-
-    write(render(result, format), end="")
-    for line in closing:  # stdout stays what the format promises
-        complain(line)
+    page.put(read_from(saved, directory), directory)

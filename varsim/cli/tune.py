@@ -112,7 +112,7 @@ def _conclude(found: "Rates", settings: TuneSettings) -> None:
         put(settings.out, lambda path: path.write_text(text, encoding="utf-8", newline="\n"))
         closing.append(f"with these rates: varsim run {settings.out}")
     if settings.format == "table":
-        from varsim.cli.progress import drawn
+        from varsim.report.terminal import drawn
 
         write(drawn(found.words.table()), end="")
         for line in (*found.words.notes(), "", *found.words.answer(), *closing):

@@ -1,24 +1,20 @@
 """What the commands do with a scenario of variables."""
 
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
-from varsim.cli.console import USAGE, complain, read_from, write
-from varsim.cli.settings import Asking, Formats, Settings, question, text_width
+from varsim.cli.console import USAGE, complain, tell, write
+from varsim.cli.settings import Asking, Settings, question, text_width
 
 if TYPE_CHECKING:
     from varsim.scenario.variables import VariablesScenario
     from varsim.study.experiment import Program
-    from varsim.study.variables import VariablesResult
     from varsim.study.variables_estimate import Price
 
 # A run has to do some ten thousand a second.
 MANY_EVENTS, TOO_MANY_EVENTS = 1e6, 1e8
-# Of more variables than these the values stand in the report alone.
-MOST_VARIABLES = 8
 
 
 def run(experiment: "Program", settings: Settings) -> None:
@@ -26,7 +22,7 @@ def run(experiment: "Program", settings: Settings) -> None:
     from varsim.cli.progress import Progress
     from varsim.report.files.claim import RUN, Asked, check_target, replaced
     from varsim.report.files.program import save_variables
-    from varsim.report.pages import variables as variables_report
+    from varsim.report.variables import report
 
     scenario = experiment.scenario
     refuse_strategies(scenario, settings.strategies)
@@ -36,14 +32,11 @@ def run(experiment: "Program", settings: Settings) -> None:
     other = replaced(directory, RUN, Asked.of(scenario))
     with Progress(settings.quiet) as progress:
         result = experiment.run(settings.jobs, progress)
-
-    def extras(path: Path) -> None:
-        variables_report.write(result, path, settings.question)
-
-    saved = save_variables(result, directory, extras, settings.question)
+    told = report(result, settings.question)
+    saved = save_variables(result, directory, told)
     if other:
         complain(f"varsim: {other}")
-    _show(result, settings.format, [f"report: {saved / 'report.html'}"])
+    tell(told, settings.format, [f"report: {saved / 'report.html'}"])
 
 
 def check(experiment: "Program", strategies: Sequence[str]) -> None:
@@ -91,16 +84,6 @@ def explain(experiment: "Program", asked: Asking) -> None:
         width=text_width(),
     ):
         write(line)
-
-
-def redraw(directory: Path, question: Callable[[], str]) -> None:
-    """Draw the plots of a saved run again."""
-    from varsim.report.files.claim import put_into
-    from varsim.report.files.program import load_variables
-    from varsim.report.pages import variables as report
-
-    result, asked = read_from(lambda path: (load_variables(path), question()), directory)
-    put_into(directory, "variables", lambda path: report.write(result, path, asked, directory))
 
 
 def refuse_strategies(scenario: "VariablesScenario", wanted: Sequence[str]) -> None:
@@ -153,34 +136,3 @@ def _weigh(scenario: "VariablesScenario") -> None:
         complain(f"{said}, {format_count(TOO_MANY_EVENTS)} at most: {advice}")
         raise typer.Exit(USAGE)
     complain(f"{said}, which takes long; to avoid it {advice}")
-
-
-def _show(result: "VariablesResult", format: Formats, closing: Iterable[str]) -> None:
-    """Print a result: as tables with their answer, or as text for another program."""
-    if format == "table":
-        _show_tables(result)
-        for line in (*result.notes, "", *result.answer().splitlines(), *closing):
-            write(line)
-        return
-    from varsim.report.words.program.render import render
-
-    write(render(result, format), end="")
-    for line in closing:  # stdout stays what the format promises
-        complain(line)
-
-
-def _show_tables(result: "VariablesResult") -> None:
-    from varsim.cli.progress import drawn
-    from varsim.report.words.program.table import by_ratio, seen
-    from varsim.study.program.values import described
-
-    write(drawn(result.table()))
-    variables = result.scenario.variables
-    for variable in variables[:MOST_VARIABLES]:
-        write(f"'{variable.name}' ({described(variable)}), as it was read last:")
-        write(drawn(seen(result, variable.name), justify="left"))
-    if len(variables) > MOST_VARIABLES:
-        write(f"The report shows {len(variables) - MOST_VARIABLES} more variables.\n")
-    if result.ratios:
-        write("Time per step, over outside reads per write:")
-        write(drawn(by_ratio(result)))

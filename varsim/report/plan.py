@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from varsim import inert
+from varsim.report.markdown import grid
 from varsim.report.words.caution import guess_said
 from varsim.report.words.plan import Words, table, table_note, verdict
 from varsim.scenario.provenance import MADE_BY, provenance
@@ -138,16 +139,8 @@ class PlanText:
         if picture:
             lines += ["", f"![Cost and throughput of every cell that was run]({picture})"]
         lines += ["", table_note(self.found), ""]
-        shown = table(self.found, self.places)
-        rows = [["strategy", *shown.columns], ["---"] * (1 + len(shown.columns))]
-        rows += [
-            [label, *row] for label, row in zip(shown.index, shown.values.tolist(), strict=True)
-        ]
-        head, rule, *body = rows
-        cells = ([inert.markdown(str(cell)) for cell in row] for row in (head, *body))
-        shown_rows = ["| " + " | ".join(row) + " |" for row in cells]
-        shown_rows.insert(1, "| " + " | ".join(rule) + " |")
-        return "\n".join([*lines, *shown_rows]) + "\n"
+        lines += grid(table(self.found, self.places))
+        return "\n".join(lines) + "\n"
 
     def _cell(self, one: Standing | None) -> dict[str, Any] | None:
         """A cell and what is known of it."""

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 # Kind of result -> the module that tells it, imported when it is first asked.
 TELLERS: Final = {
-    "training": "varsim.report.words.training",
-    "variables": "varsim.report.words.variables",
+    "training": "varsim.report.training",
+    "variables": "varsim.report.variables",
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import matplotlib
 import pytest
-from figures import assert_no_text_over_other_text
+from figures import assert_no_text_over_other_text, draw_all
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
@@ -18,7 +18,7 @@ from programs import MODES, WIRE, add, read, scenario, variable
 from varsim.report.plots.figure import looks, panels, save, style
 from varsim.report.plots.plot import Plot
 from varsim.report.plots.program import cost, crossover, span, step
-from varsim.report.plots.program.gallery import draw_all, plots
+from varsim.report.plots.program.gallery import plots
 from varsim.study.simulation import simulate_variables
 from varsim.study.variables import VariablesResult
 
@@ -354,7 +354,7 @@ class TestEveryPlot:
     @pytest.mark.parametrize("case", EDGE_CASES)
     def test_draws_edge_cases_without_a_warning(self, case: str, tmp_path: Path) -> None:
         found = EDGE_CASES[case]()
-        figures = draw_all(found, tmp_path)
+        figures = draw_all(plots(found), found, tmp_path)
         assert list(figures) == [plot.name for plot in plots(found)]
         assert ("crossover" in figures) is bool(found.ratios)
         for name, figure in figures.items():
@@ -370,7 +370,7 @@ class TestEveryPlot:
         try:
             for directory in (once, again):
                 directory.mkdir()
-                draw_all(crossed, directory)
+                draw_all(plots(crossed), crossed, directory)
                 matplotlib.rcParams.update({"axes.facecolor": "red", "font.size": 20})
         finally:
             matplotlib.rcdefaults()

@@ -4,11 +4,12 @@ import math
 from pathlib import Path
 
 import pytest
+from figures import draw_all
 
 from varsim.report.plots.figure import panels
 from varsim.report.plots.sweep import heat, lines, scaling
 from varsim.report.plots.sweep.axis import MOST_PANELS, chosen, main_axis, panels_beside, swept_axis
-from varsim.report.plots.sweep.gallery import draw_all, plots
+from varsim.report.plots.sweep.gallery import plots
 from varsim.report.words.sweep import answer, notes, shown
 from varsim.scenario.sweep.loading import sweep_of_text
 from varsim.study.sweep.campaign import Books, carry_out
@@ -118,7 +119,7 @@ def test_which_plots_there_are(tmp_path: Path) -> None:
 )
 def test_everything_can_be_drawn(tmp_path: Path, sets: tuple[str, ...]) -> None:
     found = table(tmp_path / "runs", *sets)
-    drawn = draw_all(found, tmp_path)
+    drawn = draw_all(plots(found), found, tmp_path)
     assert list(drawn) == names(found)
     for name in drawn:
         assert (tmp_path / f"{name}.png").stat().st_size > 5_000
@@ -126,7 +127,7 @@ def test_everything_can_be_drawn(tmp_path: Path, sets: tuple[str, ...]) -> None:
 
 def test_a_plot_has_the_same_bytes_every_time(tmp_path: Path) -> None:
     found = table(tmp_path / "runs", "cluster.network.sharing=fair,first_come")
-    one, other = (draw_all(found, tmp_path)["throughput"].svg for _ in range(2))
+    one, other = (draw_all(plots(found), found, tmp_path)["throughput"].svg for _ in range(2))
     assert one == other
 
 
@@ -160,7 +161,7 @@ def test_what_is_told_where_there_is_nothing(tmp_path: Path) -> None:
     )
     assert notes(failed)[0].endswith(": why")
     assert "3 more rows failed; see the column 'failure'." in notes(failed)
-    assert set(shown(failed)["examples/s"]) == {"failed"}
+    assert set(shown(failed).column("examples/s")) == {"failed"}
     assert all(math.isnan(row.mean("examples_per_s")) for row in failed.rows)
 
 

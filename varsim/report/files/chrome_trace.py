@@ -5,10 +5,10 @@ would share its track with the process, so worker r is thread r + 1.
 """
 
 import gzip
+import io
 import json
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,7 @@ from varsim.study.measure import ACTIVITIES
 if TYPE_CHECKING:
     from varsim.study.result import Result
 
+FILE = "trace.json.gz"
 # Viewers grow slow beyond a few hundred thousand slices.
 MOST_SPANS = 500_000
 _SPAN = (
@@ -27,18 +28,16 @@ _SPAN = (
 )
 
 
-def write_chrome_trace(result: "Result", path: Path, most: int = MOST_SPANS) -> tuple[str, ...]:
-    """Write replication 0 of every strategy, gzipped; say what was left out, if anything.
+def chrome_trace(result: "Result", most: int = MOST_SPANS) -> tuple[bytes, tuple[str, ...]]:
+    """Replication 0 of every strategy, gzipped, and what was left out, if anything.
 
     Where there are more than `most` spans each strategy keeps its fair share: its first ones.
     """
     traces = [result.trace(strategy) for strategy in result.strategies]
     kept = fair_shares([len(trace.spans) for trace in traces], most)
+    packed = io.BytesIO()
     # No time and no name inside the archive: the same result gives the same bytes.
-    with (
-        path.open("wb") as raw,
-        gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as file,
-    ):
+    with gzip.GzipFile("", "wb", compresslevel=6, fileobj=packed, mtime=0) as file:
         head = {"displayTimeUnit": "ms", "otherData": result.provenance}
         file.write((json.dumps(head)[:-1] + ', "traceEvents": [').encode())
         file.write(json.dumps({"name": "varsim", "ph": "M", "pid": 0}).encode())
@@ -46,8 +45,8 @@ def write_chrome_trace(result: "Result", path: Path, most: int = MOST_SPANS) -> 
             for text in (_names(trace, process), *_spans(trace, process, count)):
                 file.write(text.encode())
         file.write(b"\n]}\n")
-    return tuple(
-        f"{path.name}: the first {count:,} of {len(trace.spans):,} spans of {trace.strategy}"
+    return packed.getvalue(), tuple(
+        f"{FILE}: the first {count:,} of {len(trace.spans):,} spans of {trace.strategy}"
         for trace, count in zip(traces, kept, strict=True)
         if count < len(trace.spans)
     )

@@ -4,13 +4,14 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
+from varsim.report import page
 from varsim.report.files.claim import (
     FACTS,
     FILES,
@@ -22,7 +23,8 @@ from varsim.report.files.claim import (
     kinds_of,
     previous_of,
 )
-from varsim.scenario.provenance import is_sealed
+from varsim.report.report import Report
+from varsim.scenario.provenance import is_sealed, sealed, to_json
 from varsim.scenario.training import SCHEMA_VERSION
 
 T = TypeVar("T")
@@ -56,6 +58,34 @@ def put(directory: Path, fill: Callable[[Path], T]) -> T:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return filled
+
+
+def put_run(
+    directory: Path,
+    kind: Kind,
+    files: Mapping[str, Iterable[str] | bytes],
+    facts: dict[str, Any],
+    report: Report | None,
+) -> None:
+    """Put a run in its place: its files, its facts with their checksums, and its report, if given.
+
+    The page and the plots of a report can be made again, and have no checksums.
+    """
+
+    def fill(path: Path) -> None:
+        for name, parts in files.items():
+            if isinstance(parts, bytes):
+                (path / name).write_bytes(parts)
+                continue
+            with (path / name).open("w", encoding="utf-8", newline="") as file:
+                file.writelines(parts)
+        found = {name: _checksum(path / name) for name in files}
+        text = to_json(sealed(facts | {"files": found}))
+        (path / FACTS[kind]).write_text(text, encoding="utf-8", newline="\n")
+        if report is not None:
+            page.write(report, path)
+
+    put(directory, fill)
 
 
 def facts_of(directory: Path, kind: Kind) -> dict[str, Any]:
@@ -96,11 +126,6 @@ def scenario_of(facts: dict[str, Any], directory: Path, model: type[S]) -> S:
         raise NotARunError(
             f"the scenario of {directory} is none for this version of varsim: run it again"
         ) from error
-
-
-def checksums(directory: Path, names: Iterable[str]) -> dict[str, str]:
-    """The checksum of each of these files, as it stands in the facts of a run."""
-    return {name: _checksum(directory / name) for name in names}
 
 
 def head(question: str) -> str:

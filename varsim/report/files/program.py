@@ -14,9 +14,10 @@ from varsim.cluster.trace import LinkRow
 from varsim.distribute.program.act import OUTSIDE, Act, Glance, View
 from varsim.distribute.program.given import VariableDescription
 from varsim.inert import number_or_cell, original
-from varsim.report.files.keeping import checksums, facts_of, head, put, scenario_of
-from varsim.report.words.program.render import document, links_csv, runs_csv, summary_csv
-from varsim.scenario.provenance import sealed, to_json
+from varsim.report.files.keeping import facts_of, head, put_run, scenario_of
+from varsim.report.render import csv_lines, csv_text
+from varsim.report.report import Data, Report
+from varsim.report.variables import document
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.program.tables import COLUMNS, act_rows, sent_rows
 from varsim.study.variables import VariablesResult
@@ -28,24 +29,19 @@ Row: TypeAlias = dict[str, str]
 T = TypeVar("T")
 
 
-def save_variables(
-    result: VariablesResult,
-    directory: Path,
-    extras: Callable[[Path], None] | None = None,
-    question: str = "",
-) -> Path:
-    """Write all files of a run, as `save` does for a training run; returns the directory.
+def save_variables(result: VariablesResult, directory: Path, report: Report | None = None) -> Path:
+    """Write all files of a run, as `save` does for a training run; returns the directory."""
+    from varsim.scenario.loading import dump_scenario
 
-    `question` heads the scenario. `extras(path)` adds more files to those in `path`, where the run
-    is being written; they can be made again, and have no checksums.
-    """
-
-    def fill(path: Path) -> None:
-        _write(result, path, question)
-        if extras is not None:
-            extras(path)
-
-    put(directory, fill)
+    written = {"acts": act_rows(result.written), "sent": sent_rows(result.written)}
+    files: dict[str, Iterable[str] | bytes] = {
+        "summary.csv": [csv_text(Data.of(result.summary))],
+        "runs.csv": [csv_text(Data.of(result.runs))],
+        "links.csv": [csv_text(Data.of(result.links))],
+        "scenario.yaml": [head(report.question if report else ""), dump_scenario(result.scenario)],
+        **{f"{name}.csv": _table(name, rows) for name, rows in written.items()},
+    }
+    put_run(directory, "variables", files, document(result), report)
     return directory
 
 
@@ -83,26 +79,10 @@ def load_variables(directory: Path) -> VariablesResult:
     return VariablesResult(scenario, traces, facts["provenance"])
 
 
-def _write(result: VariablesResult, directory: Path, question: str) -> None:
-    from varsim.scenario.loading import dump_scenario
-
-    texts: dict[str, Iterable[str]] = {
-        "summary.csv": [summary_csv(result)],
-        "runs.csv": [runs_csv(result)],
-        "links.csv": [links_csv(result)],
-        "scenario.yaml": [head(question), dump_scenario(result.scenario)],
-    }
-    for name, parts in texts.items():
-        with (directory / name).open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(parts)
-    for name, rows in (("acts", act_rows(result.written)), ("sent", sent_rows(result.written))):
-        with (directory / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS[name])
-            writer.writerows(_with_seconds(rows, list(COLUMNS[name])))
-    facts = document(result) | {"files": checksums(directory, [*texts, "acts.csv", "sent.csv"])}
-    text = to_json(sealed(facts))
-    (directory / "result.json").write_text(text, encoding="utf-8", newline="\n")
+def _table(name: str, rows: Iterable[tuple[object, ...]]) -> Iterator[str]:
+    """A long table as CSV."""
+    columns = list(COLUMNS[name])
+    return csv_lines(columns, _with_seconds(rows, columns))
 
 
 def _with_seconds(

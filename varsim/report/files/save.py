@@ -2,7 +2,7 @@
 
 import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from varsim.cluster.trace import EvaluationRow, LinkRow, Standstill, Trace
 from varsim.inert import field
-from varsim.report.files.chrome_trace import write_chrome_trace
-from varsim.report.files.keeping import checksums, facts_of, head, put, scenario_of
+from varsim.report.files.chrome_trace import FILE, chrome_trace
+from varsim.report.files.keeping import facts_of, head, put_run, scenario_of
 from varsim.report.files.text_columns import fair_shares, filled, nanoseconds, seconds_text
-from varsim.report.words.render import document, summary_csv
-from varsim.scenario.provenance import sealed, to_json
+from varsim.report.render import csv_text
+from varsim.report.report import Report
+from varsim.report.training import document, summary
 from varsim.scenario.training import Scenario
 from varsim.study.measure import ACTIVITIES, OUTCOMES, Gradients
 from varsim.study.result import Result
@@ -33,27 +34,44 @@ class Saved(NamedTuple):
 
 
 def save(
-    result: Result,
-    directory: Path,
-    extras: Callable[[Path], None] | None = None,
-    most_spans: int = MOST_SPANS,
-    question: str = "",
+    result: Result, directory: Path, report: Report | None = None, most_spans: int = MOST_SPANS
 ) -> Saved:
     """Write all files of a run; an older run in `directory` is replaced once these are complete.
 
-    `question` heads the scenario. `extras(path)` adds more files to those in `path`, where the run
-    is being written; they can be made again, and have no checksums. What else
-    lies in `directory`, such as notes, is kept. Raises NotARunError if it holds no run, OSError
-    if it cannot be written; then, and when interrupted, whatever was there before is untouched.
+    With its report: its page and its plots, too. What else lies in `directory`, such as notes, is
+    kept. Raises NotARunError if it holds no run, OSError if it cannot be written; then, and when
+    interrupted, whatever was there before is untouched.
     """
+    from varsim.scenario.loading import dump_scenario
 
-    def fill(path: Path) -> tuple[str, ...]:
-        notes = _write(result, path, most_spans, question)
-        if extras is not None:
-            extras(path)
-        return notes
-
-    return Saved(directory, put(directory, fill))
+    kept = _kept_spans(result, most_spans)
+    timeline, notes = chrome_trace(result)
+    total = sum(len(trace.spans) for trace in result.traces)
+    if sum(kept) < total:
+        notes += (
+            f"spans.csv: {sum(kept):,} of {total:,} spans, the first ones of replication 0 "
+            "before those of replication 1, and so on; every other file counts all of them",
+        )
+    facts = document(result, notes)
+    for run, trace, spans in zip(facts["runs"], result.traces, kept, strict=True):
+        run["rows"] = {
+            "updates": len(trace.gradients),
+            "spans": spans,
+            "evaluations": len(trace.evaluations),
+            "steps": len(trace.steps),
+        }
+    traces = result.traces
+    files: dict[str, Iterable[str] | bytes] = {
+        "summary.csv": [csv_text(summary(result))],
+        "scenario.yaml": [head(report.question if report else ""), dump_scenario(result.scenario)],
+        "updates.csv": _table("updates", traces, map(_update_columns, traces)),
+        "spans.csv": _table("spans", traces, map(_span_columns, traces, kept)),
+        "evaluations.csv": _table("evaluations", traces, map(_evaluation_columns, traces)),
+        "steps.csv": _table("steps", traces, map(_step_columns, traces)),
+        FILE: timeline,
+    }
+    put_run(directory, "training", files, facts, report)
+    return Saved(directory, notes)
 
 
 def load_result(directory: Path) -> Result:
@@ -76,44 +94,6 @@ def load_result(directory: Path) -> Result:
     alone = [float(run["examples_per_s"]) for run in facts["reference"] if "examples_per_s" in run]
     scenario = scenario_of(facts, directory, Scenario)
     return Result(scenario, traces, reference, times, measured, made, alone)
-
-
-def _write(result: Result, directory: Path, most_spans: int, question: str) -> tuple[str, ...]:
-    from varsim.scenario.loading import dump_scenario
-
-    kept = _kept_spans(result, most_spans)
-    notes = write_chrome_trace(result, directory / "trace.json.gz")
-    total = sum(len(trace.spans) for trace in result.traces)
-    if sum(kept) < total:
-        notes += (
-            f"spans.csv: {sum(kept):,} of {total:,} spans, the first ones of replication 0 "
-            "before those of replication 1, and so on; every other file counts all of them",
-        )
-    facts = document(result, notes)
-    for run, trace, spans in zip(facts["runs"], result.traces, kept, strict=True):
-        run["rows"] = {
-            "updates": len(trace.gradients),
-            "spans": spans,
-            "evaluations": len(trace.evaluations),
-            "steps": len(trace.steps),
-        }
-    texts: dict[str, Iterator[str]] = {
-        "summary.csv": iter([summary_csv(result)]),
-        "scenario.yaml": iter([head(question), dump_scenario(result.scenario)]),
-        "updates.csv": _table("updates", result.traces, map(_update_columns, result.traces)),
-        "spans.csv": _table("spans", result.traces, map(_span_columns, result.traces, kept)),
-        "evaluations.csv": _table(
-            "evaluations", result.traces, map(_evaluation_columns, result.traces)
-        ),
-        "steps.csv": _table("steps", result.traces, map(_step_columns, result.traces)),
-    }
-    for name, parts in texts.items():
-        with (directory / name).open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(parts)
-    facts["files"] = checksums(directory, [*texts, "trace.json.gz"])
-    text = to_json(sealed(facts))
-    (directory / "summary.json").write_text(text, encoding="utf-8", newline="\n")
-    return notes
 
 
 _Column = NDArray[np.int64] | NDArray[np.object_] | list[str]

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ from varsim.report.plots.figure import (
     ACTIVITIES,
     INK,
     PAPER,
-    Drawn,
     activity_patch,
     drawable,
     label_rows,
@@ -26,7 +24,7 @@ from varsim.report.plots.figure import (
     plain_numbers,
     row_heights,
 )
-from varsim.report.plots.plot import Plot, draw_one
+from varsim.report.plots.plot import Plot
 from varsim.report.words.answer import FASTEST
 from varsim.report.words.phrases import digits, plus_minus
 from varsim.report.words.winner import headline
@@ -48,11 +46,6 @@ class Staleness(NamedTuple):
     mean: float
     largest: float
     copies: float  # updates that a copy had missed when it was read; nan without copies
-
-
-def draw_all(result: "Result", directory: Path) -> dict[str, Drawn]:
-    """Write every plot of PLOTS into an existing directory; return them by name."""
-    return {plot.name: draw_one(plot, result, directory) for plot in PLOTS}
 
 
 # --- throughput

@@ -1,8 +1,9 @@
 """What a plan says, in sentences: the answer, its margins, what else there is, what binds."""
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from varsim.report.report import Table
 from varsim.report.words.caution import (
     SPEED_WORDS,
     contradicted,
@@ -28,9 +29,6 @@ from varsim.study.plan.unpriced import unpriced
 from varsim.study.statistics import Estimate
 from varsim.study.targets import Judgement
 from varsim.study.verdict import CLOSE, SAME, WORSE
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 _BETTER: Final = {"cost": "cheaper", "time": "faster", "step": "faster"}
 _VERDICTS: Final[dict[Verdict, str]] = {
@@ -346,10 +344,8 @@ class Words:
         return more if said == WORSE else f"{more}, {said}"
 
 
-def table(found: Found, places: Places) -> "DataFrame":
+def table(found: Found, places: Places) -> Table:
     """The front of cost and throughput as text, cheapest first."""
-    from pandas import DataFrame
-
     question = found.question
     rows = []
     front = _with_answer(found)
@@ -364,8 +360,9 @@ def table(found: Found, places: Places) -> "DataFrame":
             cells[OBJECTIVES[question.objective].about.removeprefix("the ")] = amount_told(
                 question.objective, one.objective, question.currency
             )
-        rows.append({**cells, "with": places.told(one.cell), "targets": verdict(found, one)})
-    return DataFrame(rows, index=[one.cell.label for one in front]).rename_axis("strategy")
+        cells |= {"with": places.told(one.cell), "targets": verdict(found, one)}
+        rows.append((one.cell.label, cells))
+    return Table.of(rows, "strategy")
 
 
 def _with_answer(found: Found) -> list[Standing]:

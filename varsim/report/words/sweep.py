@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from varsim.report.report import Table as Shown
 from varsim.report.words.answer import reaching
 from varsim.report.words.caution import contradicted, guessed, marching
 from varsim.report.words.cost import CHEAPEST, for_nothing
@@ -16,9 +17,6 @@ from varsim.study.statistics import Estimate
 from varsim.study.sweep.campaign import STEERING, TARGET
 from varsim.study.sweep.table import Row, Table, short_names
 from varsim.study.verdict import Ranking, ranked
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 LONGEST_TABLE: Final = 40  # rows that are printed; of more, only the best of each strategy
 
@@ -103,15 +101,13 @@ def best(table: Table, strategy: str) -> Row | None:
     return max(rows, key=lambda row: row.mean(STEERING), default=None)
 
 
-def shown(table: Table) -> "DataFrame":
+def shown(table: Table) -> Shown:
     """The table as text: all rows, or the best of each strategy where there are too many."""
-    from pandas import DataFrame
-
     rows = list(table.rows)
     if len(rows) > LONGEST_TABLE:
         rows = [row for label in table.strategies if (row := best(table, label)) is not None]
-    index = [row.strategy for row in rows]
-    return DataFrame(cells(table, rows), index=index).rename_axis("strategy")
+    labels = [row.strategy for row in rows]
+    return Shown.of(zip(labels, cells(table, rows), strict=True), "strategy")
 
 
 def cells(table: Table, rows: Sequence[Row]) -> list[dict[str, str]]:

@@ -3,6 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
+from varsim.report.report import Table
 from varsim.report.words import cost
 from varsim.report.words.phrases import digits, plus_minus, ratio_cell, time
 from varsim.report.words.rates import rate
@@ -11,8 +12,6 @@ from varsim.study.statistics import Estimate
 from varsim.study.verdict import CLOSE, EQUAL
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from varsim.study.result import Result
 
 
@@ -21,12 +20,9 @@ STANDS_STILL = "stands still"
 LEARNING_RATE = "learning rate"
 
 
-def table(result: "Result") -> "DataFrame":
+def table(result: "Result") -> Table:
     """The main numbers as text, with the half width of their intervals; a row per strategy."""
-    from pandas import DataFrame
-
-    rows = [_row(result, strategy) for strategy in result.strategies]
-    return DataFrame(rows, index=list(result.strategies)).rename_axis("strategy")
+    return Table.of(((name, _row(result, name)) for name in result.strategies), "strategy")
 
 
 def largest(result: "Result", strategy: str, metric: str) -> float:

@@ -2,16 +2,14 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from varsim.report.report import Table
 from varsim.report.words.phrases import margin, plus_minus, ratio_cell, time
 from varsim.report.words.winner import Wording, told
 from varsim.study.tune.search import Search, Tuned
 from varsim.study.tune.trial import Goal, Trial
 from varsim.study.verdict import WORSE, Ranking, ranked
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 class Words:
@@ -67,10 +65,8 @@ class Words:
         told = worse if rival.said == WORSE else rival.said
         return told if rival.lead.note else f"{ratio_cell(rival.lead)}, {told}"
 
-    def table(self) -> "DataFrame":
+    def table(self) -> Table:
         """One line per strategy: its best rate, what it reaches, how it stands to the best."""
-        from pandas import DataFrame
-
         rows = [
             {
                 "best learning rate": f"{one.best.rate:g}"
@@ -81,7 +77,7 @@ class Words:
             }
             for one in self._tuned
         ]
-        return DataFrame(rows, index=[one.label for one in self._tuned]).rename_axis("strategy")
+        return Table.of(zip((one.label for one in self._tuned), rows, strict=True), "strategy")
 
     @property
     def heading(self) -> str:

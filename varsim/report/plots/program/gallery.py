@@ -1,10 +1,8 @@
 """The plots of a result of variables: what each shows and how to read it, as PNG and SVG."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from varsim.report.plots.figure import Drawn
-from varsim.report.plots.plot import Plot, draw_one
+from varsim.report.plots.plot import Plot
 from varsim.report.plots.program import cost, crossover, step
 
 if TYPE_CHECKING:
@@ -52,8 +50,3 @@ _CROSSOVER: Final = Plot["VariablesResult"](
 def plots(result: "VariablesResult") -> "list[Plot[VariablesResult]]":
     """Those that this result has: the crossover only where the outside's reads were varied."""
     return [*([_CROSSOVER] if result.ratios else []), _COST, _STEP]
-
-
-def draw_all(result: "VariablesResult", directory: Path) -> dict[str, Drawn]:
-    """Write every plot into an existing directory; return them by name."""
-    return {plot.name: draw_one(plot, result, directory) for plot in plots(result)}

@@ -1,13 +1,11 @@
 """The plots of a sweep: which there are, what each shows, and how to read it."""
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from matplotlib.axes import Axes
 
-from varsim.report.plots.figure import Drawn
-from varsim.report.plots.plot import Plot, draw_one
+from varsim.report.plots.plot import Plot
 from varsim.report.plots.sweep import heat, lines, pareto, scaling
 from varsim.report.plots.sweep.axis import main_axis
 
@@ -20,18 +18,6 @@ _CAPTION: Final = (
 )
 _WITHOUT_MARK: Final = (
     "No mark: the target loss was not reached before the run ended, in one replication at least."
-)
-
-
-# All that a sweep may have.
-NAMES: Final = (
-    "throughput",
-    "staleness",
-    "wasted",
-    "time_to_target",
-    "heat",
-    "scaling",
-    "pareto",
 )
 
 
@@ -99,11 +85,6 @@ def plots(table: "Table") -> "list[Plot[Table]]":
             )
         )
     return found
-
-
-def draw_all(table: "Table", directory: Path) -> dict[str, Drawn]:
-    """Write every plot into an existing directory; return them by name."""
-    return {plot.name: draw_one(plot, table, directory) for plot in plots(table)}
 
 
 def _title(words: str, _: "Table") -> str:

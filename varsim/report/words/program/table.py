@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
+from varsim.report.report import Table
 from varsim.report.words.phrases import plus_minus, ratio_cell, time
 from varsim.report.words.program.comparison import against_first
 from varsim.study.program.values import shown, side_by_side
@@ -10,17 +11,13 @@ from varsim.study.verdict import CLOSE, EQUAL
 from varsim.units import format_bytes
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from varsim.study.variables import VariablesResult
 
 MOST_RATIOS: Final = 12  # rows of the table over reads per write
 
 
-def table(result: "VariablesResult") -> "DataFrame":
+def table(result: "VariablesResult") -> Table:
     """What a step costs in each mode, a row per mode."""
-    from pandas import DataFrame
-
     rows = []
     for mode in result.modes:
         row = {"time per step": time(result.estimate(mode, "time_per_step"))}
@@ -31,13 +28,11 @@ def table(result: "VariablesResult") -> "DataFrame":
         row["bytes per step"] = size(result.estimate(mode, "bytes_per_step"))
         row["messages per step"] = plus_minus(result.estimate(mode, "messages_per_step"))
         rows.append(row)
-    return DataFrame(rows, index=list(result.modes)).rename_axis("mode")
+    return Table.of(zip(result.modes, rows, strict=True), "mode")
 
 
-def seen(result: "VariablesResult", variable: str) -> "DataFrame":
+def seen(result: "VariablesResult", variable: str) -> Table:
     """What replicas and the outside read last of a variable, in replication 0; a row per mode."""
-    from pandas import DataFrame
-
     views = [result.view(mode, variable) for mode in result.modes]
     rows = [
         {
@@ -47,7 +42,7 @@ def seen(result: "VariablesResult", variable: str) -> "DataFrame":
         }
         for mode, view in zip(result.modes, views, strict=True)
     ]
-    return DataFrame(rows, index=list(result.modes)).rename_axis("mode")
+    return Table.of(zip(result.modes, rows, strict=True), "mode", holds="words")
 
 
 def copies(result: "VariablesResult", mode: str, variable: str) -> str:
@@ -59,21 +54,22 @@ def copies(result: "VariablesResult", mode: str, variable: str) -> str:
     return side_by_side(kept) + more
 
 
-def by_ratio(result: "VariablesResult") -> "DataFrame":
+def by_ratio(result: "VariablesResult", most: int = MOST_RATIOS) -> Table:
     """The time per step over reads per write, a row per ratio and a column per mode.
 
     Of very many ratios some, the first and the last among them.
     """
-    from pandas import DataFrame
-
     count = len(result.ratios)
-    most = min(count, MOST_RATIOS)
+    most = min(count, most)
     chosen = [result.ratios[round(place * (count - 1) / (most - 1))] for place in range(most)]
-    rows = [
-        {mode: time(result.estimate(mode, "time_per_step", ratio)) for mode in result.modes}
+    rows = (
+        (
+            f"{ratio:g}",
+            {mode: time(result.estimate(mode, "time_per_step", ratio)) for mode in result.modes},
+        )
         for ratio in chosen
-    ]
-    return DataFrame(rows, index=[f"{ratio:g}" for ratio in chosen]).rename_axis("reads per write")
+    )
+    return Table.of(rows, "reads per write", marked="columns")
 
 
 def size(found: Estimate) -> str:

@@ -1,0 +1,182 @@
+"""A report as a page: one HTML file that needs nothing else, and its figures beside it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from varsim.inert import visible
+from varsim.report.files.claim import FILES, Kind, put_into
+from varsim.report.report import Block, Figure, Media, Report, Table, Text
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from varsim.report.plots.figure import Drawn
+
+# What the page of each kind is called.
+PAGES: Final[dict[Kind, str]] = {
+    "training": "report.html",
+    "variables": "report.html",
+    "sweep": "report.html",
+    "why": "why.html",
+}
+_PROVENANCE: Final = {
+    "scenario_sha256": "SHA-256 of the scenario",
+    "seed": "seed",
+    "varsim": "varsim",
+    "schema": "version of the scenario schema",
+    "engine": "version of the engine's semantics",
+    "result_sha256": "SHA-256 of what was simulated",
+}
+# On a dark page: what the colours of the plots become.
+DARK: Final = {
+    "1f2328": "e4e8ee",
+    "59636e": "a0a9b5",
+    "d9dee3": "343c46",
+    "ffffff": "14181d",
+    "964a8b": "c583ba",
+    "7a21dd": "a77bff",
+    "832db6": "b878e4",
+    "bd1f01": "e4573c",
+    "a96b59": "c48a79",
+    "717581": "959aa6",
+}
+
+
+class Part(NamedTuple):
+    """One part of the page: what stands under one heading, or a figure."""
+
+    name: str
+    heading: str
+    blocks: list[Block]
+    figure: "Picture | None" = None
+
+
+class Picture(NamedTuple):
+    """A figure as a page shows it."""
+
+    title: str
+    caption: str
+    svg: "Markup"
+    table: Table | None
+
+
+def write(report: Report, directory: Path, beside: Path | None = None) -> None:
+    """Draw all figures of a report into an existing directory, and write its page.
+
+    `beside`: where the files of the report are, if not there.
+    """
+    from varsim.report.plots.plot import draw_one
+
+    figures = [block for block in report.on(Media.PAGE) if isinstance(block, Figure)]
+    drawn = {one.plot.name: draw_one(one.plot, one.subject, directory) for one in figures}
+    there = directory if beside is None else beside
+    files = {name: about for name, about in report.files.items() if (there / name).exists()}
+    text = page(report, drawn, files)
+    (directory / PAGES[report.kind]).write_text(text, encoding="utf-8", newline="\n")
+
+
+def put(report: Report, directory: Path) -> Path:
+    """Draw all figures and write the page where the files of the report lie; returns the page.
+
+    Each is there whole or as it was before; figures that it no longer has go. NotARunError as
+    `check_target` does, OSError if it cannot be written.
+    """
+    put_into(directory, report.kind, lambda path: write(report, path, beside=directory))
+    figures = [block.plot.name for block in report.on(Media.PAGE) if isinstance(block, Figure)]
+    for name in FILES[report.kind]:
+        drawn = (directory / name).suffix in (".png", ".svg")
+        if drawn and Path(name).stem not in figures:
+            (directory / name).unlink(missing_ok=True)
+    return directory / PAGES[report.kind]
+
+
+def page(report: Report, drawn: "Mapping[str, Drawn]", files: Mapping[str, str]) -> str:
+    """The report as HTML; figures as drawn, by name; `files` lie beside the page."""
+    from varsim.report.plots.figure import looks
+
+    look = looks(report.alternatives)
+    content = {
+        "report": report,
+        "parts": list(_parts(report, drawn)),
+        "colors": {label: f"var(--c{one.color[1:]},{one.color})" for label, one in look.items()},
+        "dark_colors": DARK,
+        "provenance_names": _PROVENANCE,
+        "files": files,
+    }
+    return rendered("page.html.j2", content)
+
+
+def _parts(report: Report, drawn: "Mapping[str, Drawn]") -> Iterator[Part]:
+    """The blocks by the headings that they stand under."""
+    part = None
+    for block in report.on(Media.PAGE):
+        if isinstance(block, Figure):
+            yield from filter(None, [part])
+            part, plot = None, block.plot
+            found = drawn[plot.name]
+            picture = Picture(found.title, plot.caption, inlined(found, plot.name), block.table)
+            yield Part(plot.name, plot.heading, [], picture)
+        elif isinstance(block, Text) and block.sort == "heading":
+            yield from filter(None, [part])
+            part = Part(block.name, " ".join(block.lines), [])
+        else:
+            assert part is not None, "a page begins with a heading or a figure"
+            part.blocks.append(block)
+    yield from filter(None, [part])
+
+
+def rendered(template: str, content: Mapping[str, Any], folder: Path | None = None) -> str:
+    """A page as HTML, from one of the templates, or from one in a folder that uses them."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    folders = [Path(__file__).parent / "templates", *([folder] if folder else [])]
+    environment = Environment(  # escapes whatever is put into the page
+        loader=FileSystemLoader(folders),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"unbroken": _unbroken, "coded": _coded}
+    return environment.get_template(template).render(content)
+
+
+def inlined(drawn: "Drawn", name: str) -> "Markup":
+    """A figure as part of a page: without its title, with ids of its own and the page's colours."""
+    from markupsafe import Markup, escape
+
+    svg = drawn.svg[drawn.svg.index("<svg ") :]
+    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
+    referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+    svg = re.sub(
+        r' id="([^"]*)"',
+        lambda found: f' id="{name}-{found[1]}"' if found[1] in referred else "",
+        svg,
+    )
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
+    svg = re.sub(r'((?:fill|stroke)(?:: |="))#([0-9a-f]{6})', r"\1var(--c\2,#\2)", svg)
+    svg = re.sub(r"\n\s*", " ", svg)
+    box = " ".join(f"{value:g}" for value in drawn.below_title)
+    start = f'<svg role="img" aria-label="{escape(drawn.title)}" viewBox="{box}">'
+    return Markup(start + svg[svg.index(">") + 1 :])
+
+
+def _shown(value: object) -> object:
+    """What is put into a page, before it is escaped: nothing in a text acts unseen."""
+    return visible(value) if type(value) is str else value
+
+
+def _unbroken(text: str) -> str:
+    """A number stays on the line of its interval and its unit; an interval stays whole."""
+    held = r" (?=[±%])|(?<=±) |(?<=\d) (?=to \d|[mun]?s\b)|(?<=\d to) "
+    return re.sub(held, "\N{NO-BREAK SPACE}", text)
+
+
+def _coded(text: str) -> "Markup":
+    """Names in backticks as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))

@@ -1,1 +1,0 @@
-"""The pages: one HTML file each that needs nothing else."""

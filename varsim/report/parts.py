@@ -1,0 +1,57 @@
+"""What reports of several products share."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from varsim.report.report import Row, Table
+from varsim.units import format_bytes, format_rate
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+MOST_LINKS: Final = 20
+AS_TABLE: Final = "As a table"
+# What the page of a run says of its scenario, and of how it is run again.
+BESIDE: Final = (
+    "Everything that was simulated, defaults written out. It is the file `scenario.yaml` beside "
+    "this page.",
+    "In the folder of this page; the results are the same, byte for byte, for any number of "
+    "`--jobs`:",
+    "varsim run scenario.yaml --out again",
+)
+CARRIED: Final = "Bytes carried by each link in a run, and that as a share of what it could carry"
+
+
+def busiest_links(
+    links: "DataFrame",
+    by: str,
+    names: Sequence[str],
+    caption: str,
+    left: str,
+    servers: int = 0,
+    **more: Any,
+) -> Table:
+    """What the busiest links carried, as the mean over replications; a column per alternative.
+
+    `by`: the column of the alternatives, whose `names` these are. Where only some have room,
+    `left` says so, of {most} and {all}; as many as `servers` of those of servers then go first:
+    there are few of them.
+    """
+    means = links.groupby(["link", by], sort=False).mean(numeric_only=True)
+    busiest = means["utilization"].groupby("link", sort=False).max()
+    order = list(busiest.sort_values(ascending=False, kind="stable").index)
+    first = [link for link in order if link.startswith("ps ")][:servers]
+    chosen = list(dict.fromkeys([*first, *order]))[:MOST_LINKS]
+    rows = []
+    for link in sorted(chosen, key=order.index):
+        of = means.loc[link]
+        speeds = [format_rate(speed) for speed in of["bandwidth_bytes_per_s"].unique()]
+        cells = tuple(_carried(of.loc[name]) if name in of.index else "-" for name in names)
+        rows.append(Row(link, cells, " or ".join(speeds)))
+    if len(order) > len(rows):
+        caption += left.format(most=MOST_LINKS, all=f"{len(order):,}")
+    return Table(tuple(names), tuple(rows), caption=caption, **more)
+
+
+def _carried(row: "Series[float]") -> str:
+    return f"{format_bytes(row['moved_bytes'])} ({100 * row['utilization']:.1f} %)"

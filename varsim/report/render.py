@@ -1,0 +1,48 @@
+"""A report as text: for a terminal, for people elsewhere, or for other programs."""
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, TypeAlias
+
+from varsim import inert
+from varsim.report.markdown import markdown
+from varsim.report.report import Data, Report
+from varsim.report.terminal import terminal
+from varsim.scenario.provenance import to_json
+
+Format: TypeAlias = Literal["table", "md", "csv", "json"]
+
+
+def render(report: Report, format: Format) -> str:
+    """The report for a terminal, as Markdown, all of it as JSON, or its main table as CSV."""
+    if format == "table":
+        return terminal(report)
+    if format == "md":
+        return markdown(report)
+    return csv_text(report.data) if format == "csv" else to_json(report.facts())
+
+
+def csv_text(data: Data) -> str:
+    """The rows, with all digits of numbers; empty where there is none."""
+    rows = (inert.row(map(_cell, row)) for row in data.rows)
+    return "".join(csv_lines(inert.row(data.columns), rows))
+
+
+def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Lines of CSV, one by one; the cells as they are."""
+    writer = csv.writer(_Echo(), lineterminator="\n")
+    yield writer.writerow(columns)
+    yield from map(writer.writerow, rows)
+
+
+class _Echo:
+    """What a writer writes to that is to return what it would write."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None or value != value else value

@@ -1,0 +1,172 @@
+"""A report: what any product has to tell, before anybody shows it.
+
+Every product (a run, a sweep, a plan, ...) builds one; `terminal`, `markdown`, `page` and `data`
+show it. A block is a table, a text or a figure, and says on which media it stands.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Flag, auto
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from varsim.report.files.claim import Kind
+    from varsim.report.plots.plot import Plot
+
+
+class Media(Flag):
+    """What a report is read on."""
+
+    TERMINAL = auto()
+    MARKDOWN = auto()
+    PAGE = auto()
+    TEXT = TERMINAL | MARKDOWN
+    ALL = TEXT | PAGE
+
+
+class Row(NamedTuple):
+    """A row of a table: what it is called, its cells, and what it means, if that is told."""
+
+    label: str
+    cells: tuple[str, ...]
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Text in rows and columns; `corner` heads the labels of the rows.
+
+    `caption`: what it is; names in backticks are quoted where code has no look of its own.
+    `marked`: whether rows or columns are the alternatives of the report, which have colours.
+    `holds`: what its cells are; numbers keep to the right. `folded`: the words under which a page
+    folds it away. `more`: the same in detail, for a page to fold away under it.
+    `label`: what it is in short, for those who hear the page; without it the caption.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    corner: str = ""
+    caption: str = ""
+    marked: Literal["rows", "columns", ""] = "columns"
+    holds: Literal["words", "numbers", "both"] = "both"
+    folded: str = ""
+    more: "Table | None" = None
+    label: str = ""
+    on: Media = Media.ALL
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, Mapping[str, str]]], corner: str, **more: Any) -> Self:
+        """A row for each label, from its cells by column; all have the same columns."""
+        pairs = list(rows)
+        columns = tuple(pairs[0][1]) if pairs else ()
+        cells = [Row(label, tuple(own[name] for name in columns)) for label, own in pairs]
+        return cls(columns, tuple(cells), corner, **{"marked": "rows", **more})
+
+    def column(self, name: str) -> tuple[str, ...]:
+        """The cells under a heading."""
+        place = self.columns.index(name)
+        return tuple(row.cells[place] for row in self.rows)
+
+    def turned(self, meanings: Mapping[str, str], **more: Any) -> "Table":
+        """The same on its side: a row per column, with what that means."""
+        rows = [Row(name, self.column(name), meanings.get(name, "")) for name in self.columns]
+        return Table(tuple(row.label for row in self.rows), tuple(rows), **more)
+
+    def frame(self) -> "DataFrame":
+        """The same as a DataFrame."""
+        from pandas import DataFrame
+
+        cells, index = [row.cells for row in self.rows], [row.label for row in self.rows]
+        frame = DataFrame(cells, index=index, columns=list(self.columns))
+        return frame.rename_axis(self.corner)
+
+
+# A heading begins a part of the report; a label names one of its alternatives there.
+Sort: TypeAlias = Literal["title", "heading", "label", "lines", "paragraphs", "items", "entries"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """Lines of words, one sentence or paragraph each.
+
+    `close`: it stands right under what is before it. `name`: by which a page refers to a heading.
+    `terms`: of entries, what each line is about. `folded`: as of a table.
+    """
+
+    lines: tuple[str, ...]
+    sort: Sort = "lines"
+    close: bool = False
+    name: str = ""
+    terms: tuple[str, ...] = ()
+    folded: str = ""
+    on: Media = Media.ALL
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture of something, drawn when the report is written; `table`: its data, folded away.
+
+    `alternative`: what it shows, for those who do not see it.
+    """
+
+    plot: "Plot[Any]"
+    subject: Any
+    table: Table | None = None
+    alternative: str = ""
+    on: Media = Media.PAGE
+
+
+Block: TypeAlias = Table | Text | Figure
+
+
+class Source(NamedTuple):
+    """What was asked for: the scenario as text, what that is, and how to run it again."""
+
+    text: str
+    about: str
+    how: str
+    command: str
+
+
+class Data(NamedTuple):
+    """The numbers behind the main table, with all their digits; nan and None: there is none."""
+
+    columns: Sequence[str]
+    rows: Iterable[Sequence[object]]
+
+    @classmethod
+    def of(cls, frame: "DataFrame") -> Self:
+        """Those of a DataFrame."""
+        return cls(list(frame.columns), list(frame.itertuples(index=False)))
+
+
+NO_DATA: Final = Data((), ())
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is told of something; `blocks` are in the order of reading.
+
+    `setting`: its size in a few words; `alternatives`: what is compared, in their order; `files`:
+    what may lie beside its page, and what that is; `facts`: makes all of it as plain data.
+    """
+
+    kind: "Kind"
+    title: str
+    answer: tuple[str, ...]
+    notes: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    provenance: Mapping[str, str | int]
+    question: str = ""
+    setting: str = ""
+    alternatives: tuple[str, ...] = ()
+    source: Source | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    facts: Callable[[], dict[str, Any]] = dict
+    data: Data = NO_DATA
+
+    def on(self, media: Media) -> list[Block]:
+        """The blocks that stand on it."""
+        return [block for block in self.blocks if block.on & media]
