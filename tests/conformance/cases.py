@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from conformance.files import KINDS, files, of_training
+from conformance.files import KINDS, files, of_between, of_training
 
 DATA: Final = (Path(__file__).parent / "data").resolve()
 
@@ -36,7 +36,7 @@ def cases(folder: Path) -> list[Case]:
     return [
         Case(path.stem, record)
         for path, content in files(folder).items()
-        if of_training(content)
+        if of_training(content) and not of_between(content)
         for record in content["cases"]
         if record["kind"] in KINDS
     ]

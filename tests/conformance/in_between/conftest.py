@@ -1,0 +1,13 @@
+"""Which recorded cases of strategies in between are replayed."""
+
+import pytest
+
+from conformance.conftest import folder
+from conformance.files import BETWEEN
+from conformance.in_between.recorded import cases
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "between" in metafunc.fixturenames:
+        found = [one for one in cases(folder(metafunc.config)) if one.record["kind"] in BETWEEN]
+        metafunc.parametrize("between", found, ids=[one.name for one in found])

@@ -1,0 +1,18 @@
+"""Strategies in between do what was recorded, or worked out twice: schedules and values."""
+
+from collections.abc import Callable
+from typing import Final
+
+from conformance.files import BETWEEN
+from conformance.in_between.recorded import Case, Record
+
+# By kind, how a case is run and compared; it raises AssertionError where something differs.
+REPLAY: Final[dict[str, Callable[[Record], None]]] = {}
+
+
+def test_recorded_case(between: Case) -> None:
+    REPLAY[between.record["kind"]](between.record)
+
+
+def test_every_kind_that_is_told_to_be_replayed_is() -> None:
+    assert REPLAY.keys() == BETWEEN
