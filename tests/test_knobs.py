@@ -388,7 +388,8 @@ def of_kind(table: str, kind: str) -> Case:
     if table == "network":
         return {**SERVED, "network": described}
     if table == "strategy":
-        return {**MIRRORED, "strategy": described}
+        unequal = {"kind": "exponential", "mean": 0.1}
+        return {**MIRRORED, "strategy": described, "cluster": {"compute": unequal}}
     if kind == "timing":
         workload = {"model": "resnet50", "optimizer": None}
         return {**MIRRORED, "problem": described, "workload": workload}

@@ -236,8 +236,9 @@ def test_what_is_said_to_free_a_run_does(seed: int) -> None:
             assert tried.global_step == stuck.global_step
         else:
             assert again.global_step > stuck.global_step
-            # With one fewer it would not have been enough.
-            if len(back) > 1:
+            # With one fewer it would not have been enough, unless who goes on by itself comes to
+            # the end before it has to wait.
+            if len(back) > 1 and declared(strategy).round.of != "iteration":
                 fewer = run(strategy, **{**shared, "events": (*shared["events"], *back[1:])})
                 assert fewer.stopped_by == "deadlock"
 

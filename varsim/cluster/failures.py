@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from simpy.events import Process
+from simpy.events import Event, Process
 
 from varsim.cluster.clock import Activity, Clock, Ended, Killed, Stopped
 from varsim.cluster.events import ProcessEvent
@@ -95,7 +95,7 @@ class Failures:
     def call_off(self, worker: Worker, reason: Exception) -> None:
         """A worker gives up the gradient it is at, which is dropped; `reason` is thrown into it.
 
-        The strategy must have called `Job.allow_breaking_off`.
+        `Job.allow_breaking_off` must have been called.
         """
         gradient = self._break_off(worker)
         worker.breaks_off()
@@ -193,3 +193,48 @@ class Failures:
         if worker.waits_for is not None and worker.waits_for is not self._network:
             return f"waiting for {worker.waits_for}"
         return "sending" if worker.phase == Phase.WRITE else "reading"
+
+
+class StepOverError(Exception):
+    """Thrown into a worker whose step is over before it has come."""
+
+
+class Cutoff:
+    """Barrier that does not wait for all: who has not come when a step ends begins anew.
+
+    At the instant of the end, these go on first, by rank, then who ended the step, then those who
+    waited, in the order in which they came.
+    """
+
+    def __init__(self, clock: Clock, workers: Sequence[Worker], failures: Failures) -> None:
+        self._clock, self._workers, self._failures = clock, workers, failures
+        self._come: set[int] = set()
+        self._over = Event(clock)
+
+    def begins(self, worker: Worker) -> None:
+        """A worker begins, or begins again after its death."""
+        self._come.discard(worker.rank)
+
+    def comes(self, rank: int) -> None:
+        """A worker has done its part of this step."""
+        self._come.add(rank)
+
+    def end_step(self) -> None:
+        """The step is over: who has come goes on, all others give up what they are at."""
+        come, self._come = self._come, set()
+        over, self._over = self._over, Event(self._clock)
+        for worker in self._workers:
+            if worker.rank not in come and self._failures.running(worker.rank):
+                self._failures.call_off(worker, StepOverError())
+        over.succeed()
+
+    def wait(self, worker: Worker) -> Activity[None]:
+        """Wait for the end of the step, if the worker has come and that is not over yet."""
+        if worker.rank not in self._come:
+            return
+        worker.waits(Phase.BARRIER, self)
+        yield self._over
+        worker.goes_on()
+
+    def __str__(self) -> str:
+        return f"the end of a step to which {len(self._come)} have come"

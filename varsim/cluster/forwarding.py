@@ -17,7 +17,7 @@ from typing import ClassVar
 from varsim.cluster.batch import Message, MessageBatch
 from varsim.cluster.clock import Clock
 from varsim.cluster.fair import FairShare
-from varsim.cluster.link import Booking, Link, Route, note_passed
+from varsim.cluster.link import Bookings, Link, Route
 from varsim.cluster.topology.base import Topology
 from varsim.cluster.transport import WaitingNetwork
 
@@ -55,8 +55,8 @@ class FirstComeForwarding(Forwarding):
 
     def __init__(self, clock: Clock, topology: Topology) -> None:
         super().__init__(clock, topology)
-        self._bookings: dict[Booking, None] = {}  # of one link each, until they have passed it
-        self.also_count(self._count)
+        self._bookings = Bookings()  # of one link each
+        self.also_count(self._bookings.count)
 
     def _batch(self, messages: Sequence[Message]) -> MessageBatch:
         batch = super()._batch(messages)
@@ -80,20 +80,8 @@ class FirstComeForwarding(Forwarding):
         else:
             then = partial(self._enter, route, hop + 1, size, reached)
             there = link.free_at + link.latency
-        booking = Booking((link,), size, [start], sets_off=hop == 0)
-        self._bookings[booking] = None
-        self.clock.call_at(there, partial(self._passed, booking, then))
-
-    def _passed(self, booking: Booking, then: Callable[[], None]) -> None:
-        """A message has passed a link of its route."""
-        del self._bookings[booking]
-        note_passed(booking.route, booking.size, sets_off=booking.sets_off)
-        then()
-
-    def _count(self, end: int) -> None:
-        """Count the messages that are on a link at the end of the run (ns)."""
-        for booking in self._bookings:
-            booking.count(end)
+        booking = self._bookings.book((link,), size, [start], sets_off=hop == 0)
+        self.clock.call_at(there, partial(self._bookings.passed, booking, then))
 
 
 class FairForwarding(Forwarding):

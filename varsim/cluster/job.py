@@ -11,7 +11,7 @@ from varsim.cluster.clock import END_OF_TIME, Activity, Clock
 from varsim.cluster.deadlock import Remedy, report, restart_any
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
-from varsim.cluster.failures import Failures
+from varsim.cluster.failures import Cutoff, Failures
 from varsim.cluster.ledger import Ledger
 from varsim.cluster.network import network
 from varsim.cluster.pace import windows
@@ -133,6 +133,11 @@ class Job:
             self.may_break_off = True
             for worker in self.workers:
                 worker.remember_draws()
+
+    def cutoff(self) -> Cutoff:
+        """Steps that end before all have come; to be said before servers are made."""
+        self.allow_breaking_off()
+        return Cutoff(self.clock, self.workers, self.failures)
 
     def explain(self, remedy: Remedy) -> None:
         """Say what would free the run if it stands still; by default a restart of any worker."""

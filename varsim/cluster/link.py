@@ -1,5 +1,6 @@
 """Links: one direction of a connection, and the routes made of them."""
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 
@@ -110,9 +111,7 @@ class Booking:
 
     __slots__ = ("route", "sets_off", "size", "starts")
 
-    def __init__(
-        self, route: Route, size: float, starts: list[int], *, sets_off: bool = True
-    ) -> None:
+    def __init__(self, route: Route, size: float, starts: list[int], sets_off: bool) -> None:
         self.route = route
         self.size = size
         self.starts = starts
@@ -123,3 +122,29 @@ class Booking:
         for hop, (link, start) in enumerate(zip(self.route, self.starts, strict=True)):
             relayed = link.begins and (hop > 0 or not self.sets_off)
             link.add(self.size, link.passed(self.size, end - start), relayed=relayed)
+
+
+class Bookings:
+    """Single messages on links that serve one after the other, until they have passed them."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[Booking, None] = {}
+
+    def book(
+        self, route: Route, size: float, starts: list[int], *, sets_off: bool = True
+    ) -> Booking:
+        """A message begins to pass each link of a route at its start (ns)."""
+        booking = Booking(route, size, starts, sets_off)
+        self._under_way[booking] = None
+        return booking
+
+    def passed(self, booking: Booking, then: Callable[[], None]) -> None:
+        """A message has passed its links."""
+        del self._under_way[booking]
+        note_passed(booking.route, booking.size, sets_off=booking.sets_off)
+        then()
+
+    def count(self, end: int) -> None:
+        """Count the messages under way at the end of the run (ns)."""
+        for booking in self._under_way:
+            booking.count(end)

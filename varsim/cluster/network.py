@@ -30,7 +30,7 @@ from varsim.cluster.batch import MessageBatch
 from varsim.cluster.clock import Activity, Clock, Pause
 from varsim.cluster.fair import FairShare
 from varsim.cluster.forwarding import FairForwarding, FirstComeForwarding
-from varsim.cluster.link import Booking, Link, Route, note_passed
+from varsim.cluster.link import Bookings, Link, Route
 from varsim.cluster.topology.base import Topology
 from varsim.cluster.transport import (
     READ,
@@ -51,8 +51,8 @@ class FirstComeNetwork(Network):
 
     def __init__(self, clock: Clock, topology: Topology) -> None:
         super().__init__(clock, topology)
-        self._bookings: dict[Booking, None] = {}  # of single messages, until they have passed
-        self.also_count(self._count)
+        self._bookings = Bookings()
+        self.also_count(self._bookings.count)
 
     def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
         """Costs no event: the end is known, and the worker's own time moves there."""
@@ -119,21 +119,9 @@ class FirstComeNetwork(Network):
             starts.append(start)
             end = max(end, link.free_at)
             latency += link.latency
-        booking = Booking(route, size, starts)
-        self._bookings[booking] = None
-        self.clock.call_at(end, partial(self._passed, booking, passed))
+        booking = self._bookings.book(route, size, starts)
+        self.clock.call_at(end, partial(self._bookings.passed, booking, passed))
         self.clock.call_at(end + latency, arrived)
-
-    def _passed(self, booking: Booking, passed: Callable[[], None]) -> None:
-        """A single message has passed its links."""
-        del self._bookings[booking]
-        note_passed(booking.route, booking.size)
-        passed()
-
-    def _count(self, end: int) -> None:
-        """Count the single messages under way at the end of the run (ns)."""
-        for booking in self._bookings:
-            booking.count(end)
 
     def _book_one(self, only: tuple[Link, int, Link, int]) -> tuple[int, int]:
         """Hand over what goes over one connection; when each of its links starts on it (ns)."""

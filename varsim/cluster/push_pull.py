@@ -3,8 +3,6 @@
 from functools import partial
 from itertools import count, groupby
 
-from simpy.events import Event
-
 from varsim.cluster.clock import Activity
 from varsim.cluster.exchange import Connection, GradientExchange
 from varsim.cluster.job import Job
@@ -12,6 +10,7 @@ from varsim.cluster.pieces import Layout, Piece, laid_out
 from varsim.cluster.topology import Place
 from varsim.cluster.trace import Phase
 from varsim.cluster.updating import Alone, Updater
+from varsim.cluster.waiting import Countdown
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Gradient
 
@@ -44,15 +43,13 @@ class PushPull(GradientExchange):
         self._down = [[self._connection(place, one) for one in workers] for place in layout.places]
         self._summing = None if job.cluster.server_update is None else _Summing(job, layout)
         self._summed = [0] * len(layout.pieces)  # of how many workers, for the sum to come
-        self._missing = [0] * len(job.workers)  # sums of this step, by rank
-        self._done = [Event(job.clock) for _ in job.workers]
+        self._sums = [Countdown(job.clock, 0) for _ in job.workers]  # of this step, to come
         self._waiting: list[Worker] = []  # who has computed, until all have
 
     def finish(self, worker: Worker, gradient: Gradient) -> Activity[None]:
         """Push each part when it is ready; returns when this worker has all sums."""
         rank = worker.rank
-        self._missing[rank] = len(self._pieces)
-        self._done[rank] = Event(self._clock)
+        sums = self._sums[rank] = Countdown(self._clock, len(self._pieces))
         for moment, group in zip(self._moments[rank], self._groups, strict=True):
             self._clock.call_at(moment, partial(self._push, rank, group))
         yield from worker.catch_up()
@@ -62,7 +59,7 @@ class PushPull(GradientExchange):
             for other in self._waiting:
                 other.turns_to(Phase.WRITE)
             self._waiting = []
-        yield self._done[rank]
+        yield from sums.wait()
         worker.goes_on()
 
     def _connection(self, source: Place, target: Place) -> Connection:
@@ -92,13 +89,7 @@ class PushPull(GradientExchange):
         self._summed[number] = 0
         server, size, _ = self._pieces[number]
         for rank, connection in enumerate(self._down[server]):
-            connection.send(size, partial(self._receive, rank))
-
-    def _receive(self, rank: int) -> None:
-        """A worker has one more of the sums."""
-        self._missing[rank] -= 1
-        if not self._missing[rank]:
-            self._done[rank].succeed()
+            connection.send(size, self._sums[rank].count)
 
     def __str__(self) -> str:
         return f"sums of gradients that {len(self._waiting)} of {len(self._up)} have computed"

@@ -63,7 +63,7 @@ class ParameterServer(GradientExchange):
         if job.cluster.overheads is not None or job.cluster.server_update is not None:
             self._queues = _queues(job, sizes)
         self._confirms = True
-        self._receive: Receive = _keep
+        self.on_arrival(_keep)
         # The commonest push takes a shorter way.
         whole = self._number == len(self.variables)
         self._plain = whole and self._queues is None and not job.may_break_off and not overlap
@@ -99,9 +99,8 @@ class ParameterServer(GradientExchange):
 
     def on_arrival(self, receive: Receive) -> None:
         """Say what is done with a variable's gradient as it arrives; by default it is only kept."""
-        self._receive = receive
-        if self._job.may_break_off:
-            self._receive = partial(_receive_if_wanted, receive)
+        breaks_off = self._job.may_break_off
+        self._receive = partial(_receive_if_wanted, receive) if breaks_off else receive
 
     def finish(self, worker: Worker, gradient: Gradient) -> Activity[None]:
         """Send a gradient, variable by variable; returns when all of it is there and handled."""

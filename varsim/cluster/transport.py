@@ -171,31 +171,15 @@ class WaitingNetwork(Network):
         self, worker: Worker, batch: MessageBatch, deliver: Callable[[int], None], phase: int
     ) -> Activity[None]:
         clock = self.clock
-        parts = list(batch.parts)
-        missing = batch.items
-        done = Event(clock)
+        arrivals = Arrivals(clock, batch.parts, deliver)
 
-        def here(item: int) -> None:
-            nonlocal missing
-            deliver(item)
-            missing -= 1
-            if missing == 0:
-                done.succeed()
-
-        # An item of several parts is there with the last of them, whatever their latencies.
-        def there(item: int) -> None:
-            parts[item] -= 1
-            if parts[item] == 0:
-                here(item)
-
+        # Of parts that are equally long on the way only the last one makes a difference.
         def reached(items: list[int], latency: int, mark: int) -> None:
             item = items[mark]
-            if batch.even:
-                parts[item] -= 1
-                if parts[item] == 0:
-                    clock.call_at(clock.time + latency, partial(here, item))
-            else:
-                clock.call_at(clock.time + latency, partial(there, item))
+            if not batch.even:
+                clock.call_at(clock.time + latency, partial(arrivals.part, item))
+            elif arrivals.is_last(item):
+                clock.call_at(clock.time + latency, partial(arrivals.item, item))
 
         for route, items, marks in batch.marks:
             latency = batch.latency if batch.even else self.latency(route)
@@ -206,12 +190,49 @@ class WaitingNetwork(Network):
                 for mark in range(len(items)):
                     clock.call_at(clock.time, partial(told, mark))
         worker.waits(phase, self)
-        yield done
+        yield arrivals.all
         worker.waits_for = None
         worker.transferred(phase, clock.time, batch.alone)
 
     def __str__(self) -> str:
         return "a transfer"
+
+
+class Arrivals:
+    """What has come of something that is sent in items, and these in parts.
+
+    `parts`: of each item; `arrived(item)` is called with its last one. `all` happens when
+    everything is there.
+    """
+
+    def __init__(self, clock: Clock, parts: Sequence[int], arrived: Callable[[int], None]) -> None:
+        self.all = Event(clock)
+        self.awaited = True  # somebody still waits for all of it
+        self._parts = list(parts)
+        self._missing = len(parts)
+        self._arrived = arrived
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything is there."""
+        return not self._missing
+
+    def is_last(self, item: int) -> bool:
+        """One part more of an item is under way: whether it is its last."""
+        self._parts[item] -= 1
+        return self._parts[item] == 0
+
+    def part(self, item: int) -> None:
+        """A part of an item is there."""
+        if self.is_last(item):
+            self.item(item)
+
+    def item(self, item: int) -> None:
+        """All of an item is there."""
+        self._missing -= 1
+        self._arrived(item)
+        if not self._missing and self.awaited:
+            self.all.succeed()
 
 
 def deliver_item(clock: Clock, item: int, content: Content, arrived: Arrived) -> None:

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from simpy.events import Event
-
 from varsim.cluster.clock import Activity, Pause
 from varsim.cluster.exchange import Connection
 from varsim.cluster.job import Job
@@ -13,7 +11,7 @@ from varsim.cluster.link import Link, Route
 from varsim.cluster.placement import bytes_per_port, server_places
 from varsim.cluster.topology.base import Place
 from varsim.cluster.trace import Phase
-from varsim.cluster.transport import Arrived
+from varsim.cluster.transport import Arrivals, Arrived, deliver_item
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Gradient
 
@@ -62,14 +60,15 @@ class WaitFreePush:
         `arrived(item, gradient)` as each variable is there, to the last.
         """
         clock, pieces = self._job.clock, self._pieces[worker.rank]
-        sending = _Sending(self._job, gradient, self._parts, arrived)
+        deliver = partial(deliver_item, clock, content=gradient, arrived=arrived)
+        sending = _Sending(self._job, gradient, Arrivals(clock, self._parts, deliver))
         for moment, group in zip(moments, pieces, strict=True):
             clock.call_at(moment, partial(sending.hand_over, group))
         try:
             yield Pause(clock, gradient.computed)
-            if sending.missing:
+            if not sending.arrivals.complete:
                 worker.waits(_WRITE, self._job.network)
-                yield sending.done
+                yield sending.arrivals.all
                 worker.waits_for = None
         finally:
             sending.end()
@@ -141,25 +140,19 @@ class _Layout:
 
 
 class _Sending:
-    """One gradient on its way; once it is `over`, nothing more of it is handed to the links."""
+    """One gradient on its way; once nobody awaits it, nothing more is handed to the links."""
 
-    def __init__(
-        self, job: Job, gradient: Gradient, parts: Sequence[int], arrived: Arrived
-    ) -> None:
-        self.missing = len(parts)
-        self.done = Event(job.clock)
-        self._over = False
+    def __init__(self, job: Job, gradient: Gradient, arrivals: Arrivals) -> None:
+        self.arrivals = arrivals
         self._job, self._clock = job, job.clock
         self._gradient = gradient
-        self._parts = list(parts)
-        self._arrived = arrived
         self._connections: dict[Route, Connection] = {}
         self._under_way = 0  # pieces
         self._begun = 0  # ns, when the first of these was handed over
 
     def hand_over(self, group: Sequence[Piece]) -> None:
         """These are ready."""
-        if self._over:
+        if not self.arrivals.awaited:
             return
         if not self._under_way:
             self._begun = self._clock.time
@@ -173,7 +166,7 @@ class _Sending:
 
     def end(self) -> None:
         """The worker does not wait for it any more: it has arrived, or the worker has ended."""
-        self._over = True
+        self.arrivals.awaited = False
         for connection in self._connections.values():
             connection.close()
 
@@ -181,11 +174,4 @@ class _Sending:
         self._under_way -= 1
         if not self._under_way:
             self._job.ledger.has_sent(self._begun, self._clock.time, self._gradient.computed)
-        self._parts[item] -= 1
-        if self._parts[item]:
-            return
-        self._gradient.arrived = self._clock.time
-        self.missing -= 1
-        self._arrived(item, self._gradient)
-        if not self.missing and not self._over:
-            self.done.succeed()
+        self.arrivals.part(item)

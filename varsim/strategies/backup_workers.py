@@ -10,8 +10,8 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.deadlock import named
 from varsim.cluster.description import Cluster
 from varsim.cluster.envelope import Envelope, Estimate
+from varsim.cluster.failures import Cutoff, StepOverError
 from varsim.cluster.job import Job
-from varsim.cluster.race import Race, StepOverError
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Round, Sends, Strategy
@@ -83,7 +83,7 @@ class BackupWorkers(Strategy):
 
     def start(self, job: Job) -> None:
         """Start the servers and a replica on every worker."""
-        race = Race(job)
+        steps = job.cutoff()
         server = ParameterServer(job, drops=True, overlap=self.overlap)
         job.observe(lambda: server.parameters)
         gradients: list[Gradient] = []
@@ -93,27 +93,27 @@ class BackupWorkers(Strategy):
             if gradient.unsent:
                 return
             gradients.append(gradient)
-            race.comes(gradient.worker)
+            steps.comes(gradient.worker)
             if len(gradients) == self.replicas_to_aggregate:
                 for each in server.trained:
                     server.apply(each, gradients)  # (5)
                 gradients.clear()
                 job.count_step()  # (6)
-                race.end_step()
+                steps.end_step()
 
         server.on_arrival(receive)
         for worker in job.workers:
-            job.start_on(worker, self.replica, worker, server, race)
+            job.start_on(worker, self.replica, worker, server, steps)
 
-    def replica(self, worker: Worker, server: ParameterServer, race: Race) -> Activity[None]:
+    def replica(self, worker: Worker, server: ParameterServer, steps: Cutoff) -> Activity[None]:
         """One replica's training loop."""
-        race.begins(worker)
+        steps.begins(worker)
         while True:
             try:
                 read = yield from server.fetch(worker)  # (1)
                 gradient = yield from server.begin(worker, read)  # (2)
                 yield from server.finish(worker, gradient)  # (3)
-                yield from race.wait(worker)  # (4)
+                yield from steps.wait(worker)  # (4)
             except StepOverError:
                 continue
 
