@@ -4,6 +4,7 @@ import csv
 import importlib
 import io
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -178,14 +179,13 @@ class TestCheck:
         result = run("check", small)
         assert result.exit_code == 0, result.stderr
         assert result.stdout.startswith(f"{small}: ok\n")
-        assert "3 workers" in result.stdout
-        estimates = result.stdout[result.stdout.index("back of an envelope") :]
-        assert "on_write" in estimates
-        assert "async" in estimates
-        assert " ms" in estimates
+        assert "  workers      3, batch 4 each\n" in result.stdout
+        begun = result.stdout[result.stdout.index("How a run of each begins") :]
+        assert re.search(r"\n  on_write  [0-9.]+ ms a step \(mean of \d+ updates\): ", begun)
+        assert re.search(r"\n  async +[0-9.]+ ms an iteration of a worker, ", begun)
 
     def test_set_is_checked_too(self, small: Path, run: Run) -> None:
-        assert "5 workers" in run("check", small, "--set", "cluster.workers=5").stdout
+        assert "workers      5" in run("check", small, "--set", "cluster.workers=5").stdout
 
     def test_writes_nothing(self, small: Path, run: Run) -> None:
         run("check", small)

@@ -6,8 +6,9 @@ import pytest
 from building import scenario
 from handmade import a_result
 
+from varsim.report.words.scenario import describe
 from varsim.scenario.training import Scenario
-from varsim.study.estimate import describe, expected_gradients
+from varsim.study.effort import effort
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
 from varsim.study.sweep.case import case_of
@@ -100,7 +101,7 @@ def test_a_run_that_is_the_same_is_one_case() -> None:
     examples = comparing(NONE, examples=240)
     keys = {case_of(made, second).key for made in (three, two, examples)}
     assert len(keys) == 1
-    assert expected_gradients(two) == pytest.approx(120, rel=0.2)
+    assert effort(two).gradients == 120
 
 
 class TestHowMuchWork:

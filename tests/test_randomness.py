@@ -8,11 +8,11 @@ from building import example, scenario
 
 from varsim.cluster.trace import Trace
 from varsim.report.files.save import load_result, save
+from varsim.report.words.scenario import describe
 from varsim.scenario.randomness import is_random, times_are_random
 from varsim.strategies import STRATEGIES
 from varsim.study import simulation
 from varsim.study.effort import effort
-from varsim.study.estimate import describe, expected_gradients
 from varsim.study.result import Result
 from varsim.study.simulation import Run, run_one
 
@@ -121,7 +121,6 @@ class TestWhatIsExactIsRunOnce:
 
     def test_check_foresees_it(self) -> None:
         one, four = (scenario({"kind": "none"}, replications=count) for count in (1, 4))
-        assert expected_gradients(one) == expected_gradients(four)
         assert effort(one) == effort(four)
         assert "replications of each 1, exact" in describe(four)[0]
 

@@ -418,7 +418,7 @@ def test_two_places_make_a_strategy(tmp_path: Path) -> None:
 
     assert "only every few steps" in varsim("list", "strategies")
     assert "lazy_reader" in varsim("schema")
-    assert "a share of a read" in varsim("check", "lazy.yaml")
+    assert " an iteration of a worker, " in varsim("check", "lazy.yaml")
     assert "lazy_reader" in varsim("run", "lazy.yaml")
 
 

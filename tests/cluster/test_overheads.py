@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from varsim.cluster.overheads import Overheads, broadcast_overhead, collective_overhead
 from varsim.cluster.trace import Phase
-from varsim.study.estimate import describe, estimates
+from varsim.report.words.scenario import describe
 
 ASYNC = {"kind": "none"}
 SYNC = {"kind": "sync_replicas", "replicas_to_aggregate": 2, "initial_tokens": 0}
@@ -228,21 +228,17 @@ class TestTheWhole:
         assert {Phase(span) for span in trace.spans[:, 1]} >= {Phase.QUEUE, Phase.TOKEN, Phase.DOWN}
 
     @pytest.mark.parametrize(
-        ("strategy", "overheads", "step"),
+        ("strategy", "overheads"),
         [
-            (ASYNC, SERVED, 58),
-            (SYNC, {**SERVED, "commit": 3e-3}, 130),
-            ({"kind": "on_write"}, {"message": 1e-3}, 104),
+            (ASYNC, SERVED),
+            (SYNC, {**SERVED, "commit": 3e-3}),
+            ({"kind": "on_write"}, {"message": 1e-3}),
         ],
     )
-    def test_estimates_know_them(
-        self, strategy: dict[str, Any], overheads: dict[str, float], step: float
+    def test_what_is_said_of_them(
+        self, strategy: dict[str, Any], overheads: dict[str, float]
     ) -> None:
-        # As above: 2 updates in 116; every 130; 2 rounds of 2 messages.
         described = scenario(strategy, cluster=cluster(**overheads))
-        (found,) = estimates(described)
-
-        assert found.step_time * 1000 == pytest.approx(step)
         (line,) = [line for line in describe(described) if "overheads" in line]
         assert all(name in line for name in overheads)
 

@@ -16,7 +16,6 @@ from building import (
     play,
     restart,
     run,
-    scenario,
     slow,
 )
 from hypothesis import given, settings
@@ -25,7 +24,6 @@ from hypothesis import strategies as st
 from varsim.cluster.collective import Collective, Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.trace import Phase, Trace
-from varsim.study.estimate import estimates
 
 Case = dict[str, Any]
 
@@ -177,21 +175,6 @@ class TestByHand:
         assert late.steps[0] / MS == pytest.approx(205)
         assert life(late, 0)[1] == ("write", 100, pytest.approx(180))
 
-    def test_check_knows_that_computing_slows_it(self) -> None:
-        described = scenario(
-            {"kind": "on_write", "overlap": True, "bucketing": "layers"},
-            network=WIRE,
-            cluster={
-                "workers": 2,
-                "compute": {"kind": "phases", "forward": 0.04, "backward": 0.06},
-                "overlap_pace": 0.5,
-            },
-            problem={"kind": "timing"},
-            workload={"optimizer": None, "layers": layers([0.03, 0.02, 0.01], [5e6, 10e6, 30e6])},
-        )
-        (estimate,) = estimates(described)
-        assert estimate.step_time == pytest.approx(0.12)
-
     def test_updating_a_copy_takes_its_time(self) -> None:
         for overlap in (False, True):
             trace = self.trace(strategy={"overlap": overlap}, cluster={"optimizer_time": 0.007})
@@ -262,19 +245,6 @@ def test_wait_free_anywhere(forward: int, steps: list[tuple[int, int]]) -> None:
         stop={"global_steps": 1},
     )
     assert trace.steps[0] == round(wait_free(forward / 1e3, backward, exchange) * 1e9)
-
-
-def test_the_estimate_is_this_recursion() -> None:
-    described = scenario(
-        {"kind": "on_write", "overlap": True, "bucketing": "layers"},
-        network=WIRE,
-        cluster={"workers": 2, "compute": {"kind": "phases", "forward": 0.04, "backward": 0.06}},
-        problem={"kind": "timing"},
-        workload={"optimizer": None, "layers": layers([0.03, 0.02, 0.01], [5e6, 10e6, 30e6])},
-    )
-    (estimate,) = estimates(described)
-    assert estimate.step_time == pytest.approx(0.105)
-    assert "45 ms all-reduce in 3 buckets, of which 40 ms behind the backward pass" in estimate.why
 
 
 class TestSeveralVectors:

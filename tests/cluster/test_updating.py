@@ -23,8 +23,8 @@ from pydantic import ValidationError
 from statistical import assert_mean_in_time, step_times
 
 from varsim.cluster.updating import ServerUpdate
+from varsim.report.words.scenario import describe
 from varsim.scenario.training import Scenario
-from varsim.study.estimate import describe, estimates
 from varsim.values.stream import stream
 
 ASYNC = {"kind": "none"}
@@ -267,30 +267,6 @@ class TestClosedQueues:
 
 
 class TestTheWhole:
-    @pytest.mark.parametrize(
-        ("strategy", "update", "step"),
-        [
-            # As above; 2 workers side by side of 130 each; at the server, or under the lock, 60.
-            (ASYNC, {}, 65),
-            (ASYNC, {"time": constant(0.08)}, 90),
-            (ASYNC, {"time": constant(0.08), "threads": 2}, 90),
-            (ASYNC, {"time": constant(0.15)}, 150),
-            (LOCKED, {"time": constant(0.15)}, 150),
-            (SYNC, {}, 160),
-            (SYNC, {"threads": 2}, 130),
-            (TEXTBOOK, {}, 160),
-        ],
-    )
-    def test_estimates_know_it(
-        self, strategy: dict[str, Any], update: dict[str, Any], step: float
-    ) -> None:
-        described = scenario(strategy, cluster=cluster(**{**UPDATE, **update}))
-        (found,) = estimates(described)
-
-        assert found.step_time * 1000 == pytest.approx(step)
-        (line,) = [line for line in describe(described) if line.startswith("  updates")]
-        assert "constant" in line
-
     def test_what_is_said_of_it(self) -> None:
         described = scenario(ASYNC, cluster=cluster(**UPDATE, rate=2e9, threads=4))
 

@@ -15,12 +15,10 @@ from building import (
     phase_time,
     restart,
     run,
-    scenario,
     slow,
 )
 
 from varsim.cluster.trace import Outcome, Phase, Trace
-from varsim.study.estimate import estimates
 
 Case = dict[str, Any]
 
@@ -207,21 +205,6 @@ class TestStrategies:
         one, other = (run({**strategy, "overlap": True}, **self.REAL) for _ in range(2))
         assert one.steps.tolist() == other.steps.tolist()
         assert losses(one) == losses(other)
-
-    @pytest.mark.parametrize("strategy", SERVED, ids=str)
-    def test_estimates_are_near(self, strategy: Case) -> None:
-        described: dict[str, Any] = {
-            **CHANGES,
-            "cluster": ONE,
-            "stop": {"global_steps": 5},
-        }
-        one = {**strategy, "overlap": True}
-        if "replicas_to_aggregate" in one:
-            one["replicas_to_aggregate"] = 1
-        trace = run(one, **described)
-        last = (trace.steps[-1] - trace.steps[-2]) / 1e9
-        (estimate,) = estimates(scenario(one, **described))
-        assert estimate.step_time == pytest.approx(last, rel=0.01)
 
 
 class TestGivingUp:

@@ -13,7 +13,6 @@ from varsim.report.words.table import most_time
 from varsim.study.measure import ACTIVITIES, METRICS
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
-from varsim.study.statistics import Estimate
 from varsim.study.tables import COLUMNS
 
 TABLES = ("summary", "runs", "updates", "spans", "evaluations", "steps", "links", "workers")
@@ -276,7 +275,7 @@ def test_different_ends_are_said() -> None:
 
 def test_where_the_time_went_is_told_to_the_last_percent() -> None:
     parts = {"compute": 0.5, "token": 0.2, "read": 0.15, "write": 0.1, "queue": 0.05}
-    shares = {f"share_{name}": Estimate(parts.get(name, 0.0), 0.0, 0.0, 1) for name in ACTIVITIES}
+    shares = {name: parts.get(name, 0.0) for name in ACTIVITIES}
     assert most_time(shares) == "compute 50 %, token 20 %, read 15 %, rest 15 %"
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from building import example, gradient_rows, run, scenario
 
-from varsim.cluster.envelope import Envelope
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, run_one, started
@@ -150,10 +149,3 @@ class TestBytes:
         )
         # A ring of two sends the whole once, in two halves.
         assert [link.moved for link in trace.links] == pytest.approx([10 * 120] * 4)
-
-    def test_the_envelope_knows(self) -> None:
-        what = described("none", network={"bandwidth": 1e3, "latency": 0.0, "sharing": "fair"})
-        envelope = Envelope(what.cluster, what.workload, 0)
-        assert envelope.to_server() == pytest.approx(0.080)
-        assert envelope.port() == pytest.approx(0.080)
-        assert envelope.size == 120

@@ -125,10 +125,10 @@ def check(
     sets: Sets = [],  # noqa: B006
     strategy: Kinds = [],  # noqa: B006
 ) -> None:
-    """Validate a scenario and estimate its steps.
+    """Validate a scenario and run its beginning.
 
-    Says in plain words what the scenario is, and on the back of an envelope how long one step of
-    each strategy takes. Of a sweep or plan: what is varied, and how many runs
+    Says in plain words what the scenario is, and what a step takes and waits for in the first
+    iterations of each strategy, times only. Of a sweep or plan: what is varied, and how many runs
     that takes.
     """
     from varsim.study.experiment import load

@@ -107,7 +107,7 @@ def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
     for said in cautions(question.base):
         write(f"  note         {said}")
     planning = Planning(question)
-    whole = _weigh(planning)
+    whole = _weigh(planning, closer=True)
     if not question.enumerated:
         write(
             f"\n{question.combinations:,} combinations: {question.trials:,} of them are tried, "
@@ -124,13 +124,13 @@ def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
     sweeping.tell(whole, "plan")
 
 
-def _weigh(planning: "Planning", sure: bool = True) -> "Effort | None":
+def _weigh(planning: "Planning", sure: bool = True, closer: bool = False) -> "Effort | None":
     """Foresee a search, as if every cell were looked at once."""
     question = planning.question
     fewer = "give the space fewer values" if question.enumerated else "plan fewer trials"
     runs = "the first runs of all cells" if question.enumerated else "the first runs of all trials"
     cases = planning.cases(MOST_WEIGHED)
-    return weigh_cases(cases, question.first_replications, runs, fewer, sure)
+    return weigh_cases(cases, question.first_replications, runs, fewer, sure, closer)
 
 
 def _teller(planning: "Planning") -> Callable[[str, float], str]:

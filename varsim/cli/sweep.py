@@ -207,7 +207,8 @@ def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> None:
         f"different: {least:,} runs, up to {most:,} for an interval of ± "
         f"{100 * sweep.precision:g} % of the throughput"
     )
-    tell(weigh_cases(experiment.distinct, sweep.first_replications, _runs(sweep)), "sweep")
+    cases, often = experiment.distinct, sweep.first_replications
+    tell(weigh_cases(cases, often, _runs(sweep), closer=True), "sweep")
 
 
 def tell(found: "Effort | None", command: str) -> None:

@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from varsim.cli.console import OUT_OF_BOUNDS, complain, read_from, tell, write
+from varsim.cli.console import OUT_OF_BOUNDS, complain, flush, read_from, tell, write
 from varsim.cli.settings import Asking, Settings, question, text_width
-from varsim.cli.weighing import asks_first, foreseen, weigh, weigh_explaining, weigh_step
+from varsim.cli.weighing import (
+    asks_first,
+    foreseen_memory,
+    weigh,
+    weigh_checked,
+    weigh_explaining,
+    weigh_step,
+)
 
 if TYPE_CHECKING:
     from varsim.report.report import Report
@@ -45,34 +52,33 @@ def run(experiment: "Training", settings: Settings) -> None:
 
 
 def check(experiment: "Training", strategies: Sequence[str]) -> None:
-    """Say what a scenario is, and how long one step of each strategy should take."""
+    """Say what a scenario is, and what a step of each strategy takes, by how it begins."""
     from varsim.report.words.caution import SPEED_WORDS, cautions, guessed, two_points
-    from varsim.study.effort import effort
-    from varsim.study.estimate import describe, estimates
-    from varsim.units import format_seconds
+    from varsim.report.words.scenario import beginnings, describe, step
+    from varsim.study.beginning import EVENTS, begin, rates
+    from varsim.study.effort import effort, seconds_here
 
     scenario = experiment.scenario
     for line in describe(scenario):
         write(line)
-    write("\nTime of one step, on the back of an envelope:")
-    rows = [(e.label, format_seconds(e.step_time), e.why) for e in estimates(scenario)]
-    label_width = max(len(label) for label, _, _ in rows)
-    time_width = max(len(time) for _, time, _ in rows)
-    for label, time, why in rows:
-        write(f"  {label:<{label_width}}  {time:>{time_width}}  {why}")
+    weigh_step(scenario)
+    begun = begin(scenario)
+    write("\nHow a run of each begins, times only:")
+    for line in beginnings(begun):
+        write(line)
     for said in cautions(scenario):
         write(f"\n{said}")
     if guessed(scenario):
         write(two_points(scenario))
         for speed, words in SPEED_WORDS.items():
-            there = estimates(scenario.with_law_alone(speed))
-            told = ", ".join(f"{one.label} {format_seconds(one.step_time)}" for one in there)
+            there = begin(scenario.with_law_alone(speed), EVENTS // 4)
+            told = "; ".join(f"{one.strategy.label} {step(one)}" for one in there)
             write(f"At {words}: {told}")
-    weigh_step(scenario)
-    whole = effort(scenario)
+    whole = effort(scenario, rates(begun))
     asks = " varsim run asks for --yes." if asks_first(whole) else ""
-    write(f"\nTo run it takes {foreseen(whole)}.{asks}")
-    weigh(scenario, sure=True)
+    write(f"\nTo run it takes about {foreseen_memory(whole)}.{asks}")
+    flush()  # what is measured of this machine is told last
+    weigh_checked(scenario, whole, seconds_here(scenario, begun))
 
 
 def explain(experiment: "Training", asked: Asking) -> None:

@@ -1,6 +1,6 @@
 """What the commands do with a scenario of variables."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -11,7 +11,6 @@ from varsim.cli.settings import Asking, Settings, question, text_width
 if TYPE_CHECKING:
     from varsim.scenario.variables import VariablesScenario
     from varsim.study.experiment import Program
-    from varsim.study.variables_estimate import Price
 
 # A run has to do some ten thousand a second.
 MANY_EVENTS, TOO_MANY_EVENTS = 1e6, 1e8
@@ -40,31 +39,18 @@ def run(experiment: "Program", settings: Settings) -> None:
 
 
 def check(experiment: "Program", strategies: Sequence[str]) -> None:
-    """Say what a scenario is, and what its reads and writes should cost in each mode."""
-    from varsim.study.variables_estimate import describe, prices, steps
-    from varsim.units import format_seconds
+    """Say what a scenario is, and what a step takes and sends in each mode, by how it begins."""
+    from varsim.report.words.program.scenario import beginnings, describe
+    from varsim.study.program.beginning import begin_program
 
     scenario = experiment.scenario
     refuse_strategies(scenario, strategies)
     for line in describe(scenario):
         write(line)
-    write("\nTime of one write or read, on the back of an envelope:")
-    found = prices(scenario)
-    rows = [
-        (f"{one.mode}: {one.doing} {one.variable}", format_seconds(one.price.time), one.price.why)
-        for one in found
-    ]
-    _aligned(rows)
-    write("\nA step, one thing after another:")
-    _aligned(
-        (
-            f"{mode}",
-            format_seconds(price.time),
-            _sent(price) + (f"; {price.why}" if price.why else ""),
-        )
-        for mode, price in steps(scenario).items()
-    )
     _weigh(scenario)
+    write("\nHow the program begins in each mode:")
+    for line in beginnings(begin_program(scenario), scenario.program.longest):
+        write(line)
 
 
 def explain(experiment: "Program", asked: Asking) -> None:
@@ -103,27 +89,9 @@ def refuse_strategies(scenario: "VariablesScenario", wanted: Sequence[str]) -> N
         raise typer.Exit(USAGE)
 
 
-def _sent(price: "Price") -> str:
-    """`16 B in 4 messages`, of an average step."""
-    from varsim.units import format_bytes, format_count
-
-    if not price.messages:
-        return "nothing is sent"
-    many = "message" if price.messages == 1 else "messages"
-    return f"{format_bytes(price.size)} in {format_count(price.messages)} {many}"
-
-
-def _aligned(rows: Iterable[tuple[str, str, str]]) -> None:
-    """Print a name, a time and how it comes about, each below the other."""
-    lines = list(rows)
-    name_width, time_width = (max(len(line[column]) for line in lines) for column in (0, 1))
-    for name, time, why in lines:
-        write(f"  {name:<{name_width}}  {time:>{time_width}}  {why}".rstrip())
-
-
 def _weigh(scenario: "VariablesScenario") -> None:
     """Warn of a scenario that takes very long; refuse one of which no end is to be seen."""
-    from varsim.study.variables_estimate import expected_events
+    from varsim.study.program.beginning import expected_events
     from varsim.units import format_count
 
     count = expected_events(scenario)

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 # A run computes some hundred thousand gradients a second, and remembers each of them.
 MANY_GRADIENTS, TOO_MANY_GRADIENTS = 20e6, 1e9
-MOST_WEIGHED: Final = 60  # cases of a sweep
+# Cases of a sweep of which sizes are looked at, and of which the beginning is run.
+MOST_WEIGHED: Final = 60
+MOST_BEGUN: Final = 8
 # Seconds of one core and bytes that are worth a word, and those that somebody has to want.
 LONG, TOO_LONG = 120.0, 3600.0
 LARGE, TOO_LARGE = 2e9, 4e9
@@ -29,15 +31,18 @@ def weigh(scenario: "Scenario", sure: bool = False) -> None:
     What takes more than an hour or 4 GB wants somebody who is `sure` (--yes); what this machine
     has no memory for is refused even so.
     """
-    from varsim.scenario.randomness import runs_made
-    from varsim.study.effort import effort
+    from varsim.study.effort import closer_effort
 
     weigh_step(scenario)
-    found = effort(scenario)
-    often = max(runs_made(scenario, strategy) for strategy in scenario.strategies)
-    if found.gradients > TOO_MANY_GRADIENTS:
-        _weigh_one(found.gradients, scenario, "", often)
-    _decide(found, "all runs take", _knobs(scenario, often), sure)
+    _judge(scenario, closer_effort(scenario, _is_little), sure)
+
+
+def weigh_checked(scenario: "Scenario", found: "Effort", seconds: float) -> None:
+    """`weigh`, of what was found already; `seconds`: of one core of this machine."""
+    told = found._replace(seconds=seconds)
+    if _is_little(told):
+        complain(f"varsim: on this machine all runs take {_time(told)}, by what that took of it")
+    _judge(scenario, told, sure=True)
 
 
 def weigh_explaining(scenario: "Scenario", sure: bool) -> None:
@@ -47,6 +52,20 @@ def weigh_explaining(scenario: "Scenario", sure: bool) -> None:
     weigh_step(scenario)
     fewer = "lower cluster.workers, or explain one strategy alone (--strategy)"
     _decide(foreseen_reruns(scenario), "to explain it takes", fewer, sure)
+
+
+def _judge(scenario: "Scenario", found: "Effort", sure: bool) -> None:
+    from varsim.scenario.randomness import runs_made
+
+    often = max(runs_made(scenario, strategy) for strategy in scenario.strategies)
+    if found.gradients > TOO_MANY_GRADIENTS:
+        _weigh_one(found.gradients, scenario, "", often)
+    _decide(found, "all runs take", _knobs(scenario, often), sure)
+
+
+def _is_little(found: "Effort") -> bool:
+    """Whether nothing is said of it."""
+    return found.seconds < LONG and found.memory < LARGE and found.gradients <= MANY_GRADIENTS
 
 
 def _decide(found: "Effort", what: str, instead: str, sure: bool) -> None:
@@ -74,28 +93,36 @@ def asks_first(found: "Effort") -> bool:
 
 
 def foreseen(found: "Effort") -> str:
-    """An effort in words: `about 12 min of one core and 340 MB`."""
-    from varsim.units import format_bytes, format_count, format_seconds
+    """An effort in words: `about 12 min of one core and 340 MB of memory (12,000 gradients)`."""
+    return f"{_time(found)} and {foreseen_memory(found)}"
 
-    return (
-        f"about {format_seconds(found.seconds)} of one core and {format_bytes(found.memory)} of "
-        f"memory ({format_count(found.gradients)} gradients)"
-    )
+
+def foreseen_memory(found: "Effort") -> str:
+    """`340 MB of memory (12,000 gradients)`."""
+    from varsim.units import format_bytes, format_count
+
+    return f"{format_bytes(found.memory)} of memory ({format_count(found.gradients)} gradients)"
+
+
+def _time(found: "Effort") -> str:
+    from varsim.units import format_seconds
+
+    return f"about {format_seconds(found.seconds)} of one core"
 
 
 def weigh_step(scenario: "Scenario") -> None:
     """Refuse a scenario of which one step is longer than the clock can make many of."""
     from varsim.cluster.clock import END_OF_TIME
-    from varsim.study.estimate import longest_step
+    from varsim.study.effort import longest_least_step
     from varsim.units import format_seconds
 
-    longest, mean = longest_step(scenario), scenario.cluster.law(scenario.workload).expectation()
-    if longest.step_time <= END_OF_TIME / 1e9 / _FEW_STEPS:
+    longest = longest_least_step(scenario)
+    if longest.seconds <= END_OF_TIME / 1e9 / _FEW_STEPS:
         return
-    what = "cluster.compute" if mean > longest.step_time / 2 else "cluster.network.bandwidth"
     complain(
-        f"varsim: one step of '{longest.label}' takes about {format_seconds(longest.step_time)} "
-        f"({longest.why}), but the clock counts 1,281,000 h: is the unit of {what} right?"
+        f"varsim: one step of '{longest.strategy}' takes at least "
+        f"{format_seconds(longest.seconds)} ({longest.why}), but the clock counts 1,281,000 h: is "
+        f"the unit of {longest.field} right?"
     )
     raise typer.Exit(USAGE)
 
@@ -106,30 +133,51 @@ def weigh_cases(
     runs: str = "all runs",
     fewer: str = "sweep fewer points",
     sure: bool = True,
+    closer: bool = False,
 ) -> "Effort | None":
     """`weigh`, of the cases of a sweep, each run so often at least; None where there are none.
 
-    `runs` and `fewer`: what runs these are, and how to have fewer, in words.
+    `runs` and `fewer`: what runs these are, and how to have fewer, in words. `closer`: at the
+    rates of their beginnings in any case, not only where they are not little.
     """
     from varsim.study.effort import Effort, effort
 
     if not cases:
         return None
-    every = -(-len(cases) // MOST_WEIGHED)
-    some = [*cases[::every], cases[-1]]
+    some = _some(cases, MOST_WEIGHED)
     for case in some:
         weigh_step(case.scenario)
     found = [effort(case.scenario) for case in some]
+    whole = Effort.one_by_one((each, replications * len(cases) / len(found)) for each in found)
+    timed = any(case.scenario.stop.time is not None for case in some)
+    if timed and (closer or not _is_little(whole)):
+        some = _some(cases, MOST_BEGUN)
+        found = _begun([case.scenario for case in some])
+        whole = Effort.one_by_one((each, replications * len(cases) / len(found)) for each in found)
     most = max(each.gradients for each in found)
     scenario = next(
         case.scenario for case, each in zip(some, found, strict=True) if each.gradients == most
     )
     _weigh_one(most, scenario, f" in one run of '{scenario.strategies[0].kind}'", 1)
-    often = replications * len(cases) / len(found)
-    whole = Effort.one_by_one((each, often) for each in found)
     instead = f"lower replications, or {fewer}" if whole.memory < LARGE else _knobs(scenario, 1)
     _decide(whole, f"{runs} take", instead, sure)
     return whole
+
+
+def _some(cases: "Sequence[Case]", most: int) -> "list[Case]":
+    """So many of them at most, from the first to the last."""
+    if len(cases) <= most:
+        return list(cases)
+    return [cases[round(index * (len(cases) - 1) / (most - 1))] for index in range(most)]
+
+
+def _begun(scenarios: "Sequence[Scenario]") -> "list[Effort]":
+    """What their runs take at the rates of their beginnings, which share the events of one."""
+    from varsim.study.beginning import EVENTS, begin, rates
+    from varsim.study.effort import effort
+
+    events = EVENTS // len(scenarios)
+    return [effort(one, rates(begin(one, events))) for one in scenarios]
 
 
 def _weigh_one(count: float, scenario: "Scenario", where: str, replications: int) -> None:

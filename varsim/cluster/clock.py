@@ -1,8 +1,9 @@
 """Virtual time in integer nanoseconds, and the events that processes wait for."""
 
 import gc
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from heapq import heapify, heappop, heappush
+from itertools import count
 from typing import Any, Final, TypeAlias, TypeVar
 
 import simpy
@@ -110,6 +111,17 @@ class Clock(simpy.Environment):
         event._ok, event._value = True, None
         event.callbacks.append(lambda _: function())
         self.schedule(event, LAST, time - self.time)
+
+    def call_after(self, events: int, function: Callable[[], None]) -> None:
+        """Call a function as soon as so many more events have been put on the heap."""
+        begun = next(self._eid)
+
+        def numbers() -> Iterator[int]:
+            yield from range(begun, begun + events)
+            function()
+            yield from count(begun + events)
+
+        self._eid = numbers()  # type: ignore[assignment]
 
     def trigger_at(self, time: int, event: Event) -> None:
         """Let an event of `event()` happen at a moment (ns)."""

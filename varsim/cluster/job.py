@@ -209,6 +209,10 @@ class Job:
         elif self._stop.examples is not None and ledger.examples >= self._stop.examples:
             self._end("examples")
 
+    def end_after(self, events: int) -> None:
+        """End the run, by "events", once so many more have been put on the heap."""
+        self.clock.call_after(events, lambda: self._end("events"))
+
     def run(self, label: str) -> Trace:
         """Run until the stop rule holds, or the run stands still.
 

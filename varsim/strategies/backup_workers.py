@@ -9,13 +9,11 @@ from pydantic import PositiveInt
 from varsim.cluster.clock import Activity
 from varsim.cluster.deadlock import named
 from varsim.cluster.description import Cluster
-from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.failures import Cutoff, StepOverError
 from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Round, Sends, Strategy
-from varsim.units import format_seconds
 from varsim.values.gradient import Gradient
 
 
@@ -55,6 +53,10 @@ class BackupWorkers(Strategy):
         """See Strategy."""
         return Round("step", gradients=self.replicas_to_aggregate)
 
+    def iterations_per_update(self, cluster: Cluster) -> int:
+        """One of every worker, however many of them are abandoned."""
+        return cluster.workers
+
     def check(self, cluster: Cluster) -> None:
         """Every worker gives one gradient to a step, so there must be N workers."""
         if self.replicas_to_aggregate > cluster.workers:
@@ -62,24 +64,6 @@ class BackupWorkers(Strategy):
                 f"replicas_to_aggregate {self.replicas_to_aggregate} is more than there are "
                 f"workers ({cluster.workers}): a step would never end"
             )
-
-    def estimate(self, envelope: Envelope) -> Estimate:
-        """Until the N-th gradient is there; all read at once, and N push."""
-        needed = self.replicas_to_aggregate
-        kth = envelope.kth(needed)
-        moved = max(envelope.to_server(number=needed), envelope.cluster.workers * envelope.port())
-        pushed = max(
-            envelope.to_server(gradient=True, number=needed, layers=self.overlap),
-            needed * envelope.port(gradient=True, layers=self.overlap),
-        )
-        moved += envelope.exposed(pushed, kth) if self.overlap else pushed
-        moved += envelope.attention(envelope.cluster.workers)
-        applied = envelope.updates(needed, kth)
-        return Estimate(
-            kth + moved + applied,
-            f"{format_seconds(kth)} until {needed} gradients + {format_seconds(moved)} moved"
-            + envelope.applied(applied),
-        )
 
     def start(self, job: Job) -> None:
         """Start the servers and a replica on every worker."""

@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar, Final, Literal, NamedTuple
 from pydantic import StringConstraints
 
 from varsim.cluster.description import Cluster, ClusterChange
-from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import (
@@ -126,6 +125,10 @@ class Strategy(Model, ABC):
         """How many gradients go into one update of the model."""
         return self.round.gradients or self.workers(cluster)
 
+    def iterations_per_update(self, cluster: Cluster) -> int:
+        """Gradients that workers begin for each update of a long run; here those in it."""
+        return self.gradients_per_update(cluster)
+
     def dropped_at_first(self) -> int:
         """How many gradients are in vain before updates come in their rhythm; here none."""
         return 0
@@ -146,10 +149,6 @@ class Strategy(Model, ABC):
 
     def check_events(self, events: Sequence[ProcessEvent]) -> None:
         """Raise ValueError where workers cannot be ended, or begin again, in this strategy."""
-
-    @abstractmethod
-    def estimate(self, envelope: Envelope) -> Estimate:
-        """A rough time from one update to the next, and how it comes about."""
 
     @abstractmethod
     def start(self, job: Job) -> None:

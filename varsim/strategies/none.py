@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from varsim.cluster.clock import Activity, Ended
-from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Lock
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Round, Sends, Strategy
-from varsim.units import format_seconds
 from varsim.values.gradient import Gradient
 
 
@@ -47,36 +45,6 @@ class NoSynchronization(Strategy):
     def round(self) -> Round:
         """See Strategy."""
         return Round("iteration", gradients=1)
-
-    def estimate(self, envelope: Envelope) -> Estimate:
-        """All workers' iterations side by side, unless servers' ports or the lock hold them up."""
-        handled, locked = envelope.attention(), 0.0
-        port = max(envelope.port(), envelope.port(gradient=True, layers=self.overlap), handled)
-        applied = envelope.update_alone
-        if self.use_locking:
-            applied = locked = envelope.overheads.commit + applied
-        else:
-            port = max(port, envelope.update_each)
-        pushed = envelope.to_each(gradient=True, layers=self.overlap)
-        if self.overlap:
-            exposed = {own: envelope.exposed(own, envelope.compute()) for own in set(pushed)}
-            pushed = [exposed[own] for own in pushed]
-        moved = [
-            read + own + handled + applied
-            for read, own in zip(envelope.to_each(), pushed, strict=True)
-        ]
-        update = 1 / envelope.rate(moved)
-        if locked > max(port, update):
-            return Estimate(locked, f"{format_seconds(locked)} per update under the lock")
-        if port > update:
-            return Estimate(port, f"{format_seconds(port)} per gradient at a server")
-        least, most = format_seconds(min(moved)), format_seconds(max(moved))
-        return Estimate(
-            update,
-            f"{envelope.cluster.workers} workers side by side, each "
-            f"{least if least == most else f'{least} to {most}'} for "
-            "read and push besides its compute",
-        )
 
     def start(self, job: Job) -> None:
         """Start the servers and a replica on every worker."""

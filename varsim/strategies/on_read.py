@@ -1,6 +1,5 @@
 """A copy of its own for every replica, aggregated when somebody outside reads."""
 
-import math
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
@@ -9,13 +8,11 @@ from pydantic import PositiveInt
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Broadcast, Collective
 from varsim.cluster.collectives import ring
-from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
 from varsim.cluster.replicas import LocalReplicas
 from varsim.cluster.waiting import Barrier
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Round, Sends, Strategy
-from varsim.units import format_seconds
 from varsim.values.variable import Aggregation
 
 
@@ -60,24 +57,6 @@ class OnRead(Strategy):
     def round(self) -> Round:
         """See Strategy; an update is counted when all replicas have made theirs."""
         return Round("outer step", steps=self.read_every)
-
-    def estimate(self, envelope: Envelope) -> Estimate:
-        """The replica that is slowest between two reads, and a share of each read.
-
-        What luck adds to that replica's time evens out with the root of the steps between reads.
-        """
-        slowest, unluckiest = envelope.slowest_worker(), envelope.kth(envelope.cluster.workers)
-        slowest += max(0.0, unluckiest - slowest) / math.sqrt(self.read_every)
-        slowest += envelope.optimizer_time
-        if self.aggregation != "only_first_replica":
-            moved = envelope.ring()
-        else:
-            moved = envelope.ring() / 2 if self.write_back else 0.0
-        return Estimate(
-            slowest + moved / self.read_every,
-            f"{format_seconds(slowest)} slowest replica + {format_seconds(moved)} per read "
-            f"/ {self.read_every} steps",
-        )
 
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""

@@ -10,17 +10,14 @@ from varsim.cluster.buckets import Bucketing, Rule, ready_buckets
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import Algorithm, Choice
 from varsim.cluster.description import Cluster
-from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.exchange import AllReduce, GradientExchange
 from varsim.cluster.job import Job
-from varsim.cluster.pace import Slowed, shares_of_compute
 from varsim.cluster.push_pull import PushPull
 from varsim.cluster.replicas import MirroredReplicas
-from varsim.cluster.rough_push_pull import rough_push_pull
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Round, Sends, Strategy
-from varsim.units import Bytes, format_seconds
+from varsim.units import Bytes
 from varsim.values.workload import Workload
 
 _NOT_OF_PUSH_PULL: Final = (
@@ -136,43 +133,6 @@ class OnWrite(Strategy):
                 f"overlap does not go with events ({events[0]}): what is already reduced of a "
                 "gradient whose worker dies in its backward pass could not be taken back"
             )
-
-    def estimate(self, envelope: Envelope) -> Estimate:
-        """The slowest replica, then the all-reduce; with `overlap`, what is left of it then."""
-        if self.uses_servers:
-            return self._estimate_of_push_pull(envelope)
-        slowest = envelope.kth(envelope.cluster.workers)
-        cut = ready_buckets(envelope.workload, self._bucketing)
-        times = [envelope.all_reduce(self._choice, size) for size, _ in cut]
-        moving, update = sum(times), envelope.optimizer_time
-        why = f"{format_seconds(slowest)} slowest replica + {format_seconds(moving)} all-reduce"
-        if len(cut) > 1:
-            why += f" in {len(cut)} buckets"
-        if self.overlap:
-            ready = shares_of_compute(envelope.cluster, [bucket.ready for bucket in cut])
-            end = 0.0
-            slowed = Slowed(slowest, envelope.cluster.overlap_pace or 1.0)
-            for share, time in zip(ready, times, strict=True):
-                end = slowed.done_at(max(end, share * slowest), time)
-            hidden = max(0.0, moving - max(0.0, end - slowest))
-            why += f", of which {format_seconds(hidden)} behind the backward pass"
-            moving -= hidden
-        if update:
-            why += f" + {format_seconds(update)} optimizer"
-        return Estimate(slowest + moving + update, why)
-
-    def _estimate_of_push_pull(self, envelope: Envelope) -> Estimate:
-        """The slowest replica, then push and pull; with `overlap`, what is left of it then."""
-        slowest = envelope.kth(envelope.cluster.workers)
-        moving, last = rough_push_pull(envelope.cluster, envelope.workload)
-        why = f"{format_seconds(slowest)} slowest replica + {format_seconds(moving)} push and pull"
-        if self.overlap:
-            left = max(last, envelope.exposed(moving, slowest))
-            why += f", of which {format_seconds(moving - left)} behind the backward pass"
-            moving = left
-        if envelope.optimizer_time:
-            why += f" + {format_seconds(envelope.optimizer_time)} optimizer"
-        return Estimate(slowest + moving + envelope.optimizer_time, why)
 
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""

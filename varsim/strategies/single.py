@@ -4,7 +4,6 @@ from typing import ClassVar, Literal
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.description import Cluster
-from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.worker import Worker
@@ -39,11 +38,6 @@ class Single(Strategy):
     def workers(self, cluster: Cluster) -> int:
         """Only worker 0 takes part."""
         return 1
-
-    def estimate(self, envelope: Envelope) -> Estimate:
-        """Compute time alone."""
-        time, update = envelope.compute(0), envelope.optimizer_time
-        return Estimate(time + update, "compute of worker 0" + (" + optimizer" if update else ""))
 
     def start(self, job: Job) -> None:
         """Start worker 0."""

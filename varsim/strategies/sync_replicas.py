@@ -9,13 +9,11 @@ from pydantic import PositiveInt
 from varsim.cluster.clock import Activity, Ended, Stopped
 from varsim.cluster.deadlock import named
 from varsim.cluster.description import Cluster
-from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Countdown, QueueClosedError, TokenQueue
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Round, Sends, Strategy
-from varsim.units import format_seconds
 from varsim.values.accumulator import GradientAccumulator, Take
 from varsim.values.averages import MovingAverages, VariableAverages
 from varsim.values.gradient import Gradient, Parameters
@@ -75,6 +73,10 @@ class SyncReplicas(Strategy):
         """See Strategy."""
         return Round("step", gradients=self.replicas_to_aggregate)
 
+    def iterations_per_update(self, cluster: Cluster) -> int:
+        """max(N, T): each takes one of the tokens of an update."""
+        return self._tokens(cluster)
+
     def dropped_at_first(self) -> int:
         """One for each initial token that is left when the first update is made: it is old then."""
         return max(0, self._first() - self.replicas_to_aggregate)
@@ -87,34 +89,6 @@ class SyncReplicas(Strategy):
                 f"initial_tokens must be at least {least} (replicas_to_aggregate - "
                 f"total_num_replicas), or -1 for the default, not {self.initial_tokens}"
             )
-
-    def estimate(self, envelope: Envelope) -> Estimate:
-        """The N-th gradient; but every update takes max(N, T) iterations of somebody."""
-        cluster = envelope.cluster
-        needed, tokens = self.replicas_to_aggregate, self._tokens(cluster)
-        rounds = -(-needed // cluster.workers)
-        kth = envelope.kth(needed - (rounds - 1) * cluster.workers)
-        kth += (rounds - 1) * envelope.compute()
-        moved, pushed = (
-            max(
-                envelope.to_server(way, number=needed, layers=self.overlap),
-                cluster.workers * envelope.port(way, layers=self.overlap),
-            )
-            for way in (False, True)
-        )
-        moved += envelope.exposed(pushed, kth) if self.overlap else pushed
-        moved += envelope.attention(cluster.workers) + envelope.overheads.commit
-        applied = envelope.updates(needed, kth)
-        waiting = kth + rounds * moved + applied
-        working = tokens / envelope.rate(envelope.update_alone)
-        working = max(working, tokens * envelope.update_each) + moved
-        if waiting >= working:
-            why = f"{format_seconds(kth)} until {needed} gradients + {format_seconds(moved)} moved"
-            return Estimate(waiting, why + envelope.applied(applied))
-        return Estimate(
-            working,
-            f"{tokens} iterations at {envelope.rate():.4g}/s + {format_seconds(moved)} moved",
-        )
 
     def start(self, job: Job) -> None:
         """Start the servers, the chief and a replica on every worker."""

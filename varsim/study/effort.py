@@ -1,17 +1,24 @@
 """What a run takes of the machine it is made on: foreseen from sizes, before anything begins.
 
-Rates are of one core of 2024 and generous; whoever decides by them decides about factors of ten.
+Where a run ends after so many updates or examples, what it computes is known; where it ends after
+some time, at most what its workers can compute in that time, or as much as its beginning shows.
+Rates of the machine are of one core of 2024 and generous; whoever decides by them decides about
+factors of ten.
 """
 
+import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
 from varsim.scenario.randomness import runs_made
 from varsim.scenario.training import Scenario
-from varsim.study.estimate import expected_gradients
+from varsim.strategies import Strategy
+from varsim.study.beginning import Beginning, begin, rates
+from varsim.units import format_bytes, format_rate
 from varsim.values.gradient import EXAMPLES, STACK
 from varsim.values.problem import VariableSpec
+from varsim.values.workload import Workload
 
 # Seconds and bytes: of a gradient, a worker.
 _GRADIENT: Final = (25e-6, 1000.0)
@@ -39,21 +46,47 @@ class Effort(NamedTuple):
         )
 
 
-def effort(scenario: Scenario) -> Effort:
-    """What all runs of a scenario take, which keeps the rows of all until the end."""
+def effort(scenario: Scenario, rates: Mapping[str, float] | None = None) -> Effort:
+    """What all runs of a scenario take, which keeps the rows of all until the end.
+
+    `rates`: gradients per second of simulated time of the strategies with these labels; of others
+    at most what their workers can compute.
+    """
     workload = scenario.workload
     often = [runs_made(scenario, strategy) for strategy in scenario.strategies]
     workers = [strategy.workers(scenario.cluster_of(strategy)) for strategy in scenario.strategies]
-    gradients = expected_gradients(scenario)
+    gradients = sum(
+        _gradients(scenario, strategy, (rates or {}).get(strategy.label)) * count
+        for strategy, count in zip(scenario.strategies, often, strict=True)
+    )
     seconds = gradients * _GRADIENT[0] + max(often) * sum(workers) * _WORKER[0]
+    seconds += gradients * _seconds_of_values(scenario)
     memory = _BASE + gradients * _GRADIENT[1] + max(workers) * _WORKER[1]
     if workload.has_values:
         batch = workload.batch_size
-        seconds += gradients * batch * workload.problem.flops_per_example() / _FLOPS
         together = max(batch, min(EXAMPLES, STACK * batch))
         example = _NUMBER * sum(map(_activations, workload.problem.variables()))
         memory += max(workers) * batch * _NUMBER + 3 * together * example
     return Effort(gradients, seconds, memory)
+
+
+def closer_effort(scenario: Scenario, little: Callable[[Effort], bool]) -> Effort:
+    """`effort`, at most; but where that is not `little`, at the rates of the beginning."""
+    most = effort(scenario)
+    if scenario.stop.time is None or little(most):
+        return most
+    return effort(scenario, rates(begin(scenario)))
+
+
+def seconds_here(scenario: Scenario, begun: Sequence[Beginning]) -> float:
+    """Seconds of one core of this machine, by what the beginnings took of it."""
+    known, found = rates(begun), 0.0
+    for one in begun:
+        often = runs_made(scenario, one.strategy)
+        number = _gradients(scenario, one.strategy, known.get(one.strategy.label)) * often
+        each = one.seconds / one.gradients if one.gradients else _GRADIENT[0]
+        found += number * (each + _seconds_of_values(scenario))
+    return found
 
 
 def memory_there() -> float:
@@ -62,6 +95,83 @@ def memory_there() -> float:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return float("inf")
+
+
+class LeastStep(NamedTuple):
+    """What an update of a strategy takes at least (s), which field says so, and how."""
+
+    strategy: str
+    seconds: float
+    field: str
+    why: str
+
+
+def longest_least_step(scenario: Scenario) -> LeastStep:
+    """Of the strategy for which computing, or sending, a gradient is longest."""
+    steps = [_least_step(scenario, strategy) for strategy in scenario.strategies]
+    return max(steps, key=lambda one: one.seconds)
+
+
+def _gradients(scenario: Scenario, strategy: Strategy, rate: float | None) -> float:
+    """How many gradients one run of a strategy computes."""
+    stop, cluster = scenario.stop_of(strategy), scenario.cluster_of(strategy)
+    each = strategy.gradients_per_update(cluster)
+    begun, vain = strategy.iterations_per_update(cluster), strategy.dropped_at_first()
+    limits: list[float] = []
+    if stop.global_steps is not None:
+        limits.append(stop.global_steps * begun + vain)
+    if stop.examples is not None:
+        limits.append(stop.examples / (scenario.workload.batch_size * each) * begun + vain)
+    if stop.time is not None:
+        if rate is None:  # who gives gradients up begins others all the sooner
+            rate = _fastest(scenario, strategy) * max(1.0, begun / each)
+        limits.append(stop.time * rate)
+    return min(limits)
+
+
+def _least_step(scenario: Scenario, strategy: Strategy) -> LeastStep:
+    """A gradient is computed, and sent over a worker's link; of all workers side by side."""
+    cluster, workload = scenario.cluster_of(strategy), scenario.workload
+    workers = strategy.workers(cluster)
+    share = min(1.0, strategy.gradients_per_update(cluster) / workers)
+    computing = share * cluster.law(workload).expectation()
+    size = _sent(workload, strategy) if workers > 1 else 0.0
+    sending = share * (cluster.network.delay + size / cluster.network.worker_rate) if size else 0.0
+    if computing >= sending:
+        return LeastStep(strategy.label, computing, "cluster.compute", "computing alone")
+    why = f"{format_bytes(size)} at {format_rate(cluster.network.worker_rate)}"
+    return LeastStep(strategy.label, sending, "cluster.network.bandwidth", why)
+
+
+def _sent(workload: Workload, strategy: Strategy) -> float:
+    """Bytes that a worker sends, or is sent, for every gradient: its own or their mean."""
+    if strategy.sends.what == "gradients":
+        parts = zip(
+            workload.tensor_sizes(),
+            workload.sent_shares(),
+            workload.gradient_ratios(),
+            strict=True,
+        )
+        return math.fsum(sum(sizes) * share * ratio for sizes, share, ratio in parts)
+    return workload.size() / strategy.round.steps if strategy.sends.what == "parameters" else 0.0
+
+
+def _seconds_of_values(scenario: Scenario) -> float:
+    """Seconds in which the values of a gradient are worked out."""
+    workload = scenario.workload
+    if not workload.has_values:
+        return 0.0
+    return workload.batch_size * workload.problem.flops_per_example() / _FLOPS
+
+
+def _fastest(scenario: Scenario, strategy: Strategy) -> float:
+    """Gradients per second of all workers of a strategy, who do nothing but compute."""
+    cluster = scenario.cluster_of(strategy)
+    times = [max(cluster.law(scenario.workload).expectation(), 1e-9)] * strategy.workers(cluster)
+    for slow in cluster.slow_workers:
+        if slow.after == 0 and slow.until is None and slow.rank < len(times):
+            times[slow.rank] *= slow.factor
+    return sum(1 / time for time in times)
 
 
 def _activations(spec: VariableSpec) -> float:

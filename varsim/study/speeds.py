@@ -34,14 +34,13 @@ def is_guess(scenario: Scenario) -> bool:
 
 def result_at(scenario: Scenario, speed: float) -> "Result":
     """The beginning of a scenario at a multiple of its speed; times alone, unless a loss counts."""
-    from varsim.study.estimate import expected_gradients
     from varsim.study.result import Result
     from varsim.study.simulation import Run, run_one
 
     few = {"replications": min(scenario.replications, _MOST_REPLICATIONS)}
     other = scenario.with_law_alone(speed).model_copy(update=few)
     loss = scenario.stop.loss if scenario.targets.loss is None else scenario.targets.loss
-    if loss is None or expected_gradients(other) > _MOST_LEARNT:
+    if loss is None or not _learnt_soon(other):
         other = _times_alone(other)
     often = max(runs_made(other, strategy) for strategy in other.strategies)
     traces = [
@@ -50,6 +49,14 @@ def result_at(scenario: Scenario, speed: float) -> "Result":
         for replication in range(often)
     ]
     return Result(other, traces, [])
+
+
+def _learnt_soon(scenario: Scenario) -> bool:
+    """Whether few enough gradients are computed for their values to be worked out once more."""
+    from varsim.study.effort import closer_effort
+
+    found = closer_effort(scenario, lambda most: most.gradients <= _MOST_LEARNT)
+    return found.gradients <= _MOST_LEARNT
 
 
 def _times_alone(scenario: Scenario) -> Scenario:

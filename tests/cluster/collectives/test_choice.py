@@ -3,7 +3,7 @@
 from typing import Any, get_args
 
 import pytest
-from building import run, scenario
+from building import scenario
 from pydantic import ValidationError
 from walking import a_job
 
@@ -11,7 +11,6 @@ from varsim.cluster.collective import own_links
 from varsim.cluster.collectives.choice import Algorithm, Choice, Hop
 from varsim.cluster.collectives.plan import Plan
 from varsim.cluster.collectives.recurrence import Recurrence
-from varsim.study.estimate import estimates
 
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 GROUPED = ("hierarchical", "hierarchical_leader")
@@ -48,26 +47,6 @@ def test_rough_times(algorithm: Algorithm, ranks: int, hop: Hop) -> None:
             assert exact - 1e-6 <= rough <= (2.0 if size == 1e3 else 1.25) * exact
         else:
             assert rough == pytest.approx(exact, abs=1e-6)
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_estimate_is_what_a_run_takes(algorithm: Algorithm) -> None:
-    # 100 ms, then 8 workers reduce 102 MB, all with the overheads of collectives.
-    settings: dict[str, Any] = {
-        "strategy": {"kind": "on_write", **choice(algorithm, 8)._asdict()},
-        "cluster": {
-            "workers": 8,
-            "overheads": {"message": 1e-4, "payload": 1e11, "reduction": 5e10},
-        },
-        "network": {"bandwidth": 1.25e9, "latency": 2e-5, "sharing": "fair"},
-        "workload": {"model": "resnet50"},
-        "stop": {"global_steps": 2},
-    }
-    trace = run(**settings)
-    (estimate,) = estimates(scenario(**settings))
-
-    assert estimate.step_time == pytest.approx(trace.steps[0] / 1e9, rel=0.02)
-    assert trace.steps[1] == 2 * trace.steps[0]
 
 
 @pytest.mark.parametrize(

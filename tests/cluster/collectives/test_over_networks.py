@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from building import declared, example, job, play, run, scenario, slow
+from building import declared, example, job, play, run, slow
 from network_cases import NEEDED
 from walking import walked
 
@@ -13,7 +13,6 @@ from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.collectives.plan import Plan
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.job import Job
-from varsim.study.estimate import estimates
 
 CHOICES = (
     Choice("ring"),
@@ -147,32 +146,3 @@ def test_switches_in_series_that_cost_nothing_change_nothing(kind: str, sharing:
     # Rates of flows that share several links are worked out in another order: the last bit.
     rounding = 0 if sharing == "first_come" else 2
     assert compared(racks)[0] == pytest.approx(steps, abs=rounding, rel=0)
-
-
-@pytest.mark.parametrize("more", MORE)
-@pytest.mark.parametrize("kind", NEEDED)
-def test_the_back_of_an_envelope_knows_every_network(kind: str, more: str) -> None:
-    # Queues are left out, so that it may be less than half; rounds that overlap make it more.
-    if (kind, more) == ("full_mesh", "stored"):
-        return
-    slower = {key: value * (1e-5 if key == "flow_bandwidth" else 1e4)
-              if key in ("flow_bandwidth", "message_overhead") else value
-              for key, value in MORE[more].items()}  # fmt: skip
-    wires = {"kind": kind, "bandwidth": 1e4, "latency": 5e-4, **NEEDED[kind], **slower}
-    for strategy in (
-        {"kind": "none"},
-        {"kind": "sync_replicas", "replicas_to_aggregate": 6},
-        {"kind": "on_write"},
-        {"kind": "on_write", "collective": "hierarchical", "ranks_per_group": 2},
-    ):
-        for on in ("dedicated", "workers") if strategy["kind"] != "on_write" else ("",):
-            servers = {"parameter_servers": 2, "servers_on": on} if on else {}
-            settings: dict[str, Any] = {
-                "network": wires,
-                "cluster": {"workers": 6, **servers},
-                "problem": {"kind": "linear_regression"},
-                "stop": {"global_steps": 24},
-            }
-            (estimate,) = estimates(scenario(strategy, **settings))
-            step_time = run(strategy, **settings).end / 1e9 / 24
-            assert 0.4 < estimate.step_time / step_time < 1.3

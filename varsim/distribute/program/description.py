@@ -49,6 +49,11 @@ class Program(Model):
             *[(f"outside.{index}", action) for index, action in enumerate(self.outside)],
         ]
 
+    @property
+    def longest(self) -> int:
+        """After so many steps everything has happened."""
+        return max(action.every for _, action in self.actions())
+
     def blocks(self) -> list[range]:
         """The steps, cut after every one in which something happens outside; the first is 1."""
         blocks, start = [], 1

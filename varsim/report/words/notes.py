@@ -17,7 +17,7 @@ from varsim.report.words.caution import (
     unsettled,
 )
 from varsim.report.words.phrases import digits, margin, time
-from varsim.study.estimate import equal_examples
+from varsim.report.words.scenario import equal_examples
 from varsim.study.measure import NANOSECONDS
 from varsim.study.statistics import interval
 from varsim.study.work import short_ones

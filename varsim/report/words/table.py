@@ -1,6 +1,7 @@
 """The main numbers of a result as text, a row per strategy."""
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from varsim.report.report import Table
@@ -8,7 +9,6 @@ from varsim.report.words import cost
 from varsim.report.words.phrases import digits, plus_minus, ratio_cell, time
 from varsim.report.words.rates import rate
 from varsim.study.measure import ACTIVITIES, METRICS, NANOSECONDS
-from varsim.study.statistics import Estimate
 from varsim.study.verdict import CLOSE, EQUAL
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def _row(result: "Result", strategy: str) -> dict[str, str]:
     if result.target_loss is not None:
         cells[f"time to loss {result.target_loss:g}"] = time(of["time_to_target"])
     cells |= cost.cells(result, strategy)
-    return cells | {"where the time went": most_time(of)}
+    shares = {name: of[f"share_{name}"].mean for name in ACTIVITIES}
+    return cells | {"where the time went": most_time(shares)}
 
 
 def _rate(result: "Result", strategy: str) -> dict[str, str]:
@@ -96,10 +97,10 @@ def _whole(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:,.0f}"
 
 
-def most_time(of: dict[str, Estimate]) -> str:
+def most_time(shares: Mapping[str, float]) -> str:
     """The three largest shares of a worker's time, and the rest: `compute 63 %, read 37 %`."""
-    shares = sorted(((of[f"share_{name}"].mean, name) for name in ACTIVITIES), reverse=True)
-    told, left = shares[:3], sum(share for share, _ in shares[3:])
+    rows = sorted(((share, name) for name, share in shares.items()), reverse=True)
+    told, left = rows[:3], sum(share for share, _ in rows[3:])
     return ", ".join(
         f"{name} {100 * share:.0f} %" for share, name in (*told, (left, "rest")) if share >= 0.005
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.stop import Stop
 from varsim.report.words.phrases import digits
-from varsim.study.estimate import equal_examples
+from varsim.report.words.scenario import equal_examples
 from varsim.study.measure import NANOSECONDS
 from varsim.study.statistics import interval
 from varsim.study.work import DIFFERENT, PERIODS, Done, periods, short_ones, work

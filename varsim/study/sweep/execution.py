@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol, Self
 
 from varsim.cluster.trace import ENGINE_VERSION
-from varsim.study.estimate import expected_gradients
+from varsim.study.effort import effort
 from varsim.study.simulation import ONE_THREAD, may_be_terminated, undisturbed
 from varsim.study.sweep.case import Case, Finished, Task, run_tasks
 
@@ -192,5 +192,5 @@ def backend(runs: Sequence[Case], jobs: int | None, scheduler: str | None) -> Ba
 def _gradients(runs: Sequence[Case]) -> float:
     """Roughly how many gradients the runs compute, from a few of them."""
     some = runs[:: max(1, len(runs) // _LOOKED_AT)]
-    sizes = [expected_gradients(case.scenario) for case in some]
+    sizes = [effort(case.scenario).gradients for case in some]
     return sum(sizes) * len(runs) / len(sizes) if sizes else 0.0

@@ -7,7 +7,7 @@ from pydantic_core import PydanticUndefined
 
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
-from varsim.study.estimate import expected_gradients
+from varsim.study.effort import closer_effort
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.times import times_only
 from varsim.values.schema import Model
@@ -49,7 +49,7 @@ def idle_fields(scenario: Scenario) -> Idle:
     every strategy, or of the one whose field it is.
     """
     places = list(_places(scenario, ()))
-    whole = _expected(scenario) <= MOST_GRADIENTS
+    whole = _all_looked_at(scenario)
     sizes = [rounds * scenario.cluster.workers for rounds in ROUNDS]
     runs = [_Runs(scenario, size) for size in (*sizes, MOST_GRADIENTS)]
     found, tried = [], 0
@@ -106,10 +106,15 @@ def _content(trace: Trace) -> list[object]:
     return [*(array.tobytes() for array in arrays), *map(repr, facts)]
 
 
-def _expected(scenario: Scenario) -> float:
-    """Gradients in a run of the strategy that computes most of them, roughly."""
+def _all_looked_at(scenario: Scenario) -> bool:
+    """Whether a run of no strategy computes more gradients than are looked at."""
     once = scenario.model_copy(update={"replications": 1})
-    return max(expected_gradients(once.with_only((each,))) for each in once.strategies)
+    alone = (once.with_only((each,)) for each in once.strategies)
+    return all(
+        closer_effort(one, lambda most: most.gradients <= MOST_GRADIENTS).gradients
+        <= MOST_GRADIENTS
+        for one in alone
+    )
 
 
 def _without(scenario: Scenario, place: Place, value: object, default: object) -> Scenario | None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from varsim.cluster.envelope import Envelope
+from varsim.cluster.overheads import Overheads
+from varsim.cluster.placement import traffic_per_port
 from varsim.cluster.trace import Phase, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.measure import NANOSECONDS, Gradients, utilization, worker_time
@@ -73,12 +74,31 @@ def _handling(scenario: Scenario, traces: Sequence[Trace]) -> Iterator[Use]:
     """What the busiest server does for one gradient, as often as there was one."""
     if not scenario.strategies[0].uses_servers:
         return
-    envelope = Envelope(scenario.cluster, scenario.workload, scenario.seed)
+    handling, applying = _service_times(scenario)
     come = sum(int((Gradients.of(trace).arrived >= 0).sum()) for trace in traces)
     rate = come * NANOSECONDS / sum(trace.end for trace in traces)
     # Of more than there is time for only so much has been done.
-    yield Use("a server, handling requests", "handling", min(1.0, rate * envelope.attention()))
-    yield Use("a server, applying gradients", "handling", min(1.0, rate * envelope.update_each))
+    yield Use("a server, handling requests", "handling", min(1.0, rate * handling))
+    yield Use("a server, applying gradients", "handling", min(1.0, rate * applying))
+
+
+def _service_times(scenario: Scenario) -> tuple[float, float]:
+    """Seconds in which the busiest server handles the requests of a gradient, and applies it."""
+    cluster, workload = scenario.cluster, scenario.workload
+    overheads, update = cluster.overheads or Overheads(), cluster.server_update
+    read = traffic_per_port(workload, cluster)
+    pushed = [
+        [size * ratio for size in column]
+        for column, ratio in zip(read, workload.gradient_ratios(), strict=True)
+    ]
+    fullest = [float(max(map(sum, zip(*sizes, strict=True)))) for sizes in (read, pushed)]
+    each = overheads.wake + overheads.pull + overheads.copying(fullest[0])
+    handling = each + len(pushed) * overheads.push + overheads.copying(fullest[1])
+    if update is None:
+        return handling, 0.0
+    columns = zip(*pushed, strict=True)
+    applying = [sum(update.expectation(size) for size in own if size) for own in columns]
+    return handling, max(one / update.threads for one in applying)
 
 
 def _computing(traces: Sequence[Trace]) -> Iterator[Use]:

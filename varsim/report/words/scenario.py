@@ -1,66 +1,23 @@
-"""A scenario in plain words, and a rough step time per strategy, before any run."""
+"""A scenario in plain words, one statement per line, and what its beginning shows."""
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 from varsim.cluster.accelerator import FAR
 from varsim.cluster.description import Cluster, SlowWorker
-from varsim.cluster.envelope import Envelope, Estimate
 from varsim.cluster.topology import Topology
 from varsim.cluster.updating import ServerUpdate
+from varsim.report.words.table import most_time
 from varsim.scenario.prices import Prices
 from varsim.scenario.randomness import runs_made
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
+from varsim.study.beginning import Beginning
+from varsim.study.measure import NANOSECONDS
 from varsim.units import format_bytes, format_rate, format_seconds
 from varsim.values import layers
 from varsim.values.schema import Model
 from varsim.values.workload import Workload
-
-
-class LabelledEstimate(NamedTuple):
-    """A strategy's rough step time (s) and how it comes about."""
-
-    label: str
-    step_time: float
-    why: str
-
-
-def estimates(scenario: Scenario) -> list[LabelledEstimate]:
-    """For every strategy, in order; inf where a step takes longer than a number can say."""
-    return [
-        LabelledEstimate(strategy.label, *_estimate(scenario, strategy))
-        for strategy in scenario.strategies
-    ]
-
-
-def longest_step(scenario: Scenario) -> LabelledEstimate:
-    """That of the strategy whose steps take longest."""
-    return max(estimates(scenario), key=lambda one: one.step_time)
-
-
-def expected_gradients(scenario: Scenario) -> float:
-    """Roughly how many gradients a run of the whole scenario computes."""
-    workload, total = scenario.workload, 0.0
-    for strategy in scenario.strategies:
-        stop = scenario.stop_of(strategy)
-        cluster = scenario.cluster_of(strategy)
-        envelope = Envelope(cluster, workload, scenario.seed)
-        workers = strategy.workers(cluster)
-        step_time = max(strategy.estimate(envelope).step_time, 1e-9)
-        # Gradients that everybody together computes in a second, at most.
-        rate = min(workers / step_time, envelope.rate()) if workers > 1 else 1 / step_time
-        limits = []
-        if stop.time is not None:
-            limits.append(stop.time * rate)
-        vain = strategy.dropped_at_first()
-        if stop.examples is not None:
-            limits.append(stop.examples / workload.batch_size + vain)
-        if stop.global_steps is not None:
-            limits.append(stop.global_steps * max(1.0, step_time * rate) + vain)
-        total += min(limits) * runs_made(scenario, strategy)
-    return total
 
 
 def describe(scenario: Scenario) -> list[str]:
@@ -130,6 +87,50 @@ def equal_examples(scenario: Scenario) -> list[str]:
     ]
 
 
+def beginnings(begun: Sequence[Beginning]) -> list[str]:
+    """What an update takes in each strategy and what its workers' time goes into, a row each."""
+    names = [one.strategy.label for one in begun]
+    width = max(map(len, names))
+    return [
+        f"  {name:<{width}}  {line}"
+        for name, one in zip(names, begun, strict=True)
+        for line in _beginning(one)
+    ]
+
+
+def step(one: Beginning) -> str:
+    """What an update takes, `303 ms a step`; or an iteration of a worker that waits for nobody."""
+    if math.isnan(one.update):
+        return "no update"
+    if one.per_iteration == 1:
+        return f"{format_seconds(one.update)} a step"
+    iteration = format_seconds(one.update * one.per_iteration)
+    return f"{iteration} an iteration of a worker, {format_seconds(one.update)} an update"
+
+
+def _beginning(one: Beginning) -> Iterator[str]:
+    if not one.begun:
+        yield (
+            f"not begun: {one.workers:,} workers take more events than check has; a short run "
+            "tells (--set 'stop={global_steps: 10}')"
+        )
+        return
+    counted = f"{one.updates:,} update{'' if one.updates == 1 else 's'}"
+    spent = f": {most_time(one.shares)}" if one.shares else ""
+    parts = [f"{step(one)} (mean of {counted}){spent}" if one.updates else f"no update{spent}"]
+    if one.limit is not None:
+        parts.append(f"stopped early, after {one.limit:,} events")
+    if 2 * one.dropped > one.gradients:
+        parts.append(f"{one.dropped:,} of {one.gradients:,} gradients dropped")
+    if one.updates < one.strategy.round.steps > 1:
+        parts.append(f"replicas meet after {one.strategy.round.steps:,}")
+    if not one.standstill:
+        yield "; ".join(parts)
+        return
+    yield f"stands still from {format_seconds(one.standstill.time / NANOSECONDS)}"
+    yield from (f"  {line.strip()}" for line in one.standstill.report.splitlines()[1:])
+
+
 def described(model: Model, hidden: frozenset[str] | set[str] = frozenset()) -> str:
     """A model's kind and settings as they would stand in a scenario."""
     values = model.model_dump(mode="json", exclude_none=True, exclude=set(hidden))
@@ -138,14 +139,6 @@ def described(model: Model, hidden: frozenset[str] | set[str] = frozenset()) -> 
     if not settings:
         return kind
     return f"{kind} ({settings if len(settings) <= 160 else settings[:157] + '...'})"
-
-
-def _estimate(scenario: Scenario, strategy: Strategy) -> Estimate:
-    cluster = scenario.cluster_of(strategy)
-    try:
-        return strategy.estimate(Envelope(cluster, scenario.workload, scenario.seed))
-    except (OverflowError, ZeroDivisionError):
-        return Estimate(math.inf, "longer than a number can say")
 
 
 def _compute(cluster: Cluster, workload: Workload) -> str:

@@ -1,0 +1,350 @@
+"""`check`: what a scenario is in plain words, and what its beginning shows, times only."""
+
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import scenario
+from typer.testing import CliRunner, Result
+
+from varsim.cli import app as cli
+from varsim.report.words.scenario import beginnings, describe
+from varsim.scenario.loading import load_scenario
+from varsim.scenario.training import Scenario
+from varsim.study import simulation
+from varsim.study.beginning import EVENTS, ITERATIONS, Beginning, begin, rates
+from varsim.study.effort import effort
+from varsim.study.measure import ACTIVITIES
+from varsim.study.result import Result as Finding
+from varsim.values.quadratic import Quadratic
+
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
+QUICKSTART = SCENARIOS / "quickstart.yaml"
+# 1,000 parameters of 4 bytes: 4 ms on a link of 1 MB/s.
+WIRE = {"bandwidth": 1e6, "latency": 1e-3, "sharing": "fair"}
+CHANGES: dict[str, Any] = {
+    "cluster": {
+        "workers": 4,
+        "parameter_servers": 2,
+        "slow_workers": ({"rank": 3, "factor": 3.0},),
+    },
+    "network": WIRE,
+    "problem": {"dimension": 1000},
+}
+MIRRORED: dict[str, Any] = {**CHANGES, "cluster": {**CHANGES["cluster"], "parameter_servers": 1}}
+LONG: dict[str, Any] = {"stop": {"global_steps": 10_000}}
+
+
+def check(*arguments: object) -> Result:
+    done = CliRunner().invoke(cli.app, ["check", *map(str, arguments)])
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def first(made: Scenario, events: int = EVENTS) -> Beginning:
+    (found,) = begin(made, events)
+    return found
+
+
+def row(made: Scenario) -> str:
+    return "\n".join(beginnings(begin(made)))
+
+
+class TestWhatAStepTakes:
+    @pytest.mark.parametrize(
+        "strategy",
+        [
+            {"kind": "single"},
+            {"kind": "on_write"},
+            {"kind": "on_write", "overlap": True, "bucketing": "layers"},
+            {"kind": "on_read", "read_every": 4},
+            {"kind": "on_read", "read_every": 15},
+            {"kind": "none"},
+            {"kind": "sync_replicas", "replicas_to_aggregate": 3},
+            {"kind": "sync_replicas", "replicas_to_aggregate": 9},
+            {"kind": "backup_workers", "replicas_to_aggregate": 3},
+        ],
+        ids=lambda one: "-".join(str(value) for value in one.values()),
+    )
+    @pytest.mark.parametrize("after", [None, 0.0])
+    def test_it_is_what_a_run_of_as_many_examples_measures(
+        self, strategy: dict[str, Any], after: float | None
+    ) -> None:
+        changes = {key: dict(value) for key, value in MIRRORED.items()}
+        changes["cluster"]["compute"] = {"kind": "exponential", "mean": 0.1}
+        if "overlap" in strategy:
+            changes["cluster"]["compute"] = {"kind": "phases", "forward": 0.04, "backward": 0.06}
+            changes["workload"] = {"model": "alexnet"}
+        made = scenario(strategy, **changes, **LONG, report={"measure_after": after})
+        found = first(made)
+        workers = made.strategies[0].workers(made.cluster)
+        period = made.strategies[0].round.steps
+        rounds = max(math.ceil(ITERATIONS / period), 2) * period
+        examples = max(workers * rounds, 8 * strategy.get("replicas_to_aggregate", 1))
+        stop = made.stop.model_copy(update={"global_steps": None, "examples": examples})
+        result = simulation.simulate(made.model_copy(update={"stop": stop}))
+        (label,) = result.strategies
+
+        assert found.update == pytest.approx(1 / result.estimate(label, "updates_per_s").mean)
+        assert found.shares == pytest.approx(
+            {name: result.estimate(label, f"share_{name}").mean for name in ACTIVITIES}
+        )
+        assert found.gradients == result.estimate(label, "gradients_produced").mean
+        assert (found.limit, found.standstill) == (None, None)
+
+    def test_of_a_short_run_it_is_that_run(self) -> None:
+        made = scenario({"kind": "on_write"}, stop={"time": 0.75})
+        assert (first(made).updates, first(made).lasted) == (7, 0.75)
+        assert first(scenario({"kind": "on_write"})).updates == 3
+
+    def test_values_are_never_worked_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Quadratic, "task", None)
+        loss = {"stop": {"global_steps": 1000, "loss": 1e-9}}
+        assert first(scenario({"kind": "none"}, **loss)).updates == 3 * ITERATIONS
+
+    def test_in_words(self) -> None:
+        together = row(scenario({"kind": "on_write", "name": "all"}, **MIRRORED, **LONG))
+        # Worker 3 takes 300 ms, the others wait 200; 6 rounds of 1 ms latency and a quarter of
+        # 4 ms; but worker 3 is done a round before the last, and begins its next step 2 ms ahead.
+        assert together == (
+            "  all  310 ms a step (mean of 20 updates): compute 48 %, barrier 48 %, write 3 %"
+        )
+        alone = row(scenario({"kind": "none"}, **LONG))
+        assert alone == (
+            "  none  100 ms an iteration of a worker, 33.3 ms an update (mean of 60 updates): "
+            "compute 100 %"
+        )
+        assert row(scenario({"kind": "single"}, **LONG)).startswith("  single  100 ms a step (mean")
+
+
+class TestLimits:
+    def test_it_ends_after_so_many_events(self) -> None:
+        made = scenario({"kind": "none"}, **LONG)
+        some = first(made, 90)
+        assert some.limit == 90 - 3 * 10
+        assert 0 < some.updates < 40
+        assert some.update == pytest.approx(0.1 / 3, rel=0.15)
+        assert row(made).endswith("compute 100 %")
+        (line,) = beginnings([some])
+        assert line.endswith("; stopped early, after 60 events")
+
+    def test_too_few_for_one_update_are_told(self) -> None:
+        made = scenario({"kind": "on_write"}, cluster={"workers": 50}, **LONG)
+        (line,) = beginnings([first(made, 50 * 12)])
+        assert line.startswith("  on_write  no update: ")
+        assert line.endswith("; stopped early, after 100 events")
+
+    def test_what_one_leaves_over_goes_to_the_next(self) -> None:
+        both = ({"kind": "single"}, {"kind": "none"})
+        _, second = begin(scenario({}, strategies=both, **LONG), 190)
+        assert second.limit is None
+        assert first(scenario({"kind": "none"}, **LONG), 75).limit == 45
+
+    def test_it_is_the_same_every_time(self) -> None:
+        made = load_scenario(QUICKSTART)
+        one, other = ([each._replace(seconds=0.0) for each in begin(made, 3000)] for _ in range(2))
+        assert one == other
+
+    def test_reads_that_are_not_reached_are_told(self) -> None:
+        made = scenario({"kind": "on_read", "read_every": 1000}, **LONG)
+        (line,) = beginnings([first(made, 500)])
+        assert line.endswith("; stopped early, after 470 events; replicas meet after 1,000")
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            ("cluster.workers=100000", "none           not begun: 100,000 workers take more"),
+            ("strategies.sync_replicas.total_num_replicas=1000000000", "gradients dropped"),
+            ("strategies.sync_replicas.initial_tokens=1000000000", "gradients dropped"),
+        ],
+    )
+    def test_what_is_huge_is_told_soon(self, change: str, said: str) -> None:
+        check(QUICKSTART)
+        begun = time.process_time()
+        done = check(QUICKSTART, "--set", change)
+        assert time.process_time() - begun < 1.5
+        assert said in done.stdout
+
+
+class TestStandstill:
+    def test_it_is_said(self) -> None:
+        made = scenario(
+            {"kind": "on_write"}, events=({"at": 0.25, "kill": {"worker": 1}},), stop={"time": 9.0}
+        )
+        found = first(made)
+        assert found.standstill is not None
+        lines = beginnings([found])
+        assert lines[0] == "  on_write  stands still from 300 ms"
+        assert any("worker 1" in line for line in lines[1:])
+        assert effort(made, rates([found])).gradients < 10
+
+    def test_without_tokens(self) -> None:
+        strategy = {
+            "kind": "sync_replicas",
+            "replicas_to_aggregate": 2,
+            "total_num_replicas": 4,
+            "initial_tokens": 0,
+        }
+        made = scenario({**strategy, "total_num_replicas": 2}, cluster={"workers": 1}, **LONG)
+        lines = beginnings([first(made)])
+        assert lines[0].startswith("  sync_replicas  stands still from ")
+        assert len(lines) > 1
+
+
+class TestEffort:
+    @pytest.mark.parametrize(
+        ("strategy", "each"),
+        [
+            ({"kind": "single"}, 1),
+            ({"kind": "on_write"}, 4),
+            ({"kind": "on_read", "read_every": 5}, 4),
+            ({"kind": "none"}, 1),
+            ({"kind": "sync_replicas", "replicas_to_aggregate": 3}, 4),
+            ({"kind": "sync_replicas", "replicas_to_aggregate": 9}, 9),
+            ({"kind": "sync_replicas", "replicas_to_aggregate": 2, "total_num_replicas": 20}, 20),
+            ({"kind": "backup_workers", "replicas_to_aggregate": 3}, 4),
+        ],
+        ids=lambda one: one["kind"] if isinstance(one, dict) else "",
+    )
+    def test_where_updates_or_examples_are_counted_gradients_are_known(
+        self, strategy: dict[str, Any], each: int
+    ) -> None:
+        law = {"compute": {"kind": "uniform", "low": 0.08, "high": 0.12}}
+        made = scenario(strategy, cluster={"workers": 4, **law}, stop={"global_steps": 50})
+        assert effort(made).gradients == 50 * each
+        (trace,) = simulation.simulate(made).traces
+        assert len(trace.gradients) == pytest.approx(50 * each, rel=0.1)
+        examples = 50 * made.strategies[0].gradients_per_update(made.cluster)
+        counted = scenario(strategy, cluster={"workers": 4, **law}, stop={"examples": examples})
+        assert effort(counted).gradients == 50 * each
+
+    def test_where_time_ends_a_run_they_are_bounded_then_measured(self) -> None:
+        wires = {**CHANGES, "network": {**WIRE, "bandwidth": 1e4}, "stop": {"time": 500.0}}
+        made = scenario({"kind": "none"}, **wires)
+        computed = len(simulation.simulate(made).traces[0].gradients)
+        assert effort(made).gradients == pytest.approx(500 * (30 + 10 / 3))
+        assert effort(made, rates(begin(made))).gradients == pytest.approx(computed, rel=0.15)
+
+
+class TestCommand:
+    def test_of_the_quickstart(self) -> None:
+        done = check(QUICKSTART)
+        assert done.exit_code == 0
+        begun = done.stdout[done.stdout.index("How a run") :].splitlines()
+        assert begun == [
+            "How a run of each begins, times only:",
+            "  on_write       303 ms a step (mean of 18 updates): barrier 43 %, compute 38 %, "
+            "write 19 %",
+            "  on_read        247 ms a step (mean of 20 updates): barrier 52 %, compute 47 %, "
+            "write 1 %",
+            "  none           173 ms an iteration of a worker, 21.6 ms an update (mean of 144 "
+            "updates): compute 63 %, read 19 %, write 19 %",
+            "  sync_replicas  218 ms a step (mean of 21 updates): compute 51 %, token 19 %, "
+            "write 15 %, rest 15 %",
+            "",
+            "To run it takes about 183 MB of memory (28,261 gradients).",
+        ]
+        assert done.stderr.startswith("varsim: on this machine all runs take about ")
+        assert check(QUICKSTART).stdout == done.stdout
+
+    def test_its_answer_is_that_of_the_run(self) -> None:
+        made = load_scenario(QUICKSTART, ["replications=2"])
+        traces = [
+            replace(simulation.run_one(simulation.Run(made, index, number)), evaluations=[])
+            for index in range(4)
+            for number in range(2)
+        ]
+        result = Finding(made, traces, [])
+        for one in begin(made):
+            speed = result.estimate(one.strategy.label, "updates_per_s").mean
+            assert 1 / one.update == pytest.approx(speed, rel=0.06)
+
+    def test_a_guess_is_told_at_other_speeds_too(self) -> None:
+        device = "cluster={workers: 8, device: {preset: a100_sxm_80gb}, network: {kind: star, bandwidth: 25 Gbit/s, latency: 20 us}}"  # noqa: E501
+        strategies = "strategies=[{kind: on_write}, {kind: none}]"
+        model = "workload={problem: {kind: timing}, model: alexnet, batch_size: 16}"
+        done = check(
+            QUICKSTART,
+            "--set",
+            device,
+            "--set",
+            strategies,
+            "--set",
+            model,
+            "--set",
+            "targets={throughput: 1 examples/s}",
+        )
+        assert done.exit_code == 0, done.stderr
+        half = next(line for line in done.stdout.splitlines() if line.startswith("At half that"))
+        assert " ms a step; none " in half
+
+
+def test_a_scenario_in_plain_words() -> None:
+    lines = "\n".join(
+        describe(
+            scenario(
+                {"kind": "sync_replicas", "replicas_to_aggregate": 3, "name": "backup"},
+                **{
+                    **CHANGES,
+                    "cluster": {
+                        **CHANGES["cluster"],
+                        "slow_workers": ({"rank": 3, "factor": 3.0, "after": 2.0, "until": 5.0},),
+                    },
+                },
+            )
+        )
+    )
+    for words in (
+        "100 ms per batch on average, law constant",
+        "worker 3 takes 3 times as long from 2 s to 5 s",
+        "8 Mbit/s per worker each way, latency 1 ms, fair links",
+        "2 at 8 Mbit/s, variables placed partitioned",
+        "backup: sync_replicas (replicas_to_aggregate 3)",
+        "sgd (learning_rate 0.1)",
+        "stop         global_steps 3",
+    ):
+        assert words in lines
+
+
+def test_a_device_in_plain_words() -> None:
+    lines = "\n".join(
+        describe(
+            scenario(
+                {"kind": "on_write"},
+                cluster={"compute": None, "device": {"peak": 1e13, "efficiency": 0.5}},
+                workload={"model": "resnet50", "batch_size": 32},
+            )
+        )
+    )
+    # 32 x 24.5 GFLOP at 5 TFLOP/s.
+    assert "157 ms per batch: 785.1 GFLOP at 5 TFLOP/s (peak 10 TFLOP/s x efficiency 0.5)" in lines
+
+
+def test_what_was_measured_on_a_device_in_plain_words() -> None:
+    device = {"preset": "a100_sxm_80gb", "precision": "bf16", "measured": True, "efficiency": 0.5}
+    lines = "\n".join(
+        describe(
+            scenario(
+                {"kind": "on_write"},
+                cluster={"compute": None, "device": device},
+                workload={"model": "resnet50", "batch_size": 32},
+            )
+        )
+    )
+    # 32 x 24.5 GFLOP at half of 271.2 TFLOP/s.
+    assert "5.79 ms per batch: 785.1 GFLOP at 135.6 TFLOP/s (a100_sxm_80gb bf16, measured" in lines
+
+
+def test_a_batch_curve_in_plain_words() -> None:
+    compute = {"kind": "batch_curve", "fixed": 12e-3, "per_example": 1.4e-3}
+    lines = "\n".join(
+        describe(
+            scenario(
+                {"kind": "on_write"}, cluster={"compute": compute}, workload={"batch_size": 32}
+            )
+        )
+    )
+    assert "56.8 ms per batch on average, law batch_curve (fixed 12 ms, per_example 1.4" in lines

@@ -1,0 +1,149 @@
+"""`check` of variables: what they are in plain words, what a step takes, how much is to be done."""
+
+from typing import Any
+
+import pytest
+from programs import MODES, WIRE, add, read, scenario, trace, variable
+
+from varsim.distribute.program.running import Mode
+from varsim.report.words.program.scenario import beginnings, describe
+from varsim.study.program.beginning import begin_program, expected_events
+
+WRITE = {"kind": "assign", "variable": "v", "value": 1.0}
+PROGRAMS: dict[str, dict[str, Any]] = {
+    "write in replicas": {"replicas": (WRITE,)},
+    "read in replicas": {"replicas": (read(),)},
+    "write outside": {"outside": (WRITE,)},
+    "read outside": {"outside": (read(),)},
+    "restore": {"outside": ({"kind": "save"}, {"kind": "restore"})},
+    "average": {
+        "replicas": ({"kind": "moving_average", "variable": "v", "value": 1.0, "momentum": 0.9},)
+    },
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "ring": {},
+    "one device": {"cross_device_ops": "reduction_to_one_device"},
+    "halves": {"cross_device_ops": "hierarchical_copy"},
+    "first": {"aggregation": "only_first_replica"},
+    "int32": {"dtype": "int32"},
+    "large": {"shape": (1000,)},
+}
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("workers", [1, 2, 3, 7, 8])
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("mode", MODES)
+def test_acts_and_messages_are_known_beforehand(
+    mode: Mode, program: str, workers: int, settings: str
+) -> None:
+    changes = dict(SETTINGS[settings])
+    algorithm = changes.pop("cross_device_ops", "ring")
+    if program == "average":
+        changes = {"aggregation": "mean"} | changes
+        if changes.get("dtype") or changes["aggregation"] != "mean":
+            return
+    reduces = mode == "on_write" and workers > 1 and program in ("write in replicas", "average")
+    made = scenario(
+        **PROGRAMS[program],
+        steps=3,
+        cluster={"workers": workers, "network": WIRE},
+        variables=(variable(**changes),),
+        modes=(mode,),
+        cross_device_ops=algorithm if reduces else "ring",
+    )
+    done = trace(made, mode)
+    assert expected_events(made) == done.all_acts + done.messages
+
+
+def test_all_runs_are_counted() -> None:
+    made = scenario((add(1.0, times=2),), (read(),), steps=10, vary={"reads_per_write": (0, 1, 2)})
+    # 3 x 2 acts in replicas; outside 1 as written, then 0, 2 and 4. Messages: 2 a read for
+    # on_read, 2 x 4 for on_write, 6 and 1 a read for none.
+    outside = (1, 0, 2, 4)
+    acts = sum(3 * (6 + reads) for reads in outside)
+    messages = sum(2 * reads + 8 + 6 + reads for reads in outside)
+    assert expected_events(made) == 10 * (acts + messages)
+
+
+class TestTheBeginning:
+    def test_of_a_short_program_is_the_whole(self) -> None:
+        made = scenario((add(1.0),), (read(every=2),), steps=4)
+        for mode, begun in zip(MODES, begin_program(made), strict=True):
+            done = trace(made, mode)
+            assert (begun.mode, begun.steps, begun.beyond) == (mode, 4, False)
+            assert begun.measured == {
+                "time_per_step": (done.end - done.began) / 1e9 / 4,
+                "bytes_per_step": done.moved / 4,
+                "messages_per_step": done.messages / 4,
+            }
+
+    def test_of_a_long_one_is_some_steps(self) -> None:
+        made = scenario((add(1.0),), (read(every=7),), steps=10_000)
+        begun = begin_program(made)
+        assert [one.steps for one in begun] == [14, 14, 14]  # whole times of what is rarest
+        # 12 bytes of 1 us and 100 us of latency twice a write; a read takes 2 messages.
+        assert beginnings(begun, 7)[0] == (
+            "  on_read   15.4 us a step (mean of 14 steps): 1.14 B in 0.286 messages"
+        )
+
+    def test_what_lies_beyond_it_is_told(self) -> None:
+        made = scenario((add(1.0),), (read(every=5000),), steps=10_000)
+        lines = beginnings(begin_program(made), 5000)
+        assert all(
+            line.endswith("; what happens every 5,000 steps lies beyond them") for line in lines
+        )
+
+    def test_what_is_too_much_is_not_begun(self) -> None:
+        made = scenario(
+            (add(1.0),),
+            cluster={"workers": 1000},
+            variables=(variable(shape=(1_000_000,)),),
+            modes=("on_write",),
+        )
+        (line,) = beginnings(begin_program(made), 1)
+        assert line == "  on_write  not begun: one step does more than check has time for"
+
+
+def test_a_scenario_in_plain_words() -> None:
+    made = scenario(
+        (
+            {"kind": "compute"},
+            add(3.0, 1.0, 2.0, times=2, every=2),
+            {**add({"kind": "normal", "standard_deviation": 0.5}), "variable": "w"},
+        ),
+        (read(), {"kind": "save", "every": 2}),
+        steps=4,
+        cluster={
+            "workers": 3,
+            "compute": {"kind": "constant", "value": 0.1},
+            "slow_workers": ({"rank": 2, "factor": 3.0, "after": 2.0, "until": 5.0},),
+            "network": {**WIRE, "slow_links": ({"rank": 1, "factor": 4.0},)},
+        },
+        variables=(variable(), variable(name="w", shape=(2, 3), synchronization="on_read")),
+        modes=("on_read", "on_write"),
+        cross_device_ops="hierarchical_copy",
+    )
+    text = "\n".join(describe(made))
+    for words in (
+        "test: variables 2, modes 2, replications of each 1, seed 0",
+        "replicas     3, one on each worker",
+        "compute      100 ms on average, law constant (value 100 ms)",
+        "worker 2 takes 3 times as long from 2 s to 5 s",
+        "network      8 Mbit/s per worker each way, latency 100 us, fair links",
+        "worker 1 has 1/4 of that bandwidth",
+        "variable     v: float32, 4 B, starts as 0, aggregation sum",
+        "variable     w: float32, shape [2, 3], 24 B, starts as 0, aggregation sum, always on_read",
+        "mode         on_write - mirrored copies, aggregated when replicas write",
+        "reduced by   hierarchical_copy",
+        "steps        4",
+        "replicas do  compute",
+        "replicas do  assign_add v value [3, 1, 2], 2 times, every 2 steps",
+        "replicas do  assign_add w value {kind: normal, mean: 0, standard_deviation: 0.5}",
+        "then outside save, every 2 steps",
+    ):
+        assert words in text
+    assert "servers" not in text
+    varied = scenario((add(1.0),), (read(),), vary={"reads_per_write": (0, 1)})
+    assert describe(varied)[-1] == "  varied       outside reads per write: 0, 1"
+    assert any(line.startswith("  servers      1 at 8 Mbit/s") for line in describe(varied))

@@ -1,0 +1,153 @@
+"""The beginning of a scenario, times only: some iterations of every strategy, measured.
+
+It is the run itself, with the same draws, up to some iterations of every worker and a number of
+events; so what it takes is what the run begins with, on any machine. Values are never worked out.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from varsim.cluster.job import TooLongError
+from varsim.cluster.trace import Outcome, Standstill, Trace
+from varsim.scenario.training import Scenario
+from varsim.strategies import Strategy
+from varsim.study.measure import ACTIVITIES, NANOSECONDS, Gradients, Window, worker_time
+from varsim.study.rounds import window
+from varsim.study.simulation import Run, started
+from varsim.study.why.times import times_only
+
+ITERATIONS: Final = 20  # of every worker
+# Put on the heap by all strategies together: about a fifth of a second.
+EVENTS: Final = 32_000
+# What it takes to make a worker, in events; and the fewest with which anything comes of one.
+_MADE: Final = 10
+_LEAST: Final = 2
+# Rounds of replicas that meet after every so many steps, and updates, of those that need many.
+_PERIODS: Final = 2
+_UPDATES: Final = 8
+# What was begun after the last update is left out, unless it lasts so many steps already.
+_LATE: Final = 2
+# On a network whose flows share many links each event looks at all of them: so many cost as one.
+_FLOWS: Final = 64
+
+
+class Beginning(NamedTuple):
+    """What the beginning of one strategy showed; times in seconds.
+
+    `update`: mean time from one update to the next, where rates of a run are measured; nan where
+    there was none. `updates`: how many made that mean. `per_iteration`: updates in which every
+    worker makes an iteration of its own, where nobody waits for the others; 1 where all make one
+    together. `shares`: parts of the workers' time, by activity. `gradients`, `dropped`, `lasted`:
+    how many were computed, how many of them in vain, in what simulated time. `limit`: the events
+    it had, if they ended it; 0 of a machine too large to begin with so few. `standstill`: of a run
+    that came to stand still. `seconds`: what this took of this machine; differs every time.
+    """
+
+    strategy: Strategy
+    workers: int
+    update: float
+    updates: int
+    per_iteration: int
+    shares: dict[str, float]
+    gradients: int
+    dropped: int
+    lasted: float
+    limit: int | None
+    standstill: Standstill | None
+    seconds: float
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything could be simulated with so few events."""
+        return self.limit is None or self.lasted > 0
+
+    @property
+    def rate(self) -> float | None:
+        """Gradients computed per second of simulated time; None where too little was seen."""
+        return self.gradients / self.lasted if self.gradients >= self.workers else None
+
+
+def begin(scenario: Scenario, events: int = EVENTS) -> list[Beginning]:
+    """The beginning of every strategy, in the first replication; each has its share of the events.
+
+    What one leaves over goes to those after it.
+    """
+    found, count = [], len(scenario.strategies)
+    for index in range(count):
+        one, taken = _beginning(scenario, index, events // (count - index))
+        events -= taken
+        found.append(one)
+    return found
+
+
+def _beginning(scenario: Scenario, index: int, events: int) -> tuple[Beginning, int]:
+    """The beginning of one strategy, and how many events it took."""
+    strategy = scenario.strategies[index]
+    cluster = scenario.cluster_of(strategy)
+    workers = strategy.workers(cluster)
+    each = strategy.gradients_per_update(cluster)
+    per_iteration = workers if strategy.round.of == "iteration" else 1
+    nothing = Beginning(
+        strategy, workers, math.nan, 0, per_iteration, {}, 0, 0, 0.0, None, None, 0.0
+    )
+    left = events - _MADE * workers
+    if strategy.uses_servers and not (cluster.network.kind == "star" and cluster.network.plain):
+        left = left * _FLOWS // (_FLOWS + workers)
+    if left < _LEAST * workers:
+        return nothing._replace(limit=0), 0
+    begun = time.process_time()
+    opening = _opening(scenario, strategy, workers, each)
+    job, _ = started(Run(opening, index, 0))
+    job.end_after(left)
+    try:
+        trace = job.run(strategy.label)
+    except TooLongError:
+        return nothing, events
+    found = _measured(nothing, opening, trace)
+    taken = round(events * trace.heap_events / left)
+    limit = left if trace.stopped_by == "events" else None
+    return found._replace(limit=limit, seconds=time.process_time() - begun), taken
+
+
+def _opening(scenario: Scenario, strategy: Strategy, workers: int, each: int) -> Scenario:
+    """The scenario up to some iterations of every worker, and some updates, of one strategy."""
+    periods = math.ceil(max(ITERATIONS / strategy.round.steps, _PERIODS))
+    gradients = max(workers * periods * strategy.round.steps, _UPDATES * each)
+    examples = gradients * scenario.workload.batch_size
+    stop, after = scenario.stop, scenario.report.measure_after
+    after = None if after else after  # a warm-up may last longer
+    limits = {"examples": min(examples, stop.examples or examples), "loss": None}
+    changes = {
+        "stop": stop.model_copy(update=limits),
+        "targets": scenario.targets.model_copy(update={"loss": None, "time_to_loss": None}),
+        "report": scenario.report.model_copy(update={"measure_after": after}),
+    }
+    return times_only(scenario.model_copy(update=changes))
+
+
+def _measured(nothing: Beginning, scenario: Scenario, trace: Trace) -> Beginning:
+    """What a trace shows, measured as a run of its own is: between whole rounds, if it has some."""
+    span = window(scenario, trace)
+    if trace.stopped_by == "events" and span.end == trace.end and len(trace.steps):
+        last = int(trace.steps[-1])
+        if trace.end - last < _LATE * last / len(trace.steps):
+            span = Window(0, last)
+    updates = int(span.holds(trace.steps).sum()) if span.length else 0
+    spent = worker_time(trace, span).sum(axis=0)
+    whole = max(1, span.length) * trace.workers
+    return nothing._replace(
+        update=span.length / updates / NANOSECONDS if updates else math.nan,
+        updates=updates,
+        shares=dict(zip(ACTIVITIES, (spent / whole).tolist(), strict=True)),
+        gradients=len(trace.gradients),
+        dropped=int((Gradients.of(trace).outcome == Outcome.DROPPED).sum()),
+        lasted=trace.end / NANOSECONDS,
+        standstill=trace.standstill,
+    )
+
+
+def rates(begun: Sequence[Beginning]) -> dict[str, float]:
+    """Gradients per second of those strategies of which enough was seen, by their labels."""
+    return {one.strategy.label: one.rate for one in begun if one.rate is not None}
