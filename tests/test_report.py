@@ -11,6 +11,7 @@ from handmade import ODD_NAMES, a_result, a_trace, result_of
 
 from varsim.cluster.trace import LinkRow, Trace
 from varsim.report import page, training
+from varsim.report.files.keeping import put_report
 from varsim.report.files.save import load_result, save
 from varsim.report.parts import MOST_LINKS
 from varsim.report.plots.gallery import PLOTS
@@ -151,7 +152,7 @@ class TestPage:
         result = a_result({"a": (1, 2), "b": (3, 2)})
         save(result, tmp_path / "run", training.report(result))
         before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
-        page.put(training.report(load_result(tmp_path / "run")), tmp_path / "run")
+        put_report(training.report(load_result(tmp_path / "run")), tmp_path / "run", again=True)
         after = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
         assert [name for name in before if before[name] != after[name]] == []
 

@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from goldens import GOLDEN, check_columns, check_rows
 
-from varsim.report.explain.page import explanation
+from varsim.report.explain.report import explanation
+from varsim.report.terminal import terminal
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.sweep.loading import load_sweep
 from varsim.scenario.variables import VariablesScenario
@@ -91,7 +92,7 @@ def sweep_summary_of(path: Path) -> list[list[str]]:
 def explanation_of(path: Path) -> list[str]:
     """What varsim explain prints, 80 columns wide."""
     question = path.read_text().splitlines()[0].lstrip("# ")
-    return list(explanation(load_scenario(path), path.name, question))
+    return terminal(explanation(load_scenario(path), path.name, question), 80).splitlines()
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)

@@ -9,6 +9,7 @@ from programs import MODES, WIRE, add, read, scenario, variable
 from test_report import Page
 
 from varsim.report import page, variables
+from varsim.report.files.keeping import put_report
 from varsim.report.files.program import load_variables, save_variables
 from varsim.report.parts import MOST_LINKS
 from varsim.report.plots.program.gallery import plots
@@ -101,7 +102,7 @@ class TestPage:
     ) -> None:
         directory = save_variables(counted, tmp_path / "run", variables.report(counted))
         before = {path.name: path.read_bytes() for path in directory.iterdir()}
-        page.put(variables.report(load_variables(directory)), directory)
+        put_report(variables.report(load_variables(directory)), directory, again=True)
         after = {path.name: path.read_bytes() for path in directory.iterdir()}
         assert [name for name in before if before[name] != after[name]] == []
 

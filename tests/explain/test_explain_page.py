@@ -8,10 +8,10 @@ from telling import TEXT, acting, rows, scenario, traced
 from typer.testing import CliRunner
 
 from varsim.cli import app as cli
-from varsim.report.explain.flow import flow
 from varsim.report.explain.look import looks
-from varsim.report.explain.page import explanation
-from varsim.report.explain.table import Scale, lines_of
+from varsim.report.explain.report import Scale, explanation, lines_of
+from varsim.report.markdown import markdown
+from varsim.report.terminal import flow, terminal
 from varsim.scenario.fault import ScenarioError
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.variables import VariablesScenario
@@ -21,8 +21,9 @@ SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 WRITE = ["add, value: [3, 1, 2]"]
 
 
-def page(made: VariablesScenario, **options: object) -> list[str]:
-    return list(explanation(made, "file.yaml", "Why?", **options))  # type: ignore[arg-type]
+def page(made: VariablesScenario, width: int = 80, **options: object) -> list[str]:
+    told = explanation(made, "file.yaml", "Why?", **options)  # type: ignore[arg-type]
+    return terminal(told, width).splitlines()
 
 
 def test_a_page_by_hand() -> None:
@@ -79,7 +80,7 @@ in all.
 
 def test_in_markdown() -> None:
     made = acting("on_write", "sum", WRITE, (), "program.steps=2")
-    found = page(made, form="md", steps=1)
+    found = markdown(explanation(made, "file.yaml", "Why?", steps=1)).split("\n")
     assert found[:3] == ["# told", "", "Why?"]
     table = [line for line in found if line.startswith("|")]
     assert table == [
@@ -130,12 +131,12 @@ def test_no_line_is_longer_than_the_page(made: VariablesScenario, width: int) ->
 def test_times_are_those_of_the_rows(made: VariablesScenario) -> None:
     told = rows_of(made, traced(made))
     lines = lines_of(told, looks(made, made.all_modes[0], told), made.cluster.workers)
-    found = [line for line in lines if not line.heading]
+    found = [line.label for line in lines if line.cells]
     units = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
     ordered = sorted(told, key=lambda row: row.step)
     assert len(found) == len(ordered)
-    for line, row in zip(found, ordered, strict=True):
-        match = re.fullmatch(r"(?:([\d.]+) to )?([\d.]+) ([mun]?s)", line.when)
+    for when, row in zip(found, ordered, strict=True):
+        match = re.fullmatch(r"(?:([\d.]+) to )?([\d.]+) ([mun]?s)", when)
         assert match is not None
         decimals = len(match[2].partition(".")[2])
         half = 0.5000001 * units[match[3]] / 10**decimals

@@ -6,8 +6,9 @@ import pytest
 from telling import acting, rows_and_looks, scenario, sentences
 
 from varsim.distribute.program.act import Glance
-from varsim.report.explain.page import explanation
+from varsim.report.explain.report import explanation
 from varsim.report.explain.sums import reduced, remark
+from varsim.report.terminal import terminal
 from varsim.scenario.variables import VariablesScenario
 
 
@@ -110,7 +111,7 @@ class TestDigits:
             "program={steps: 2, replicas: [{kind: assign_add, variable: x, value: "
             f"{add}}}], outside: [{{kind: read, variable: x}}]}}",
         )
-        return "\n".join(explanation(made, "file.yaml", width=200))
+        return terminal(explanation(made, "file.yaml"), 200)
 
     def test_a_small_change_of_a_large_number(self) -> None:
         text = self.page("float32", "1000000", "[0.1, 0.2, 0.3]")
@@ -140,5 +141,5 @@ def test_rows_of_steps_that_overlap_stand_in_the_order_of_their_ends() -> None:
     compute = "cluster.compute={kind: constant, value: 10 ms}"
     apart = acting("on_read", "sum", ["compute", "read"], ["read"], slow, compute)
     ahead = acting("on_read", "sum", ["compute", "read"], (), slow, compute, "program.steps=2")
-    assert said not in list(explanation(apart, "file.yaml"))
-    assert list(explanation(ahead, "file.yaml")).count(said) == 1
+    assert said not in terminal(explanation(apart, "file.yaml"), 80).splitlines()
+    assert terminal(explanation(ahead, "file.yaml"), 80).splitlines().count(said) == 1

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from building import run, slow
 
-from varsim.study.stragglers import compute_times, sentences, stragglers
+from varsim.report.stragglers import sentences
+from varsim.study.stragglers import compute_times, stragglers
 
 DATA = Path(__file__).parent.parent / "data" / "step_times"
 FACTS: dict[str, dict[str, Any]] = json.loads((DATA / "facts.json").read_text())

@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 from varsim.cli import app as cli
 from varsim.cli.sweep import _teller
 from varsim.report import page
+from varsim.report.files.keeping import put_report
 from varsim.report.files.sweep import holds_sweep, swept_in, write_sweep
 from varsim.report.plots.sweep import gallery
 from varsim.report.sweep import report
@@ -32,7 +33,8 @@ def file(tmp_path: Path) -> Path:
 def drawn(table: Table, directory: Path, question: str = "") -> Path:
     """The page, where the sweep is."""
     write_sweep(table.sweep, question, directory)
-    return page.put(report(table, question), directory)
+    put_report(report(table, question), directory, again=True)
+    return directory / "report.html"
 
 
 def test_the_page_says_it_all(tmp_path: Path) -> None:

@@ -163,9 +163,8 @@ def merge(
 
 def redraw(directory: Path) -> None:
     """Draw the plots of a sweep again, and its page, from the runs that are kept."""
-    from varsim.report import page
     from varsim.report.files.claim import check_target
-    from varsim.report.files.keeping import damaged
+    from varsim.report.files.keeping import damaged, put_report
     from varsim.report.files.sweep import SCENARIO, swept_in
     from varsim.report.sweep import report
     from varsim.scenario.sweep.loading import load_sweep
@@ -188,7 +187,8 @@ def redraw(directory: Path) -> None:
         if sweep.sha256 != asked:
             complain(f"varsim: {damaged(file)}")
             raise typer.Exit(USAGE)
-        page.put(report(experiment.table(books), question(file)), directory)
+        told = report(experiment.table(books), question(file))
+        put_report(told, directory, again=True)
 
 
 def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> None:
@@ -282,15 +282,15 @@ def _conclude(
     directory: Path,
 ) -> None:
     """Write and print what came of it."""
-    from varsim.report import page
+    from varsim.report.files.keeping import put_report
     from varsim.report.files.sweep import write_results
     from varsim.report.sweep import report
     from varsim.report.words.sweep import answer
 
     table = experiment.table(books)
     written = write_results(table, answer(table), directory)
-    written_page = page.put(report(table, question(settings.file)), directory)
-    closing = [f"results: {', '.join(map(str, written))}", f"report: {written_page}"]
+    put_report(report(table, question(settings.file)), directory, again=True)
+    closing = [f"results: {', '.join(map(str, written))}", f"report: {directory / 'report.html'}"]
     _show(table, settings.format, closing)
     if table.failed:
         complain(f"varsim: {len(table.failed)} of {len(table.rows)} rows failed")

@@ -110,8 +110,8 @@ def explain(experiment: "Training", asked: Asking) -> None:
 
 def redraw(directory: Path) -> None:
     """Draw the plots of a saved run again, whatever it is of."""
-    from varsim.report import page
     from varsim.report.files.claim import kinds_of
+    from varsim.report.files.keeping import put_report
 
     def saved(path: Path) -> "Report":
         if "variables" in kinds_of(path):
@@ -124,4 +124,4 @@ def redraw(directory: Path) -> None:
 
         return report(load_result(path), question(path / "scenario.yaml"))
 
-    page.put(read_from(saved, directory), directory)
+    put_report(read_from(saved, directory), directory, again=True)

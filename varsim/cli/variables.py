@@ -55,21 +55,20 @@ def check(experiment: "Program", strategies: Sequence[str]) -> None:
 
 def explain(experiment: "Program", asked: Asking) -> None:
     """Print what each copy holds, what is sent where, and when."""
-    from varsim.report.explain.page import explanation
+    from varsim.report.explain.report import explanation
+    from varsim.report.markdown import markdown
+    from varsim.report.terminal import terminal
 
     scenario = experiment.scenario
     refuse_strategies(scenario, asked.strategies)
     asked.refuse_of_training()
-    for line in explanation(
-        scenario,
-        str(asked.file),
-        question(asked.file),
-        modes=asked.modes,
-        steps=asked.steps,
-        form="md" if asked.format == "md" else "table",
-        width=text_width(),
-    ):
-        write(line)
+    told = explanation(
+        scenario, str(asked.file), question(asked.file), modes=asked.modes, steps=asked.steps
+    )
+    if asked.format == "md":
+        write(markdown(told))
+    else:
+        write(terminal(told, text_width()), end="")
 
 
 def refuse_strategies(scenario: "VariablesScenario", wanted: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from varsim.inert import visible
-from varsim.report.files.claim import FILES, Kind, put_into
+from varsim.report.files.claim import Kind
 from varsim.report.report import Block, Figure, Media, Report, Table, Text
 
 if TYPE_CHECKING:
@@ -63,33 +63,19 @@ class Picture(NamedTuple):
 
 
 def write(report: Report, directory: Path, beside: Path | None = None) -> None:
-    """Draw all figures of a report into an existing directory, and write its page.
+    """Draw all figures of a report into an existing directory, and write its page if it has one.
 
     `beside`: where the files of the report are, if not there.
     """
     from varsim.report.plots.plot import draw_one
 
-    figures = [block for block in report.on(Media.PAGE) if isinstance(block, Figure)]
-    drawn = {one.plot.name: draw_one(one.plot, one.subject, directory) for one in figures}
+    drawn = {one.plot.name: draw_one(one.plot, one.subject, directory) for one in report.figures}
+    if report.kind not in PAGES:
+        return
     there = directory if beside is None else beside
     files = {name: about for name, about in report.files.items() if (there / name).exists()}
     text = page(report, drawn, files)
     (directory / PAGES[report.kind]).write_text(text, encoding="utf-8", newline="\n")
-
-
-def put(report: Report, directory: Path) -> Path:
-    """Draw all figures and write the page where the files of the report lie; returns the page.
-
-    Each is there whole or as it was before; figures that it no longer has go. NotARunError as
-    `check_target` does, OSError if it cannot be written.
-    """
-    put_into(directory, report.kind, lambda path: write(report, path, beside=directory))
-    figures = [block.plot.name for block in report.on(Media.PAGE) if isinstance(block, Figure)]
-    for name in FILES[report.kind]:
-        drawn = (directory / name).suffix in (".png", ".svg")
-        if drawn and Path(name).stem not in figures:
-            (directory / name).unlink(missing_ok=True)
-    return directory / PAGES[report.kind]
 
 
 def page(report: Report, drawn: "Mapping[str, Drawn]", files: Mapping[str, str]) -> str:

@@ -1,8 +1,9 @@
 """A report as text: for a terminal, for people elsewhere, or for other programs."""
 
 import csv
+import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from varsim import inert
 from varsim.report.markdown import markdown
@@ -10,16 +11,29 @@ from varsim.report.report import Data, Report
 from varsim.report.terminal import terminal
 from varsim.scenario.provenance import to_json
 
+# How deep JSON is indented that has every number on a line of its own.
+_INDENT: Final = {"sweep": 1, "plan": 1, "tune": 1, "why": 2, "stragglers": 2}
 Format: TypeAlias = Literal["table", "md", "csv", "json"]
 
 
-def render(report: Report, format: Format) -> str:
-    """The report for a terminal, as Markdown, all of it as JSON, or its main table as CSV."""
+def render(report: Report, format: Format, *, pictures: bool = False) -> str:
+    """The report for a terminal, as Markdown, all of it as JSON, or its main table as CSV.
+
+    `pictures`: Markdown shows those that lie beside it.
+    """
     if format == "table":
         return terminal(report)
     if format == "md":
-        return markdown(report)
-    return csv_text(report.data) if format == "csv" else to_json(report.facts())
+        return markdown(report, pictures)
+    return csv_text(report.data) if format == "csv" else json_text(report)
+
+
+def json_text(report: Report) -> str:
+    """All of a report as plain data."""
+    if report.kind not in _INDENT:
+        return to_json(report.facts())
+    indent = _INDENT[report.kind]
+    return json.dumps(report.facts(), indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def csv_text(data: Data) -> str:

@@ -38,11 +38,12 @@ class Row(NamedTuple):
 class Table:
     """Text in rows and columns; `corner` heads the labels of the rows.
 
-    `caption`: what it is; names in backticks are quoted where code has no look of its own.
-    `marked`: whether rows or columns are the alternatives of the report, which have colours.
-    `holds`: what its cells are; numbers keep to the right. `folded`: the words under which a page
-    folds it away. `more`: the same in detail, for a page to fold away under it.
-    `label`: what it is in short, for those who hear the page; without it the caption.
+    `caption`: what it is; names in backticks are quoted where code has no look of its own; `label`:
+    that in short, for those who hear a page. `marked`: whether rows or columns are the alternatives
+    of the report, which have colours. `holds`: what its cells are. Numbers keep to the right. A
+    story is in the second column, what it takes and leaves in the last two, and a row without cells
+    begins a part of it. `folded`: under which words a page folds it away. `more`: the same in
+    detail, for a page to fold away under it.
     """
 
     columns: tuple[str, ...]
@@ -50,7 +51,7 @@ class Table:
     corner: str = ""
     caption: str = ""
     marked: Literal["rows", "columns", ""] = "columns"
-    holds: Literal["words", "numbers", "both"] = "both"
+    holds: Literal["words", "numbers", "both", "story"] = "both"
     folded: str = ""
     more: "Table | None" = None
     label: str = ""
@@ -92,7 +93,8 @@ class Text:
     """Lines of words, one sentence or paragraph each.
 
     `close`: it stands right under what is before it. `name`: by which a page refers to a heading.
-    `terms`: of entries, what each line is about. `folded`: as of a table.
+    `terms`: of entries, what each line is about. `folded`: as of a table. `plain`: nothing in it
+    could be markup.
     """
 
     lines: tuple[str, ...]
@@ -101,6 +103,7 @@ class Text:
     name: str = ""
     terms: tuple[str, ...] = ()
     folded: str = ""
+    plain: bool = False
     on: Media = Media.ALL
 
 
@@ -166,6 +169,11 @@ class Report:
     files: Mapping[str, str] = field(default_factory=dict)
     facts: Callable[[], dict[str, Any]] = dict
     data: Data = NO_DATA
+
+    @property
+    def figures(self) -> list[Figure]:
+        """Those among its blocks."""
+        return [block for block in self.blocks if isinstance(block, Figure)]
 
     def on(self, media: Media) -> list[Block]:
         """The blocks that stand on it."""

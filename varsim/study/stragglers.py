@@ -6,7 +6,7 @@ al., "Understanding Stragglers in Large Model Training Using What-if Analysis", 
 theirs: without pipeline stages and communication).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -130,41 +130,3 @@ def equal_to_previous(rows: Sequence[Sequence[float] | Table]) -> float:
 
 def _level(times: Table) -> bool:
     return bool(np.ptp(times) <= _EQUAL * np.max(times))
-
-
-def sentences(found: Stragglers) -> Iterator[str]:
-    """What the statistics say, one sentence a line."""
-    from varsim.units import format_seconds
-
-    steps, workers = found.table.shape
-    if steps < ENOUGH:
-        yield f"Only {steps} step{'s' * (steps > 1)}: too few to say what is usual."
-    if workers == 1:
-        yield "One worker: who is waited for, and for how long, cannot be seen."
-        return
-    hours = found.barrier_mean * steps * workers / 3600
-    yield (
-        f"Waiting for the slowest: {format_seconds(found.barrier_mean)} a step, "
-        f"{found.slowdown:.4g} times the mean; {100 * found.wasted_share:.3g} % of "
-        f"{hours:.3g} device-hours (one device a worker) are spent waiting: "
-        f"{found.wasted / 3600:.3g}."
-    )
-    for count, backup in enumerate(found.backups, start=1):
-        who = "one worker" if count == 1 else f"{count} workers"
-        yield (
-            f"Waiting for all but {who}: {100 * backup.time_saved:.3g} % less time, "
-            f"{100 * backup.rate_gain:.3g} % more steps a second, without the gradients of the "
-            f"slowest {'one' if count == 1 else count}."
-        )
-    yield (
-        f"Spread: coefficient of variation {100 * found.cv_within_step:.3g} % within a step, "
-        f"{100 * found.cv_all:.3g} % of all."
-    )
-    if found.autocorrelation:
-        said = ", ".join(f"{value:.2f} ({lag})" for lag, value in found.autocorrelation.items())
-        yield f"Autocorrelation of a worker's steps, by lag: {said}."
-    if found.equal_to_previous >= SAMPLED:
-        yield (
-            f"{100 * found.equal_to_previous:.0f} % of the times equal the worker's time before: "
-            "that looks like samples, not like every step measured."
-        )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Kind: TypeAlias = Literal[
-    "training", "variables", "sweep", "plan", "why", "validation", "stragglers"
+    "training", "variables", "sweep", "plan", "tune", "why", "story", "validation", "stragglers"
 ]
 RUN: Final[tuple[Kind, ...]] = ("training", "variables")
 

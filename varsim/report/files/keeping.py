@@ -22,7 +22,9 @@ from varsim.report.files.claim import (
     facts_in,
     kinds_of,
     previous_of,
+    put_into,
 )
+from varsim.report.render import Format, render
 from varsim.report.report import Report
 from varsim.scenario.provenance import is_sealed, sealed, to_json
 from varsim.scenario.training import SCHEMA_VERSION
@@ -30,6 +32,12 @@ from varsim.scenario.training import SCHEMA_VERSION
 T = TypeVar("T")
 S = TypeVar("S", bound=BaseModel)
 
+# What is written of a report beside its page and figures, and as what.
+FORMS: Final[dict[Kind, dict[str, Format]]] = {
+    "why": {"why.md": "md", "why.json": "json"},
+    "stragglers": {"stragglers.json": "json"},
+}
+_DRAWN: Final = (".png", ".svg")
 # Since this version of the engine files have checksums.
 SEALED_SINCE: Final = 4
 
@@ -86,6 +94,27 @@ def put_run(
             page.write(report, path)
 
     put(directory, fill)
+
+
+def put_report(report: Report, directory: Path, again: bool = False) -> None:
+    """Put what is told of something where its files lie: as text, its page, its figures.
+
+    `again`: page and figures alone. Each file is there whole or as it was before, and figures that
+    the report no longer has go. Raises as `put_into` does.
+    """
+
+    def fill(path: Path) -> None:
+        forms: dict[str, Format] = {} if again else FORMS[report.kind]
+        for name, format in forms.items():
+            text = render(report, format, pictures=True)
+            (path / name).write_text(text, encoding="utf-8", newline="\n")
+        page.write(report, path, beside=directory)
+
+    put_into(directory, report.kind, fill)
+    drawn = {f"{one.plot.name}{end}" for one in report.figures for end in _DRAWN}
+    for name in FILES[report.kind] - drawn:
+        if Path(name).suffix in _DRAWN:
+            (directory / name).unlink(missing_ok=True)
 
 
 def facts_of(directory: Path, kind: Kind) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from varsim import inert
-from varsim.report.explain.flow import flow
+from varsim.report.terminal import flow
 from varsim.report.words import why as words
 from varsim.report.words.caution import cautions
 from varsim.study.measure import NANOSECONDS
