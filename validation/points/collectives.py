@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from validation.finding import Verdict
-from validation.points import laws
+from validation.points import laws, schedules
 from validation.points.estimate import Measured, exactly
 from validation.points.outcome import NotRunError
 from validation.points.scenario import (
@@ -23,8 +23,7 @@ from validation.points.scenario import (
     slow_motion,
 )
 from varsim.cluster.collective import own_links
-from varsim.cluster.collectives import broadcast, doubling, exchange, hierarchy, ring, tree
-from varsim.cluster.collectives.alone import ends_alone
+from varsim.cluster.collectives import doubling, hierarchy, ring, tree
 from varsim.cluster.collectives.plan import Path, Plan
 from varsim.cluster.collectives.schedule import Schedule
 from varsim.cluster.job import Job
@@ -90,17 +89,17 @@ def reduce_scatter(p: int, n: float, alpha: float, beta: float, gamma: float) ->
 
 def binomial_broadcast(p: int, n: float, alpha: float, beta: float) -> Measured:
     """coll-binomial-bcast."""
-    return exactly(_alone(tree.broadcast(p), n, alpha, beta))
+    return exactly(_alone(schedules.binomial_broadcast(p), n, alpha, beta))
 
 
 def scatter_all_gather(p: int, n: float, alpha: float, beta: float) -> Measured:
     """coll-vandegeijn-bcast."""
-    return exactly(_alone(broadcast.scatter_all_gather(p), n, alpha, beta))
+    return exactly(_alone(schedules.scatter_all_gather(p), n, alpha, beta))
 
 
 def chain(p: int, n: float, m: int, alpha: float, beta: float) -> Measured:
     """coll-chain-bcast."""
-    return exactly(_alone(broadcast.chain(p, m), n, alpha, beta))
+    return exactly(_alone(schedules.chain(p, m), n, alpha, beta))
 
 
 def best_chain(p: int, n: float, alpha: float, beta: float) -> Measured:
@@ -113,7 +112,7 @@ def best_chain(p: int, n: float, alpha: float, beta: float) -> Measured:
 
     def of(segments: int) -> float:
         if segments not in times:
-            times[segments] = _alone(broadcast.chain(p, segments), n, alpha, beta)
+            times[segments] = _alone(schedules.chain(p, segments), n, alpha, beta)
         return times[segments]
 
     best = 2
@@ -134,7 +133,7 @@ def _least(*points: tuple[int, float]) -> float:
 
 def all_to_all(p: int, n: float, alpha: float, beta: float) -> Measured:
     """coll-alltoall."""
-    return exactly(_alone(exchange.pairwise(p), n, alpha, beta))
+    return exactly(_alone(schedules.pairwise(p), n, alpha, beta))
 
 
 def crossover(p: int, alpha: float, beta: float) -> Measured:
@@ -282,4 +281,8 @@ def _carried_out(
     def holding(source: int, target: int) -> Path:
         return paths(source, target)._replace(header=header(source, target))
 
-    return max(ends_alone(job.clock, Plan(schedule, n, holding, rate))) / NANOSECONDS / slower
+    return (
+        max(schedules.ends_alone(job.clock, Plan(schedule, n, holding, rate)))
+        / NANOSECONDS
+        / slower
+    )

@@ -20,25 +20,6 @@ def traffic_per_port(workload: Workload, cluster: Cluster) -> list[list[float]]:
     ]
 
 
-def pieces_per_port(workload: Workload, cluster: Cluster) -> list[list[float]]:
-    """The same for a gradient, cut into what is ready at one moment of a backward pass."""
-    dealt = workload.tensor_sizes()
-    sizes = [size for own in dealt for size in own]
-    variables = [variable for variable, own in enumerate(dealt) for _ in own]
-    shares, ratios = workload.sent_shares(), workload.gradient_ratios()
-    pieces: dict[tuple[float, int], list[float]] = {}
-    for moment, variable, column in zip(
-        workload.ready_after(sizes),
-        variables,
-        bytes_per_port([[size] for size in sizes], cluster),
-        strict=True,
-    ):
-        piece = pieces.setdefault((moment, variable), [0.0] * len(column))
-        for shard, size in enumerate(column):
-            piece[shard] += size * shares[variable] * ratios[variable]
-    return list(pieces.values())
-
-
 def bytes_per_port(tensors: list[list[int]], cluster: Cluster) -> list[list[float]]:
     """For every variable the bytes on each shard, by the cluster's rule of placement."""
     shards = cluster.parameter_servers

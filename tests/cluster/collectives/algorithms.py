@@ -1,10 +1,9 @@
 """All schedules for a number of ranks, by name."""
 
+from validation.points.schedules import binomial_broadcast, chain, pairwise, scatter_all_gather
 from varsim.cluster.collectives import (
-    broadcast,
     double_tree,
     doubling,
-    exchange,
     hierarchy,
     ring,
     tree,
@@ -31,11 +30,11 @@ def all_reduces(ranks: int) -> dict[str, Schedule]:
 def broadcasts(ranks: int) -> dict[str, Schedule]:
     """Every broadcast from rank 0."""
     found = {
-        "binomial broadcast": tree.broadcast(ranks),
-        "scatter and all-gather": broadcast.scatter_all_gather(ranks),
+        "binomial broadcast": binomial_broadcast(ranks),
+        "scatter and all-gather": scatter_all_gather(ranks),
     }
     for segments in (1, 3, 20):
-        found[f"chain, {segments}"] = broadcast.chain(ranks, segments)
+        found[f"chain, {segments}"] = chain(ranks, segments)
     return found
 
 
@@ -46,5 +45,5 @@ def schedules(ranks: int) -> dict[str, Schedule]:
         **broadcasts(ranks),
         "reduce-scatter": ring.reduce_scatter(ranks),
         "all-gather": ring.all_gather(ranks),
-        "all-to-all": exchange.pairwise(ranks),
+        "all-to-all": pairwise(ranks),
     }

@@ -12,11 +12,10 @@ import pytest
 from building import run
 from walking import a_job, walked
 
+from validation.points.schedules import binomial_broadcast, chain, pairwise, scatter_all_gather
 from varsim.cluster.collective import own_links
 from varsim.cluster.collectives import (
-    broadcast,
     doubling,
-    exchange,
     hierarchy,
     ring,
     tree,
@@ -126,10 +125,10 @@ MADE = {
     "coll-recdoubling-allreduce": lambda p, **_: doubling.recursive_doubling(p),
     "coll-rabenseifner-allreduce": lambda p, **_: doubling.halving_doubling(p),
     "coll-tree-allreduce": lambda p, **_: tree.all_reduce(p),
-    "coll-binomial-bcast": lambda p, **_: tree.broadcast(p),
-    "coll-vandegeijn-bcast": lambda p, **_: broadcast.scatter_all_gather(p),
-    "coll-chain-bcast": lambda p, m, **_: broadcast.chain(p, m),
-    "coll-alltoall": lambda p, **_: exchange.pairwise(p),
+    "coll-binomial-bcast": lambda p, **_: binomial_broadcast(p),
+    "coll-vandegeijn-bcast": lambda p, **_: scatter_all_gather(p),
+    "coll-chain-bcast": lambda p, m, **_: chain(p, m),
+    "coll-alltoall": lambda p, **_: pairwise(p),
 }
 
 
@@ -157,7 +156,7 @@ def test_the_best_number_of_segments(point: Point) -> None:
     best = math.sqrt((ranks - 2) * wanted["n"] * wanted["beta"] / alpha)
     for segments in (math.floor(best), math.ceil(best), math.ceil(best) + 5):
         more = alpha * (segments - best) ** 2 / segments
-        simulated = took(broadcast.chain(ranks, segments), point)
+        simulated = took(chain(ranks, segments), point)
         assert simulated - more == pytest.approx(point["expected"], rel=1e-9)
         assert simulated >= point["expected"] * (1 - 1e-9)
 

@@ -8,7 +8,8 @@ import pytest
 from algorithms import all_reduces, broadcasts, schedules
 from numpy.typing import NDArray
 
-from varsim.cluster.collectives import broadcast, double_tree, doubling, exchange, hierarchy, ring
+from validation.points.schedules import chain, pairwise
+from varsim.cluster.collectives import double_tree, doubling, hierarchy, ring
 from varsim.cluster.collectives.schedule import Schedule
 
 RANKS = pytest.mark.parametrize("ranks", range(1, 18))
@@ -67,7 +68,7 @@ class TestData:
         assert all(same(end, whole) for end in ends)
 
     def test_after_an_all_to_all_each_has_its_block_of_everybody(self, ranks: int) -> None:
-        schedule = exchange.pairwise(ranks)
+        schedule = pairwise(ranks)
 
         def block(source: int, target: int) -> int:
             return source * ranks + target
@@ -128,8 +129,8 @@ class TestNotAPowerOfTwo:
         assert rounds[3:] == [[(0, 4)], [(0, 2)], [(0, 1), (2, 3)]]
 
     def test_exchanges_go_round_instead_of_in_pairs(self) -> None:
-        assert edges(exchange.pairwise(3)) == [[(0, 1), (1, 2), (2, 0)], [(0, 2), (1, 0), (2, 1)]]
-        assert edges(exchange.pairwise(4))[2] == [(0, 3), (1, 2), (2, 1), (3, 0)]
+        assert edges(pairwise(3)) == [[(0, 1), (1, 2), (2, 0)], [(0, 2), (1, 0), (2, 1)]]
+        assert edges(pairwise(4))[2] == [(0, 3), (1, 2), (2, 1), (3, 0)]
 
 
 class TestTheDoubleTree:
@@ -177,7 +178,7 @@ class TestTheDoubleTree:
             lambda: hierarchy.leader_all_reduce(3, 2),
             "ranks_per_group 2 does not divide 3 workers evenly",
         ),
-        (lambda: broadcast.chain(4, 0), "a chain needs at least one segment, not 0"),
+        (lambda: chain(4, 0), "a chain needs at least one segment, not 0"),
         (lambda: double_tree.all_reduce(4, 0), "each half needs at least one segment, not 0"),
     ],
 )

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from walking import a_job, both_ways, walked
 
+from validation.points.schedules import pairwise
 from varsim.cluster.collective import own_links
-from varsim.cluster.collectives import doubling, exchange, ring, tree
+from varsim.cluster.collectives import doubling, ring, tree
 from varsim.cluster.collectives.plan import Path, Plan
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Schedule, Stage, Transfer, once
@@ -87,7 +88,7 @@ class TestByHand:
         # 30 bytes over 3 ranks, 10 for each; rank 1 comes at 50. Round 1: 0 -> 1 until 10, 2 -> 0
         # until 10, 1 -> 2 from 50 to 60. Round 2: 0 -> 2, who then is free to receive, and 2 -> 1,
         # who then has what it needs, from 60 to 70; 1 -> 0 from 60 to 70.
-        done = in_ms(self.job(sharing, 3), exchange.pairwise(3), 30.0, [0, 50, 0])
+        done = in_ms(self.job(sharing, 3), pairwise(3), 30.0, [0, 50, 0])
 
         assert done == [70, 70, 70]
 

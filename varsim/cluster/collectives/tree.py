@@ -18,12 +18,6 @@ def all_reduce(ranks: int) -> Schedule:
     return Schedule("an all-reduce", ranks, 1, stages)
 
 
-def broadcast(ranks: int) -> Schedule:
-    """From rank 0: ceil(log2 p) (latency + n / bandwidth)."""
-    stages = broadcast_stages([range(ranks)], range(1))
-    return Schedule("a broadcast", ranks, 1, stages, meets=False)
-
-
 def reduce_stages(trees: Sequence[Sequence[int]], blocks: range) -> tuple[Stage, ...]:
     """Side by side in trees of equally many ranks: the first rank of each gets the sum."""
     return tuple(
