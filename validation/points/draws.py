@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from validation.points.scenario import NANOSECONDS, column
-from varsim.cluster.pace import windows
+from varsim.cluster.slowdown import windows
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.values.law import BLOCK, Law, Mixture

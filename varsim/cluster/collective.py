@@ -18,7 +18,7 @@ from varsim.cluster.collectives.schedule import Schedule
 from varsim.cluster.collectives.walk import Walk
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import broadcast_overhead, collective_overhead
-from varsim.cluster.pace import Slowed
+from varsim.cluster.slowdown import Slowed
 from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Worker
 

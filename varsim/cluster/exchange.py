@@ -13,7 +13,7 @@ from varsim.cluster.collective import Collective, Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.job import Job
 from varsim.cluster.link import Route
-from varsim.cluster.pace import Slowed, shares_of_compute
+from varsim.cluster.slowdown import Slowed, shares_of_compute
 from varsim.cluster.transport import Network, nothing
 from varsim.cluster.worker import Read, Worker
 from varsim.values.gradient import Gradient

@@ -14,7 +14,7 @@ from varsim.cluster.events import ProcessEvent
 from varsim.cluster.failures import Cutoff, Failures
 from varsim.cluster.ledger import Ledger
 from varsim.cluster.network import network
-from varsim.cluster.pace import windows
+from varsim.cluster.slowdown import windows
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import EvaluationRow, LinkRow, Recorder, Standstill, Trace
 from varsim.cluster.worker import Worker
@@ -331,9 +331,9 @@ class Job:
 
     def _worker(self, rank: int) -> Worker:
         cluster = self.cluster
-        pace = windows(cluster.slow_workers, rank)
-        factor = pace[0][1]
-        times = self._compute_times(rank, factor if len(pace) == 1 else 1.0)
+        slowdown = windows(cluster.slow_workers, rank)
+        always = slowdown[0][1] if len(slowdown) == 1 else 1.0
+        times = self._compute_times(rank, always)
         batches = chain.from_iterable(
             self.task.batches(rank, block, self.workload.batch_size) for block in count()
         )
@@ -342,11 +342,11 @@ class Job:
             rank,
             self.network.routing.worker(rank),
             times,
-            pace if len(pace) > 1 else [],
+            slowdown if len(slowdown) > 1 else [],
             batches,
             self.ledger.in_flight,
             self.recorder.worker_spans(rank),
-            round((cluster.optimizer_time or 0.0) * (factor if len(pace) == 1 else 1.0) * 1e9),
+            round((cluster.optimizer_time or 0.0) * always * 1e9),
         )
         if cluster.overheads is not None and cluster.overheads.first_iteration:
             worker.sets_up(round(cluster.overheads.first_iteration * 1e9))

@@ -13,7 +13,7 @@ from varsim.cluster.clock import Clock
 from varsim.cluster.description import SlowWorker, check_ranks
 from varsim.cluster.execution import Execution, Host, Sent
 from varsim.cluster.network import network
-from varsim.cluster.pace import end_of, windows
+from varsim.cluster.slowdown import end_of, windows
 from varsim.cluster.topology import Star
 from varsim.cluster.trace import LinkRow
 from varsim.distribute.program.act import OUTSIDE, Act, View

@@ -1,12 +1,14 @@
 """All-reduces carried out by parameter servers: pushed, summed and pulled, part by part."""
 
+from collections import Counter
 from functools import partial
 from itertools import count, groupby
+from typing import NamedTuple
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.exchange import Connection, GradientExchange
 from varsim.cluster.job import Job
-from varsim.cluster.pieces import Layout, Piece, laid_out
+from varsim.cluster.placement import bytes_per_port, server_places
 from varsim.cluster.topology import Place
 from varsim.cluster.trace import Phase
 from varsim.cluster.updating import Alone, Updater
@@ -29,7 +31,7 @@ class PushPull(GradientExchange):
     """
 
     def __init__(self, job: Job, *, overlap: bool) -> None:
-        layout = laid_out(job.network.routing, job.cluster, job.workload)
+        layout = _laid_out(job)
         self._pieces = layout.pieces
         numbered = list(enumerate(layout.pieces))
         moments = [
@@ -93,6 +95,54 @@ class PushPull(GradientExchange):
 
     def __str__(self) -> str:
         return f"sums of gradients that {len(self._waiting)} of {len(self._up)} have computed"
+
+
+class Piece(NamedTuple):
+    """A part of one tensor's gradient on one server: a message of its own each way.
+
+    `server`: the number of its place; `size` in bytes; `ready`: the share of the backward pass
+    after which it is there.
+    """
+
+    server: int
+    size: float
+    ready: float
+
+
+class Layout(NamedTuple):
+    """Where the servers are, how many each place stands for, and what there is, in that order.
+
+    A backward pass makes the last tensor first, and the parts of one at once.
+    """
+
+    places: list[Place]
+    counts: list[int]
+    pieces: list[Piece]
+
+
+def _laid_out(job: Job) -> Layout:
+    """The gradients of a workload on the servers of a cluster, whose workers have their places."""
+    cluster, workload, routing = job.cluster, job.workload, job.network.routing
+    partitioner = cluster.partitioner
+    parts = [
+        (index, part)
+        for index, size in enumerate(workload.gradient_tensors())
+        for part in ([size] if partitioner is None else partitioner.cut(size))
+    ]
+    whole = cluster.model_copy(update={"partitioner": None})
+    placed = bytes_per_port([[size] for _, size in parts], whole)
+    shards = [column for column in zip(*placed, strict=True) if any(column)]
+    found = server_places(routing, cluster, placed, in_turn=True)
+    counts = [1] * len(found) if len(found) == len(shards) else list(Counter(shards).values())
+    ready = workload.ready_after(workload.tensors())
+    backwards = sorted(range(len(parts)), key=lambda part: (ready[parts[part][0]], -parts[part][0]))
+    pieces = [
+        Piece(server, column[part], ready[parts[part][0]])
+        for part in backwards
+        for server, (_, column) in enumerate(found)
+        if column[part]
+    ]
+    return Layout([place for place, _ in found], counts, pieces)
 
 
 class _Summing:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
+from varsim.cluster.batch import Message
 from varsim.cluster.clock import Activity, Pause
 from varsim.cluster.exchange import Connection
 from varsim.cluster.job import Job
@@ -16,14 +16,6 @@ from varsim.cluster.worker import Worker
 from varsim.values.gradient import Gradient
 
 _WRITE = int(Phase.WRITE)
-
-
-class Piece(NamedTuple):
-    """What one moment of a backward pass makes of one variable's gradient, for one server."""
-
-    item: int  # the variable, among those that have a gradient
-    route: Route
-    size: float
 
 
 class WaitFreePush:
@@ -41,16 +33,20 @@ class WaitFreePush:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        layout = _Layout(job)
-        self.ports = layout.ports
-        in_order = sorted(layout.made.items())
-        self.ready = [share for share, _ in in_order]
-        groups = [group for _, group in in_order]
-        self._pieces = [layout.pieces(worker, groups) for worker in job.workers]
+        self.ports, made = _laid_out(job)
+        self.ready = sorted(made)
+        groups = [made[share] for share in self.ready]
         self._parts = [0] * len(job.trained)  # pieces of each variable
         for group in groups:
             for item, _ in group:
                 self._parts[item] += 1
+        self._pieces = []  # of each worker, for each moment
+        for worker in job.workers:
+            routes = [job.network.route(worker.place, place) for place, _ in self.ports]
+            self._pieces.append(
+                [[Message(item, routes[server], size) for (item, server), size in group.items()]
+                 for group in groups]
+            )  # fmt: skip
 
     def send(
         self, worker: Worker, gradient: Gradient, moments: Sequence[int], arrived: Arrived
@@ -76,7 +72,7 @@ class WaitFreePush:
             alone = self._undisturbed(moments, pieces) - gradient.computed
             worker.transferred(_WRITE, clock.time, max(0, alone))
 
-    def _undisturbed(self, moments: Sequence[int], pieces: Sequence[Sequence[Piece]]) -> int:
+    def _undisturbed(self, moments: Sequence[int], pieces: Sequence[Sequence[Message]]) -> int:
         """When the last piece would be there if nobody else used the links (ns)."""
         network = self._job.network
         stored = self._job.cluster.network.forwarding == "store_and_forward"
@@ -95,48 +91,37 @@ class WaitFreePush:
         return last
 
 
-class _Layout:
-    """Where the servers are, and what each moment of a backward pass makes for which of them.
+def _laid_out(
+    job: Job,
+) -> tuple[list[tuple[Place, list[float]]], dict[float, dict[tuple[int, int], float]]]:
+    """Where the servers are, with the bytes of every variable there, and what is made for them.
 
-    `made`: by the share of the backward pass, the bytes by (variable, server); variables are
-    numbered among those that have a gradient.
+    The latter by the share of the backward pass after which it is ready, in bytes by (variable,
+    server); variables are numbered among those that have a gradient.
     """
-
-    def __init__(self, job: Job) -> None:
-        workload, self._network = job.workload, job.network
-        tensors = workload.tensor_sizes()
-        sizes = [size for own in tensors for size in own]
-        variables = [variable for variable, own in enumerate(tensors) for _ in own]
-        shares, ratios = workload.sent_shares(), workload.gradient_ratios()
-        placed = [
-            [size * shares[variable] for size in column]
-            for variable, column in zip(
-                variables, bytes_per_port([[size] for size in sizes], job.cluster), strict=True
-            )
-        ]
-        self._places = server_places(job.network.routing, job.cluster, placed)
-        self.ports: list[tuple[Place, list[float]]] = []
-        self.made: dict[float, dict[tuple[int, int], float]] = {}
-        items = {variable: item for item, variable in enumerate(job.trained)}
-        ready = workload.ready_after(sizes)
-        for server, (place, column) in enumerate(self._places):
-            whole = [0.0] * len(tensors)
-            for share, variable, size in zip(ready, variables, column, strict=True):
-                whole[variable] += size
-                if size and variable in items:
-                    group, key = self.made.setdefault(share, {}), (items[variable], server)
-                    group[key] = group.get(key, 0.0) + size * ratios[variable]
-            self.ports.append((place, whole))
-
-    def pieces(
-        self, worker: Worker, groups: Sequence[dict[tuple[int, int], float]]
-    ) -> list[list[Piece]]:
-        """What a worker sends, moment by moment."""
-        routes = [self._network.route(worker.place, place) for place, _ in self._places]
-        return [
-            [Piece(item, routes[server], size) for (item, server), size in group.items()]
-            for group in groups
-        ]
+    workload = job.workload
+    tensors = workload.tensor_sizes()
+    sizes = [size for own in tensors for size in own]
+    variables = [variable for variable, own in enumerate(tensors) for _ in own]
+    shares, ratios = workload.sent_shares(), workload.gradient_ratios()
+    placed = bytes_per_port([[size] for size in sizes], job.cluster)
+    sent = [
+        [size * shares[variable] for size in column]
+        for variable, column in zip(variables, placed, strict=True)
+    ]
+    ports: list[tuple[Place, list[float]]] = []
+    made: dict[float, dict[tuple[int, int], float]] = {}
+    items = {variable: item for item, variable in enumerate(job.trained)}
+    ready = workload.ready_after(sizes)
+    for server, (place, column) in enumerate(server_places(job.network.routing, job.cluster, sent)):
+        whole = [0.0] * len(tensors)
+        for share, variable, size in zip(ready, variables, column, strict=True):
+            whole[variable] += size
+            if size and variable in items:
+                group, key = made.setdefault(share, {}), (items[variable], server)
+                group[key] = group.get(key, 0.0) + size * ratios[variable]
+        ports.append((place, whole))
+    return ports, made
 
 
 class _Sending:
@@ -150,7 +135,7 @@ class _Sending:
         self._under_way = 0  # pieces
         self._begun = 0  # ns, when the first of these was handed over
 
-    def hand_over(self, group: Sequence[Piece]) -> None:
+    def hand_over(self, group: Sequence[Message]) -> None:
         """These are ready."""
         if not self.arrivals.awaited:
             return

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from varsim.cluster.clock import AT_ONCE, Activity, Clock, Pause
-from varsim.cluster.pace import end_of
+from varsim.cluster.slowdown import end_of
 from varsim.cluster.topology.base import Place
 from varsim.cluster.trace import PHASE_BITS, Phase
 from varsim.values.gradient import Gradient, Parameters

@@ -1,4 +1,4 @@
-"""The pace of a worker: how far its compute is when, and where it is slow for some of the time."""
+"""Slowdown of workers for some of the time, and of messages while workers compute."""
 
 import math
 from collections.abc import Sequence
