@@ -129,6 +129,16 @@ def test_a_plan_gives_its_answer() -> None:
     assert PlanText(found).sentences
 
 
+def test_training_and_variables_are_checked_by_how_they_begin() -> None:
+    training = varsim.load(said())
+    assert isinstance(training, Training)
+    assert [one.strategy.label for one in training.check()] == ["none", "on_write"]
+    assert all(0.008 < one.update < 0.05 for one in training.check())
+    program = varsim.load(SCENARIOS / "read_or_write.yaml")
+    assert isinstance(program, Program)
+    assert len(program.check()) == len(program.scenario.all_modes)
+
+
 def test_training_is_explained_and_a_sweep_is_not() -> None:
     why = varsim.explain(said(), strategies=["on_write"])
     assert [one.label for one in why.accounts] == ["on_write"]  # type: ignore[union-attr]

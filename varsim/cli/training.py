@@ -62,7 +62,7 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
     for line in describe(scenario):
         write(line)
     weigh_step(scenario)
-    begun = begin(scenario)
+    begun = experiment.check()
     write("\nHow a run of each begins, times only:")
     for line in beginnings(begun):
         write(line)

@@ -41,7 +41,6 @@ def run(experiment: "Program", settings: Settings) -> None:
 def check(experiment: "Program", strategies: Sequence[str]) -> None:
     """Say what a scenario is, and what a step takes and sends in each mode, by how it begins."""
     from varsim.report.words.program.scenario import beginnings, describe
-    from varsim.study.program.beginning import begin_program
 
     scenario = experiment.scenario
     refuse_strategies(scenario, strategies)
@@ -49,7 +48,7 @@ def check(experiment: "Program", strategies: Sequence[str]) -> None:
         write(line)
     _weigh(scenario)
     write("\nHow the program begins in each mode:")
-    for line in beginnings(begin_program(scenario), scenario.program.longest):
+    for line in beginnings(experiment.check(), scenario.program.longest):
         write(line)
 
 

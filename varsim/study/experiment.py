@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, TypeAlias
 
-from varsim.distribute.program.running import Mode
 from varsim.scenario.load import Document, Given, Loaded
 from varsim.scenario.load import load as read
 from varsim.scenario.plan.loading import question_of_text
@@ -18,18 +17,20 @@ from varsim.scenario.sweep.space import Sweep
 from varsim.scenario.training import Scenario
 from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import meant
-from varsim.study.plan.plan import Plan, Planning
-from varsim.study.plan.runs import Runs
-from varsim.study.program.telling import Telling, told
-from varsim.study.result import Result
 from varsim.study.simulation import simulate, simulate_variables
-from varsim.study.sweep.campaign import Books, Watcher, carry_out
-from varsim.study.sweep.case import Case, cases_of
-from varsim.study.sweep.execution import backend
-from varsim.study.sweep.store import Store
-from varsim.study.sweep.table import Table, table_of
-from varsim.study.variables import VariablesResult
-from varsim.study.why.account import Why, why
+
+if TYPE_CHECKING:
+    from varsim.distribute.program.running import Mode
+    from varsim.study.beginning import Beginning
+    from varsim.study.plan.plan import Plan
+    from varsim.study.program.telling import Telling
+    from varsim.study.result import Result
+    from varsim.study.sweep.campaign import Books, Watcher
+    from varsim.study.sweep.case import Case
+    from varsim.study.sweep.store import Store
+    from varsim.study.sweep.table import Table
+    from varsim.study.variables import VariablesResult
+    from varsim.study.why.account import Why
 
 # Called with how many runs have ended, of how many.
 Progress: TypeAlias = Callable[[int, int], None]
@@ -56,12 +57,20 @@ class Training:
     scenario: Scenario
     kind: Literal["training"] = "training"
 
-    def run(self, jobs: int = 1, progress: Progress | None = None) -> Result:
+    def run(self, jobs: int = 1, progress: Progress | None = None) -> "Result":
         """Simulate every strategy and replication."""
         return simulate(self.scenario, jobs, progress)
 
-    def explain(self, progress: Progress | None = None) -> Why:
+    def check(self) -> "list[Beginning]":
+        """How each strategy begins, times only."""
+        from varsim.study.beginning import begin
+
+        return begin(self.scenario)
+
+    def explain(self, progress: Progress | None = None) -> "Why":
         """Why each strategy is as slow as it is."""
+        from varsim.study.why.account import why
+
         return why(self.scenario, progress)
 
 
@@ -72,18 +81,26 @@ class Program:
     scenario: VariablesScenario
     kind: Literal["variables"] = "variables"
 
-    def run(self, jobs: int = 1, progress: Progress | None = None) -> VariablesResult:
+    def run(self, jobs: int = 1, progress: Progress | None = None) -> "VariablesResult":
         """Run the program under every mode."""
         return simulate_variables(self.scenario, jobs, progress)
+
+    def check(self) -> "list[ProgramBeginning]":
+        """How the program begins under each mode."""
+        from varsim.study.program.beginning import begin_program
+
+        return begin_program(self.scenario)
 
     def explain(
         self,
         progress: Progress | None = None,
         *,
-        modes: Sequence[Mode] = (),
+        modes: "Sequence[Mode]" = (),
         steps: int | None = None,
-    ) -> list[Telling]:
+    ) -> "list[Telling]":
         """What happens to the variables in the first steps; ValueError if that is too much."""
+        from varsim.study.program.telling import told
+
         return told(self.scenario, modes or self.scenario.all_modes, steps)
 
 
@@ -103,27 +120,36 @@ class SweepExperiment:
                 raise ValueError(f"no strategy {name!r} in this scenario; it has: {known}")
 
     @cached_property
-    def cases(self) -> list[tuple[int, str, Case]]:
+    def cases(self) -> "list[tuple[int, str, Case]]":
         """(point, label, case) of every row."""
+        from varsim.study.sweep.case import cases_of
+
         return cases_of(self.sweep, self.strategies)
 
     @property
-    def distinct(self) -> list[Case]:
+    def distinct(self) -> "list[Case]":
         """Every case once."""
         return list({case.key: case for _, _, case in self.cases}.values())
 
-    def books(self, store: Store, cases: Sequence[Case] | None = None) -> Books:
+    def books(self, store: "Store", cases: "Sequence[Case] | None" = None) -> "Books":
         """What is known of some cases, by default of all, from the runs that are kept."""
+        from varsim.study.sweep.campaign import Books
+
         return Books.opened(self.sweep, self.distinct if cases is None else cases, store.runs())
 
-    def table(self, books: Books) -> Table:
+    def table(self, books: "Books") -> "Table":
         """The table, once all runs are there."""
+        from varsim.study.sweep.table import table_of
+
         return table_of(self.sweep, self.cases, books)
 
     def run(
         self, jobs: int = 1, progress: Progress | None = None, directory: Path | None = None
-    ) -> Table:
+    ) -> "Table":
         """Make all runs that it takes; those that a `directory` keeps are not made again."""
+        from varsim.study.sweep.campaign import carry_out
+        from varsim.study.sweep.execution import backend
+
         with _kept(directory) as store:
             books = self.books(store)
             todo = books.begin()
@@ -145,8 +171,12 @@ class PlanExperiment:
 
     def run(
         self, jobs: int = 1, progress: Progress | None = None, directory: Path | None = None
-    ) -> Plan:
+    ) -> "Plan":
         """Search for the answer; runs that a `directory` keeps are not made again."""
+        from varsim.study.plan.plan import Planning
+        from varsim.study.plan.runs import Runs
+        from varsim.study.sweep.execution import backend
+
         planning = Planning(self.question)
         cases = planning.cases(most=60) * self.question.first_replications
         with _kept(directory) as store, backend(cases, jobs, None) as made_by:
@@ -188,7 +218,7 @@ def run(
     strategies: Sequence[str] = (),
     jobs: int = 1,
     progress: Progress | None = None,
-) -> Result | VariablesResult | Table | Plan:
+) -> "Result | VariablesResult | Table | Plan":
     """What comes of a scenario of any kind, loaded as by `load`; the same for any `jobs`."""
     return load(given, sets, strategies).run(jobs, progress)
 
@@ -203,7 +233,7 @@ def sweep(
     jobs: int = 1,
     progress: Progress | None = None,
     directory: str | Path | None = None,
-) -> Table:
+) -> "Table":
     """The table of a sweep; each of `sets` is `path=value`, or `path=1,2,4` for another axis.
 
     `precision` (a share) and `most_replications` are used instead of what the file says. Runs are
@@ -224,7 +254,7 @@ def plan(
     jobs: int = 1,
     progress: Progress | None = None,
     directory: str | Path | None = None,
-) -> Plan:
+) -> "Plan":
     """The answer to a plan; `minimize` is used instead of what the file says. Else as `sweep`."""
     text, name, folder, _ = Document.of(given)
     asked = question_of_text(text, name, folder, sets, minimize, strategies)
@@ -238,7 +268,7 @@ def explain(
     *,
     strategies: Sequence[str] = (),
     progress: Progress | None = None,
-) -> Why | list[Telling]:
+) -> "Why | list[Telling]":
     """Why training is as slow as it is; of variables what happens in their first steps.
 
     ValueError of a sweep or a plan.
@@ -247,13 +277,15 @@ def explain(
 
 
 @contextmanager
-def _kept(directory: Path | None) -> Iterator[Store]:
+def _kept(directory: Path | None) -> "Iterator[Store]":
     """The store of a directory, or one that is forgotten."""
+    from varsim.study.sweep.store import Store
+
     with ExitStack() as stack:
         if directory is None:
             directory = Path(stack.enter_context(TemporaryDirectory(prefix="varsim-")))
         yield stack.enter_context(Store(directory))
 
 
-def _watched(progress: Progress | None) -> Watcher:
+def _watched(progress: Progress | None) -> "Watcher":
     return lambda status: None if progress is None else progress(status.done, status.total)
