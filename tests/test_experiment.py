@@ -133,7 +133,8 @@ def test_training_and_variables_are_checked_by_how_they_begin() -> None:
     training = varsim.load(said())
     assert isinstance(training, Training)
     assert [one.strategy.label for one in training.check()] == ["none", "on_write"]
-    assert all(0.008 < one.update < 0.05 for one in training.check())
+    none, on_write = (one.update for one in training.check())
+    assert 0.004 < none < 0.008 < on_write < 0.02  # two workers, 10 ms each on average
     program = varsim.load(SCENARIOS / "read_or_write.yaml")
     assert isinstance(program, Program)
     assert len(program.check()) == len(program.scenario.all_modes)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from varsim.distribute.program.running import Mode
     from varsim.study.beginning import Beginning
     from varsim.study.plan.plan import Plan
+    from varsim.study.program.beginning import ProgramBeginning
     from varsim.study.program.telling import Telling
     from varsim.study.result import Result
     from varsim.study.sweep.campaign import Books, Watcher
