@@ -61,6 +61,7 @@ class MessageBatch:
         self.due = 0  # when it was, or will be, there (ns)
         self.latest: Starts | tuple[int, int] = {}  # its starts; of a pair of links in order
         self.earlier: list[Starts | tuple[int, int]] = []
+        self._times: list[int] = []  # when each item of its latest sending is there
         self.loads: dict[Link, float] = {}
         self._messages = list(messages)
         connections: dict[Route, list[Message]] = {}
@@ -93,6 +94,40 @@ class MessageBatch:
             first, second = self.hops
             self.only = (first.link, first.hold, second.link, second.hold)
         self.alone = max(self.arrivals(self.starts(0, alone=True), 0))
+
+    def hand_over(self, now: int) -> int:
+        """Put it on its links, first come, first served; when all of it will be there (ns)."""
+        if self.due > now:
+            self.earlier.append(self.latest)
+        self.sent += 1
+        if self.only:
+            first, on_first, second, on_second = self.only
+            start = first.free_at if first.free_at > now else now
+            later = second.free_at if second.free_at > start else start
+            first.free_at, second.free_at = start + on_first, later + on_second
+            self.latest = start, later
+            self.due = max(start + on_first, later + on_second) + self.latency
+            return self.due
+        starts = self.latest = self.starts(now)
+        for link, hold, _, _ in self.hops:
+            link.free_at = starts[link] + hold
+        self._times = self.arrivals(starts, now)
+        self.due = max(self._times)
+        return self.due
+
+    def in_order(self) -> tuple[Sequence[tuple[int, int]], int]:
+        """Of what was handed over last: when each item will be there (ns), and the last of them."""
+        if self.items == 1:
+            return (), 0
+        if not isinstance(self.latest, tuple):
+            *sooner, last = sorted(range(self.items), key=self._times.__getitem__)
+            return [(self._times[item], item) for item in sooner], last
+        start, later = self.latest  # one connection keeps the order of its items
+        others = [
+            (max(start + on_first, later + on_second) + self.latency, item)
+            for item, ((_, on_first), (_, on_second)), _ in self.passed[:-1]
+        ]
+        return others, self.items - 1
 
     def starts(self, now: int, *, alone: bool = False) -> Starts:
         """When it starts on each link, if it is handed over now; `alone`: whether all are free."""

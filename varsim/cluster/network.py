@@ -58,16 +58,7 @@ class FirstComeNetwork(Network):
         """Costs no event: the end is known, and the worker's own time moves there."""
         if worker.ready_at > self.clock.time:
             yield from worker.catch_up()
-        if batch.due > self.clock.time:
-            batch.earlier.append(batch.latest)
-        if batch.only:
-            batch.latest = first, second = self._book_one(batch.only)
-            end = max(first + batch.only[1], second + batch.only[3]) + batch.latency
-        else:
-            end = max(self._book(batch))
-        batch.due = end
-        batch.sent += 1
-        worker.transferred(READ, end, batch.alone)
+        worker.transferred(READ, batch.hand_over(self.clock.time), batch.alone)
         return content()
 
     def send(
@@ -77,25 +68,10 @@ class FirstComeNetwork(Network):
         clock = self.clock
         if worker.ready_at > clock.time:
             yield from worker.catch_up()
-        last = batch.items - 1
-        if batch.due > clock.time:
-            batch.earlier.append(batch.latest)
-        if batch.only:
-            # One connection keeps the order of its items.
-            batch.latest = first, second = self._book_one(batch.only)
-            end = max(first + batch.only[1], second + batch.only[3]) + batch.latency
-            for item, ((_, on_first), (_, on_second)), _ in batch.passed[:-1]:
-                time = max(first + on_first, second + on_second) + batch.latency
-                clock.call_at(time, partial(deliver_item, clock, item, content, arrived))
-        else:
-            times = self._book(batch)
-            order = sorted(range(len(times)), key=times.__getitem__)
-            last = order.pop()
-            for item in order:
-                clock.call_at(times[item], partial(deliver_item, clock, item, content, arrived))
-            end = times[last]
-        batch.due = end
-        batch.sent += 1
+        end = batch.hand_over(clock.time)
+        others, last = batch.in_order()
+        for time, item in others:
+            clock.call_at(time, partial(deliver_item, clock, item, content, arrived))
         worker.transferred(WRITE, end, batch.alone)
         yield Pause(clock, end)
         content.arrived = clock.time
@@ -122,23 +98,6 @@ class FirstComeNetwork(Network):
         booking = self._bookings.book(route, size, starts)
         self.clock.call_at(end, partial(self._bookings.passed, booking, passed))
         self.clock.call_at(end + latency, arrived)
-
-    def _book_one(self, only: tuple[Link, int, Link, int]) -> tuple[int, int]:
-        """Hand over what goes over one connection; when each of its links starts on it (ns)."""
-        first, first_hold, second, second_hold = only
-        start = first.free_at if first.free_at > self.clock.time else self.clock.time
-        first.free_at = start + first_hold
-        later = second.free_at if second.free_at > start else start
-        second.free_at = later + second_hold
-        return start, later
-
-    def _book(self, batch: MessageBatch) -> list[int]:
-        """Hand over a batch; when each of its items will have arrived (ns)."""
-        starts = batch.starts(self.clock.time)
-        batch.latest = starts
-        for link, hold, _, _ in batch.hops:
-            link.free_at = starts[link] + hold
-        return batch.arrivals(starts, self.clock.time)
 
 
 class FairNetwork(WaitingNetwork):
