@@ -1,6 +1,7 @@
 """`check`: what a scenario is in plain words, and what its beginning shows, times only."""
 
 import math
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,21 @@ CHANGES: dict[str, Any] = {
     "problem": {"dimension": 1000},
 }
 MIRRORED: dict[str, Any] = {**CHANGES, "cluster": {**CHANGES["cluster"], "parameter_servers": 1}}
+MANY = """\
+name: many
+cluster:
+  workers: 2
+  compute: {kind: constant, value: 100 ms}
+  network: {kind: star, bandwidth: 1 MB/s, latency: 20 us}
+workload: {problem: {kind: timing, size: 1 MB}, batch_size: 1}
+strategies: [{kind: none}]
+stop: {time: 100 s}
+"""
+PLAN = """\
+targets: {throughput: 1 examples/s}
+prices: {device_hour: 1.0}
+plan: {minimize: cost_per_hour, space: {cluster.workers: [2, 4, 8]}}
+"""
 LONG: dict[str, Any] = {"stop": {"global_steps": 10_000}}
 
 
@@ -168,6 +184,11 @@ class TestLimits:
         assert time.process_time() - begun < 1.5
         assert said in done.stdout
 
+    def test_a_step_beyond_the_end_of_the_clock_is_told(self) -> None:
+        law = {"compute": {"kind": "constant", "value": 5e9}}
+        made = scenario({"kind": "on_write"}, cluster=law, **LONG)
+        assert row(made) == "  on_write  no update in the 146 years that the clock counts"
+
 
 class TestStandstill:
     def test_it_is_said(self) -> None:
@@ -280,6 +301,29 @@ class TestCommand:
         assert done.exit_code == 0, done.stderr
         half = next(line for line in done.stdout.splitlines() if line.startswith("At half that"))
         assert " ms a step; none " in half
+
+    @pytest.mark.parametrize(
+        "block", ["sweep: {cluster.workers: [2, 4, 8]}", PLAN], ids=["sweep", "plan"]
+    )
+    def test_of_many_scenarios_it_foresees_by_some_of_their_beginnings(
+        self, tmp_path: Path, block: str
+    ) -> None:
+        """Workers who could compute 10 gradients a second take turns at the server: 2 s each."""
+        file = tmp_path / "many.yaml"
+        file.write_text(MANY + block)
+        (tmp_path / "one.yaml").write_text(MANY)
+        done = check(file)
+        assert done.exit_code == 0, done.stderr
+        (count,) = re.findall(r"memory \(([0-9,]+) gradients\)", done.stdout)
+        (runs,) = re.findall(r" different: ([0-9]+) (?:runs|to)", done.stdout)
+        made = [
+            load_scenario(tmp_path / "one.yaml", [f"cluster.workers={number}"])
+            for number in (2, 4, 8)
+        ]
+        computed = sum(len(simulation.simulate(one).traces[0].gradients) for one in made)
+        wanted = computed * int(runs) / (3 if block != PLAN else 1)
+        assert int(count.replace(",", "")) == pytest.approx(wanted, rel=0.05)
+        assert check(file).stdout == done.stdout
 
 
 def test_a_scenario_in_plain_words() -> None:

@@ -41,7 +41,11 @@ def weigh_checked(scenario: "Scenario", found: "Effort", seconds: float) -> None
     """`weigh`, of what was found already; `seconds`: of one core of this machine."""
     told = found._replace(seconds=seconds)
     if _is_little(told):
-        complain(f"varsim: on this machine all runs take {_time(told)}, by what that took of it")
+        values = ", values by their FLOPs" if scenario.workload.has_values else ""
+        complain(
+            f"varsim: on this machine all runs take {_time(told)}: times by what these beginnings "
+            f"took{values}"
+        )
     _judge(scenario, told, sure=True)
 
 
@@ -113,14 +117,14 @@ def _time(found: "Effort") -> str:
 def weigh_step(scenario: "Scenario") -> None:
     """Refuse a scenario of which one step is longer than the clock can make many of."""
     from varsim.cluster.clock import END_OF_TIME
-    from varsim.study.effort import longest_least_step
+    from varsim.study.effort import longest_step
     from varsim.units import format_seconds
 
-    longest = longest_least_step(scenario)
+    longest = longest_step(scenario)
     if longest.seconds <= END_OF_TIME / 1e9 / _FEW_STEPS:
         return
     complain(
-        f"varsim: one step of '{longest.strategy}' takes at least "
+        f"varsim: one step of '{longest.strategy}' takes about "
         f"{format_seconds(longest.seconds)} ({longest.why}), but the clock counts 1,281,000 h: is "
         f"the unit of {longest.field} right?"
     )

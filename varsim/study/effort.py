@@ -15,7 +15,7 @@ from varsim.scenario.randomness import runs_made
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.study.beginning import Beginning, begin, rates
-from varsim.units import format_bytes, format_rate
+from varsim.units import format_bytes, format_rate, format_seconds
 from varsim.values.gradient import EXAMPLES, STACK
 from varsim.values.problem import VariableSpec
 from varsim.values.workload import Workload
@@ -79,7 +79,7 @@ def closer_effort(scenario: Scenario, little: Callable[[Effort], bool]) -> Effor
 
 
 def seconds_here(scenario: Scenario, begun: Sequence[Beginning]) -> float:
-    """Seconds of one core of this machine, by what the beginnings took of it."""
+    """Seconds of one core of this machine: times by what the beginnings took, values by FLOPs."""
     known, found = rates(begun), 0.0
     for one in begun:
         often = runs_made(scenario, one.strategy)
@@ -97,8 +97,8 @@ def memory_there() -> float:
         return float("inf")
 
 
-class LeastStep(NamedTuple):
-    """What an update of a strategy takes at least (s), which field says so, and how."""
+class LongStep(NamedTuple):
+    """About what an update of a strategy takes (s), which field says so, and how."""
 
     strategy: str
     seconds: float
@@ -106,9 +106,9 @@ class LeastStep(NamedTuple):
     why: str
 
 
-def longest_least_step(scenario: Scenario) -> LeastStep:
+def longest_step(scenario: Scenario) -> LongStep:
     """Of the strategy for which computing, or sending, a gradient is longest."""
-    steps = [_least_step(scenario, strategy) for strategy in scenario.strategies]
+    steps = [_long_step(scenario, strategy) for strategy in scenario.strategies]
     return max(steps, key=lambda one: one.seconds)
 
 
@@ -129,18 +129,23 @@ def _gradients(scenario: Scenario, strategy: Strategy, rate: float | None) -> fl
     return min(limits)
 
 
-def _least_step(scenario: Scenario, strategy: Strategy) -> LeastStep:
-    """A gradient is computed, and sent over a worker's link; of all workers side by side."""
+def _long_step(scenario: Scenario, strategy: Strategy) -> LongStep:
+    """A gradient is computed, or sent over a worker's link; to all workers in rounds of a ring."""
     cluster, workload = scenario.cluster_of(strategy), scenario.workload
     workers = strategy.workers(cluster)
     share = min(1.0, strategy.gradients_per_update(cluster) / workers)
     computing = share * cluster.law(workload).expectation()
     size = _sent(workload, strategy) if workers > 1 else 0.0
-    sending = share * (cluster.network.delay + size / cluster.network.worker_rate) if size else 0.0
-    if computing >= sending:
-        return LeastStep(strategy.label, computing, "cluster.compute", "computing alone")
+    rounds = 2 * (workers - 1) if strategy.sends.to == "workers" else 1
+    latency = share * rounds * cluster.network.delay if size else 0.0
+    moving = share * size / cluster.network.worker_rate
+    if computing >= latency + moving:
+        return LongStep(strategy.label, computing, "cluster.compute", "computing alone")
+    if latency >= moving:
+        why = f"{format_seconds(cluster.network.delay)} in {rounds} round{'s' * (rounds > 1)}"
+        return LongStep(strategy.label, latency + moving, "cluster.network.latency", why)
     why = f"{format_bytes(size)} at {format_rate(cluster.network.worker_rate)}"
-    return LeastStep(strategy.label, sending, "cluster.network.bandwidth", why)
+    return LongStep(strategy.label, latency + moving, "cluster.network.bandwidth", why)
 
 
 def _sent(workload: Workload, strategy: Strategy) -> float:

@@ -115,6 +115,9 @@ def _beginning(one: Beginning) -> Iterator[str]:
             "tells (--set 'stop={global_steps: 10}')"
         )
         return
+    if not one.lasted:
+        yield "no update in the 146 years that the clock counts"
+        return
     counted = f"{one.updates:,} update{'' if one.updates == 1 else 's'}"
     spent = f": {most_time(one.shares)}" if one.shares else ""
     parts = [f"{step(one)} (mean of {counted}){spent}" if one.updates else f"no update{spent}"]
