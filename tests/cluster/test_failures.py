@@ -149,7 +149,7 @@ class TestLives:
         assert worker.restarts == 1
         assert not made.failures.running(0)
         assert made.failures.running(1)
-        end = made.failures.ends[0]
+        end = made.failures.exits[0]
         assert (end.time, end.killed, end.doing, end.roles) == (
             *(350 * MS, True, "computing"),
             ("watch",),
@@ -162,7 +162,7 @@ class TestLives:
         made.start_on(worker, made.clock.sleep_until, 70)
         play(made)
 
-        end = made.failures.ends[1]
+        end = made.failures.exits[1]
         assert (end.time, end.killed) == (70, False)
 
     def test_a_gradient_that_was_not_begun_is_taken_back(self) -> None:

@@ -169,8 +169,8 @@ class Training:
         return row.applied_step - row.read_step
 
     def _status(self, rank: int) -> str:
-        if rank in self._job.failures.ends:
-            return "dead" if self._job.failures.ends[rank].killed else "stopped"
+        if rank in self._job.failures.exits:
+            return "dead" if self._job.failures.exits[rank].killed else "stopped"
         if rank in self._network.idle:
             return "idle"
         waits = isinstance(self._job.workers[rank].waits_for, TokenQueue)

@@ -24,7 +24,7 @@ from varsim.cluster.worker import Worker
 
 
 class Member(Protocol):
-    """Who takes part in a collective for a worker: that itself, or one beside it."""
+    """Member of a collective: a worker, or what takes part beside it."""
 
     rank: int
     ready_at: int
@@ -44,21 +44,21 @@ class Member(Protocol):
 
 
 class Vector(NamedTuple):
-    """What is reduced: by which schedule, and how many bytes."""
+    """Vector to be reduced: its schedule, its bytes."""
 
     schedule: Schedule
     size: float
 
 
 class _Round(NamedTuple):
-    """What a round moves: its plan, its overhead (ns)."""
+    """Round of a collective: its plan, its overhead (ns)."""
 
     plan: Plan
     overhead: int
 
 
 class Collective:
-    """A collective in which all workers meet, for vectors of one size; used again and again.
+    """Collective in which all workers meet, for vectors of one size; used again and again.
 
     Where each link is one rank's, and none is slow, the times follow from the recurrence; else all
     is sent message by message over the links. Both give the same times. `paths`: how messages
@@ -273,7 +273,7 @@ def own_links(job: Job, *, around: bool = False) -> Paths:
 
 
 class Broadcast:
-    """Worker 0 sends `size` bytes to every other worker, each over its own route."""
+    """Broadcast of `size` bytes from worker 0 to every other, each over its own route."""
 
     def __init__(self, job: Job, size: float) -> None:
         self._job = job

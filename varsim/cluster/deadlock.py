@@ -1,4 +1,4 @@
-"""What is said of a deadlocked run: since when, who waits for what, why, what frees it."""
+"""Report of a deadlocked run: since when, who waits for what, why, what frees it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
@@ -43,7 +43,7 @@ def report(
     lines += [f"  {named(ranks)}: waiting for {what}" for what, ranks in waits.items()]
     lines += [f"  {role}: waiting for {what}" for role, what in failures.roles()]
     lines += _causes(failures)
-    dead = [rank for rank, end in failures.ends.items() if end.killed]
+    dead = [rank for rank, end in failures.exits.items() if end.killed]
     if freed := remedy(sorted(dead)):
         lines.append(f"  to free it: {freed}")
     return "\n".join(lines)
@@ -52,13 +52,13 @@ def report(
 def _causes(failures: Failures) -> list[str]:
     """The deaths behind it; one that left its token to others only where there is no other."""
     deaths: dict[tuple[int, str, bool], list[int]] = {}
-    for rank, end in sorted(failures.ends.items()):
+    for rank, end in sorted(failures.exits.items()):
         if end.killed:
             at_peace = end.doing.startswith(f"waiting for {TokenQueue.what}") and not end.roles
             deaths.setdefault((end.time, end.doing, at_peace), []).append(rank)
     lines = {}
     for (time, doing, at_peace), ranks in sorted(deaths.items()):
-        roles = [f"the {role}" for rank in ranks for role in failures.ends[rank].roles]
+        roles = [f"the {role}" for rank in ranks for role in failures.exits[rank].roles]
         were = "were" if len(ranks) + len(roles) > 1 else "was"
         who = " and ".join([named(ranks), *roles])
         line = f"  because {who} {were} killed at {time / 1e9:.9g} s while {doing}"

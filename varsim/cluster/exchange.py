@@ -1,4 +1,4 @@
-"""The path of gradients: begun by a worker, finished when what all workers' come to is there."""
+"""Gradient exchanges: how gradients leave the workers, and what these wait for then."""
 
 from abc import ABC, abstractmethod
 from collections import deque
@@ -20,7 +20,7 @@ from varsim.values.gradient import Gradient
 
 
 class GradientExchange(ABC):
-    """How gradients leave the workers that compute them, and what these wait for then.
+    """Exchange of gradients: a worker begins one, and finishes it when what comes of it is there.
 
     `ready`: the shares of the backward pass after which parts of a gradient are sent (wait-free
     back-propagation: Zhang et al., 2017, Poseidon); without any, all of it is sent after the whole.
@@ -49,7 +49,7 @@ class GradientExchange(ABC):
 
 
 class Connection:
-    """Messages from one host to another, each handed to the links once the one before has passed.
+    """Connection of two hosts: each message goes on the links once the one before has passed.
 
     Not `in_order` they are handed over at once, for links that keep them in line themselves.
     """

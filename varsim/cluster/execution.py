@@ -31,7 +31,7 @@ Host: TypeAlias = tuple[Link, Link]
 
 
 class Sent(NamedTuple):
-    """Bytes that went from one device to another over the network; times in ns."""
+    """Message from one device to another over the network; times in ns."""
 
     what: str
     movement: int  # number of the movement in the run, from 0

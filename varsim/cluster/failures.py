@@ -19,7 +19,7 @@ from varsim.cluster.worker import Worker
 from varsim.values.gradient import Gradient
 
 
-class End(NamedTuple):
+class Exit(NamedTuple):
     """How the processes of a worker ended."""
 
     time: int  # ns
@@ -28,8 +28,8 @@ class End(NamedTuple):
     roles: tuple[str, ...]  # what it was besides a replica
 
 
-class Part:
-    """One process of a worker; `begin` makes it anew."""
+class WorkerProcess:
+    """Process of a worker; `begin` makes it anew."""
 
     def __init__(
         self, begin: Callable[[], Activity[None]], role: str, waits_for: object, process: Process
@@ -41,7 +41,7 @@ class Part:
 
 
 class Failures:
-    """Which processes run on which worker, and which of them have ended.
+    """Failures of workers: which processes run on which, and which of them have ended.
 
     `network`: what a worker waits for whose messages are on the links.
     """
@@ -55,8 +55,8 @@ class Failures:
         events: Sequence[ProcessEvent],
     ) -> None:
         self._clock, self._workers, self._network, self._ledger = clock, workers, network, ledger
-        self._parts: dict[int, list[Part]] = {}
-        self.ends: dict[int, End] = {}  # by rank
+        self._processes: dict[int, list[WorkerProcess]] = {}
+        self.exits: dict[int, Exit] = {}  # by rank
         self.restarts = any(event.restart is not None for event in events)
         self.died = False  # somebody has
         for event in events:
@@ -67,13 +67,13 @@ class Failures:
         self, worker: Worker, begin: Callable[[], Activity[None]], role: str, waits_for: object
     ) -> None:
         """Start a process on a worker; it ends with it and begins again with it."""
-        part = Part(begin, role, waits_for, self._clock.process(begin()))
-        self._parts.setdefault(worker.rank, []).append(part)
-        self._watch(worker, part)
+        one = WorkerProcess(begin, role, waits_for, self._clock.process(begin()))
+        self._processes.setdefault(worker.rank, []).append(one)
+        self._watch(worker, one)
 
     def running(self, rank: int) -> bool:
         """Whether a worker's processes run."""
-        return rank not in self.ends
+        return rank not in self.exits
 
     def kill(self, rank: int) -> None:
         """A worker's processes disappear."""
@@ -86,11 +86,11 @@ class Failures:
     def restart(self, rank: int) -> None:
         """The processes of a worker that was killed begin again, in the order of their start."""
         worker = self._workers[rank]
-        assert self.ends.pop(rank).killed
+        assert self.exits.pop(rank).killed
         worker.comes_back()
-        for part in self._parts[rank]:
-            part.process = self._clock.process(part.begin())
-            self._watch(worker, part)
+        for one in self._processes[rank]:
+            one.process = self._clock.process(one.begin())
+            self._watch(worker, one)
 
     def call_off(self, worker: Worker, reason: Exception) -> None:
         """A worker gives up the gradient it is at, which is dropped; `reason` is thrown into it.
@@ -103,20 +103,20 @@ class Failures:
             gradient.open = 0
             self._ledger.ended(gradient, self._clock.time)
             gradient.given_up = True
-        (part,) = self._parts[worker.rank]
-        self._clock.interrupt(part.process, reason)
+        (one,) = self._processes[worker.rank]
+        self._clock.interrupt(one.process, reason)
 
     def roles(self) -> list[tuple[str, object]]:
         """What runs besides replicas: its name and what it waits for."""
         return [
-            (part.role, part.waits_for)
-            for rank, parts in self._parts.items()
-            for part in parts
-            if part.role and self.running(rank)
+            (one.role, one.waits_for)
+            for rank, processes in self._processes.items()
+            for one in processes
+            if one.role and self.running(rank)
         ]
 
     def _happen(self, event: ProcessEvent) -> None:
-        assert event.rank in self._parts, (
+        assert event.rank in self._processes, (
             f"{event}, but none of its processes is known: strategies start them with Job.start_on"
         )
         if event.kill is not None:
@@ -126,9 +126,9 @@ class Failures:
         else:
             self.stop(event.rank)
 
-    def _watch(self, worker: Worker, part: Part) -> None:
+    def _watch(self, worker: Worker, one: WorkerProcess) -> None:
         """A process that comes to its own end has ended in good order."""
-        part.process.callbacks.append(lambda _: self._left(worker))
+        one.process.callbacks.append(lambda _: self._left(worker))
 
     def _left(self, worker: Worker) -> None:
         if self.running(worker.rank):
@@ -146,14 +146,14 @@ class Failures:
             gradient.unsent = 0
             if gradient.open == 0:
                 self._ledger.ended(gradient, self._clock.time)
-        for part in self._parts[worker.rank]:
-            if part.process.is_alive:
-                self._clock.end(part.process, how)
+        for one in self._processes[worker.rank]:
+            if one.process.is_alive:
+                self._clock.end(one.process, how)
         self._note(worker, killed=isinstance(how, Killed), doing=doing)
 
     def _note(self, worker: Worker, *, killed: bool, doing: str) -> None:
-        roles = tuple(part.role for part in self._parts[worker.rank] if part.role)
-        self.ends[worker.rank] = End(self._clock.time, killed, doing, roles)
+        roles = tuple(one.role for one in self._processes[worker.rank] if one.role)
+        self.exits[worker.rank] = Exit(self._clock.time, killed, doing, roles)
 
     def _break_off(self, worker: Worker) -> Gradient | None:
         """Take back what is recorded of a worker's time to come.

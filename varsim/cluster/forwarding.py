@@ -23,7 +23,7 @@ from varsim.cluster.transport import WaitingNetwork
 
 
 class Forwarding(WaitingNetwork):
-    """Links of a route one after the other."""
+    """Store-and-forward network: the links of a route one after the other."""
 
     cuts_through: ClassVar[bool] = False
 
@@ -51,7 +51,7 @@ class Forwarding(WaitingNetwork):
 
 
 class FirstComeForwarding(Forwarding):
-    """Links that serve one message after the other, in the order in which they come."""
+    """First-come store and forward: links serve messages in the order in which they come."""
 
     def __init__(self, clock: Clock, topology: Topology) -> None:
         super().__init__(clock, topology)
@@ -85,7 +85,7 @@ class FirstComeForwarding(Forwarding):
 
 
 class FairForwarding(Forwarding):
-    """Links that all messages on them share evenly, those of one connection in order."""
+    """Fair store and forward: all messages on a link share it, one of each connection."""
 
     def __init__(self, clock: Clock, topology: Topology) -> None:
         super().__init__(clock, topology)

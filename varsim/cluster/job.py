@@ -291,11 +291,11 @@ class Job:
 
         Where all that run have ended in good order, that is the end of the run, and not said.
         """
-        ends = self.failures.ends
+        exits = self.failures.exits
         moments = [worker.since for worker in self.workers]
-        moments += [end.time for end in ends.values()]
+        moments += [one.time for one in exits.values()]
         self.clock.time = max(moments + self.recorder.steps[-1:])
-        if len(ends) == len(self.workers) and not all(end.killed for end in ends.values()):
+        if len(exits) == len(self.workers) and not all(one.killed for one in exits.values()):
             self.stopped_by = "chief"
             return None
         self.stopped_by = "deadlock"

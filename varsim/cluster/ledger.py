@@ -1,4 +1,4 @@
-"""The books of a run: what became of every gradient, how far the model is, what was sent."""
+"""Ledger of a run: the fate of every gradient, updates and examples, time spent on sending."""
 
 from typing import Final
 

@@ -1,11 +1,11 @@
-"""Links: one direction of a connection, and the routes made of them."""
+"""Links, each one direction of a connection, and routes made of them."""
 
 from collections.abc import Callable
 from typing import TypeAlias
 
 
 class Link:
-    """One direction of a connection; identity is what counts.
+    """Link: one direction of a connection; identity is what counts.
 
     `count` equal links that always carry equal shares at the same time (the ports of servers
     between which every tensor is cut evenly) are one Link with their common bandwidth: the same
@@ -107,7 +107,7 @@ def note_passed(route: Route, size: float, *, sets_off: bool = True) -> None:
 
 
 class Booking:
-    """A message on links that serve one after the other: when its bytes begin to pass each (ns)."""
+    """Booking of a message on first-come links: when its bytes begin to pass each (ns)."""
 
     __slots__ = ("route", "sets_off", "size", "starts")
 
@@ -125,7 +125,7 @@ class Booking:
 
 
 class Bookings:
-    """Single messages on links that serve one after the other, until they have passed them."""
+    """Bookings of single messages, until they have passed their links."""
 
     def __init__(self) -> None:
         self._under_way: dict[Booking, None] = {}

@@ -51,7 +51,7 @@ def max_min_rates(routes: Indices, bandwidth: Floats) -> Floats:
 
 
 class Flow:
-    """Bytes on their way over a route, and whom to tell when its marks have passed."""
+    """Flow of bytes over a route, and whom to tell when its marks have passed."""
 
     __slots__ = ("_empty", "_sets_off", "entered", "marks", "number", "reached", "route", "step")
 

@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class FirstComeNetwork(Network):
-    """Links that serve one message after the other: arithmetic, no queue objects."""
+    """First-come network: links serve one batch after the other, by arithmetic alone."""
 
     def __init__(self, clock: Clock, topology: Topology) -> None:
         super().__init__(clock, topology)
@@ -101,7 +101,7 @@ class FirstComeNetwork(Network):
 
 
 class FairNetwork(WaitingNetwork):
-    """Links that all hosts using them share evenly."""
+    """Fair network: all hosts that use a link share it evenly."""
 
     def __init__(self, clock: Clock, topology: Topology) -> None:
         super().__init__(clock, topology)

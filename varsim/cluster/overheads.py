@@ -1,4 +1,4 @@
-"""What a real runtime adds to the ideal model: named times and rates, each one measurable."""
+"""Software overheads: named times and rates that a real runtime adds to the ideal model."""
 
 from typing import Final
 

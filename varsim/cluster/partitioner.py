@@ -1,4 +1,4 @@
-"""How tensors are cut into parts before these are placed on parameter servers."""
+"""Partitioners: rules by which tensors are cut into parts for the parameter servers."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias

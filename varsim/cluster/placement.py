@@ -1,4 +1,4 @@
-"""How variables lie on the parameter servers, and where those are."""
+"""Placement of variables on parameter servers, and of these in the network."""
 
 from collections.abc import Sequence
 from itertools import chain

@@ -1,4 +1,4 @@
-"""All-reduces carried out by parameter servers: pushed, summed and pulled, part by part."""
+"""All-reduce by parameter servers: push, sum and pull, part by part."""
 
 from collections import Counter
 from functools import partial
@@ -146,7 +146,7 @@ def _laid_out(job: Job) -> Layout:
 
 
 class _Summing:
-    """What adding a part to a sum takes at every server; equal servers with equal times are one."""
+    """Service times of sums at every server; equal servers with equal times are one."""
 
     def __init__(self, job: Job, layout: Layout) -> None:
         described = job.cluster.server_update

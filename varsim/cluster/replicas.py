@@ -26,7 +26,7 @@ from varsim.values.variable import Aggregation, Synchronization, divergence
 
 
 class _Round:
-    """One all-reduced step: the gradients of all replicas and their mean."""
+    """All-reduced step: the gradients of all replicas and their mean."""
 
     __slots__ = ("applied", "gradients", "mean")
 
@@ -37,7 +37,7 @@ class _Round:
 
 
 class MirroredReplicas:
-    """Every worker's copy of the model, written by all with the same mean gradient."""
+    """Mirrored copies of the model, updated by all workers with the same mean gradient."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -108,7 +108,7 @@ class MirroredReplicas:
 
 
 class OutsideRead(NamedTuple):
-    """What somebody outside reads: the copies aggregated."""
+    """Read from outside: the copies aggregated."""
 
     parameters: Parameters
     divergence: float  # largest distance between two copies
@@ -116,7 +116,7 @@ class OutsideRead(NamedTuple):
 
 
 class LocalReplicas:
-    """Every worker's own copy of the model, aggregated when read from outside."""
+    """Local copies of the model, aggregated when read from outside."""
 
     def __init__(self, job: Job, aggregation: Aggregation) -> None:
         self._job = job
@@ -215,7 +215,7 @@ class LocalReplicas:
 
 
 class Recovery:
-    """How a worker that begins again comes by the model, where no server has it.
+    """Recovery of the model by a worker that begins again, where no server has it.
 
     The first worker that has the model sends it: all parameters, over the network.
 

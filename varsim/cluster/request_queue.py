@@ -1,4 +1,4 @@
-"""How servers handle requests where that takes time: one after the other, first come, first served.
+"""Request queues of parameter servers, where handling a request takes time.
 
 Then, where that takes time, too, they apply gradients (see `updating`). Nothing of this is there in
 a cluster without overheads and `server_update`.
@@ -32,14 +32,14 @@ class RequestQueue:
 
 
 class Request(NamedTuple):
-    """One request to a queue, and how long it takes (ns)."""
+    """A request: the queue that handles it, and how long that takes (ns)."""
 
     queue: RequestQueue
     hold: int
 
 
 class Handling:
-    """What becomes of one gradient on the servers."""
+    """Handling of one gradient on the servers."""
 
     def __init__(self) -> None:
         self.end = 0  # when all that has come of it is handled (ns)
@@ -47,7 +47,7 @@ class Handling:
 
 
 class RequestQueues:
-    """The queues of all servers, and what each request takes of which.
+    """Request queues of all servers, and what each kind of request takes of which.
 
     `read` and `pushed`: for every queue the bytes of each variable, and of its gradient, on one of
     its servers; a server that holds nothing of a variable is not asked for it. The first queue has
@@ -153,7 +153,7 @@ class RequestQueues:
 
 
 class AnsweredTokenQueue(TokenQueue):
-    """A token queue on a server: a worker has its token once the server has answered it."""
+    """Token queue on a server: a worker has its token once the server has answered it."""
 
     def __init__(self, clock: Clock, queues: RequestQueues) -> None:
         super().__init__(clock)

@@ -29,7 +29,7 @@ Receive: TypeAlias = Callable[[int, Gradient], None]
 
 
 class ParameterServer(GradientExchange):
-    """All shards together, each with its own port; what is asked of it takes place on the links.
+    """Parameter server: all shards together, each with its own port on the network.
 
     A worker reads the values that the variables have when its request is made, and sends each
     variable's gradient as a message of its own. `drops`: gradients may be dropped; where they never

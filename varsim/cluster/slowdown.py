@@ -44,7 +44,7 @@ def end_of(windows: Sequence[tuple[int, float]], start: int, work: int) -> int:
 
 
 class Slowed(NamedTuple):
-    """A pace that is a `share` of the usual one `until` a moment, and the usual one from then on.
+    """Slowdown to a `share` of the usual pace `until` a moment.
 
     Work is counted in time at the usual pace, such that both are equal from that moment on.
     """

@@ -1,4 +1,4 @@
-"""When a run ends."""
+"""Stop rule of a run."""
 
 from typing import Self
 

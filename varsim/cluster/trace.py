@@ -1,4 +1,4 @@
-"""What a run leaves behind: spans of time, gradients, evaluations, as flat rows while it runs."""
+"""Trace of a run: spans of time, gradients, evaluations; flat rows while it runs."""
 
 import math
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class EvaluationRow(NamedTuple):
 
 
 class Standstill(NamedTuple):
-    """That nothing could happen any more in a run, before its stop rule held."""
+    """Deadlock: nothing could happen any more in a run, before its stop rule held."""
 
     time: int  # ns
     report: str  # who waits for what since then, why, and what would free it; several lines

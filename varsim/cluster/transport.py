@@ -1,4 +1,4 @@
-"""What every network does: places, routes, batches, and who waits for what is sent."""
+"""Base of all networks: places, routes, batches, and who waits for what is sent."""
 
 import math
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ READ, WRITE = int(Phase.READ), int(Phase.WRITE)
 
 
 class Content(Protocol):
-    """What can be sent: it notes when its latest part arrived (ns)."""
+    """Content of a batch; it notes when its latest part arrived (ns)."""
 
     arrived: int
 
@@ -31,7 +31,7 @@ Arrived: TypeAlias = Callable[[int, Any], None]
 
 
 class Network(ABC):
-    """Links and routes; what `send` and `fetch` cost depends on how links are shared."""
+    """Network of links and routes; what `send` and `fetch` cost depends on how links are shared."""
 
     # Whether a message is on all links of its route at once.
     cuts_through: ClassVar[bool] = True
@@ -129,7 +129,7 @@ class Network(ABC):
 
 
 class WaitingNetwork(Network):
-    """Links that nobody knows ahead when they will be done: whoever sends waits for an event."""
+    """Network whose links nobody knows ahead to be done: whoever sends waits for an event."""
 
     @abstractmethod
     def _carry(self, route: Route, marks: Sequence[float], reached: Callable[[int], None]) -> None:
@@ -199,7 +199,7 @@ class WaitingNetwork(Network):
 
 
 class Arrivals:
-    """What has come of something that is sent in items, and these in parts.
+    """Arrivals of something that is sent in items, and these in parts.
 
     `parts`: of each item; `arrived(item)` is called with its last one. `all` happens when
     everything is there.

@@ -1,4 +1,4 @@
-"""What applying gradients takes at a parameter server: threads that serve one queue."""
+"""Update queues of parameter servers: threads that apply gradients, first come, first served."""
 
 from collections.abc import Iterator, Sequence
 from heapq import heapreplace
@@ -52,7 +52,7 @@ class ServerUpdate(Model):
 
 
 class UpdateQueue:
-    """Gradients that wait for one of so many threads, in the order in which they came."""
+    """FIFO queue of gradients that so many threads serve."""
 
     def __init__(self, threads: int) -> None:
         self._free_at = [0] * threads  # a heap
@@ -65,7 +65,7 @@ class UpdateQueue:
 
 
 class Updater:
-    """One server (or equal ones, with equal times) at work on gradients.
+    """Updates by one server, or by equal ones with equal times.
 
     `number` and `stream` are for the law of its times, as a worker's; `sizes`: bytes of each
     variable's gradient on it; none of a variable that it does not hold.
@@ -92,7 +92,7 @@ class Updater:
 
 
 class Alone:
-    """How long servers would be at the parts of one gradient if all came at once, and no other."""
+    """Service time of one gradient, if all its parts came at once, and no other."""
 
     def __init__(self) -> None:
         self._queues: dict[Updater, UpdateQueue] = {}

@@ -1,4 +1,4 @@
-"""Gradients that are pushed to servers while they are computed: wait-free back-propagation."""
+"""Wait-free back-propagation to servers: gradients are pushed while they are computed."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +19,7 @@ _WRITE = int(Phase.WRITE)
 
 
 class WaitFreePush:
-    """Every worker's gradients, each sent piece by piece as the backward pass makes them.
+    """Pushes of gradients piece by piece, as the backward pass makes them.
 
     A piece is a message of its own. On links that are shared fairly, what goes to one server is
     handed over one piece after the other, as over one connection: each once the one before has

@@ -1,4 +1,4 @@
-"""What a process can wait for: a barrier, a countdown, a lock, a token, an accumulated gradient."""
+"""Synchronization primitives: barrier, countdown, lock, token queue."""
 
 from collections import deque
 from typing import ClassVar
@@ -13,7 +13,7 @@ _TOKEN, _BARRIER, _LOCK = int(Phase.TOKEN), int(Phase.BARRIER), int(Phase.LOCK)
 
 
 class Barrier:
-    """Everybody waits until all have come: a counter and one shared event."""
+    """Barrier of all workers: a counter and one shared event."""
 
     def __init__(self, clock: Clock, parties: int) -> None:
         self._clock = clock
@@ -42,7 +42,7 @@ class Barrier:
 
 
 class Countdown:
-    """One process waits until a number of things have happened."""
+    """Countdown: one process waits until a number of things have happened."""
 
     def __init__(self, clock: Clock, number: int) -> None:
         self._left = number
@@ -60,7 +60,7 @@ class Countdown:
 
 
 class Lock:
-    """One worker at a time has it; the others get it in the order in which they came."""
+    """FIFO lock: one worker at a time has it, the others get it in the order they came."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -93,7 +93,7 @@ class QueueClosedError(Exception):
 
 
 class TokenQueue:
-    """A queue of tokens, each carrying a step number, handed out first in, first out.
+    """FIFO queue of tokens, each carrying a step number.
 
     Whoever waits draws a number; tokens go to the numbers in their order, but for those of workers
     that ended as they waited. All who wait share one event, so that releasing any number of

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Read(NamedTuple):
-    """Parameters as somebody read them."""
+    """Read of the parameters: their values, when (ns), and the global step then."""
 
     parameters: Parameters
     time: int  # ns
@@ -216,7 +216,7 @@ class Worker:
 
 
 class _Draws(Iterator[T], Generic[T]):
-    """Items of which the latest can be put back."""
+    """Iterator of which the latest item can be put back."""
 
     def __init__(self, items: Iterator[T]) -> None:
         self._items = items

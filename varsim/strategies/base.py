@@ -1,4 +1,4 @@
-"""What every strategy is: a frozen description that starts its processes in a job."""
+"""Base of all strategies: a frozen description that starts its processes in a job."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

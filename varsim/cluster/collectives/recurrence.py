@@ -1,4 +1,4 @@
-"""When each rank is done with a collective, without moving it message by message.
+"""Recurrence for the times at which ranks are done with a collective, without messages.
 
 Where nothing else is on the links, a message that may set off at some moment does, and what it
 needs is at most three times: when the source's last one left it, when the source had what it
