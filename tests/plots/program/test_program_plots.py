@@ -67,12 +67,12 @@ def panels_of(module: Any, of: VariablesResult) -> list[Axes]:
 
 class TestCost:
     def test_bars_by_hand(self, crossed: VariablesResult) -> None:
-        times = cost.bars(crossed, "time_per_step")
+        times = cost.costs(crossed, "time_per_step")
         assert [bar.mean for bar in times] == pytest.approx(
             [COLLECTED * 1e-6, 4 * RING * 1e-6, (4 * SERVED + FETCHED) * 1e-6]
         )
         assert [bar.text for bar in times] == ["8.100 ms", "23.10 ms", "52.50 ms"]
-        sizes = cost.bars(crossed, "bytes_per_step")
+        sizes = cost.costs(crossed, "bytes_per_step")
         assert [bar.text for bar in sizes] == [
             "8 kB in 2 messages", "64 kB in 48 messages", "52 kB in 13 messages",
         ]  # fmt: skip

@@ -11,10 +11,10 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from varsim.report.plots import curves, links, timeline
+from varsim.report.plots.bars import Bar, bars, part
 from varsim.report.plots.figure import (
     ACTIVITIES,
     INK,
-    PAPER,
     activity_patch,
     drawable,
     label_rows,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from varsim.study.result import Result
 
 MOST_BINS: Final = 60  # of a staleness distribution
-APART: Final = 0.03  # of the axis: replications that differ by less are no dots of their own
 
 
 class Staleness(NamedTuple):
@@ -53,33 +52,13 @@ class Staleness(NamedTuple):
 
 def throughput(result: "Result", axes: Axes) -> Axes:
     """Bars of examples applied per second, with intervals and dots for the replications."""
-    estimates = [result.estimate(s, "examples_per_s") for s in result.strategies]
-    look = looks(result.strategies)
-    limit, dots = 0.0, []
-    for y, (strategy, found) in enumerate(zip(result.strategies, estimates, strict=True)):
-        values = [v for v in result.values(strategy, "examples_per_s") if math.isfinite(v)]
-        mean = found.mean if math.isfinite(found.mean) else 0.0
-        axes.barh(y, mean, height=0.62, color=look[strategy].color)
-        right = max([mean, *values])
-        if math.isfinite(found.low) and found.high > found.low:
-            half = found.mean - found.low
-            axes.errorbar(mean, y, xerr=half, color=INK, capsize=4, linewidth=1.4)
-            right = max(right, found.high)
-        dots.append(values)
-        text = drawable(plus_minus(found)) + _times_first(result, strategy)
-        axes.annotate(text, (right, y), (7, 0), textcoords="offset points", va="center")
-        # Room for the text, whose letters are about 1.2 % of the axis wide.
-        longest = max(map(len, text.split("\n")))
-        limit = max(limit, right / (1 - min(0.03 + 0.012 * longest, 0.7)))
-    for y, values in enumerate(dots):
-        if values and max(values) - min(values) > APART * limit:
-            row = [y + 0.2] * len(values)
-            axes.plot(values, row, "o", color=PAPER, markeredgecolor=INK, markersize=4)
-    axes.set_xlim(0, limit or 1)
-    label_rows(axes, result.strategies)
-    axes.xaxis.set_major_locator(MaxNLocator(6))
-    axes.xaxis.set_major_formatter(plain_numbers())
-    axes.grid(visible=False, axis="y")
+    found = []
+    for name in result.strategies:
+        of = result.estimate(name, "examples_per_s")
+        values = list(filter(math.isfinite, result.values(name, "examples_per_s")))
+        text = drawable(plus_minus(of)) + _times_first(result, name)
+        found.append(Bar(name, of.mean, of.low, of.high, values, text))
+    bars(axes, found, MaxNLocator(6))
     axes.set_xlabel("examples in applied gradients, per second of simulated time")
     return axes
 
@@ -208,17 +187,7 @@ def time_split(result: "Result", axes: Axes) -> Axes:
             share = shares[strategy][name]
             if not share > 0:
                 continue
-            axes.barh(y, share, 0.66, left=left, color=look.color, hatch=look.mark, linewidth=0)
-            if share >= 6:
-                axes.text(
-                    left + share / 2,
-                    y,
-                    f"{share:.0f} %",
-                    ha="center",
-                    va="center",
-                    fontsize=8.5,
-                    bbox={"facecolor": PAPER, "linewidth": 0, "pad": 1.6, "alpha": 0.9},
-                )
+            part(axes, y, left, share, look, f"{share:.0f} %" if share >= 6 else "")
             left += share
     axes.set_xlim(0, 100)
     label_rows(axes, result.strategies)

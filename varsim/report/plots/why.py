@@ -6,7 +6,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from varsim.report.plots.figure import FAINT, PAPER, Look, label_rows, named, row_heights, time_unit
+from varsim.report.plots.bars import part
+from varsim.report.plots.figure import FAINT, Look, label_rows, named, row_heights, time_unit
 from varsim.report.plots.plot import Plot
 from varsim.units import format_seconds
 
@@ -61,26 +62,9 @@ def draw(why: "Why", axes: Axes) -> Axes:
             if abs(size) < VISIBLE * longest:
                 continue
             start = right if size > 0 else left
-            look = CAUSES[cause]
-            axes.barh(
-                y,
-                size / unit.seconds,
-                0.66,
-                left=start / unit.seconds,
-                color=look.color,
-                hatch=look.mark,
-                linewidth=0,
-            )
-            if size >= LABELLED * longest:
-                axes.text(
-                    (start + size / 2) / unit.seconds,
-                    y,
-                    f"{100 * size / account.step_time.mean:.0f} %",
-                    ha="center",
-                    va="center",
-                    fontsize=8.5,
-                    bbox={"facecolor": PAPER, "linewidth": 0, "pad": 1.6, "alpha": 0.9},
-                )
+            shown = f"{100 * size / account.step_time.mean:.0f} %"
+            text = shown if size >= LABELLED * longest else ""
+            part(axes, y, start / unit.seconds, size / unit.seconds, CAUSES[cause], text)
             right, left = right + max(size, 0.0), left + min(size, 0.0)
     label_rows(axes, [account.label for account in there])
     if not there:

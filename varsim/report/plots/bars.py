@@ -1,0 +1,69 @@
+"""Bars, one for each alternative: of a mean with its interval, or cut into parts."""
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from varsim.report.plots.figure import INK, PAPER, Look, label_rows, looks, plain_numbers
+
+APART: Final = 0.03  # of the axis: replications that differ by less are no dots of their own
+
+
+class Bar(NamedTuple):
+    """One bar: a mean with its interval (nan where there is none), and what is written beside it.
+
+    `values`: those of the replications.
+    """
+
+    label: str
+    mean: float
+    low: float
+    high: float
+    values: list[float]
+    text: str
+
+
+def bars(axes: Axes, found: Sequence[Bar], ticks: MaxNLocator, scale: float = 1.0) -> None:
+    """Means with intervals and dots for the replications, in units of `scale`."""
+    look = looks([bar.label for bar in found])
+    limit = 0.0
+    for y, bar in enumerate(found):
+        mean = bar.mean / scale if math.isfinite(bar.mean) else 0.0
+        axes.barh(y, mean, height=0.62, color=look[bar.label].color)
+        right = max([mean, *(value / scale for value in bar.values)])
+        if math.isfinite(bar.low) and bar.high > bar.low:
+            half = (bar.high - bar.low) / 2 / scale
+            axes.errorbar(mean, y, xerr=half, color=INK, capsize=4, linewidth=1.4)
+            right = max(right, bar.high / scale)
+        axes.annotate(bar.text, (right, y), (7, 0), textcoords="offset points", va="center")
+        # Room for the text, whose letters are about 1.2 % of the axis wide.
+        longest = max(map(len, bar.text.split("\n")))
+        limit = max(limit, right / (1 - min(0.03 + 0.012 * longest, 0.7)))
+    for y, bar in enumerate(found):
+        values = [value / scale for value in bar.values]
+        if values and max(values) - min(values) > APART * limit:
+            row = [y + 0.2] * len(values)
+            axes.plot(values, row, "o", color=PAPER, markeredgecolor=INK, markersize=4)
+    axes.set_xlim(0, limit or 1)
+    label_rows(axes, list(look))
+    axes.xaxis.set_major_locator(ticks)
+    axes.xaxis.set_major_formatter(plain_numbers())
+    axes.grid(visible=False, axis="y")
+
+
+def part(axes: Axes, y: int, left: float, size: float, look: Look, text: str) -> None:
+    """A part of a bar that is cut into parts, with a text in it or none."""
+    axes.barh(y, size, 0.66, left=left, color=look.color, hatch=look.mark, linewidth=0)
+    if text:
+        axes.text(
+            left + size / 2,
+            y,
+            text,
+            ha="center",
+            va="center",
+            fontsize=8.5,
+            bbox={"facecolor": PAPER, "linewidth": 0, "pad": 1.6, "alpha": 0.9},
+        )
