@@ -9,7 +9,6 @@ from varsim.distribute.program.act import Glance
 from varsim.report.explain.numbers import (
     Spelling,
     added_up,
-    and_,
     beside,
     duration,
     glance,
@@ -23,6 +22,7 @@ from varsim.report.explain.numbers import (
     time,
 )
 from varsim.report.explain.setting import about, setting
+from varsim.report.words.phrases import joined
 from varsim.scenario.variables import VariablesScenario
 
 INT32 = "variables.0.dtype=int32"
@@ -168,8 +168,8 @@ def test_replicas() -> None:
     assert several("worker", [3]) == "worker 3"
     assert several("worker", [1, 0]) == "workers 0, 1"
     assert listed([3, 4, 6]) == "3, 4, 6"
-    assert and_(["a"]) == "a"
-    assert and_(["a", "b", "c"]) == "a, b and c"
+    assert joined(["a"]) == "a"
+    assert joined(["a", "b", "c"]) == "a, b and c"
     assert per_cent(0.9) == "10 %"
     assert per_cent(0.99) == "1 %"  # although 1 - 0.99 is not 0.01
 

@@ -7,8 +7,8 @@ from handmade import a_result, a_scenario
 
 from varsim.report.words.cost import CHEAPEST
 from varsim.report.words.notes import notes
+from varsim.report.words.phrases import told
 from varsim.report.words.rates import caveat
-from varsim.report.words.winner import told
 from varsim.study.result import Result
 from varsim.study.verdict import ranked
 

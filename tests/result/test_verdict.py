@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from varsim.report.words.winner import Wording, told
+from varsim.report.words.phrases import Wording, told
 from varsim.study.statistics import ratio
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, ranked, verdict
 

@@ -15,7 +15,7 @@ from varsim.report.words import table as main
 from varsim.report.words.answer import answer as answer
 from varsim.report.words.cost import headings
 from varsim.report.words.notes import notes as notes
-from varsim.report.words.phrases import plus_minus, time
+from varsim.report.words.phrases import DOT, counted, plus_minus, time
 from varsim.scenario.provenance import MADE_BY
 from varsim.study.cost import COSTS, estimates
 from varsim.study.measure import ACTIVITIES, METRICS
@@ -245,14 +245,13 @@ def _meaning(result: "Result", heading: str) -> str:
 
 
 def _setting(result: "Result") -> str:
-    scenario = result.scenario
-    workers, count = scenario.cluster.workers, result.replications
-    return " · ".join(
+    exact = ", exact" if _exact(result) else ""
+    return DOT.join(
         [
-            f"{workers:,} worker{'s' * (workers != 1)}",
-            f"{len(result.strategies)} strateg{'ies' if len(result.strategies) != 1 else 'y'}",
-            f"{count} replication{'s' * (count != 1)}{', exact' if _exact(result) else ''}",
-            f"seed {scenario.seed}",
+            counted(result.scenario.cluster.workers, "worker"),
+            counted(len(result.strategies), "strategy", "strategies"),
+            counted(result.replications, "replication") + exact,
+            f"seed {result.scenario.seed}",
         ]
     )
 

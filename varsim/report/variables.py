@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from varsim.distribute.program.act import Glance, View
 from varsim.report.parts import AS_TABLE, BESIDE, CARRIED, busiest_links
 from varsim.report.report import Block, Data, Figure, Media, Report, Row, Source, Table, Text
+from varsim.report.words.phrases import DOT, counted
 from varsim.report.words.program import table as main
 from varsim.report.words.program.answer import answer as answer
 from varsim.report.words.program.answer import notes as notes
@@ -181,14 +182,15 @@ def _each(result: "VariablesResult", variable: "VariableDescription", caption: s
 
 def _setting(result: "VariablesResult") -> str:
     scenario = result.scenario
-    counts = [
-        (scenario.cluster.workers, "replica"),
-        (len(result.modes), "mode"),
-        (scenario.program.steps, "step"),
-        (result.replications, "replication"),
-    ]
-    said = [f"{count:,} {what}{'s' * (count != 1)}" for count, what in counts]
-    return " · ".join([*said, f"seed {scenario.seed}"])
+    return DOT.join(
+        [
+            counted(scenario.cluster.workers, "replica"),
+            counted(len(result.modes), "mode"),
+            counted(scenario.program.steps, "step"),
+            counted(result.replications, "replication"),
+            f"seed {scenario.seed}",
+        ]
+    )
 
 
 def document(result: "VariablesResult") -> dict[str, Any]:

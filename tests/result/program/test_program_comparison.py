@@ -3,7 +3,7 @@
 import pytest
 from programs import WIRE, add, read, scenario, variable
 
-from varsim.report.words.winner import times
+from varsim.report.words.phrases import times
 from varsim.study.simulation import simulate_variables
 from varsim.study.statistics import Estimate
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, lead_of, verdict

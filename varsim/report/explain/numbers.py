@@ -141,11 +141,6 @@ def listed(words: Sequence[object]) -> str:
     return ", ".join(shortened(list(map(str, words))))
 
 
-def and_(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
-
-
 def shortened(texts: Sequence[str]) -> list[str]:
     """All of them; of many the first and the last."""
     if len(texts) <= _MOST_NUMBERS:

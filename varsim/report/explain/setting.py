@@ -10,7 +10,8 @@ import numpy as np
 from varsim.distribute.program.action import Action, MovingAverage, OnVariable, Writing
 from varsim.distribute.program.given import Given, NormalElements, VariableDescription
 from varsim.report.explain.look import Look, spellings
-from varsim.report.explain.numbers import PLAIN, Spelling, and_, number, per_cent, shortened
+from varsim.report.explain.numbers import PLAIN, Spelling, number, per_cent, shortened
+from varsim.report.words.phrases import joined
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.program.rows import Row
 from varsim.units import format_bytes, format_rate, format_seconds
@@ -75,9 +76,9 @@ def about(
         yield " ".join(_sort(looks, rows, kinds))
     arrays = [look for look in there.values() if look.description.shape]
     if flat := [look.name for look in arrays if look.uniform]:
-        yield f"All elements of {and_(flat)} are equal at all times: one number stands for them."
+        yield f"All elements of {joined(flat)} are equal at all times: one number stands for them."
     if rough := [look.name for look in arrays if not look.uniform]:
-        yield f"Of {and_(rough)} the first elements are shown, and the average of all."
+        yield f"Of {joined(rough)} the first elements are shown, and the average of all."
 
 
 def _sort(looks: Sequence[Look], rows: Sequence[Row], kinds: set[str]) -> Iterator[str]:
@@ -90,7 +91,7 @@ def _sort(looks: Sequence[Look], rows: Sequence[Row], kinds: set[str]) -> Iterat
 
 
 def _on_read(looks: Sequence[Look], kinds: set[str]) -> Iterator[str]:
-    look, names = looks[0], and_([one.name for one in looks])
+    look, names = looks[0], joined([one.name for one in looks])
     own, that = ("copies", "those") if len(looks) > 1 else ("copy", "that one")
     yield (
         f"Every replica has its own {own} of {names}; it writes and reads {that} alone, and waits "
@@ -103,7 +104,7 @@ def _on_read(looks: Sequence[Look], kinds: set[str]) -> Iterator[str]:
         how = "added up" if look.aggregation == "sum" else "averaged"
         yield (
             f"From outside, the value is the {look.aggregation} of all copies: for every "
-            f"{and_(reads)} they are sent to worker 0 and {how} there."
+            f"{joined(reads)} they are sent to worker 0 and {how} there."
         )
     if "restore" in kinds and look.aggregation == "sum":
         cut = any(one.description.whole_numbers for one in looks)
@@ -115,7 +116,7 @@ def _on_read(looks: Sequence[Look], kinds: set[str]) -> Iterator[str]:
 
 
 def _on_write(looks: Sequence[Look], rows: Sequence[Row], kinds: set[str]) -> Iterator[str]:
-    look, names = looks[0], and_([one.name for one in looks])
+    look, names = looks[0], joined([one.name for one in looks])
     yield f"Every replica has a copy of {names}."
     if not look.merged:
         yield (
@@ -144,7 +145,7 @@ def _how(looks: Sequence[Look], rows: Sequence[Row]) -> Iterator[str]:
     """How it is brought together, as the first write shows."""
     ints = [look.name for look in looks if look.description.dtype == "int32"]
     if ints and looks[0].aggregation != "only_first_replica":
-        of = "" if len(ints) == len(looks) else f"Of {and_(ints)}: "
+        of = "" if len(ints) == len(looks) else f"Of {joined(ints)}: "
         yield f"{of}int32 always goes to one device, as in TensorFlow."
     names = {look.name for look in looks} - set(ints)
     first = next((row.sent for row in rows if row.together and row.variable in names), ())
@@ -165,7 +166,7 @@ def _server(looks: Sequence[Look], rows: Sequence[Row]) -> Iterator[str]:
     for server, some in groupby(sorted(looks, key=lambda one: one.server), lambda one: one.server):
         names = [one.name for one in some]
         each = " each" if len(names) > 1 else ""
-        yield f"One copy{each} of {and_(names)} is on parameter server ps {server}."
+        yield f"One copy{each} of {joined(names)} is on parameter server ps {server}."
     yield (
         "All write and read it over the network, and nobody waits for anybody else: a write counts "
         "when it arrives, and a read sees what had arrived when it began."
@@ -173,8 +174,8 @@ def _server(looks: Sequence[Look], rows: Sequence[Row]) -> Iterator[str]:
     used = [one for one in looks if one.aggregation != "none"]
     if used and looks[0].replicas > 1:
         yield (
-            f"The aggregation of {and_([one.name for one in used])} is not used under none: every "
-            "replica's write counts in full."
+            f"The aggregation of {joined([one.name for one in used])} is not used under none: "
+            "every replica's write counts in full."
         )
     if any(_tied(row) for row in rows if row.variable in {one.name for one in looks}):
         yield (
@@ -194,7 +195,7 @@ def _tied(row: Row) -> bool:
 
 def _alone(looks: Sequence[Look]) -> Iterator[str]:
     """One replica."""
-    names = and_([one.name for one in looks])
+    names = joined([one.name for one in looks])
     yield f"There is one replica, and one copy of {names}: nothing has to be sent."
 
 
@@ -247,7 +248,7 @@ def _does(action: Action, steps: int, spelled: Mapping[str, Spelling]) -> str:
     if action.every > 1:
         happens = list(range(action.every, steps + 1, action.every))
         last = ", ..." if len(happens) > 3 else ""
-        shown = and_([str(step) for step in happens]) if not last else "{}, {}".format(*happens)
+        shown = joined([str(step) for step in happens]) if not last else "{}, {}".format(*happens)
         notes.append(f"in step{'s' if len(happens) > 1 else ''} {shown}{last}")
     return _DOES[action.kind].format(**blanks) + (f" ({', '.join(notes)})" if notes else "")
 

@@ -23,8 +23,8 @@ from varsim.report.plots.figure import (
     time_unit,
 )
 from varsim.report.words.answer import learnt, reaching, target_reached
+from varsim.report.words.phrases import Wording, headline
 from varsim.report.words.rates import common, rate, these
-from varsim.report.words.winner import Wording, headline
 from varsim.study.statistics import interval, latest
 
 if TYPE_CHECKING:

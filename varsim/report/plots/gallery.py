@@ -26,8 +26,7 @@ from varsim.report.plots.figure import (
 )
 from varsim.report.plots.plot import Plot
 from varsim.report.words.answer import FASTEST
-from varsim.report.words.phrases import digits, plus_minus
-from varsim.report.words.winner import headline
+from varsim.report.words.phrases import digits, headline, plus_minus
 
 if TYPE_CHECKING:
     from varsim.study.result import Result

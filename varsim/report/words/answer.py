@@ -6,9 +6,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from varsim.report.words import cost, rates, targets
-from varsim.report.words.phrases import digits, plus_minus, time
+from varsim.report.words.phrases import (
+    Wording,
+    digits,
+    joined,
+    plus_minus,
+    quoted,
+    time,
+    times,
+    told,
+)
 from varsim.report.words.table import largest
-from varsim.report.words.winner import Wording, joined, times, told
 from varsim.report.words.work import too_short
 from varsim.study.measure import METRICS, NANOSECONDS
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, Ranking
@@ -86,7 +94,7 @@ def _fastest(result: "Result", ranking: Ranking[str]) -> str:
     text = told(
         ranking,
         FASTEST,
-        _quoted,
+        quoted,
         lambda name: _rate(result, name),
         why_same=why_same(result, ranking.same),
         beside=worth,
@@ -230,7 +238,3 @@ def _mean(result: "Result", name: str, metric: str) -> str:
 def _at_rate(result: "Result") -> Callable[[str], str]:
     """What strategies are called where their losses are told of."""
     return partial(rates.named, result)
-
-
-def _quoted(name: str) -> str:
-    return f"'{name}'"

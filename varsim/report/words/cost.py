@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from varsim.report.words.phrases import plus_minus
-from varsim.report.words.winner import Wording, told
+from varsim.report.words.phrases import Wording, plus_minus, quoted, told
 from varsim.scenario.prices import Prices, counted
 from varsim.study.cost import costs, estimates
 
@@ -60,7 +59,7 @@ def sentence(result: "Result") -> str:
             counts[one.label] = [counted(one, result.scenario.cluster_of(one))]
     text = f"A million examples cost {price(ranking.best)} with '{ranking.best}'"
     if ranking.rivals:
-        text = told(ranking, CHEAPEST, lambda name: f"'{name}'", price)
+        text = told(ranking, CHEAPEST, quoted, price)
     return "\n".join([f"{text}.", *for_nothing(prices, counts)])
 
 

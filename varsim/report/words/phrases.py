@@ -1,10 +1,17 @@
-"""How numbers are said: means with their intervals, times, ratios."""
+"""How things are said: numbers with intervals, times, ratios, lists, and which one is the best."""
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeVar
 
 from varsim.study.statistics import Estimate
+from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, Ranking
 
-_UNITS_OF_TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+K = TypeVar("K")
+
+DOT: Final = " · "  # between facts that are no sentence
+_MOST_LISTED: Final = 4
+_UNITS_OF_TIME: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
 def margin(count: int, runs: str = "replications") -> str:
@@ -50,6 +57,139 @@ def ratio_cell(found: Estimate) -> str:
     if math.isnan(found.mean):
         return found.note or "-"
     return f"{factor(found.mean)}x{_between(found)}"
+
+
+def times(lead: Estimate, comparisons: int = 1, word: str = " times") -> str:
+    """`1.30 times (95 % interval 1.20 to 1.40)`: of several that hold together, it says so."""
+    low, high = factor(lead.low), factor(lead.high)
+    together = "simultaneous " if comparisons > 1 else ""
+    exact = not lead.low < lead.high or low == high
+    between = "" if exact else f" ({together}95 % interval {low} to {high})"
+    return f"{factor(lead.mean)}{word}{between}"
+
+
+def joined(parts: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def quoted(name: object) -> str:
+    """The name of an alternative in a sentence."""
+    return f"'{name}'"
+
+
+def capital(text: str) -> str:
+    """Text that begins with a capital letter."""
+    return text[0].upper() + text[1:]
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """`1 worker`, `8 workers`; `many`: where that is not `one` with an s."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+class Wording(NamedTuple):
+    """How the best by some number is told of.
+
+    `best`: with `{name}` and `{value}`; `which`: the same as a question; `noun`: of the number;
+    `next`: of the next best, with its `{name}` and `{value}`; `by`: with `{name}` and `{times}`,
+    how many times as good the best is; `headline`: instead of both over a figure. `equal`: what
+    those are that have the same number.
+    """
+
+    best: str
+    which: str
+    noun: str
+    next: str = "; next is {name}: {value}"
+    by: str = ", {times} as much"
+    headline: str = ""
+    equal: str = "have the same {noun}"
+
+    def alike(self, names: Sequence[str], of: int, often: str = "") -> str:
+        """That these are the same; `of` so many alternatives in all."""
+        best = f", the best of {of}" if of > len(names) else ""
+        return f"{joined(names)} {self.equal.format(noun=self.noun)}{often}{best}"
+
+
+def told(
+    ranking: Ranking[K],
+    wording: Wording,
+    name: Callable[[K], str],
+    value: Callable[[K], str],
+    *,
+    why_same: str = "",
+    beside: str = "",
+) -> str:
+    """A sentence, without its full stop. `beside`: what else there is to say of the best's value.
+
+    `why_same`: why those that are the same are, if that is known.
+    """
+
+    def listed(keys: Sequence[K]) -> str:
+        parts = [f"{name(key)} ({value(key)})" for key in keys]
+        more = len(parts) - _MOST_LISTED
+        return joined([*parts[:_MOST_LISTED], f"{more} more"] if more > 0 else parts)
+
+    if ranking.of(UNTOLD):
+        return f"{wording.which} cannot be told from one replication: {listed(ranking.tied)}"
+    if close := ranking.of(CLOSE):
+        text = f"{wording.which} is {CLOSE}: {listed(ranking.tied)}"
+        if len(ranking.tied) == 2 and not close[0].lead.note:
+            text += f"; apart by a factor of {times(close[0].lead, ranking.comparisons, '')}"
+        return text
+    if ranking.of(EQUAL):
+        within = f"{100 * ranking.equal_within:.2g} %"
+        text = f"{listed(ranking.tied)} are {EQUAL}: their {wording.noun} is surely within {within}"
+    elif len(ranking.same) > 1:
+        same = [name(key) for key in ranking.same]
+        text = wording.alike(same, 1 + len(ranking.rivals), _often(ranking))
+        text += f": {value(ranking.best)}"
+        text += beside + (why_same and f" ({why_same})")
+    else:
+        text = wording.best.format(name=name(ranking.best), value=value(ranking.best)) + beside
+    rest = [rival for rival in ranking.rivals if rival.said not in (SAME, EQUAL)]
+    if rest:
+        second = rest[0]
+        text += wording.next.format(name=name(second.key), value=value(second.key))
+        if not second.lead.note:
+            lead = times(second.lead, ranking.comparisons)
+            text += wording.by.format(name=name(second.key), times=lead)
+    return text
+
+
+def headline(
+    ranking: Ranking[K], wording: Wording, name: Callable[[K], str], value: Callable[[K], str]
+) -> str:
+    """The same in a line that stands over a figure."""
+    tied = [name(key) for key in ranking.tied]
+    several = (
+        f"{', '.join(tied[:2])} or {len(tied) - 2} more" if len(tied) > 2 else " or ".join(tied)
+    )
+    who, size = name(ranking.best), value(ranking.best)
+    if ranking.of(UNTOLD):
+        who += " in one replication"
+    elif ranking.of(CLOSE):
+        who = f"{several}, {CLOSE}"
+    elif ranking.of(EQUAL):
+        who = f"{several}, {EQUAL}"
+    elif len(ranking.same) > 1:
+        return f"{wording.alike(tied, 1 + len(ranking.rivals))}: {size}"
+    elif ranking.rivals:
+        second = ranking.rivals[0]
+        if second.lead.note:
+            size += f", {value(second.key)} with {name(second.key)}"
+        else:
+            lead = f"{factor(second.lead.mean)} times"
+            size += wording.headline.format(name=name(second.key), times=lead)
+    return wording.best.format(name=who, value=size)
+
+
+def _often(ranking: Ranking[K]) -> str:
+    """In which replications the best and those that are the same are."""
+    lead = ranking.of(SAME)[0].lead
+    if lead.replications > 1:
+        return " in every replication"
+    return " in the one replication" if math.isnan(lead.low) else ""
 
 
 def _between(found: Estimate) -> str:

@@ -8,9 +8,8 @@ from varsim.report.report import Table as Shown
 from varsim.report.words.answer import reaching
 from varsim.report.words.caution import contradicted, guessed, marching
 from varsim.report.words.cost import CHEAPEST, for_nothing
-from varsim.report.words.phrases import plus_minus, time
+from varsim.report.words.phrases import Wording, joined, plus_minus, time, told
 from varsim.report.words.rates import rate
-from varsim.report.words.winner import Wording, joined, told
 from varsim.report.words.work import short_rows
 from varsim.scenario.prices import counted
 from varsim.study.statistics import Estimate

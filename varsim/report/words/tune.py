@@ -5,8 +5,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from varsim.report.report import Table
-from varsim.report.words.phrases import margin, plus_minus, ratio_cell, time
-from varsim.report.words.winner import Wording, told
+from varsim.report.words.phrases import Wording, margin, plus_minus, quoted, ratio_cell, time, told
 from varsim.study.tune.search import Search, Tuned
 from varsim.study.tune.trial import Goal, Trial
 from varsim.study.verdict import WORSE, Ranking, ranked
@@ -131,7 +130,7 @@ class Words:
             self.heading,
             by=f", {{times}} {much}",
         )
-        return told(ranking, wording, lambda label: f"'{label}'", self._told) + "."
+        return told(ranking, wording, quoted, self._told) + "."
 
     def _in_vain(self) -> list[str]:
         """The strategies whose best rate does not reach the goal in every run."""

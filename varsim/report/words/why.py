@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from varsim.report.words.phrases import plus_minus, time
+from varsim.report.words.phrases import capital, plus_minus, time
 from varsim.report.words.resources import (
     article,
     busy,
@@ -76,7 +76,7 @@ def answer(account: Account) -> str:
     said += f"({share}){_runner_up(account)}."
     links = account.gain("links") if main.key == "bandwidth" else None
     but = "" if links is None else f"; but for the servers' ports: {_factor(account, links)}"
-    return said if gain is None else f"{said} {_capital(_gained(account, gain))}{but}."
+    return said if gain is None else f"{said} {capital(_gained(account, gain))}{but}."
 
 
 def unit_of(account: Account) -> str:
@@ -440,10 +440,6 @@ def _scale(base: float) -> tuple[float, str, int]:
             size = math.floor(math.log10(base * scale))
             return scale, unit, max(0, 3 - size)
     return 1e9, "ns", 0
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
 
 
 def _or_zero(value: float) -> float:

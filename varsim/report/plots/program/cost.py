@@ -12,11 +12,10 @@ from varsim.report.plots.figure import (
     row_heights,
     time_unit,
 )
-from varsim.report.words.phrases import plus_minus, time
+from varsim.report.words.phrases import headline, plus_minus, time
 from varsim.report.words.program.answer import CHEAPEST
 from varsim.report.words.program.comparison import ranking_of
 from varsim.report.words.program.table import size
-from varsim.report.words.winner import headline
 
 if TYPE_CHECKING:
     from varsim.study.variables import VariablesResult

@@ -6,10 +6,19 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from varsim.distribute.program.given import NormalElements
-from varsim.report.words.phrases import digits, margin, plus_minus, time
+from varsim.report.words.phrases import (
+    Wording,
+    capital,
+    digits,
+    joined,
+    margin,
+    plus_minus,
+    quoted,
+    time,
+    told,
+)
 from varsim.report.words.program.comparison import longer, ranking_of, step_time
 from varsim.report.words.program.table import size
-from varsim.report.words.winner import Wording, joined, told
 from varsim.study.program.crossover import Crossover
 from varsim.study.program.values import number, shown
 from varsim.study.verdict import WORSE
@@ -47,10 +56,8 @@ def _cheapest(result: "VariablesResult") -> str:
     ranking = ranking_of(result)
     written = "As the program is written, " if result.ratios else ""
     if not ranking.rivals:
-        return _sentence(f"{written}a step takes {_time(result, ranking.best)}.")
-    text = told(
-        ranking, CHEAPEST, lambda mode: f"'{mode}'", lambda mode: f"{_time(result, mode)} per step"
-    )
+        return capital(f"{written}a step takes {_time(result, ranking.best)}.")
+    text = told(ranking, CHEAPEST, quoted, lambda mode: f"{_time(result, mode)} per step")
     others = [f"'{rival.key}' {longer(result, ranking, rival)}" for rival in ranking.of(WORSE)]
     text = written + (text[0].lower() + text[1:] if written else text)
     return f"{text}; {joined(others)}." if others else f"{text}."
@@ -115,7 +122,7 @@ def _changes(result: "VariablesResult") -> Iterator[str]:
             never.setdefault(dearer, []).append(cheaper)
     if never:
         said = [f"'{mode}' is never cheaper than {_and(than)}" for mode, than in never.items()]
-        yield _sentence(f"{between} {joined(said)}.")
+        yield capital(f"{between} {joined(said)}.")
 
 
 def crossover(found: Crossover) -> str:
@@ -185,10 +192,5 @@ def _sum(result: "VariablesResult", mode: str) -> float:
     )
 
 
-def _sentence(text: str) -> str:
-    """Text that begins with a capital letter."""
-    return text[0].upper() + text[1:]
-
-
 def _and(modes: Sequence[str]) -> str:
-    return joined([f"'{mode}'" for mode in modes])
+    return joined([quoted(mode) for mode in modes])
