@@ -1,19 +1,15 @@
-"""Who puts results into words: registered here by kind, and asked by `repr`, answer and table.
+"""Who puts results into words: a result knows numbers only, and asks by the name of a module.
 
-A result itself knows numbers only, and imports nothing that tells them.
+That is imported when it is first asked; nothing here imports what tells, draws or writes results.
 """
 
+import html
+from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-# Kind of result -> the module that tells it, imported when it is first asked.
-TELLERS: Final = {
-    "training": "varsim.report.training",
-    "variables": "varsim.report.variables",
-}
 
 
 class Teller(Protocol):
@@ -29,6 +25,30 @@ class Teller(Protocol):
         """The main numbers as text."""
 
 
-def teller(kind: str) -> Teller:
-    """Who tells results of this kind."""
-    return cast(Teller, import_module(TELLERS[kind]))
+class Told:
+    """A result that shows itself in words; those of a module, `told_by`."""
+
+    told_by: ClassVar[str]
+
+    def answer(self) -> str:
+        """What the comparison says, in sentences, one per line."""
+        return self._teller.answer(self)
+
+    def table(self) -> "DataFrame":
+        """The main numbers as text, one row per alternative."""
+        return self._teller.table(self)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the tables must know besides."""
+        return self._teller.notes(self)
+
+    @property
+    def _teller(self) -> Teller:
+        return cast(Teller, import_module(self.told_by))
+
+    def _repr_html_(self) -> str:
+        lines = [*self.answer().splitlines(), *self.notes]
+        sentences = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+        name = html.escape(cast(Any, self).scenario.name)
+        return f"<h4>{name}</h4>{self.table().to_html()}{sentences}"

@@ -1,10 +1,9 @@
 """The result of a scenario: tables, summary, and what they mean."""
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import Scenario
 from varsim.study import measure as measuring
 from varsim.study import rounds, tables
-from varsim.study.formatter import teller
+from varsim.study.formatter import Told
 from varsim.study.measure import METRICS, NANOSECONDS, Gradients, Window
 from varsim.study.statistics import Estimate, interval, latest, ratio
 from varsim.study.tables import COLUMNS
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Result:
+class Result(Told):
     """What came of a scenario; see COLUMNS for the tables and METRICS for the numbers.
 
     `traces` go strategy by strategy, each by replication; `reference` holds one run of `single`
@@ -38,6 +37,8 @@ class Result:
     it may have only some of the spans they are summed from, its `saved_provenance`, and examples/s
     of each `reference`, whose rows it lacks.
     """
+
+    told_by: ClassVar[str] = "varsim.report.training"
 
     scenario: Scenario
     traces: list[Trace]
@@ -256,29 +257,11 @@ class Result:
         ]
         return [one._replace(met=one.met and one.strategy not in self.standstills) for one in found]
 
-    def answer(self) -> str:
-        """What the comparison says, in sentences, one per line."""
-        return teller("training").answer(self)
-
-    def table(self) -> "DataFrame":
-        """The main numbers as text, one row per strategy."""
-        return teller("training").table(self)
-
-    @cached_property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader of the table must know besides."""
-        return teller("training").notes(self)
-
     def __repr__(self) -> str:
         head = f"{self.scenario.name}: {len(self.strategies)} strategies"
         return f"<Result of {head}, {self.replications} replications>\n" + (
             f"{self.table().T.to_string()}\n{self.answer()}"
         )
-
-    def _repr_html_(self) -> str:
-        lines = [*self.answer().splitlines(), *self.notes]
-        sentences = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
-        return f"<h4>{html.escape(self.scenario.name)}</h4>{self.table().to_html()}{sentences}"
 
     @cached_property
     def _randomness(self) -> dict[str, tuple[bool, bool]]:

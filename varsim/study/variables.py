@@ -1,18 +1,17 @@
 """The result of a scenario of variables: what each mode costs, and where they change places."""
 
-import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from varsim.cluster.program import ProgramTrace
 from varsim.distribute.program.act import View
 from varsim.scenario.provenance import provenance
 from varsim.scenario.variables import VariablesScenario
-from varsim.study.formatter import teller
+from varsim.study.formatter import Told
 from varsim.study.program import tables
 from varsim.study.program.crossover import Crossover, crossings
 from varsim.study.program.metrics import METRICS
@@ -23,12 +22,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class VariablesResult:
+class VariablesResult(Told):
     """What came of a scenario of variables; see `program.tables.COLUMNS` for the tables.
 
     `traces`: first the program as it is written, mode by mode, each by replication; then the same
     for each entry of vary.reads_per_write, of which only the totals are kept.
     """
+
+    told_by: ClassVar[str] = "varsim.report.variables"
 
     scenario: VariablesScenario
     traces: list[ProgramTrace]
@@ -149,30 +150,12 @@ class VariablesResult:
         """One row per link in the runs of the program as it is written."""
         return tables.links(self.written)
 
-    def answer(self) -> str:
-        """What the comparison says, in sentences, one per line."""
-        return teller("variables").answer(self)
-
-    def table(self) -> "DataFrame":
-        """The main numbers as text, one row per mode."""
-        return teller("variables").table(self)
-
-    @cached_property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader of the tables must know besides."""
-        return teller("variables").notes(self)
-
     def __repr__(self) -> str:
         count = len(self.modes)
         head = f"{self.scenario.name}: {count} mode{'s' * (count != 1)}"
         return f"<Result of {head}, {self.replications} replications>\n" + (
             f"{self.table().to_string()}\n{self.answer()}"
         )
-
-    def _repr_html_(self) -> str:
-        lines = [*self.answer().splitlines(), *self.notes]
-        sentences = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
-        return f"<h4>{html.escape(self.scenario.name)}</h4>{self.table().to_html()}{sentences}"
 
     def _traces(self, mode: str, ratio: float | None) -> list[ProgramTrace]:
         point = 0 if ratio is None else 1 + self.ratios.index(ratio)

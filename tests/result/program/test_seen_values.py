@@ -8,8 +8,8 @@ import pytest
 
 from varsim.distribute.program.act import Glance
 from varsim.distribute.program.given import VariableDescription
+from varsim.report.words.program.values import described, number, shown, side_by_side
 from varsim.study.program.tables import exact
-from varsim.study.program.values import described, number, shown, side_by_side
 
 
 def one(value: float) -> Glance:

@@ -1,1 +1,1 @@
-"""The result of a scenario of variables as tables, as sentences and as text for programs."""
+"""What a result of a scenario of variables consists of: tables, metrics, crossovers."""

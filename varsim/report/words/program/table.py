@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 from varsim.report.report import Table
 from varsim.report.words.phrases import plus_minus, ratio_cell, time
 from varsim.report.words.program.comparison import against_first
-from varsim.study.program.values import shown, side_by_side
+from varsim.report.words.program.values import shown, side_by_side
 from varsim.study.statistics import Estimate
 from varsim.study.verdict import CLOSE, EQUAL
 from varsim.units import format_bytes
