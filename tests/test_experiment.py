@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import varsim
-from varsim.report.plan import PlanText
+from varsim.report.words.plan import sentences
 from varsim.scenario.load import load as read
 from varsim.scenario.loading import load_scenario
 from varsim.study.experiment import PlanExperiment, Program, SweepExperiment, Training
@@ -126,7 +126,7 @@ def test_a_plan_gives_its_answer() -> None:
     assert found.scenario is not None
     assert found.scenario.cluster.workers == 1
     assert varsim.run(asked).sha256 == found.sha256  # type: ignore[union-attr]
-    assert PlanText(found).sentences
+    assert sentences(found)  # type: ignore[arg-type]
 
 
 def test_training_and_variables_are_checked_by_how_they_begin() -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from varsim.scenario.plan.loading import question_of_text
 from varsim.scenario.plan.question import Question
-from varsim.study.plan.cell import Cell, all_cells
+from varsim.study.plan.cell import Cell, Places, all_cells
+from varsim.study.plan.plan import Plan
 from varsim.study.plan.runs import Runs
 from varsim.study.plan.search import Found, Search
 from varsim.study.sweep.execution import Backend, Here
@@ -64,3 +65,8 @@ def searched(
         runs = Runs(store, maker, lambda status: None)
         found = Search(asked, cells, runs, exhaustive=exhaustive).run()
     return found, runs, cells
+
+
+def plan_of(found: Found, cells: Sequence[Cell], made: int = 0) -> Plan:
+    """What there is to tell of what was found, but for what binds."""
+    return Plan(found, Places(found.question.quantities, cells), [], made, None)

@@ -3,12 +3,10 @@
 import json
 from pathlib import Path
 
-from planning import BASE, BLOCK, question, searched
+from planning import BASE, BLOCK, plan_of, question, searched
 
-from varsim.report.plan import PlanText
-from varsim.report.words.plan import Words
-from varsim.study.plan.cell import Places
-from varsim.study.plan.plan import Plan
+from varsim.report.plan import document
+from varsim.report.words.plan import answer, effort
 from varsim.study.plan.unpriced import unpriced
 from varsim.study.verdict import EQUAL
 
@@ -24,12 +22,12 @@ def test_each_cell_is_run_once_where_nothing_is_random(tmp_path: Path) -> None:
     assert runs.status.done == len(found.looked_at)
     assert found.check is None
     assert found.answer.speed.half_width == 0
-    said = Words(found, Places(found.question.quantities, cells)).answer()
+    said = answer(plan_of(found, cells))
     assert "Nothing random has an effect on these numbers: they are exact, from one run." in said
     assert not any("on average" in line or "fresh seeds" in line for line in said)
     best = [line for line in said if line.startswith("Target throughput at least 150 examples/s: ")]
     assert best[0].endswith(" to spare.")
-    made = Words(found, Places(found.question.quantities, cells)).effort(runs.status.done)
+    made = effort(plan_of(found, cells, runs.status.done))
     assert ", 1 of each cell" in made
 
 
@@ -45,14 +43,14 @@ def test_what_has_no_price_and_decides_is_named(tmp_path: Path) -> None:
     assert found.answer.cell.machines.servers == 2
     names = {one.name: one.has for one in unpriced(found)}
     assert names == {"parameter servers": "2", "cluster.network.bandwidth": "10 Gbit/s"}
-    places = Places(found.question.quantities, cells)
-    said = Words(found, places).answer()
+    plan = plan_of(found, cells, runs.status.done)
+    said = answer(plan)
     assert (
         "No price is given for cluster.network.bandwidth: the answer takes 10 Gbit/s for nothing "
         "(zip it with prices.device_hour)." in said
     )
-    document = PlanText(Plan(found, places, [], runs.status.done, None)).document()
-    assert [one["name"] for one in json.loads(json.dumps(document))["unpriced"]] == [*names]
+    facts = document(plan)
+    assert [one["name"] for one in json.loads(json.dumps(facts))["unpriced"]] == [*names]
 
 
 def test_a_tie_goes_to_less_of_what_has_no_price(tmp_path: Path) -> None:
@@ -68,7 +66,7 @@ def test_a_tie_goes_to_less_of_what_has_no_price(tmp_path: Path) -> None:
     alike = [one for one in found.ranking() if one.objective.mean == best.objective.mean]
     assert max(one.speed.mean for one in alike) > best.speed.mean
     assert unpriced(found) == []
-    said = Words(found, Places(found.question.quantities, cells)).answer()
+    said = answer(plan_of(found, cells))
     (second,) = (line for line in said if line.startswith("Runner-up: "))
     assert second.endswith(", as much with more that costs nothing here.")
 
@@ -105,14 +103,14 @@ def test_cells_that_cost_practically_the_same_are_said_to(tmp_path: Path) -> Non
     second = found.runner_up
     assert second is not None
     assert second.cell.number in close
-    said = Words(found, Places(found.question.quantities, cells)).answer()
+    said = answer(plan_of(found, cells))
     assert any(line.startswith("Runner-up: ") and line.endswith(f", {EQUAL}.") for line in said)
 
 
 def test_every_target_that_is_missed_is_named(tmp_path: Path) -> None:
     sets = ["targets.staleness_p99=0", "targets.throughput=9000 examples/s"]
     found, _, cells = searched(question(sets=sets, base=CONSTANT), tmp_path)
-    said = Words(found, Places(found.question.quantities, cells)).answer()
+    said = answer(plan_of(found, cells))
     (own,) = (line for line in said if line.startswith("'none' surely meets every target at none"))
     assert "misses staleness p99 at most 0 updates: it reaches " in own
     assert "; and misses throughput at least 9,000 examples/s: it reaches " in own

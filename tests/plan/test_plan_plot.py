@@ -6,9 +6,11 @@ import pytest
 from matplotlib.figure import Figure
 from planning import question, searched
 
-from varsim.report.plan import PlanText
+from varsim.report.plan import report
 from varsim.report.plots.figure import PAPER, looks
 from varsim.report.plots.plan.pareto import PLOT, draw, legend
+from varsim.report.render import render
+from varsim.report.words.plan import sentences
 from varsim.study.plan.cell import Places
 from varsim.study.plan.pareto import trade
 from varsim.study.plan.plan import Plan
@@ -73,7 +75,7 @@ def test_without_an_answer_there_is_no_ring(tmp_path: Path) -> None:
     assert not [line for line in axes.lines if line.get_markersize() == 14]
     assert PLOT.title(plan) == "No cell of the space meets every target"
     assert plan.scenario is None
-    assert PlanText(plan).sentences[0].startswith("No answer:")
+    assert sentences(plan)[0].startswith("No answer:")
 
 
 def test_the_hash_of_a_plan_is_of_what_was_simulated(
@@ -85,6 +87,6 @@ def test_the_hash_of_a_plan_is_of_what_was_simulated(
         lambda degrees, comparisons=1: student_t(degrees, comparisons) * (1 + 4e-11),
     )
     again = planned(tmp_path)
-    assert PlanText(again).csv() != PlanText(plan).csv()
+    assert render(report(again), "csv") != render(report(plan), "csv")
     assert again.sha256 == plan.sha256
     assert planned(tmp_path, "seed=4").sha256 != plan.sha256

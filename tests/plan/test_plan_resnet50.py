@@ -9,9 +9,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from goldens import GOLDEN, check_columns
-from planning import searched
+from planning import plan_of, searched
 
-from varsim.report.plan import PlanText
+from varsim.report.plan import report
+from varsim.report.render import render
 from varsim.scenario.loading import load_text
 from varsim.scenario.plan.loading import load_question
 from varsim.study.plan.cell import Places
@@ -28,8 +29,8 @@ def part_of_it() -> list[list[str]]:
     asked = replace(asked, strategies=("on_write", "two backups"), most_replications=6)
     with TemporaryDirectory() as folder:
         found, runs, cells = searched(asked, Path(folder))
-    plan = Plan(found, Places(asked.quantities, cells), [], runs.status.done, None)
-    return list(csv.reader(io.StringIO(PlanText(plan).csv())))
+    plan = plan_of(found, cells, runs.status.done)
+    return list(csv.reader(io.StringIO(render(report(plan), "csv"))))
 
 
 def test_it_begins_with_its_question() -> None:

@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planning import BASE, BLOCK, question, searched
+from planning import BASE, BLOCK, plan_of, question, searched
 
-from varsim.report.plan import PlanText
-from varsim.report.words.plan import Words, table, table_note
+from varsim.report.plan import document, table
+from varsim.report.words.plan import answer
+from varsim.report.words.plan import notes as notes_of
 from varsim.scenario.plan.objective import OBJECTIVES
 from varsim.study.plan import search as searching
 from varsim.study.plan.binding import binding, closest
 from varsim.study.plan.cell import Cell, Places, all_cells, distinct
 from varsim.study.plan.objective import value
 from varsim.study.plan.pareto import trade
-from varsim.study.plan.plan import Plan
 from varsim.study.plan.search import FRESH
 from varsim.study.plan.standing import Standing, margin, may_be_lower, standing
 from varsim.study.simulation import simulate
@@ -145,7 +145,7 @@ class TestTheAnswer:
 
         def notes(block: str) -> list[str]:
             found, _, cells = searched(question(block, base=base), tmp_path)
-            return Words(found, Places(found.question.quantities, cells)).notes()
+            return notes_of(plan_of(found, cells))
 
         assert notes(block)[0] == (
             "Loss 0.05 is reached at the learning rates of the file, 'on_write' at learning rate "
@@ -337,23 +337,19 @@ def test_runs_below_two_rounds_of_each_worker_answer_nothing(tmp_path: Path) -> 
     found, _, cells = searched(asked, tmp_path)
     assert found.answer is None
     assert {one.verdict for one in found.looked_at.values()} == {"short"}
-    words = Words(found, Places(asked.quantities, cells))
-    assert words.answer()[0] == "No answer: the runs are too short to say which cell it is."
-    (said,) = [line for line in words.notes() if line.startswith("Short runs: ")]
+    plan = plan_of(found, cells)
+    assert answer(plan)[0] == "No answer: the runs are too short to say which cell it is."
+    (said,) = [line for line in notes_of(plan) if line.startswith("Short runs: ")]
     assert "left out of the answer" in said
     assert "longer: --set 'stop.time=" in said
-    assert table(found, Places(asked.quantities, cells)).empty
+    assert not table(plan).rows
 
 
 def test_a_short_run_is_told_of_a_plan_with_an_answer(tmp_path: Path) -> None:
     asked = question(sets=["stop.time=0.8 s"])
     found, _, cells = searched(asked, tmp_path)
     assert found.answer is not None
-    (said,) = [
-        line
-        for line in Words(found, Places(asked.quantities, cells)).notes()
-        if line.startswith("Short runs: ")
-    ]
+    (said,) = [line for line in notes_of(plan_of(found, cells)) if line.startswith("Short runs: ")]
     assert "left out" not in said
 
 
@@ -366,14 +362,13 @@ def test_the_front_says_its_rule_and_what_is_on_it_by_means_alone(tmp_path: Path
         others = [other for other in every if other.hourly <= one.hourly and other is not one]
         assert all(other.speed.mean < one.speed.mean for other in others)
         assert one not in front
-    assert table_note(found) == (
+    plan = plan_of(found, cells, runs.status.done)
+    shown = table(plan)
+    assert shown.caption == (
         "What more throughput costs: of the cells that were run and meet the other targets, each "
         "is surely faster than the one above it, by more than 30 %. The answer stands among them, "
         f"though it is not surely faster than all above it. {len(unsure)} more are faster than all "
         "that cost less by their means alone (cells.csv has all)."
     )
-    shown = table(found, Places(asked.quantities, cells))
-    assert list(shown["targets"]).count("the answer") == 1
-    plan = Plan(found, Places(asked.quantities, cells), [], runs.status.done, None)
-    document = PlanText(plan).document()
-    assert len(document["pareto_by_means_alone"]) == len(unsure)
+    assert shown.column("targets").count("the answer") == 1
+    assert len(document(plan)["pareto_by_means_alone"]) == len(unsure)

@@ -11,7 +11,6 @@ import typer
 
 from varsim.cli import (
     calibration_options,
-    plan_options,
     sweep_options,
     training,
     tune_options,
@@ -113,7 +112,7 @@ def demo(
 
 app.command()(sweep_options.sweep)
 app.command()(sweep_options.merge)
-app.command()(plan_options.plan)
+app.command()(planning.plan)
 app.command()(tune_options.tune)
 app.command()(calibration_options.calibrate)
 app.command()(straggling.stragglers)

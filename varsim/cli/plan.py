@@ -1,90 +1,108 @@
-"""What the commands do with a plan: search, write what came of it, tell it."""
+"""The commands of a plan: search for the answer, say what is asked."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from varsim.cli import sweep as sweeping
-from varsim.cli.console import OUT_OF_BOUNDS, complain, write
-from varsim.cli.places import claim
-from varsim.cli.settings import question as first_line
+from varsim.cli import options
+from varsim.cli.campaign import claim, making, opened, tell_effort
+from varsim.cli.console import OUT_OF_BOUNDS, complain, tell, write
+from varsim.cli.settings import question
 from varsim.cli.weighing import MOST_WEIGHED, weigh_cases
 
 if TYPE_CHECKING:
-    from varsim.report.plan import PlanText
-    from varsim.scenario.plan.question import Question
     from varsim.study.effort import Effort
     from varsim.study.experiment import PlanExperiment
-    from varsim.study.plan.plan import Plan, Planning
+    from varsim.study.plan.plan import Planning
 
-Formats: TypeAlias = Literal["table", "csv", "json", "md"]
-
-
-class PlanSettings(NamedTuple):
-    """What the options of `varsim plan` say."""
-
-    file: Path
-    out: Path | None
-    strategies: tuple[str, ...]
-    jobs: int | None
-    scheduler: str | None
-    exhaustive: bool
-    quiet: bool
-    format: Formats
-    sure: bool = False  # whatever it takes
-
-    def directory(self, question: "Question") -> Path:
-        """Where the plan of a scenario goes; the command ends if others lie there."""
-        from varsim.report.files.claim import Asked
-
-        default = Path("reports") / f"{question.name}-plan"
-        asked = Asked(question.name, question.sha256)
-        return claim(self.out or default, "plan", self.file, default, asked)
+Objectives = Literal[
+    "cost_per_hour",
+    "cost_per_million_examples",
+    "cost_to_target",
+    "time_to_target",
+    "step_time",
+    "staleness",
+    "wasted",
+    "workers",
+    "parameter_servers",
+]
 
 
-def run(settings: PlanSettings, sets: Sequence[str], minimize: str | None) -> None:
-    """Find the answer, write and print it; OUT_OF_BOUNDS where there is none.
+def plan(
+    file: options.File,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to write; default: reports/<scenario name>-plan."),
+    ] = None,
+    seed: options.Seed = None,
+    replications: Annotated[
+        int | None,
+        typer.Option(min=2, metavar="N", help="Of the first look; the same as --set replications."),
+    ] = None,
+    minimize: Annotated[
+        Objectives | None,
+        typer.Option(metavar="WHAT", help="Instead of what the file says; see list objectives."),
+    ] = None,
+    sets: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            metavar="PATH=1,2,4",
+            help="Another axis of the space, or a change of all its points; repeatable.",
+        ),
+    ] = [],  # noqa: B006
+    strategy: options.Kinds = [],  # noqa: B006
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="Run every cell, whatever its price.")
+    ] = False,
+    jobs: options.Jobs = "auto",  # type: ignore[assignment]
+    backend: options.Backend = "local",
+    scheduler: options.Scheduler = None,
+    quiet: options.Quiet = False,
+    format: Annotated[
+        Literal["table", "csv", "json", "md"],
+        typer.Option("--format", help="How the plan is printed."),
+    ] = "table",
+    yes: options.Yes = False,
+) -> None:
+    """Find the least that reaches the targets.
 
-    Runs are kept as they end. Interrupted, it says how to go on.
+    The plan block of the file says what to minimize over which space; strategies compete. Ends
+    with 3 where nothing reaches the targets. Runs are kept: the same command goes on.
     """
-    from varsim.cli.progress import SweepProgress
+    options.check_backend(backend, scheduler)
+    from varsim.report.files.keeping import put_report
+    from varsim.report.plan import SCENARIO, report, scenario_text
     from varsim.scenario.plan.loading import load_question
     from varsim.study.plan.plan import Planning
     from varsim.study.plan.runs import Runs
-    from varsim.study.sweep.execution import backend
-    from varsim.study.sweep.store import Store
 
-    question = load_question(settings.file, sets, minimize, settings.strategies)
-    if settings.exhaustive and not question.enumerated:
+    given = options.with_shorthands(sets, seed=seed, replications=replications)
+    asked = load_question(file, given, minimize, tuple(strategy))
+    if exhaustive and not asked.enumerated:
         raise typer.BadParameter(
-            f"--exhaustive: {question.combinations:,} combinations are too many to run all"
+            f"--exhaustive: {asked.combinations:,} combinations are too many to run all"
         )
-    planning = Planning(question)
-    _weigh(planning, settings.sure)
-    directory = settings.directory(question)
-    with Store(directory) as store:
-        runs = None
-        sweeping.say_damage(store, "made again where they are needed")
-        cases = planning.cases(MOST_WEIGHED) * question.first_replications
-        try:
-            with (
-                backend(cases, settings.jobs, settings.scheduler) as made_by,
-                SweepProgress(settings.quiet, _teller(planning)) as progress,
-            ):
-                runs = Runs(store, made_by, progress.show)
-                plan = planning.run(runs, settings.exhaustive)
-        except KeyboardInterrupt:
-            done = 0 if runs is None else runs.status.done
-            complain(
-                f"varsim: {done} runs are kept in {store.path}; the same command goes on from there"
-            )
-            raise
-        if runs.status.resumed and not settings.quiet:
+    planning = Planning(asked)
+    _weigh(planning, yes)
+    directory = claim(file, out, "plan", asked)
+    cases = planning.cases(MOST_WEIGHED) * asked.first_replications
+    with opened(directory, "made again where they are needed") as store:
+        with making(store, cases, jobs or None, scheduler, quiet, _teller(planning)) as (by, watch):
+            runs = Runs(store, by, watch)
+            found = planning.run(runs, exhaustive)
+        if runs.status.resumed and not quiet:
             complain(f"varsim: {runs.status.resumed} of {runs.status.done} runs already there")
-        _conclude(plan, settings, directory)
-    if plan.found.answer is None:
+        told = report(found, question(file))
+        put_report(told, directory, {SCENARIO: scenario_text(found, told)})
+    closing = [f"result sha256: {found.sha256}"]
+    if found.scenario is not None:
+        closing.append(f"the answer as a scenario: varsim run {directory / SCENARIO}")
+    closing.append(f"plan: {directory / 'plan.md'}, picture: {directory / 'pareto.png'}")
+    tell(told, format, closing)
+    if found.scenario is None:
         raise typer.Exit(OUT_OF_BOUNDS)
 
 
@@ -108,20 +126,19 @@ def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
         write(f"  note         {said}")
     planning = Planning(question)
     whole = _weigh(planning, closer=True)
-    if not question.enumerated:
+    cells = planning.cells
+    least, most = question.first_replications, question.most_replications
+    if question.enumerated:
+        write(
+            f"\n{len(cells):,} cells, {len(distinct(cells)):,} of them different: {least} to "
+            f"{most} runs of each that may be the answer"
+        )
+    else:
         write(
             f"\n{question.combinations:,} combinations: {question.trials:,} of them are tried, "
             "chosen by what the others showed (optuna)"
         )
-        sweeping.tell(whole, "plan")
-        return
-    cells = planning.cells
-    least, most = question.first_replications, question.most_replications
-    write(
-        f"\n{len(cells):,} cells, {len(distinct(cells)):,} of them different: {least} to {most} "
-        "runs of each that may be the answer"
-    )
-    sweeping.tell(whole, "plan")
+    tell_effort(whole, "plan")
 
 
 def _weigh(planning: "Planning", sure: bool = True, closer: bool = False) -> "Effort | None":
@@ -144,46 +161,3 @@ def _teller(planning: "Planning") -> Callable[[str, float], str]:
         return f"{planning.where(int(number))}: {amount}"
 
     return say
-
-
-def _conclude(plan: "Plan", settings: PlanSettings, directory: Path) -> None:
-    """Write and print what came of it."""
-    from varsim.report.files.claim import put_into
-    from varsim.report.files.plan import SCENARIO, write_plan
-    from varsim.report.plan import PlanText
-    from varsim.report.plots.plan.pareto import PLOT, draw_plan
-
-    put_into(directory, "plan", lambda path: draw_plan(plan, path))
-    text = PlanText(plan)
-    asked = first_line(settings.file)
-    write_plan(text, asked, directory, f"{PLOT.name}.png")
-    closing = [f"result sha256: {plan.sha256}"]
-    if plan.scenario is not None:
-        closing.append(f"the answer as a scenario: varsim run {directory / SCENARIO}")
-    closing.append(f"plan: {directory / 'plan.md'}, picture: {directory / f'{PLOT.name}.png'}")
-    if settings.format == "table":
-        _show(text)
-        for line in closing:
-            write(line)
-        return
-    if settings.format == "md":
-        write(text.markdown(asked, ""), end="")
-    else:
-        write(text.csv() if settings.format == "csv" else text.json(), end="")
-    for line in closing:  # stdout stays what the format promises
-        complain(line)
-
-
-def _show(plan: "PlanText") -> None:
-    """The sentences, and the table of cost and throughput."""
-    from varsim.report.terminal import drawn
-    from varsim.report.words.plan import table, table_note
-    from varsim.study.plan.pareto import trade
-
-    for line in plan.sentences:
-        write(line)
-    if trade(plan.found).front:
-        write("")
-        write(table_note(plan.found))
-        write(drawn(table(plan.found, plan.places)), end="")
-    write("")

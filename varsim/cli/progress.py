@@ -87,9 +87,11 @@ class SweepProgress(Progress):
     def __init__(self, quiet: bool, told: Callable[[str, float], str]) -> None:
         super().__init__(quiet)
         self._told = told
+        self.done = 0
 
     def show(self, status: "Status") -> None:
         """Tell how far the sweep is."""
+        self.done = status.done
         parts = [f"{status.failed} failed"] if status.failed else []
         parts += [f"{status.resumed} resumed"] if status.resumed else []
         parts += [f"best so far {self._told(*status.best)}"] if status.best else []

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import typer
 
+from varsim.cli.campaign import claim, tell_effort
 from varsim.cli.console import USAGE, complain, read_from, write
-from varsim.cli.places import claim
 from varsim.cli.settings import question
-from varsim.cli.weighing import asks_first, foreseen, weigh_cases
+from varsim.cli.weighing import weigh_cases
 
 if TYPE_CHECKING:
     from varsim.scenario.sweep.space import Sweep
-    from varsim.study.effort import Effort
     from varsim.study.experiment import SweepExperiment
     from varsim.study.sweep.campaign import Books
     from varsim.study.sweep.case import Case
@@ -49,12 +48,8 @@ class SweepSettings(NamedTuple):
 
     def directory(self, sweep: "Sweep") -> Path:
         """Where the results of a sweep go; the command ends if others lie there."""
-        from varsim.report.files.claim import Asked
-
         part = "" if self.shard is None else f"-{self.shard.number}-of-{self.shard.of}"
-        default = Path("reports") / f"{sweep.name}-sweep{part}"
-        asked = Asked(sweep.name, sweep.sha256)
-        return claim(self.out or default, "sweep", self.file, default, asked)
+        return claim(self.file, self.out, "sweep", sweep, part)
 
 
 def shard(text: str) -> Shard:
@@ -208,14 +203,7 @@ def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> None:
         f"{100 * sweep.precision:g} % of the throughput"
     )
     cases, often = experiment.distinct, sweep.first_replications
-    tell(weigh_cases(cases, often, _runs(sweep), closer=True), "sweep")
-
-
-def tell(found: "Effort | None", command: str) -> None:
-    """Say what it takes, and whether the command asks first."""
-    if found is not None:
-        asks = f" varsim {command} asks for --yes." if asks_first(found) else ""
-        write(f"To run it takes {foreseen(found)}.{asks}")
+    tell_effort(weigh_cases(cases, often, _runs(sweep), closer=True), "sweep")
 
 
 def _runs(sweep: "Sweep") -> str:

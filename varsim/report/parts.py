@@ -1,13 +1,18 @@
 """What reports of several products share."""
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from varsim.report.report import Row, Table
 from varsim.units import format_bytes, format_rate
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
+
+    from varsim.study.statistics import Estimate
+
+T = TypeVar("T")
 
 MOST_LINKS: Final = 20
 AS_TABLE: Final = "As a table"
@@ -55,3 +60,13 @@ def busiest_links(
 
 def _carried(row: "Series[float]") -> str:
     return f"{format_bytes(row['moved_bytes'])} ({100 * row['utilization']:.1f} %)"
+
+
+def plain(cell: T) -> T | None:
+    """A cell of JSON: no number, or one without end, is none."""
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
+
+
+def plain_estimate(found: "Estimate") -> dict[str, float | None]:
+    """A mean and its interval for JSON."""
+    return {name: plain(getattr(found, name)) for name in ("mean", "low", "high")}

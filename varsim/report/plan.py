@@ -1,204 +1,270 @@
-"""A plan as text and data: its sentences, its cells, and all of it as JSON and Markdown."""
+"""The report of a plan: its sentences, the front of cost and throughput, and every cell."""
 
-import csv
-import io
-import json
 import math
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Final
 
-from varsim import inert
-from varsim.report.markdown import grid
+from varsim.inert import markdown
+from varsim.report.files.keeping import head
+from varsim.report.parts import plain, plain_estimate
+from varsim.report.report import Data, Figure, Media, Report, Table, Text
 from varsim.report.words.caution import guess_said
-from varsim.report.words.plan import Words, table, table_note, verdict
+from varsim.report.words.phrases import plus_minus
+from varsim.report.words.plan import amount_told, sentences
+from varsim.scenario.plan.objective import OBJECTIVES
 from varsim.scenario.provenance import MADE_BY, provenance
-from varsim.study.plan.pareto import trade
+from varsim.study.plan.pareto import shown, trade
 from varsim.study.plan.plan import Plan
-from varsim.study.plan.standing import Standing
+from varsim.study.plan.search import Found
+from varsim.study.plan.standing import Standing, Verdict
 from varsim.study.plan.unpriced import unpriced
-from varsim.study.statistics import CONFIDENCE, Estimate
+from varsim.study.statistics import CONFIDENCE
+
+SCENARIO: Final = "plan.yaml"
+_VERDICTS: Final[dict[Verdict, str]] = {
+    "feasible": "met",
+    "infeasible": "missed",
+    "open": "too close",
+    "short": "too short",
+}
 
 
-class PlanText:
-    """A plan as text and data."""
+def report(plan: Plan, question: str = "") -> Report:
+    """What there is to tell of a plan; `question` is what the scenario was to answer."""
+    from varsim.report.plots.plan.pareto import PLOT
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan, self.found, self.places = plan, plan.found, plan.places
+    said, name = tuple(sentences(plan)), plan.question.name
+    asked = Text((f"*{markdown(question)}*",), plain=True, on=Media.MARKDOWN)
+    alternative = "Cost and throughput of every cell that was run"
+    front = Media.TEXT if trade(plan.found).front else Media.MARKDOWN
+    return Report(
+        "plan",
+        name,
+        said,
+        (),
+        (
+            Text((f"Plan: {name}",), "title", on=Media.MARKDOWN),
+            *([asked] if question else []),
+            Text(said, on=Media.TERMINAL),
+            Text(said, "items", on=Media.MARKDOWN),
+            Figure(PLOT, plan, alternative=alternative, on=Media.MARKDOWN),
+            table(plan, on=front),
+            Text((), on=Media.TERMINAL),
+        ),
+        _provenance(plan),
+        question,
+        facts=partial(document, plan),
+        data=Data(_columns(plan), list(_rows(plan))),
+    )
 
-    @cached_property
-    def sentences(self) -> list[str]:
-        """The answer, and what a planner asks next."""
-        words = Words(self.found, self.places, self.plan.guess)
-        lines = words.answer()
-        if self.found.answer is not None and self.plan.binding is not None:
-            lines += words.binding(self.found.answer, self.plan.binding)
-        return [*lines, *words.notes(), words.effort(self.plan.made)]
 
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns of `csv`, with units."""
-        question = self.found.question
-        machines = "cost_per_hour" if question.base.prices is not None else "machines"
-        swept = [quantity.column for quantity in question.quantities]
-        objective = question.objective if question.objective != machines else "minimized"
-        return [
-            "cell",
-            "strategy",
-            *swept,
-            "replications",
-            "verdict",
-            objective,
-            f"{objective}_half_width",
-            machines,
-            "examples_per_s",
-            "examples_per_s_half_width",
-            *(f"{name}_surely" for name in question.targets.bounds),
-            "failure",
+def scenario_text(plan: Plan, told: Report) -> str | None:
+    """The answer as a file that says what it is; None where there is none."""
+    from varsim.scenario.loading import dump_scenario
+
+    if plan.scenario is None:
+        return None
+    return head(told.question) + head(told.answer[0]) + dump_scenario(plan.scenario)
+
+
+def table(plan: Plan, **more: Any) -> Table:
+    """The front of cost and throughput as text, cheapest first."""
+    found, question = plan.found, plan.question
+    rows = []
+    costly = question.base.prices is not None
+    for one in _with_answer(found):
+        price = f"{one.hourly:,.2f}" if costly else f"{one.hourly:,.0f}"
+        cells = {
+            f"{question.currency}/h" if costly else "machines": price,
+            "examples/s": plus_minus(one.speed),
+        }
+        if question.objective not in ("cost_per_hour", "workers", "parameter_servers"):
+            cells[OBJECTIVES[question.objective].about.removeprefix("the ")] = amount_told(
+                question.objective, one.objective, question.currency
+            )
+        cells |= {"with": plan.places.told(one.cell), "targets": verdict(found, one)}
+        rows.append((one.cell.label, cells))
+    return Table.of(rows, "strategy", caption=_front_told(found), **more)
+
+
+def _with_answer(found: Found) -> list[Standing]:
+    """What is shown of the front, and the answer in its place among that, cheapest first."""
+    front = list(shown(trade(found).front, found.answer))
+    if found.answer is not None and found.answer not in front:
+        front.append(found.answer)
+    return sorted(front, key=lambda one: one.hourly)
+
+
+def _front_told(found: Found) -> str:
+    """What the table of cost and throughput is."""
+    _, front, unsure = trade(found)
+    left = len(front) - len(shown(front, found.answer))
+    more = f"; {left} more are in plan.json" if left else ""
+    within = f"{100 * found.question.base.report.equal_within:.2g} %"
+    text = (
+        "What more throughput costs: of the cells that were run and meet the other targets, each "
+        f"is surely faster than the one above it, by more than {within}{more}."
+    )
+    if found.answer is not None and found.answer not in front:
+        text += " The answer stands among them, though it is not surely faster than all above it."
+    if unsure:
+        one = len(unsure) == 1
+        text += (
+            f" {len(unsure)} more {'is' if one else 'are'} faster than all that cost less by "
+            f"{'its mean' if one else 'their means'} alone (cells.csv has all)."
+        )
+    return text
+
+
+def verdict(found: Found, one: Standing) -> str:
+    """What became of a cell, in a word or two."""
+    if one == found.answer:
+        return "the answer"
+    if one.cell.number in {rejected.cell.number for rejected, _ in found.rejected}:
+        return "by luck"
+    if one.failure:
+        return "failed"
+    return _VERDICTS[one.verdict]
+
+
+def _columns(plan: Plan) -> list[str]:
+    """The names of the columns of the cells, with units."""
+    question = plan.question
+    machines = "cost_per_hour" if question.base.prices is not None else "machines"
+    objective = question.objective if question.objective != machines else "minimized"
+    return [
+        "cell",
+        "strategy",
+        *(quantity.column for quantity in question.quantities),
+        "replications",
+        "verdict",
+        objective,
+        f"{objective}_half_width",
+        machines,
+        "examples_per_s",
+        "examples_per_s_half_width",
+        *(f"{name}_surely" for name in question.targets.bounds),
+        "failure",
+    ]
+
+
+def _rows(plan: Plan) -> Iterator[list[object]]:
+    """Every cell that was run, in the order of the space."""
+    for _, one in sorted(plan.found.looked_at.items()):
+        surely = {judgement.target: judgement.surely for judgement in one.judgements}
+        yield [
+            one.cell.number,
+            one.cell.label,
+            *(value.number for value in one.cell.point.values),
+            one.replications,
+            verdict(plan.found, one),
+            one.objective.mean,
+            one.objective.half_width,
+            one.hourly,
+            one.speed.mean,
+            one.speed.half_width,
+            *(surely.get(name, math.nan) for name in plan.question.targets.bounds),
+            one.failure.splitlines()[0] if one.failure else "",
         ]
 
-    def csv(self) -> str:
-        """Every cell that was run, in the order of the space."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(inert.row(self.columns))
-        for _, one in sorted(self.found.looked_at.items()):
-            surely = {judgement.target: judgement.surely for judgement in one.judgements}
-            row = [
-                one.cell.number,
-                *inert.row([one.cell.label, *(value.number for value in one.cell.point.values)]),
-                one.replications,
-                verdict(self.found, one),
-                *_pair(one.objective),
-                _number(one.hourly),
-                *_pair(one.speed),
-                *(
-                    _number(surely.get(name, math.nan))
-                    for name in self.found.question.targets.bounds
-                ),
-                inert.cell(one.failure.splitlines()[0]) if one.failure else "",
-            ]
-            writer.writerow(row)
-        return text.getvalue()
 
-    def document(self) -> dict[str, Any]:
-        """All of it as plain data."""
-        found, question = self.found, self.found.question
-        made, traded = provenance(question.base), trade(found)
-        made.pop("scenario_sha256")
-        return {
-            "made_by": MADE_BY,
-            "kind": "plan",
-            "name": question.name,
-            "provenance": made,
-            "result_sha256": self.plan.sha256,
-            "asked_sha256": question.sha256,
-            "confidence": CONFIDENCE,
-            "minimize": question.objective,
-            "currency": question.currency or None,
-            "targets": question.targets.bounds,
-            "loss": question.loss,
-            "space": {
-                quantity.path: list(texts)
-                for quantity, texts in zip(question.quantities, question.texts, strict=True)
-            },
-            "strategies": list(question.strategies),
-            "tolerance": question.tolerance,
-            "most_replications": question.most_replications,
-            "answer": self._cell(found.answer),
-            "fresh_seeds": self._cell(found.check),
-            "runner_up": self._cell(found.runner_up if found.answer else None),
-            "best_of_each_strategy": {
-                label: self._cell(next(iter(found.ranking(label)), None))
-                for label in question.strategies
-            },
-            "guess": self._guess(),
-            "unpriced": [one._asdict() for one in unpriced(found)],
-            "binding": self._binding(),
-            "sentences": self.sentences,
-            "pareto": [self._cell(one) for one in traded.front],
-            "pareto_by_means_alone": [self._cell(one) for one in traded.unsure],
-            "cells": {
-                "combinations": question.combinations,
-                "left_by_where": found.combinations,
-                "distinct": found.distinct,
-                "simulated": len(found.looked_at),
-                "runs": self.plan.made,
-                "rejected_with_fresh_seeds": [one.cell.number for one, _ in found.rejected],
-            },
-        }
-
-    def json(self) -> str:
-        """`document` as JSON text."""
-        return json.dumps(self.document(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def markdown(self, question: str, picture: str) -> str:
-        """The sentences and the table of cost and throughput."""
-        lines = [f"# Plan: {self.found.question.name}", ""]
-        lines += [f"*{inert.markdown(question)}*", ""] if question else []
-        lines += [f"- {inert.markdown(sentence)}" for sentence in self.sentences]
-        if picture:
-            lines += ["", f"![Cost and throughput of every cell that was run]({picture})"]
-        lines += ["", table_note(self.found), ""]
-        lines += grid(table(self.found, self.places))
-        return "\n".join(lines) + "\n"
-
-    def _cell(self, one: Standing | None) -> dict[str, Any] | None:
-        """A cell and what is known of it."""
-        if one is None:
-            return None
-        return {
-            "cell": one.cell.number,
-            "strategy": one.cell.label,
-            "at": self.places.values(one.cell),
-            "seed": one.cell.point.scenario.seed,
-            "replications": one.replications,
-            "workers": one.cell.machines.workers,
-            "servers": one.cell.machines.servers,
-            "minimized": _estimate(one.objective),
-            "cost_per_hour" if one.cell.machines.prices else "machines": _finite(one.hourly),
-            "examples_per_s": _estimate(one.speed),
-            "targets": [
-                {
-                    "target": judgement.target,
-                    "bound": judgement.bound,
-                    "mean": _finite(judgement.mean),
-                    "surely": _finite(judgement.surely),
-                    "met": judgement.met,
-                }
-                for judgement in one.judgements
-            ],
-            "verdict": verdict(self.found, one),
-        }
-
-    def _guess(self) -> dict[str, Any] | None:
-        """What is guessed, and the answer at multiples of the speed."""
-        if self.plan.guess is None:
-            return None
-        at = {f"{speed:g}": self._cell(one) for speed, one in self.plan.guess.answers.items()}
-        return {"said": guess_said(self.plan.guess), "at_speed": at}
-
-    def _binding(self) -> dict[str, Any] | None:
-        if self.plan.binding is None:
-            return None
-        return {
-            "nearest_below": self._cell(self.plan.binding.nearest),
-            "busy": [use._asdict() for use in self.plan.binding.busy],
-            "time_shares": dict(self.plan.binding.shares),
-        }
+def document(plan: Plan) -> dict[str, Any]:
+    """All of it as plain data."""
+    found, question = plan.found, plan.question
+    cell, traded = partial(_cell, plan), trade(found)
+    return {
+        "made_by": MADE_BY,
+        "kind": "plan",
+        "name": question.name,
+        "provenance": _provenance(plan),
+        "result_sha256": plan.sha256,
+        "asked_sha256": question.sha256,
+        "confidence": CONFIDENCE,
+        "minimize": question.objective,
+        "currency": question.currency or None,
+        "targets": question.targets.bounds,
+        "loss": question.loss,
+        "space": {
+            quantity.path: list(texts)
+            for quantity, texts in zip(question.quantities, question.texts, strict=True)
+        },
+        "strategies": list(question.strategies),
+        "tolerance": question.tolerance,
+        "most_replications": question.most_replications,
+        "answer": cell(found.answer),
+        "fresh_seeds": cell(found.check),
+        "runner_up": cell(found.runner_up if found.answer else None),
+        "best_of_each_strategy": {
+            label: cell(next(iter(found.ranking(label)), None)) for label in question.strategies
+        },
+        "guess": _guess(plan),
+        "unpriced": [one._asdict() for one in unpriced(found)],
+        "binding": _binding(plan),
+        "sentences": sentences(plan),
+        "pareto": list(map(cell, traded.front)),
+        "pareto_by_means_alone": list(map(cell, traded.unsure)),
+        "cells": {
+            "combinations": question.combinations,
+            "left_by_where": found.combinations,
+            "distinct": found.distinct,
+            "simulated": len(found.looked_at),
+            "runs": plan.made,
+            "rejected_with_fresh_seeds": [one.cell.number for one, _ in found.rejected],
+        },
+    }
 
 
-def _estimate(found: Estimate) -> dict[str, float | None]:
-    numbers = {"mean": found.mean, "low": found.low, "high": found.high}
-    return {key: _finite(value) for key, value in numbers.items()}
+def _provenance(plan: Plan) -> dict[str, str | int]:
+    """By which version of what; the scenario is none that was run."""
+    made = provenance(plan.question.base)
+    made.pop("scenario_sha256")
+    return made
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _cell(plan: Plan, one: Standing | None) -> dict[str, Any] | None:
+    """A cell and what is known of it."""
+    if one is None:
+        return None
+    machines = one.cell.machines
+    return {
+        "cell": one.cell.number,
+        "strategy": one.cell.label,
+        "at": plan.places.values(one.cell),
+        "seed": one.cell.point.scenario.seed,
+        "replications": one.replications,
+        "workers": machines.workers,
+        "servers": machines.servers,
+        "minimized": plain_estimate(one.objective),
+        "cost_per_hour" if machines.prices else "machines": plain(one.hourly),
+        "examples_per_s": plain_estimate(one.speed),
+        "targets": [
+            {
+                "target": judgement.target,
+                "bound": judgement.bound,
+                "mean": plain(judgement.mean),
+                "surely": plain(judgement.surely),
+                "met": judgement.met,
+            }
+            for judgement in one.judgements
+        ],
+        "verdict": verdict(plan.found, one),
+    }
 
 
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else repr(value)
+def _guess(plan: Plan) -> dict[str, Any] | None:
+    """What is guessed, and the answer at multiples of the speed."""
+    if plan.guess is None:
+        return None
+    at = {f"{speed:g}": _cell(plan, one) for speed, one in plan.guess.answers.items()}
+    return {"said": guess_said(plan.guess), "at_speed": at}
 
 
-def _pair(found: Estimate) -> tuple[str, str]:
-    return _number(found.mean), _number(found.half_width)
+def _binding(plan: Plan) -> dict[str, Any] | None:
+    if plan.binding is None:
+        return None
+    return {
+        "nearest_below": _cell(plan, plan.binding.nearest),
+        "busy": [use._asdict() for use in plan.binding.busy],
+        "time_shares": dict(plan.binding.shares),
+    }

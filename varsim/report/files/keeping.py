@@ -34,6 +34,7 @@ S = TypeVar("S", bound=BaseModel)
 
 # What is written of a report beside its page and figures, and as what.
 FORMS: Final[dict[Kind, dict[str, Format]]] = {
+    "plan": {"cells.csv": "csv", "plan.json": "json", "plan.md": "md"},
     "why": {"why.md": "md", "why.json": "json"},
     "stragglers": {"stragglers.json": "json"},
 }
@@ -96,25 +97,35 @@ def put_run(
     put(directory, fill)
 
 
-def put_report(report: Report, directory: Path, again: bool = False) -> None:
+def put_report(
+    report: Report,
+    directory: Path,
+    more: Mapping[str, str | bytes | None] = {},
+    again: bool = False,
+) -> None:
     """Put what is told of something where its files lie: as text, its page, its figures.
 
-    `again`: page and figures alone. Each file is there whole or as it was before, and figures that
-    the report no longer has go. Raises as `put_into` does.
+    `again`: page and figures alone. Each file is there whole or as it was before; figures that the
+    report no longer has go, and so do those of `more` of which there is nothing. Raises as
+    `put_into` does.
     """
 
     def fill(path: Path) -> None:
         forms: dict[str, Format] = {} if again else FORMS[report.kind]
         for name, format in forms.items():
             text = render(report, format, pictures=True)
-            (path / name).write_text(text, encoding="utf-8", newline="\n")
+            (path / name).write_bytes(text.encode())
+        for name, content in more.items():
+            if content is not None:
+                raw = content.encode() if isinstance(content, str) else content
+                (path / name).write_bytes(raw)
         page.write(report, path, beside=directory)
 
     put_into(directory, report.kind, fill)
     drawn = {f"{one.plot.name}{end}" for one in report.figures for end in _DRAWN}
-    for name in FILES[report.kind] - drawn:
-        if Path(name).suffix in _DRAWN:
-            (directory / name).unlink(missing_ok=True)
+    gone = {name for name in FILES[report.kind] - drawn if Path(name).suffix in _DRAWN}
+    for name in gone | {name for name, content in more.items() if content is None}:
+        (directory / name).unlink(missing_ok=True)
 
 
 def facts_of(directory: Path, kind: Kind) -> dict[str, Any]:

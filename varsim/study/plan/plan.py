@@ -30,10 +30,15 @@ class Plan:
     guess: Guess | None = None
 
     @property
+    def question(self) -> Question:
+        """What was asked."""
+        return self.found.question
+
+    @property
     def scenario(self) -> Scenario | None:
         """The answer as a scenario that gives the same numbers; None where there is none."""
         best = self.found.answer
-        return None if best is None else answer_scenario(self.found.question.name, best)
+        return None if best is None else answer_scenario(self.question.name, best)
 
     @property
     def sha256(self) -> str:

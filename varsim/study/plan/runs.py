@@ -1,15 +1,12 @@
 """The runs of a plan: made a batch at a time, kept as they end."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping
 
 from varsim.study.plan.cell import Cell
-from varsim.study.sweep.campaign import Status, carry_out
+from varsim.study.sweep.campaign import Status, Watcher, carry_out
 from varsim.study.sweep.case import SENT, Case, Finished
 from varsim.study.sweep.execution import Backend
 from varsim.study.sweep.store import Store
-
-Watcher: TypeAlias = Callable[[Status], None]
 
 
 class Runs:
@@ -57,6 +54,7 @@ class Runs:
                     todo.append((key, number))
         todo.sort(key=lambda run: run[1])  # stable: replication by replication
         if todo:
+            self._watch(self.status)
             carry_out(self, self._store, self._backend, self._watch, todo)
 
     def of(self, cell: Cell, count: int | None = None) -> list[Finished]:

@@ -1,14 +1,13 @@
 """Cost and throughput of every cell of a plan, the front of them, and the answer."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from varsim.report.plots.figure import FAINT, INK, PAPER, Drawn, looks, plain_numbers
-from varsim.report.plots.plot import Plot, draw_one
+from varsim.report.plots.figure import FAINT, INK, PAPER, looks, plain_numbers
+from varsim.report.plots.plot import Plot
 from varsim.report.words.plan import amount_told as told
 from varsim.study.plan.pareto import trade
 
@@ -103,11 +102,6 @@ PLOT: Final = Plot["Plan"](
     lambda plan, panels: [draw(plan, panels[0])],
     legend,
 )
-
-
-def draw_plan(plan: "Plan", directory: Path) -> Drawn:
-    """Write the picture into an existing directory."""
-    return draw_one(PLOT, plan, directory)
 
 
 def _mark(label: str, marker: str, color: str, face: str) -> Line2D:
