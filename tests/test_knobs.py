@@ -389,7 +389,8 @@ def of_kind(table: str, kind: str) -> Case:
         return {**SERVED, "network": described}
     if table == "strategy":
         unequal = {"kind": "exponential", "mean": 0.1}
-        return {**MIRRORED, "strategy": described, "cluster": {"compute": unequal}}
+        long = {"global_steps": 20}
+        return {**MIRRORED, "strategy": described, "cluster": {"compute": unequal}, "stop": long}
     if kind == "timing":
         workload = {"model": "resnet50", "optimizer": None}
         return {**MIRRORED, "problem": described, "workload": workload}

@@ -107,6 +107,8 @@ class AllReduce(GradientExchange):
         self._streams = [_Stream(job, worker) for worker in job.workers] if overlap else []
         self._until = 0  # ns, when the last of those that compute will have computed
         self._number = len(buckets)
+        # The commonest reduction takes a shorter way: nobody dies between it and the update.
+        self._plain = self._number == 1 and not overlap and not job.cluster.optimizer_time
         self._latest: list[Gradient | None] = [None] * len(job.workers)
         self._reduced = [0] * len(job.workers)  # buckets of the latest gradient, by rank
         self._collective = Collective(
@@ -121,11 +123,10 @@ class AllReduce(GradientExchange):
 
     def finish(self, worker: Worker, gradient: Gradient) -> Activity[None]:
         """Reduce all buckets; returns when this worker has the whole mean."""
+        if self._plain:
+            return self._collective.take_part(worker)
         if self._streams:
             return self._finish_stream(worker, gradient)
-        # The commonest reduction takes a shorter way: nobody dies between it and the update.
-        if self._number == 1 and not worker.updates:
-            return self._collective.take_part(worker)
         return self._reduce_rest(worker, gradient)
 
     def _reduce_rest(self, worker: Worker, gradient: Gradient) -> Activity[None]:

@@ -79,8 +79,10 @@ class MirroredReplicas:
     def offer(self, worker: Worker, gradient: Gradient) -> None:
         """A worker's contribution to the reduction of this step."""
         gradient.open = len(self._trained)
-        rank = worker.rank
-        self._rounds.setdefault(self._steps[rank], _Round()).gradients[rank] = gradient
+        step = self._steps[worker.rank]
+        if step not in self._rounds:
+            self._rounds[step] = _Round()
+        self._rounds[step].gradients[worker.rank] = gradient
 
     def apply(self, worker: Worker) -> None:
         """Update a worker's copy with the mean; the step counts when the last copy is updated."""

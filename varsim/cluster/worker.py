@@ -111,11 +111,6 @@ class Worker:
         self._spans += (end, self.iteration << PHASE_BITS)
         return gradient, moments
 
-    @property
-    def updates(self) -> bool:
-        """Whether updating its own copy of the model takes it time."""
-        return self._update > 0
-
     def update_copy(self) -> Activity[None]:
         """Spend what it takes to update the worker's own copy of the model; it is computing."""
         return self._spend_update() if self._update else AT_ONCE
