@@ -16,7 +16,7 @@ from varsim.report.words.scenario import beginnings, describe
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.training import Scenario
 from varsim.study import simulation
-from varsim.study.beginning import EVENTS, ITERATIONS, Beginning, begin, rates
+from varsim.study.beginning import ITERATIONS, Beginning, begin, rates
 from varsim.study.effort import effort
 from varsim.study.measure import ACTIVITIES
 from varsim.study.result import Result as Finding
@@ -60,7 +60,7 @@ def check(*arguments: object) -> Result:
     return done
 
 
-def first(made: Scenario, events: int = EVENTS) -> Beginning:
+def first(made: Scenario, events: int | None = None) -> Beginning:
     (found,) = begin(made, events)
     return found
 
@@ -139,25 +139,40 @@ class TestWhatAStepTakes:
 class TestLimits:
     def test_it_ends_after_so_many_events(self) -> None:
         made = scenario({"kind": "none"}, **LONG)
-        some = first(made, 90)
-        assert some.limit == 90 - 3 * 10
+        some = first(made, 96)
+        assert some.limit == 96 - 3 * 16
         assert 0 < some.updates < 40
         assert some.update == pytest.approx(0.1 / 3, rel=0.15)
         assert row(made).endswith("compute 100 %")
         (line,) = beginnings([some])
-        assert line.endswith("; stopped early, after 60 events")
+        assert line.endswith("; stopped early, after 48 events")
+
+    def test_too_few_for_an_iteration_of_all_are_told(self) -> None:
+        many = {"workers": 50, "compute": {"kind": "exponential", "mean": 0.1}}
+        (line,) = beginnings([first(scenario({"kind": "none"}, cluster=many, **LONG), 920)])
+        told, wanted = (
+            line[:60],
+            r"  none  [0-9.]+ ms an update \(mean of [1-4]?\d updates, before ",
+        )
+        assert re.match(wanted, told)
+        assert "before each worker has made one): " in line
+
+    def test_a_larger_machine_has_more_events(self) -> None:
+        large = {"workers": 700}
+        found = first(scenario({"kind": "on_write"}, cluster=large, **LONG), None)
+        assert (found.updates, found.limit) == (11, 28_000 - 700 * 16)
 
     def test_too_few_for_one_update_are_told(self) -> None:
         made = scenario({"kind": "on_write"}, cluster={"workers": 50}, **LONG)
-        (line,) = beginnings([first(made, 50 * 12)])
+        (line,) = beginnings([first(made, 50 * 18)])
         assert line.startswith("  on_write  no update: ")
         assert line.endswith("; stopped early, after 100 events")
 
     def test_what_one_leaves_over_goes_to_the_next(self) -> None:
         both = ({"kind": "single"}, {"kind": "none"})
-        _, second = begin(scenario({}, strategies=both, **LONG), 190)
+        _, second = begin(scenario({}, strategies=both, **LONG), 260)
         assert second.limit is None
-        assert first(scenario({"kind": "none"}, **LONG), 75).limit == 45
+        assert first(scenario({"kind": "none"}, **LONG), 75).limit == 27
 
     def test_it_is_the_same_every_time(self) -> None:
         made = load_scenario(QUICKSTART)
@@ -167,7 +182,7 @@ class TestLimits:
     def test_reads_that_are_not_reached_are_told(self) -> None:
         made = scenario({"kind": "on_read", "read_every": 1000}, **LONG)
         (line,) = beginnings([first(made, 500)])
-        assert line.endswith("; stopped early, after 470 events; replicas meet after 1,000")
+        assert line.endswith("; stopped early, after 452 events; replicas meet after 1,000")
 
     @pytest.mark.parametrize(
         ("change", "said"),

@@ -19,10 +19,13 @@ from varsim.study.simulation import Run, started
 from varsim.study.why.times import times_only
 
 ITERATIONS: Final = 20  # of every worker
-# Put on the heap by all strategies together: about a sixth of a second.
+# Put on the heap by all strategies together, about a sixth of a second; so many for each worker of
+# a large machine, but not without end.
 EVENTS: Final = 24_000
+_PER_WORKER: Final = 40
+_MOST_EVENTS: Final = 80_000
 # What it takes to make a worker, in events; and the fewest with which anything comes of one.
-_MADE: Final = 10
+_MADE: Final = 16
 _LEAST: Final = 2
 # Rounds of replicas that meet after every so many steps, and updates, of those that need many.
 _PERIODS: Final = 2
@@ -69,12 +72,15 @@ class Beginning(NamedTuple):
         return self.gradients / self.lasted if self.gradients >= self.workers else None
 
 
-def begin(scenario: Scenario, events: int = EVENTS) -> list[Beginning]:
+def begin(scenario: Scenario, events: int | None = None) -> list[Beginning]:
     """The beginning of every strategy, in the first replication; each has its share of the events.
 
-    What one leaves over goes to those after it.
+    What one leaves over goes to those after it. `events`: by default EVENTS or more.
     """
     found, count = [], len(scenario.strategies)
+    if events is None:
+        workers = sum(one.workers(scenario.cluster_of(one)) for one in scenario.strategies)
+        events = min(_MOST_EVENTS, max(EVENTS, _PER_WORKER * workers))
     for index in range(count):
         one, taken = _beginning(scenario, index, events // (count - index))
         events -= taken
@@ -96,7 +102,7 @@ def _beginning(scenario: Scenario, index: int, events: int) -> tuple[Beginning, 
     if strategy.uses_servers and not (cluster.network.kind == "star" and cluster.network.plain):
         left = left * _FLOWS // (_FLOWS + workers)
     if left < _LEAST * workers:
-        return nothing._replace(limit=0), 0
+        return nothing._replace(limit=0), events
     begun = time.process_time()
     opening = _opening(scenario, strategy, workers, each)
     job, _ = started(Run(opening, index, 0))
