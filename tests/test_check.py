@@ -257,6 +257,19 @@ class TestEffort:
         counted = scenario(strategy, cluster={"workers": 4, **law}, stop={"examples": examples})
         assert effort(counted).gradients == 50 * each
 
+    @pytest.mark.parametrize("kind", ["sync_replicas", "backup_workers"])
+    def test_gradients_in_vain_are_counted_as_well(self, kind: str) -> None:
+        """Those of old tokens are computed to their end; who gives up begins the next at once."""
+        law = {"compute": {"kind": "exponential", "mean": 0.1}}
+        made = scenario(
+            {"kind": kind, "replicas_to_aggregate": 2},
+            cluster={"workers": 16, **law},
+            stop={"time": 20.0},
+        )
+        computed = len(simulation.simulate(made).traces[0].gradients)
+        assert effort(made).gradients == pytest.approx(computed, rel=0.05)
+        assert effort(made, rates(begin(made))).gradients == pytest.approx(computed, rel=0.05)
+
     def test_where_time_ends_a_run_they_are_bounded_then_measured(self) -> None:
         wires = {**CHANGES, "network": {**WIRE, "bandwidth": 1e4}, "stop": {"time": 500.0}}
         made = scenario({"kind": "none"}, **wires)

@@ -34,6 +34,8 @@ class BackupWorkers(Strategy):
     about: ClassVar[str] = "textbook: the first N gradients end the step, the rest is abandoned"
     others: ClassVar[Mapping[str, object]] = {"replicas_to_aggregate": 1, "overlap": True}
 
+    gives_up: ClassVar[bool] = True
+
     kind: Literal["backup_workers"] = "backup_workers"
     replicas_to_aggregate: PositiveInt
     overlap: bool = False

@@ -67,6 +67,8 @@ class Strategy(Model, ABC):
     from what it `sends` and what its `round` is.
     """
 
+    # Whether workers give up gradients that they are computing.
+    gives_up: ClassVar[bool] = False
     # Fields that only change values: without effect where the problem has none.
     about_values: ClassVar[tuple[str, ...]] = ()
     # Of its own fields another value than that of `example`, which makes a difference to a run.

@@ -123,8 +123,10 @@ def _gradients(scenario: Scenario, strategy: Strategy, rate: float | None) -> fl
     if stop.examples is not None:
         limits.append(stop.examples / (scenario.workload.batch_size * each) * begun + vain)
     if stop.time is not None:
-        if rate is None:  # who gives gradients up begins others all the sooner
-            rate = _fastest(scenario, strategy) * max(1.0, begun / each)
+        if rate is None:
+            rate = _fastest(scenario, strategy)
+            if strategy.gives_up:  # who does begins the next gradient all the sooner
+                rate *= begun / each
         limits.append(stop.time * rate)
     return min(limits)
 
