@@ -240,6 +240,25 @@ def test_no_strategy_imports_another() -> None:
     assert broken_in(others, [path for path in STRATEGIES if path != table]) == {}
 
 
+def test_nobody_asks_of_what_kind_a_strategy_is() -> None:
+    """But for `single`, the yardstick; all else follows from what a strategy declares."""
+    kinds = {path.stem for path in STRATEGIES} - {"__init__", "base", "plugin", "single"}
+
+    def asked(path: Path, tree: ast.Module) -> object:
+        compared = [n for n in ast.walk(tree) if isinstance(n, ast.Compare)]
+        sides = [(ast.unparse(n.left), [*n.comparators, n.left]) for n in compared]
+        return {
+            one.value
+            for left, values in sides
+            if left.split(".")[-1] == "kind"
+            for value in values
+            for one in ast.walk(value)
+            if isinstance(one, ast.Constant) and one.value in kinds
+        }
+
+    assert broken_in(asked) == {}
+
+
 def test_strategies_wait_only_through_yield_from() -> None:
     assert broken_in(lambda path, tree: bare_yields(tree), STRATEGIES) == {}
 

@@ -135,11 +135,8 @@ class TestBytes:
 
     @pytest.mark.parametrize("kind", SENDING)
     def test_what_is_said_of_it(self, kind: str) -> None:
-        strategy = {"none": {"kind": kind}, "on_write": {"kind": kind}}.get(
-            kind, {**SYNC, "kind": kind} if kind == "sync_replicas" else TEXTBOOK
-        )
         described = scenario(
-            strategy,
+            example(kind, 2),
             cluster={"workers": 2},
             network={**WIRE, "bandwidth": 1e3},
             workload={**HALF, "round_gradients": True},
