@@ -28,7 +28,6 @@ from varsim.values.precision import rounded
 WIRE = {"bandwidth": 1e4, "latency": 1e-3, "sharing": "first_come"}
 HALF = {"gradient_precision": "fp16"}
 SYNC = {"kind": "sync_replicas", "replicas_to_aggregate": 2, "initial_tokens": 0}
-TEXTBOOK = {"kind": "backup_workers", "replicas_to_aggregate": 2}
 SENDING = [kind for kind in STRATEGIES if declared(example(kind)).sends.what == "gradients"]
 
 
