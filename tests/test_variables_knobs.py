@@ -125,11 +125,11 @@ KNOBS: dict[str, tuple[Case, Case]] = {
     "Program.steps": (full(steps=2), full(steps=3)),
     "Program.replicas": (case(add(1.0)), case(add(2.0))),
     "Program.outside": (case(add(1.0)), case(add(1.0), outside=({"kind": "save"},))),
-    "Normal.mean": tuple(
+    "NormalElements.mean": tuple(
         of_line(value={"kind": "normal", "mean": mean, "standard_deviation": 1.0})
         for mean in (0.0, 1.0)
     ),
-    "Normal.standard_deviation": tuple(
+    "NormalElements.standard_deviation": tuple(
         of_line(value={"kind": "normal", "standard_deviation": spread}) for spread in (1.0, 2.0)
     ),
     "Compute.times": (full(), case({**COMPUTE, "times": 2}, add(1.0, 2.0, 3.0), TO_OTHER,
@@ -216,10 +216,8 @@ def own_fields() -> list[str]:
     """The fields of the models that scenarios of training do not have, and of the cluster."""
     every = list(fields(VariablesScenario, set()))
     shared = {"SlowWorker", "Star", "SlowLink"}
-    # The law of compute times has a Normal, too; it is shown to matter in test_knobs.
     laws = {name for name in OF_TRAINING if name.partition(".")[0] not in shared}
-    given = {"Normal.mean", "Normal.standard_deviation"}
-    return [name for name in every if name not in laws or name in given]
+    return [name for name in every if name not in laws]
 
 
 def test_every_field_is_shown_to_matter() -> None:
@@ -229,7 +227,7 @@ def test_every_field_is_shown_to_matter() -> None:
     assert set(found) - kinds - {*KNOBS, *DESCRIPTIVE, *REFUSED} == set(), "fields without a pair"
     assert {*KNOBS, *DESCRIPTIVE} - set(found) == set(), "pairs for fields that do not exist"
     actions = {model.__name__ for model in (REPLICA_ACTIONS | OUTSIDE_ACTIONS).values()}
-    assert {name.removesuffix(".kind") for name in kinds} <= {*actions, "Normal", "Star"}
+    assert {name.removesuffix(".kind") for name in kinds} <= {*actions, "NormalElements", "Star"}
 
 
 @pytest.mark.parametrize("field", REFUSED)
