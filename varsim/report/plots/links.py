@@ -2,7 +2,6 @@
 
 import math
 import re
-from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from varsim.report.plots.figure import FAINT, label_rows, looks, named, short, strategy_line
+from varsim.study.why.resources import joined_name, one_kind
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
@@ -19,7 +19,7 @@ LEAST_OTHERS: Final = 2  # rows that are not of servers
 SERVER: Final = "ps "
 ALIKE: Final = 2.0  # percent points, about the width of a mark
 
-_NUMBERED: Final = re.compile(r"(.*?) (\d+) (up|down|clockwise|back)")
+_NUMBERED: Final = re.compile(r"(.*? )(\d+)( (?:up|down|clockwise|back))")
 
 
 class LinkUse(NamedTuple):
@@ -96,27 +96,18 @@ def legend(result: "Result") -> list[Artist]:
 
 def _alike(first: LinkUse, other: LinkUse) -> bool:
     """Whether both are of one kind and direction, and within ALIKE percent points."""
-    a, b = _NUMBERED.fullmatch(first.link), _NUMBERED.fullmatch(other.link)
-    if a is None or b is None or a.group(1, 3) != b.group(1, 3):
+    if not one_kind(first.link, other.link, _NUMBERED):
         return False
     pairs = zip(first.percent.values(), other.percent.values(), strict=True)
     return all(abs(x - y) < ALIKE or (math.isnan(x) and math.isnan(y)) for x, y in pairs)
 
 
 def _joined(row: list[LinkUse]) -> LinkUse:
-    """One row for links that are alike: `worker 0..6 up`, with their mean."""
+    """One row for links that are alike, with their mean."""
     if len(row) == 1:
         return row[0]
-    found = [match for use in row if (match := _NUMBERED.fullmatch(use.link))]
-    ranks = sorted(int(match[2]) for match in found)
-    # Of neighbours, rank minus place is the same.
-    runs = [
-        [rank for _, rank in run]
-        for _, run in groupby(enumerate(ranks), key=lambda pair: pair[1] - pair[0])
-    ]
-    names = [f"{run[0]}..{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
     percent = {
         strategy: math.fsum(use.percent[strategy] for use in row) / len(row)
         for strategy in row[0].percent
     }
-    return LinkUse(f"{found[0][1]} {', '.join(names)} {found[0][3]}", percent)
+    return LinkUse(joined_name([use.link for use in row], _NUMBERED), percent)

@@ -109,23 +109,31 @@ def _computing(traces: Sequence[Trace]) -> Iterator[Use]:
 
 def _alike(first: Use, other: Use) -> bool:
     """Whether both are of one kind and direction, and about as busy."""
-    a, b = _NUMBERED.fullmatch(first.name), _NUMBERED.fullmatch(other.name)
-    if a is None or b is None or a.group(1, 3) != b.group(1, 3):
-        return False
-    return abs(first.share - other.share) < ALIKE
+    return one_kind(first.name, other.name) and abs(first.share - other.share) < ALIKE
 
 
 def _joined(row: list[Use]) -> Use:
-    """One row for those that are alike: `worker 0..6 up`, with their mean."""
+    """One row for those that are alike, with their mean."""
     if len(row) == 1:
         return row[0]
-    found = [match for use in row if (match := _NUMBERED.fullmatch(use.name))]
+    share = math.fsum(use.share for use in row) / len(row)
+    return Use(joined_name([use.name for use in row]), row[0].kind, share)
+
+
+def one_kind(first: str, other: str, numbered: re.Pattern[str] = _NUMBERED) -> bool:
+    """Whether two names are the same but for the number in them."""
+    a, b = numbered.fullmatch(first), numbered.fullmatch(other)
+    return a is not None and b is not None and a.group(1, 3) == b.group(1, 3)
+
+
+def joined_name(names: Sequence[str], numbered: re.Pattern[str] = _NUMBERED) -> str:
+    """One name for several of one kind: `worker 0..6 up`."""
+    found = [match for name in names if (match := numbered.fullmatch(name))]
     ranks = sorted(int(match[2]) for match in found)
     # Of neighbours, rank minus place is the same.
     runs = [
         [rank for _, rank in run]
         for _, run in groupby(enumerate(ranks), key=lambda pair: pair[1] - pair[0])
     ]
-    names = [f"{run[0]}..{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
-    name = f"{found[0][1]}{', '.join(names)}{found[0][3]}"
-    return Use(name, row[0].kind, math.fsum(use.share for use in row) / len(row))
+    several = [f"{run[0]}..{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    return f"{found[0][1]}{', '.join(several)}{found[0][3]}"
