@@ -1,0 +1,186 @@
+"""One small report, shown on everything that shows reports."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from varsim.report import page
+from varsim.report.files.claim import FACTS
+from varsim.report.files.keeping import put_report
+from varsim.report.markdown import markdown
+from varsim.report.plots.plot import Plot
+from varsim.report.render import csv_text, render
+from varsim.report.report import (
+    Block,
+    Data,
+    Figure,
+    Media,
+    Report,
+    Row,
+    Source,
+    Table,
+    Text,
+)
+from varsim.report.terminal import terminal
+
+TABLE = Table.of([("a", {"rate": "3", "loss": "-"}), ("b|c", {"rate": "12", "loss": "1"})], "name")
+PLOT = Plot[str](
+    "heat_map",
+    "A picture",
+    "How to read it",
+    lambda said: said,
+    lambda said: [1.0],
+    lambda said, panels: panels,
+    lambda said: [],
+)
+
+
+def report(*blocks: Block, **more: object) -> Report:
+    made = {"varsim": "1", "seed": 7}
+    source = Source("seed: 7\n", "It is `here`.", "Run it:", "varsim run")
+    whole = Report("stragglers", "small", ("The answer.",), ("A note.",), blocks, made)
+    return replace(whole, source=source, alternatives=("a", "b|c"), **more)  # type: ignore[arg-type]
+
+
+class TestTable:
+    def test_it_can_be_laid_on_its_side(self) -> None:
+        turned = TABLE.turned({"rate": "per second"}, caption="All")
+        assert turned.columns == ("a", "b|c")
+        assert turned.rows == (Row("rate", ("3", "12"), "per second"), Row("loss", ("-", "1")))
+        assert (turned.caption, turned.marked, TABLE.marked) == ("All", "columns", "rows")
+
+    def test_it_is_a_frame_for_who_wants_one(self) -> None:
+        frame = TABLE.frame()
+        assert frame.loc["b|c", "rate"] == "12"
+        assert (frame.index.name, list(frame.columns)) == ("name", ["rate", "loss"])
+        assert TABLE.column("loss") == ("-", "1")
+
+    def test_one_without_rows_has_no_columns(self) -> None:
+        assert Table.of([], "name") == Table((), (), "name", marked="rows")
+
+
+class TestTerminal:
+    def test_blocks_stand_apart_but_for_those_that_belong_to_what_is_before(self) -> None:
+        told = report(
+            replace(TABLE, caption="Of `x`:"),
+            Text(("± is a half-width.",), close=True),
+            Text(("The answer.", "And more.")),
+        )
+        head, rule, *rows = terminal(told).splitlines()[1:5]
+        assert terminal(told).splitlines()[0] == "Of 'x':"
+        assert (head.split(), set(rule), rows[0].split()) == (
+            ["rate", "loss"],
+            {"─"},
+            ["a", "3", "-"],
+        )
+        assert terminal(told).endswith("\n± is a half-width.\n\nThe answer.\nAnd more.\n")
+
+    def test_nothing_acts_unseen(self) -> None:
+        told = report(Text(("a\x1b[31mb",)), Table(("x\u202e",), (Row("y", ("z\x07",)),)))
+        assert "\x1b" not in terminal(told)
+        assert "\\u202e" in terminal(told)
+        assert "\\u0007" in terminal(told)
+
+    def test_as_a_text_to_read_on(self) -> None:
+        told = report(
+            Text(("Title",), "title"),
+            Text(("one two three four five",), "paragraphs"),
+            Text(("what it is",), "entries", terms=("it",)),
+            Text(("part",), "heading"),
+            Text(("one two three four five",)),
+            replace(TABLE, holds="numbers"),
+            Text(("The end.",)),
+        )
+        assert terminal(told, 20).splitlines() == [
+            *("Title", "one two three four", "five", ""),
+            *("it         what it", "           is", ""),
+            *("== part ============", "one two three four", "  five", ""),
+            *("name  rate  loss", "----  ----  ----", "a        3     -", "b|c     12     1", ""),
+            "The end.",
+        ]
+
+
+class TestMarkdown:
+    def test_every_sort_of_block(self) -> None:
+        told = report(
+            Text(("Title",), "title"),
+            Text(("*a*", "b"), "paragraphs"),
+            Text(("a", "b"), "items"),
+            Text(("3 | 1",), "entries", terms=("a | b",), plain=True),
+            Text(()),
+            replace(TABLE, holds="numbers", caption="All:"),
+            Figure(PLOT, "said", alternative="A heat map", on=Media.ALL),
+        )
+        assert markdown(told, pictures=True).split("\n\n") == [
+            "# Title",
+            "\\*a\\*",
+            "b",
+            "- a\n- b",
+            "- a | b: 3 | 1",
+            "All:",
+            "| name | rate | loss |\n| --- | ---: | ---: |\n| a | 3 | - |\n| b\\|c | 12 | 1 |",
+            "![A heat map](heat_map.png)\n",
+        ]
+        assert "heat_map" not in markdown(told)
+
+    def test_only_what_is_meant_for_it(self) -> None:
+        told = report(Text(("a",), on=Media.TERMINAL), Text(("b",), on=Media.TEXT))
+        assert markdown(told) == "b\n"
+        assert terminal(told) == "a\n\nb\n"
+
+
+def test_csv_has_all_digits_and_no_formulas() -> None:
+    data = Data(["=name", "x"], [["-1", 0.1], ["b", math.nan], ["c", None], [True, 3]])
+    assert csv_text(data) == "'=name,x\n'-1,0.1\nb,\nc,\ntrue,3\n"
+    assert render(report(data=data), "csv") == csv_text(data)
+
+
+def test_json_is_all_of_it() -> None:
+    assert render(report(facts=lambda: {"a": [1, 2]}), "json") == (
+        '{\n  "a": [\n    1,\n    2\n  ]\n}\n'
+    )
+
+
+class TestFiles:
+    def test_the_page_has_a_part_for_each_heading_and_figure(self, tmp_path: Path) -> None:
+        told = report(
+            Text(("First",), "heading", name="first", on=Media.PAGE),
+            replace(TABLE, caption="All", folded="More"),
+            Text(("A note.",), "items"),
+            Figure(PLOT, "What it shows", table=replace(TABLE, folded="As a table")),
+            kind="why",
+            files={"there.csv": "the data", "absent.csv": "none"},
+        )
+        (tmp_path / "there.csv").touch()
+        page.write(told, tmp_path)
+        text = (tmp_path / "why.html").read_text()
+        assert text.index('<h2 id="first">First') < text.index('<h2 id="heat_map">A picture')
+        assert text.count("<details>") == 2
+        assert "It is <code>here</code>." in text
+        assert 'href="there.csv"' in text
+        assert "absent" not in text
+        assert text.count('class="dot"') == 4, "alternatives are marked in their rows"
+
+    def test_figures_that_it_no_longer_has_go(self, tmp_path: Path) -> None:
+        put_report(report(Figure(PLOT, "said"), facts=dict), tmp_path)
+        (tmp_path / "mine.png").touch()
+        there = {"heat_map.png", "heat_map.svg", "mine.png", FACTS["stragglers"]}
+        facts = '{"made_by": "varsim", "kind": "stragglers"}'
+        (tmp_path / FACTS["stragglers"]).write_text(facts)
+        assert {path.name for path in tmp_path.iterdir()} == there
+        put_report(report(), tmp_path, again=True)
+        assert {path.name for path in tmp_path.iterdir()} == {"mine.png", FACTS["stragglers"]}
+
+    def test_an_error_leaves_what_was_there(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(report: Report, directory: Path, beside: Path) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(page, "write", full)
+        with pytest.raises(OSError, match="No space left") as caught:
+            put_report(report(), tmp_path)
+        assert caught.value.filename == str(tmp_path)
+        assert list(tmp_path.iterdir()) == []
