@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from building import scenario
-from pandas import DataFrame
 from typer.testing import CliRunner
 
 from validation.published.judging import _of_all
 from varsim.cli import app as cli
-from varsim.cli.progress import PIPE_WIDTH, drawn
+from varsim.report.report import Row, Table
+from varsim.report.terminal import PIPE_WIDTH, drawn
 from varsim.study.simulation import simulate
 
 
@@ -45,14 +45,13 @@ def test_a_folder_to_calibrate_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_table_off_a_terminal_is_no_wider_than_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     cells = "barrier 42 %, compute 39 %, write 19 %"
-    frame = DataFrame({f"column {n}": [cells] * 5 for n in range(6)}, index=list("abcde"))
-    printed = drawn(frame)
+    columns = tuple(f"column {n}" for n in range(6))
+    printed = drawn(Table(columns, tuple(Row(label, (cells,) * 6) for label in "abcde")))
     assert max(map(len, printed.splitlines())) <= PIPE_WIDTH
     for word in set(cells.split()):
         assert printed.count(word) == 30 * cells.count(word)
     # Words that need more have it.
-    long = DataFrame({"a": ["x" * 150]}, index=["b"])
-    assert "x" * 150 in drawn(long)
+    assert "x" * 150 in drawn(Table(("a",), (Row("b", ("x" * 150,)),)))
 
 
 def test_a_lead_is_told_once() -> None:

@@ -21,7 +21,7 @@ _LEAST_STORY: Final = 30
 _TERM: Final = 11  # columns of what an entry is about
 # What is not torn apart at its spaces: `6 = 3 + 1 + 2`, `3 | 1 | 2`; `4 B`, `50.1 us`, `ps 0`.
 _FORMULA: Final = re.compile(r"\S+(?: [|+/=] \S+)+")
-_QUANTITY: Final = re.compile(r"(?<=[0-9]) (?=(?:[kMGT]?B|[num]?s)\b|%)|(?<=\b(?:ps|to)) (?=[0-9])")
+_QUANTITY: Final = re.compile(r"(?<=[0-9]) (?=(?:[kMGT]?B|[num]?s|%)\b)|(?<=\b(?:ps|to)) (?=[0-9])")
 _FIXED: Final = "\N{NO-BREAK SPACE}"
 
 
@@ -103,9 +103,11 @@ def _flowing(block: Block, width: int) -> Iterator[str]:
             first, *rest = flow(visible(line), width - _TERM)
             yield from (f"{term:<{_TERM}}{first}", *(" " * _TERM + more for more in rest))
     elif isinstance(block, Text):
-        indent = "" if block.sort == "paragraphs" else _HANGING
-        for line in block.lines:
-            yield from flow(visible(line), width, indent)
+        for line in map(visible, block.lines):
+            if block.sort == "paragraphs":
+                yield from flow(line, width)
+            else:
+                yield from flow(line.replace(" %", f"{_FIXED}%"), width, _HANGING)
 
 
 def _plain(table: Table) -> Iterator[str]:
