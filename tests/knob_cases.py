@@ -84,6 +84,13 @@ GROUPED: Case = {
     "strategy": {"kind": "on_write", "collective": "hierarchical", "ranks_per_group": 2},
     "cluster": {"workers": 6},
 }
+AVERAGED: Case = {
+    "strategy": {"kind": "local_sgd", "period": 2},
+    "network": WIRE,
+    "cluster": {"workers": 4},
+    "problem": {"noise": 1.0},
+    "stop": {"global_steps": 12},
+}
 DEVICE: Case = {
     "strategy": "on_write",
     "workload": {"model": "resnet50", "batch_size": 32},

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from building import example, run, scenario, slow
 from knob_cases import (
+    AVERAGED,
     CUT,
     DEVICE,
     FAST,
@@ -158,6 +159,7 @@ KNOBS: dict[str, tuple[Case, ...]] = {
     "Adam.beta1": learning("adam", beta1=(0.9, 0.8)),
     "Adam.beta2": learning("adam", beta2=(0.999, 0.9)),
     "Adam.epsilon": learning("adam", epsilon=(1e-8, 1e-3)),
+    "Adam.form": learning("adam", epsilon=(1e-3, 1e-3), form=("tensorflow", "pytorch")),
     "Adagrad.learning_rate": learning("adagrad", learning_rate=(0.1, 0.2)),
     "Adagrad.initial_accumulator": learning("adagrad", initial_accumulator=(0.1, 0.2)),
     "RmsProp.learning_rate": learning("rmsprop", learning_rate=(0.1, 0.2)),
@@ -184,6 +186,19 @@ KNOBS: dict[str, tuple[Case, ...]] = {
             {"kind": "none", "on": {"network": WIRE}},
             {"kind": "none", "on": {"network": OTHER_STAR}},
         ),
+    ),
+    "LocalSgd.before_warmup": two(
+        AVERAGED, strategy__warmup_steps=(4, 4), strategy__before_warmup=("none", "all_reduce")
+    ),
+    "LocalSgd.levels": two(
+        AVERAGED,
+        strategy__period=(None, None),
+        strategy__levels=(((2, 2), (4, 4)), ((1, 2), (4, 4))),
+    ),
+    "LocalSgd.ranks_per_group": two(AVERAGED, strategy__ranks_per_group=(None, 2)),
+    "LocalSgd.optimizer_state": two(
+        {**AVERAGED, "optimizer": {"kind": "momentum", "learning_rate": 0.1}},
+        strategy__optimizer_state=("kept", "averaged"),
     ),
     "OnWrite.collective": two(
         GROUPED, strategy__collective=("hierarchical", "hierarchical_leader")

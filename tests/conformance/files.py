@@ -13,7 +13,7 @@ import pytest
 KINDS: Final = frozenset({"accumulator", "sync_replicas", "async_ps", "errors"})
 
 # And those of strategies in between synchronous and asynchronous.
-BETWEEN: Final[frozenset[str]] = frozenset()
+BETWEEN: Final[frozenset[str]] = frozenset({"local_sgd", "post_local_sgd", "hierarchical"})
 
 
 @cache

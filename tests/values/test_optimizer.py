@@ -353,6 +353,7 @@ def test_an_update_changes_no_argument_and_keeps_shape_and_dtype(
         ("adam", "beta1", 0.5, 0.9),
         ("adam", "beta2", 0.5, 0.9),
         ("adam", "epsilon", 1e-8, 0.1),
+        ("adam", "form", "tensorflow", "pytorch"),
         ("adagrad", "learning_rate", 0.1, 0.2),
         ("adagrad", "initial_accumulator", 0.1, 0.2),
         ("rmsprop", "learning_rate", 0.1, 0.2),

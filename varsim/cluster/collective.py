@@ -64,8 +64,9 @@ class Collective:
     is sent message by message over the links. Both give the same times. `paths`: how messages
     go from rank to rank, by default over the workers' own links. `more`: vectors of which each is
     for a round after that of the one before, until it is the turn of the first again. `members`:
-    who takes part, by default the workers. `number_bytes`: of one number of the vectors, by default
-    that of a parameter. `slowed`: at which pace messages go now; by default at the links' own.
+    who takes part, by default the workers, ranks from `first` on. `number_bytes`: of one number of
+    the vectors, by default that of a parameter. `slowed`: at which pace messages go now; by default
+    at the links' own.
 
     With a dead member it stands still: who has the result keeps it, nobody else gets it. When the
     dead one has come back and taken its place again, everything is sent once more. Where anybody
@@ -83,6 +84,7 @@ class Collective:
         by_message: bool | None = None,
         more: Sequence[Vector] = (),
         members: Sequence[Member] | None = None,
+        first: int = 0,
         number_bytes: int | None = None,
         slowed: Callable[[], Slowed] | None = None,
     ) -> None:
@@ -92,8 +94,9 @@ class Collective:
         number_bytes = number_bytes or job.workload.bytes_per_parameter
         self._job, self._clock = job, job.clock
         self._members: Sequence[Member] = job.workers if members is None else members
-        self._ranks = schedule.ranks
-        paths = paths or own_links(job, around=schedule.around)
+        self._ranks, self._first = schedule.ranks, first
+        around = schedule.around and self._ranks == len(job.workers)
+        paths = paths or own_links(job, first, around=around)
         rounds = [
             _round(job, vector, paths, number_bytes) for vector in (Vector(schedule, size), *more)
         ]
@@ -108,7 +111,7 @@ class Collective:
         if not self._by_message:
             job.network.also_count(self._count)
         self._entries: list[int | None] = [None] * self._ranks  # to the round they come to
-        self._ends: list[Event] = [Event(job.clock) for _ in job.workers]
+        self._ends: list[Event] = [Event(job.clock) for _ in range(self._ranks)]
         self._come = 0
         self._walk: Walk | None = None
         self._under_way: Walk | None = None  # of the latest round that all have joined
@@ -125,18 +128,19 @@ class Collective:
             yield from worker.catch_up()
         if self._idle:
             return
-        if self._missing and worker.rank in self._missing:
+        rank = worker.rank - self._first
+        if self._missing and rank in self._missing:
             this, end = self._latest, self._return(worker)
         else:
             this = self._round
-            end = self._ends[worker.rank]
-            self._entries[worker.rank] = clock.time
+            end = self._ends[rank]
+            self._entries[rank] = clock.time
             self._come += 1
             worker.waits(Phase.BARRIER, self)
             if self._by_message and not self._broken:
                 if self._walk is None:
                     self._walk = Walk(clock, this.plan, self._under_way, self._slowed)
-                self._walk.enter(worker.rank)
+                self._walk.enter(rank)
             if self._come == self._ranks:
                 self._start_over()
         try:
@@ -194,7 +198,8 @@ class Collective:
 
     def _break(self, worker: Member, end: Event) -> None:
         """A member has died before its end: what was sent is of no use to those not done."""
-        if end is self._ends[worker.rank]:
+        rank = worker.rank - self._first
+        if end is self._ends[rank]:
             self._come -= 1
             self._broken = True
             self._broken_at = min(self._broken_at, self._clock.time)
@@ -202,7 +207,7 @@ class Collective:
                 self._walk.give_up()
                 self._walk = None
             return
-        self._missing.add(worker.rank)
+        self._missing.add(rank)
         if end.callbacks is None:
             return  # it had the result, but for the overhead
         if self._under_way is not None:
@@ -228,7 +233,7 @@ class Collective:
 
     def _return(self, worker: Member) -> Event:
         """A member is back in the round it died in; its end."""
-        rank = worker.rank
+        rank = worker.rank - self._first
         self._missing.discard(rank)
         worker.waits(Phase.BARRIER, self)
         if self._moving[rank].callbacks is None:
@@ -264,9 +269,12 @@ def _needs_messages(job: Job, plan: Plan) -> bool:
     return not (plan.uniform or (plan.exclusive and not job.cluster.network.slow_links))
 
 
-def own_links(job: Job, *, around: bool = False) -> Paths:
-    """Messages go over the route from one worker's place to the other's; `around`: in rings."""
-    places = [worker.place for worker in job.workers]
+def own_links(job: Job, first: int = 0, *, around: bool = False) -> Paths:
+    """Messages go over the route from one worker's place to the other's; `around`: in rings.
+
+    Rank 0 is worker `first`.
+    """
+    places = [worker.place for worker in job.workers[first:]]
     network = job.network
     route = network.routing.around if around else network.route
     return lambda source, target: Path(network, route(places[source], places[target]))

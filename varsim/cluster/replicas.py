@@ -138,8 +138,12 @@ class LocalReplicas:
     def read(self, worker: Worker) -> Read:
         """A worker's own copy; takes no time."""
         parameters = tuple([variable.values[worker.rank] for variable in self.variables])
-        self._job.recorder.copy_staleness.append(self._made - self._seen[worker.rank])
+        self._job.recorder.copy_staleness.append(self.missed(worker.rank))
         return Read(parameters, worker.ready_at, self.steps[worker.rank])
+
+    def missed(self, rank: int) -> int:
+        """How many updates, made by others, a copy does not contain."""
+        return self._made - self._seen[rank]
 
     def is_due(self, worker: Worker, every: int) -> bool:
         """Whether a replica is to be read that is read after every so many steps."""
@@ -150,11 +154,19 @@ class LocalReplicas:
         """Whether a replica that is due has already met the others."""
         return self._met[worker.rank] == self.steps[worker.rank]
 
-    def apply(self, worker: Worker, gradient: Gradient) -> None:
-        """Update a worker's own copy; the step counts when all workers have made it."""
+    def apply(
+        self, worker: Worker, gradient: Gradient, mean: Sequence[Value] | None = None
+    ) -> None:
+        """Update a worker's own copy; the step counts when all workers have made it.
+
+        With its own gradient, or with what came of it and those of others (`mean`).
+        """
         job, step = self._job, self.steps[worker.rank]
-        for index in job.trained:
-            value = job.gradients.value(gradient, index, job.ledger.in_flight)
+        for place, index in enumerate(job.trained):
+            if mean is None:
+                value = job.gradients.value(gradient, index, job.ledger.in_flight)
+            else:
+                value = mean[place]
             self.variables[index].apply(worker.rank, value)
         self.steps[worker.rank] = step + 1
         self._seen[worker.rank] += 1

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.strategies.base import Strategy, meant
+from varsim.strategies.local_sgd import LocalSgd
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.on_read import OnRead
 from varsim.strategies.on_write import OnWrite
@@ -20,6 +21,7 @@ STRATEGIES: Final[dict[str, type[Strategy]]] = {
     "none": NoSynchronization,
     "sync_replicas": SyncReplicas,
     "backup_workers": BackupWorkers,
+    "local_sgd": LocalSgd,
     "single": Single,
 }
 

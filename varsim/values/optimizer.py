@@ -103,7 +103,8 @@ class Adam(Optimizer):
 
     m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
     x -= learning_rate sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + epsilon), t counted from 1.
-    This is TensorFlow's form: the paper's epsilon is added after v is corrected for its start.
+    This is TensorFlow's `form`: epsilon is added before v is corrected for its start. PyTorch's is
+    the paper's: x -= learning_rate m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon).
     """
 
     about: ClassVar[str] = "Adam: steps scaled by running means of gradient and square"
@@ -114,6 +115,7 @@ class Adam(Optimizer):
     beta1: float = Field(0.9, ge=0, lt=1)
     beta2: float = Field(0.999, ge=0, lt=1)
     epsilon: float = Field(1e-8, gt=0)
+    form: Literal["tensorflow", "pytorch"] = "tensorflow"
 
     def init(self, value: Floats) -> State:
         """Both means and the number of updates are 0."""
@@ -124,7 +126,12 @@ class Adam(Optimizer):
         t = float(state[2]) + 1.0
         m = self.beta1 * state[0] + (1.0 - self.beta1) * gradient
         v = self.beta2 * state[1] + (1.0 - self.beta2) * (gradient * gradient)
-        return value - self.rate(t) * m / (np.sqrt(v) + self.epsilon), (m, v, np.array(t))
+        if self.form == "pytorch":
+            root = np.sqrt(v / (1.0 - self.beta2**t)) + self.epsilon
+            step = self.learning_rate * (m / (1.0 - self.beta1**t)) / root
+        else:
+            step = self.rate(t) * m / (np.sqrt(v) + self.epsilon)
+        return value - step, (m, v, np.array(t))
 
     def rate(self, t: float) -> float:
         """The factor of the t-th step (from 1), which corrects m and v for their start at 0."""

@@ -105,7 +105,8 @@ class RecordedTask(Task):
         whole = self.whole(parameters)
         each = np.broadcast_to(whole, (len(rows), whole.shape[-1]))
         found = np.stack([self.gradient(w, n, x) for (w, n), x in zip(rows, each, strict=True)])
-        return tuple(found[:, part] for part in self._parts)
+        # Row by row in memory, as problems give them: that is how they are added up.
+        return tuple(np.ascontiguousarray(found[:, part]) for part in self._parts)
 
     def gradient(self, worker: int, number: int, x: Any) -> Any:
         """Of a worker's n-th mini-batch, at what it read."""

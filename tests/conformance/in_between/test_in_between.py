@@ -4,10 +4,15 @@ from collections.abc import Callable
 from typing import Final
 
 from conformance.files import BETWEEN
+from conformance.in_between.averaged import hierarchical, local_sgd
 from conformance.in_between.recorded import Case, Record
 
 # By kind, how a case is run and compared; it raises AssertionError where something differs.
-REPLAY: Final[dict[str, Callable[[Record], None]]] = {}
+REPLAY: Final[dict[str, Callable[[Record], None]]] = {
+    "local_sgd": local_sgd,
+    "post_local_sgd": local_sgd,
+    "hierarchical": hierarchical,
+}
 
 
 def test_recorded_case(between: Case) -> None:

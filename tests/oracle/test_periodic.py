@@ -1,0 +1,41 @@
+"""Strategies that average now and then do what the rules of the recorded cases make of them.
+
+More: pytest tests/oracle/test_periodic.py --scenarios 10000 --first 1000.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from conformance.in_between.averaged import hierarchical, local_sgd
+from conformance.in_between.recorded import Record
+
+from oracle import periodic
+
+SAMPLE = range(300)
+
+
+def by_kind(record: Record) -> Callable[[Record], None]:
+    return hierarchical if "levels" in record else local_sgd
+
+
+def test_local_sgd_to_the_last_bit(seeds: range) -> None:
+    for seed in seeds:
+        record = periodic.local_sgd(seed)
+        try:
+            by_kind(record)(record)
+        except AssertionError as error:
+            pytest.fail(f"case {seed}: {error}\n{record}")
+
+
+def test_what_is_drawn() -> None:
+    met: Counter[str] = Counter()
+    for seed in SAMPLE:
+        case = periodic.local_sgd(seed)
+        met["levels" if "levels" in case else case["convention"]] += 1
+        met["subgroups"] += "subgroups" in case
+        met["warm-up"] += case.get("before_warmup") == "all_reduce" and case["warmup_steps"] > 0
+        met["alone"] += case["workers"] == 1
+        met["waits"] += any(case["expect"]["blocked"])
+    assert min(met.values()) >= 20, met
+    assert len(met) == 7

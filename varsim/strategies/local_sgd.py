@@ -1,0 +1,177 @@
+"""Local SGD: replicas take steps by themselves and average their copies now and then."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import ClassVar, Literal, Self
+
+from pydantic import NonNegativeInt, PositiveInt, model_validator
+
+from varsim.cluster.averaging import AveragedReplicas
+from varsim.cluster.clock import Activity
+from varsim.cluster.description import Cluster
+from varsim.cluster.events import ProcessEvent
+from varsim.cluster.job import Job
+from varsim.cluster.worker import Worker
+from varsim.strategies.base import Round, Sends, Strategy
+from varsim.values.workload import Workload
+
+
+class LocalSgd(Strategy):
+    """Take `period` local steps, then average the copies of the model.
+
+    Replicas: (1) compute a gradient on their own copy, (2) average it with those of others where
+    the step is one of those, (3) apply it to their own copy, (4) average the copies by an
+    all-reduce, a barrier, after the steps that it is due after. One that begins again (0) gets the
+    latest average from another and goes on at its step.
+    Steps are counted k = 0, 1, ...; the first `warmup_steps` of them average no copies, but all
+    gradients (`before_warmup: all_reduce`, the default: post-local SGD) or `none`. Copies are
+    averaged after step k if (k - warmup_steps + 1) mod period = 0 in the `convention` of torchft,
+    after period steps; in that of pytorch (PeriodicModelAverager) if (k - warmup_steps) mod period
+    = 0, so that the first step after warm-up is averaged.
+    `levels`: pairs [period, ranks] in place of a period; only the largest level whose period
+    divides k (torchft: k + 1), not counted from warm-up, averages, in groups of so many
+    neighbouring ranks (PyTorch: HierarchicalModelAverager). `ranks_per_group`: after warm-up
+    gradients are averaged in groups of so many in every step (PyTorch: post_localSGD_hook).
+    `optimizer_state`: whether every replica keeps the slots of its own optimizer, as PyTorch and
+    torchft have it, or these are averaged, too.
+    Stich, 2019; Lin et al., 2020 (post-local and hierarchical). Also known as periodic averaging.
+    """
+
+    about: ClassVar[str] = "local steps, then copies are averaged (periodic model averaging)"
+    others: ClassVar[Mapping[str, object]] = {
+        "period": 3,
+        "warmup_steps": 3,
+        "convention": "pytorch",
+    }
+
+    kind: Literal["local_sgd"] = "local_sgd"
+    period: PositiveInt | None = None
+    warmup_steps: NonNegativeInt = 0
+    before_warmup: Literal["all_reduce", "none"] | None = None
+    convention: Literal["torchft", "pytorch"] = "torchft"
+    levels: tuple[tuple[PositiveInt, PositiveInt], ...] = ()
+    ranks_per_group: PositiveInt | None = None
+    optimizer_state: Literal["kept", "averaged"] = "kept"
+
+    @model_validator(mode="after")
+    def _period_or_levels(self) -> Self:
+        if self.period is None and not self.levels:
+            raise ValueError(
+                "local_sgd needs period (steps from average to average, for example 10), or levels"
+            )
+        if self.period is not None and self.levels:
+            raise ValueError("period has no effect: levels have periods of their own; leave it out")
+        for (period, ranks), (longer, more) in pairwise(self.levels):
+            if longer <= period or more <= ranks:
+                raise ValueError(
+                    f"levels must ascend, in periods and in ranks: [{longer}, {more}] comes after "
+                    f"[{period}, {ranks}]"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _settings_of_warm_up(self) -> Self:
+        if self.before_warmup is not None and self.warmup_steps == 0:
+            raise ValueError("before_warmup has no effect without warmup_steps (for example 100)")
+        return self
+
+    @classmethod
+    def example(cls, workers: int) -> dict[str, object]:
+        """Averages that come soon."""
+        return {"period": 2}
+
+    @property
+    def sends(self) -> Sends:
+        """See Strategy; gradients that are averaged are as large."""
+        return Sends("parameters", to="workers")
+
+    @property
+    def round(self) -> Round:
+        """See Strategy; after its last step all have met."""
+        return Round("outer step", steps=self.period or self.levels[-1][0])
+
+    def check(self, cluster: Cluster) -> None:
+        """Groups of ranks must be equal, and the last level is of all."""
+        workers = cluster.workers
+        groups = [("levels", ranks) for _, ranks in self.levels]
+        if self.ranks_per_group is not None:
+            groups.append(("ranks_per_group", self.ranks_per_group))
+        for key, ranks in groups:
+            if workers % ranks:
+                fit = ", ".join(str(n) for n in range(1, workers + 1) if workers % n == 0)
+                raise ValueError(f"{key}: {workers} workers do not make groups of {ranks}: {fit}")
+        if self.levels and self.levels[-1][1] != workers:
+            raise ValueError(
+                f"levels: the last one must average all {workers} workers, not {self.levels[-1][1]}"
+            )
+
+    def check_workload(self, workload: Workload) -> None:
+        """Plain SGD has no state."""
+        if self.optimizer_state == "averaged" and not workload.update_rule().slots:
+            raise ValueError(
+                f"optimizer_state averaged has no effect: optimizer {workload.update_rule().kind} "
+                "has no state"
+            )
+        super().check_workload(workload)
+
+    def check_events(self, events: Sequence[ProcessEvent]) -> None:
+        """Who begins again can have what all have averaged, and nothing else."""
+        given = {
+            "levels": bool(self.levels),
+            "ranks_per_group": self.ranks_per_group is not None,
+            "before_warmup all_reduce": self._reduces_in_warm_up,
+            "optimizer_state averaged": self.optimizer_state == "averaged",
+        }
+        for key in [key for key, used in given.items() if used] if events else ():
+            raise ValueError(
+                f"{key} does not go with events ({events[0]}): a worker that begins again gets the "
+                "latest average of all copies, which is not what its group has"
+            )
+
+    def start(self, job: Job) -> None:
+        """Start a replica on every worker."""
+        workers = len(job.workers)
+        of_gradients = {self.ranks_per_group or 1}
+        if self._reduces_in_warm_up:
+            of_gradients.add(workers)
+        of_copies = {ranks for _, ranks in self.levels} or {workers}
+        with_state = self.optimizer_state == "averaged"
+        copies = AveragedReplicas(job, of_gradients, of_copies, with_state=with_state)
+        job.observe(copies.aggregate, copies.divergence)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, copies, workers)
+
+    def replica(self, worker: Worker, copies: AveragedReplicas, workers: int) -> Activity[None]:
+        """One replica's training loop."""
+        if worker.restarts:
+            yield from copies.recover(worker)  # (0)
+            yield from copies.average(
+                worker, self._averaged(copies.steps[worker.rank] - 1, workers)
+            )
+        while True:
+            step = copies.steps[worker.rank]
+            together = self._reduced(step, workers)
+            gradient = yield from worker.compute_gradient(copies.read(worker))  # (1)
+            yield from copies.reduce(worker, gradient, together)  # (2)
+            yield from worker.update_copy()
+            copies.update(worker, gradient, together)  # (3)
+            yield from copies.average(worker, self._averaged(step, workers))  # (4)
+
+    @property
+    def _reduces_in_warm_up(self) -> bool:
+        return self.warmup_steps > 0 and self.before_warmup != "none"
+
+    def _reduced(self, step: int, workers: int) -> int:
+        """How many ranks average their gradients of a step; 1 where none do."""
+        if step < self.warmup_steps:
+            return workers if self._reduces_in_warm_up else 1
+        return self.ranks_per_group or 1
+
+    def _averaged(self, step: int, workers: int) -> int:
+        """How many ranks average their copies after a step; 0 where none do."""
+        if step < self.warmup_steps:
+            return 0
+        done = step if self.convention == "pytorch" else step + 1
+        if self.period is not None:
+            return 0 if (done - self.warmup_steps) % self.period else workers
+        return max((ranks for period, ranks in self.levels if done % period == 0), default=0)
