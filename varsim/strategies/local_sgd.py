@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from varsim.cluster.averaging import AveragedReplicas
 from varsim.cluster.clock import Activity
@@ -49,19 +49,21 @@ class LocalSgd(Strategy):
     warmup_steps: NonNegativeInt = 0
     before_warmup: Literal["all_reduce", "none"] | None = None
     convention: Literal["torchft", "pytorch"] = "torchft"
-    levels: tuple[tuple[PositiveInt, PositiveInt], ...] = ()
+    levels: Annotated[tuple[tuple[PositiveInt, PositiveInt], ...], Field(min_length=1)] | None = (
+        None
+    )
     ranks_per_group: PositiveInt | None = None
     optimizer_state: Literal["kept", "averaged"] = "kept"
 
     @model_validator(mode="after")
     def _period_or_levels(self) -> Self:
-        if self.period is None and not self.levels:
+        if self.period is None and self.levels is None:
             raise ValueError(
                 "local_sgd needs period (steps from average to average, for example 10), or levels"
             )
-        if self.period is not None and self.levels:
+        if self.period is not None and self.levels is not None:
             raise ValueError("period has no effect: levels have periods of their own; leave it out")
-        for (period, ranks), (longer, more) in pairwise(self.levels):
+        for (period, ranks), (longer, more) in pairwise(self.levels or ()):
             if longer <= period or more <= ranks:
                 raise ValueError(
                     f"levels must ascend, in periods and in ranks: [{longer}, {more}] comes after "
@@ -88,12 +90,12 @@ class LocalSgd(Strategy):
     @property
     def round(self) -> Round:
         """See Strategy; after its last step all have met."""
-        return Round("outer step", steps=self.period or self.levels[-1][0])
+        return Round("outer step", steps=self.levels[-1][0] if self.levels else self.period or 1)
 
     def check(self, cluster: Cluster) -> None:
         """Groups of ranks must be equal, and the last level is of all."""
         workers = cluster.workers
-        groups = [("levels", ranks) for _, ranks in self.levels]
+        groups = [("levels", ranks) for _, ranks in self.levels or ()]
         if self.ranks_per_group is not None:
             groups.append(("ranks_per_group", self.ranks_per_group))
         for key, ranks in groups:
@@ -134,7 +136,7 @@ class LocalSgd(Strategy):
         of_gradients = {self.ranks_per_group or 1}
         if self._reduces_in_warm_up:
             of_gradients.add(workers)
-        of_copies = {ranks for _, ranks in self.levels} or {workers}
+        of_copies = {ranks for _, ranks in self.levels or ()} or {workers}
         with_state = self.optimizer_state == "averaged"
         copies = AveragedReplicas(job, of_gradients, of_copies, with_state=with_state)
         job.observe(copies.aggregate, copies.divergence)
@@ -172,6 +174,7 @@ class LocalSgd(Strategy):
         if step < self.warmup_steps:
             return 0
         done = step if self.convention == "pytorch" else step + 1
-        if self.period is not None:
-            return 0 if (done - self.warmup_steps) % self.period else workers
-        return max((ranks for period, ranks in self.levels if done % period == 0), default=0)
+        if self.levels:
+            return max((ranks for period, ranks in self.levels if done % period == 0), default=0)
+        assert self.period is not None
+        return 0 if (done - self.warmup_steps) % self.period else workers
