@@ -10,6 +10,8 @@ import pytest
 from goldens import GOLDEN, check_columns, check_rows
 
 from varsim.report.explain.report import explanation
+from varsim.report.render import csv_text
+from varsim.report.report import Data
 from varsim.report.terminal import terminal
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.sweep.loading import load_sweep
@@ -86,7 +88,9 @@ def swept(
 def sweep_summary_of(path: Path) -> list[list[str]]:
     """The table of a few of its first points."""
     table = swept(path, slice(0, 5, 2))
-    return [row[:-1] for row in csv.reader(table.csv().splitlines())]
+    return [
+        row[:-1] for row in csv.reader(csv_text(Data(table.columns, table.cells())).splitlines())
+    ]
 
 
 def explanation_of(path: Path) -> list[str]:

@@ -13,6 +13,7 @@ from varsim.report import page
 from varsim.report.files.keeping import put_report
 from varsim.report.files.sweep import holds_sweep, swept_in, write_sweep
 from varsim.report.plots.sweep import gallery
+from varsim.report.render import csv_text
 from varsim.report.sweep import report
 from varsim.report.words.sweep import answer, cells, left_out, shown
 from varsim.study.experiment import SweepExperiment
@@ -39,7 +40,7 @@ def drawn(table: Table, directory: Path, question: str = "") -> Path:
 
 def test_the_page_says_it_all(tmp_path: Path) -> None:
     table, _, _ = carried_out(sweep(), tmp_path)
-    (tmp_path / "results.csv").write_text(table.csv())
+    (tmp_path / "results.csv").write_text(csv_text(report(table).data))
     page = drawn(table, tmp_path, "How many?").read_text()
     assert page.count("<figure>") == page.count("<svg ") == len(list(tmp_path.glob("*.svg")))
     assert page.count('<tr><th scope="row">') == len(table.rows)

@@ -11,7 +11,6 @@ import typer
 
 from varsim.cli import (
     calibration_options,
-    sweep_options,
     training,
     tune_options,
     variables,
@@ -110,8 +109,8 @@ def demo(
     PRODUCTS[experiment.kind].run(experiment, settings)
 
 
-app.command()(sweep_options.sweep)
-app.command()(sweep_options.merge)
+app.command()(sweeping.sweep)
+app.command()(sweeping.merge)
 app.command()(planning.plan)
 app.command()(tune_options.tune)
 app.command()(calibration_options.calibrate)

@@ -1,14 +1,15 @@
-"""What the commands do with a sweep: run it, go on with it, merge its parts, tell its result."""
+"""The commands of a sweep: run it, go on with it, merge its parts, draw it again."""
 
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias
 
 import typer
 
-from varsim.cli.campaign import claim, tell_effort
-from varsim.cli.console import USAGE, complain, read_from, write
+from varsim.cli import options
+from varsim.cli.campaign import claim, making, opened, tell_effort
+from varsim.cli.console import USAGE, complain, read_from, tell, write
 from varsim.cli.settings import question
 from varsim.cli.weighing import weigh_cases
 
@@ -16,13 +17,9 @@ if TYPE_CHECKING:
     from varsim.scenario.sweep.space import Sweep
     from varsim.study.experiment import SweepExperiment
     from varsim.study.sweep.campaign import Books
-    from varsim.study.sweep.case import Case
-    from varsim.study.sweep.store import Store
-    from varsim.study.sweep.table import Table
-
-Formats: TypeAlias = Literal["table", "csv", "json"]
 
 FAILED: Final = 4
+_MISSING: Final = "counted as missing"
 _SHARD: Final = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 
 
@@ -31,25 +28,6 @@ class Shard(NamedTuple):
 
     number: int
     of: int
-
-
-class SweepSettings(NamedTuple):
-    """What the options of `varsim sweep` say."""
-
-    file: Path
-    out: Path | None
-    strategies: tuple[str, ...]
-    jobs: int | None  # None: as many as there are cores, but this process alone for small work
-    scheduler: str | None
-    shard: Shard | None
-    quiet: bool
-    format: Formats
-    sure: bool = False  # whatever it takes
-
-    def directory(self, sweep: "Sweep") -> Path:
-        """Where the results of a sweep go; the command ends if others lie there."""
-        part = "" if self.shard is None else f"-{self.shard.number}-of-{self.shard.of}"
-        return claim(self.file, self.out, "sweep", sweep, part)
 
 
 def shard(text: str) -> Shard:
@@ -70,90 +48,142 @@ def share(text: str) -> float:
         raise typer.BadParameter(str(error)) from None
 
 
-def run(
-    settings: SweepSettings, sets: Sequence[str], precision: float | None, most: int | None
+Sets: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        metavar="PATH=1,2,4",
+        help="Vary something of the scenario, or change it at all points; repeatable.",
+    ),
+]
+Precision: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        parser=share,
+        metavar="PERCENT",
+        help="Half-width of the 95 % interval of the throughput to reach; default: 2 %.",
+    ),
+]
+Out: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Where to write; default: reports/<scenario name>-sweep."),
+]
+Formats: TypeAlias = Literal["table", "csv", "json"]
+Format: TypeAlias = Annotated[Formats, typer.Option("--format", help="How the table is printed.")]
+
+
+def sweep(
+    file: options.File,
+    out: Out = None,
+    seed: options.Seed = None,
+    replications: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="The least of every point; the same as --set replications."),
+    ] = None,
+    most_replications: Annotated[
+        int | None, typer.Option(min=1, max=10_000, metavar="N", help="The most of every point.")
+    ] = None,
+    precision: Precision = None,
+    sets: Sets = [],  # noqa: B006
+    strategy: options.Kinds = [],  # noqa: B006
+    jobs: options.Jobs = "auto",  # type: ignore[assignment]
+    shard: Annotated[
+        Shard | None,
+        typer.Option(parser=shard, metavar="I/N", help="Only this part of the runs."),
+    ] = None,
+    backend: options.Backend = "local",
+    scheduler: options.Scheduler = None,
+    quiet: options.Quiet = False,
+    format: Format = "table",
+    yes: options.Yes = False,
 ) -> None:
-    """Make all runs that are not there yet, then write and print the results.
+    """Run a scenario at many points.
 
-    Ends with FAILED where a run failed. Interrupted, it says how to go on.
+    Each strategy is run at each point until its throughput is known to the precision. Runs are
+    kept as they end: the same command goes on where it stopped.
     """
-    from varsim.scenario.sweep.loading import load_sweep
-
-    carry_on(load_sweep(settings.file, sets, precision, most, settings.strategies), settings)
-
-
-def carry_on(sweep: "Sweep", settings: SweepSettings) -> None:
-    """`run`, of a sweep that is loaded."""
-    from varsim.cli.progress import SweepProgress
+    options.check_backend(backend, scheduler)
+    if scheduler is not None and jobs:
+        raise typer.BadParameter("--jobs is for this machine: dask has as many as it has workers")
+    if scheduler is not None and shard is not None:
+        raise typer.BadParameter("--shard is for machines that know nothing of each other")
     from varsim.report.files.sweep import write_sweep
+    from varsim.scenario.sweep.loading import load_sweep
     from varsim.study.sweep.campaign import carry_out
-    from varsim.study.sweep.execution import backend
-    from varsim.study.sweep.store import Store
 
-    experiment = _experiment(sweep, settings.strategies)
-    mine = _part(experiment.distinct, settings.shard)
-    weigh_cases(mine, sweep.first_replications, _runs(sweep), sure=settings.sure)
-    directory = settings.directory(sweep)
-    with Store(directory) as store:
-        say_damage(store, "made again")
+    given = options.with_shorthands(sets, seed=seed, replications=replications)
+    asked = load_sweep(file, given, precision, most_replications, tuple(strategy))
+    experiment = _experiment(asked, tuple(strategy))
+    number, of = shard or (1, 1)
+    mine = experiment.distinct[number - 1 :: of]
+    weigh_cases(mine, asked.first_replications, _runs(asked), sure=yes)
+    part = "" if shard is None else f"-{number}-of-{of}"
+    directory = claim(file, out, "sweep", asked, part)
+    with opened(directory, "made again") as store:
         books = experiment.books(store, mine)
         todo = books.begin()
-        _say_resumed(books, len(todo), settings)
-        try:
-            with (
-                backend(
-                    [books.cases[key] for key, _ in todo], settings.jobs, settings.scheduler
-                ) as made_by,
-                SweepProgress(settings.quiet, _teller(experiment)) as progress,
-            ):
-                write_sweep(sweep, question(settings.file), directory)
-                carry_out(books, store, made_by, progress.show, todo)
-        except KeyboardInterrupt:
-            kept = f"{books.status.done} runs are kept in {store.path}"
-            complain(f"varsim: {kept}; the same command goes on from there")
-            raise
-        if settings.shard is not None:
-            _tell_part(books, settings, directory)
-        else:
-            _conclude(experiment, books, settings, directory)
+        if books.resumed and not quiet:
+            complain(f"varsim: {books.resumed} of {books.resumed + len(todo)} already there")
+        cases = [books.cases[key] for key, _ in todo]
+        told = _teller(experiment)
+        with making(store, cases, jobs or None, scheduler, quiet, told) as (made_by, watch):
+            watch(books.status)
+            write_sweep(asked, question(file), directory)
+            carry_out(books, store, made_by, watch, todo)
+    if shard is None:
+        _conclude(experiment, books, file, directory, format)
+        return
+    write(f"part {number} of {of}: {books.status.done} runs in {directory}")
+    write(f"when all parts are there: varsim merge {file} DIR DIR ...")
+    if books.status.failed:
+        complain(f"varsim: {books.status.failed} runs failed")
+        raise typer.Exit(FAILED)
 
 
 def merge(
-    parts: Sequence[Path],
-    settings: SweepSettings,
-    sets: Sequence[str],
-    precision: float | None,
-    most: int | None,
+    file: options.File,
+    parts: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="Written by sweep --shard.")
+    ],
+    out: Out = None,
+    sets: Sets = [],  # noqa: B006
+    precision: Precision = None,
+    most_replications: Annotated[
+        int | None, typer.Option(min=1, max=10_000, metavar="N", help="The most of every point.")
+    ] = None,
+    strategy: options.Kinds = [],  # noqa: B006
+    format: Format = "table",
 ) -> None:
-    """Put the runs of several directories together; the results, if nothing is missing."""
+    """Put the parts of a sweep together.
+
+    FILE and the options are those of the parts; what is missing can be run afterwards.
+    """
     from varsim.report.files.sweep import write_sweep
     from varsim.scenario.sweep.loading import load_sweep
-    from varsim.study.sweep.store import STORE, Store
+    from varsim.study.sweep.store import STORE
 
-    sweep = load_sweep(settings.file, sets, precision, most, settings.strategies)
-    experiment = _experiment(sweep, settings.strategies)
+    asked = load_sweep(file, sets, precision, most_replications, tuple(strategy))
+    experiment = _experiment(asked, tuple(strategy))
     for part in parts:
         if not (part / STORE).is_file():
             raise typer.BadParameter(f"{part} holds no runs of a sweep (no {STORE})")
-    directory = settings.directory(sweep)
+    directory = claim(file, out, "sweep", asked)
     keys = {case.key for case in experiment.distinct}
-    with Store(directory) as store:
-        say_damage(store, "counted as missing")
+    with opened(directory, _MISSING) as store:
         for part in parts:
             if part.resolve() != directory.resolve():
-                with Store(part) as source:
-                    say_damage(source, "counted as missing")
+                with opened(part, _MISSING) as source:
                     store.add(one for one in source.runs() if one.key in keys)
         books = experiment.books(store)
         missing = len(books.begin())
-        write_sweep(sweep, question(settings.file), directory)
-        if missing:
-            complain(
-                f"varsim: {books.resumed} runs merged into {directory}, at least {missing} are "
-                f"missing; to make them: varsim sweep {settings.file} --out {directory}"
-            )
-            raise typer.Exit(FAILED)
-        _conclude(experiment, books, settings, directory)
+        write_sweep(asked, question(file), directory)
+    if missing:
+        complain(
+            f"varsim: {books.resumed} runs merged into {directory}, at least {missing} are "
+            f"missing; to make them: varsim sweep {file} --out {directory}"
+        )
+        raise typer.Exit(FAILED)
+    _conclude(experiment, books, file, directory, format)
 
 
 def redraw(directory: Path) -> None:
@@ -163,27 +193,24 @@ def redraw(directory: Path) -> None:
     from varsim.report.files.sweep import SCENARIO, swept_in
     from varsim.report.sweep import report
     from varsim.scenario.sweep.loading import load_sweep
-    from varsim.study.sweep.store import Store
 
     check_target(directory, "sweep")
     file = directory / SCENARIO
-    strategies, asked = read_from(swept_in, directory)
-    sweep = load_sweep(file, strategies=strategies)
-    experiment = _experiment(sweep, tuple(strategies))
-    with Store(directory) as store:
-        say_damage(store, "counted as missing")
+    strategies, sha256 = read_from(swept_in, directory)
+    asked = load_sweep(file, strategies=strategies)
+    experiment = _experiment(asked, tuple(strategies))
+    with opened(directory, _MISSING) as store:
         books = experiment.books(store)
-        if missing := len(books.begin()):
-            complain(
-                f"varsim: {missing} runs are missing in {directory}; to make them: "
-                f"varsim sweep {file} --out {directory}"
-            )
-            raise typer.Exit(FAILED)
-        if sweep.sha256 != asked:
-            complain(f"varsim: {damaged(file)}")
-            raise typer.Exit(USAGE)
-        told = report(experiment.table(books), question(file))
-        put_report(told, directory, again=True)
+    if missing := len(books.begin()):
+        complain(
+            f"varsim: {missing} runs are missing in {directory}; to make them: "
+            f"varsim sweep {file} --out {directory}"
+        )
+        raise typer.Exit(FAILED)
+    if asked.sha256 != sha256:
+        complain(f"varsim: {damaged(file)}")
+        raise typer.Exit(USAGE)
+    put_report(report(experiment.table(books), question(file)), directory, again=True)
 
 
 def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> None:
@@ -222,21 +249,6 @@ def _experiment(sweep: "Sweep", strategies: tuple[str, ...]) -> "SweepExperiment
         raise typer.BadParameter(str(error)) from None
 
 
-def _part(cases: "Sequence[Case]", shard: Shard | None) -> "Sequence[Case]":
-    return cases if shard is None else cases[shard.number - 1 :: shard.of]
-
-
-def say_damage(store: "Store", then: str) -> None:
-    """Tell of runs that could not be read, and what becomes of them."""
-    if store.damage is not None:
-        complain(f"varsim: {store.damage.told(then)}")
-
-
-def _say_resumed(books: "Books", missing: int, settings: SweepSettings) -> None:
-    if books.resumed and not settings.quiet:
-        complain(f"varsim: {books.resumed} of {books.resumed + missing} already there")
-
-
 def _teller(experiment: "SweepExperiment") -> Callable[[str, float], str]:
     """Says in words which case is the best so far."""
     sweep = experiment.sweep
@@ -252,50 +264,20 @@ def _teller(experiment: "SweepExperiment") -> Callable[[str, float], str]:
     return told
 
 
-def _tell_part(books: "Books", settings: SweepSettings, directory: Path) -> None:
-    assert settings.shard is not None
-    status = books.status
-    number, of = settings.shard
-    write(f"part {number} of {of}: {status.done} runs in {directory}")
-    write(f"when all parts are there: varsim merge {settings.file} DIR DIR ...")
-    if status.failed:
-        complain(f"varsim: {status.failed} runs failed")
-        raise typer.Exit(FAILED)
-
-
 def _conclude(
-    experiment: "SweepExperiment",
-    books: "Books",
-    settings: SweepSettings,
-    directory: Path,
+    experiment: "SweepExperiment", books: "Books", file: Path, directory: Path, format: Formats
 ) -> None:
     """Write and print what came of it."""
-    from varsim.report.files.keeping import put_report
-    from varsim.report.files.sweep import write_results
+    from varsim.report.files.keeping import FORMS, put_report
+    from varsim.report.files.sweep import parquet
     from varsim.report.sweep import report
-    from varsim.report.words.sweep import answer
 
     table = experiment.table(books)
-    written = write_results(table, answer(table), directory)
-    put_report(report(table, question(settings.file)), directory, again=True)
-    closing = [f"results: {', '.join(map(str, written))}", f"report: {directory / 'report.html'}"]
-    _show(table, settings.format, closing)
+    told, more = report(table, question(file)), parquet(table)
+    put_report(told, directory, more)
+    results = ", ".join(str(directory / name) for name in (*FORMS["sweep"], *more))
+    closing = [f"result sha256: {table.sha256}", f"results: {results}"]
+    tell(told, format, [*closing, f"report: {directory / 'report.html'}"])
     if table.failed:
         complain(f"varsim: {len(table.failed)} of {len(table.rows)} rows failed")
         raise typer.Exit(FAILED)
-
-
-def _show(table: "Table", format: Formats, closing: Sequence[str]) -> None:
-    from varsim.report.words.sweep import answer, left_out, notes, shown
-
-    closing = [f"result sha256: {table.sha256}", *closing]
-    if format == "table":
-        from varsim.report.terminal import drawn
-
-        write(drawn(shown(table)), end="")
-        for line in (*left_out(table), *notes(table), "", *answer(table), *closing):
-            write(line)
-        return
-    write(table.csv() if format == "csv" else table.json(answer(table)), end="")
-    for line in closing:  # stdout stays what the format promises
-        complain(line)

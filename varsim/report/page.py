@@ -65,15 +65,19 @@ class Picture(NamedTuple):
 def write(report: Report, directory: Path, beside: Path | None = None) -> None:
     """Draw all figures of a report into an existing directory, and write its page if it has one.
 
-    `beside`: where the files of the report are, if not there.
+    `beside`: where files of the report are, too.
     """
     from varsim.report.plots.plot import draw_one
 
     drawn = {one.plot.name: draw_one(one.plot, one.subject, directory) for one in report.figures}
     if report.kind not in PAGES:
         return
-    there = directory if beside is None else beside
-    files = {name: about for name, about in report.files.items() if (there / name).exists()}
+    places = (directory, beside or directory)
+    files = {
+        name: about
+        for name, about in report.files.items()
+        if any((place / name).exists() for place in places)
+    }
     text = page(report, drawn, files)
     (directory / PAGES[report.kind]).write_text(text, encoding="utf-8", newline="\n")
 

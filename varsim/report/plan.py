@@ -13,7 +13,7 @@ from varsim.report.words.caution import guess_said
 from varsim.report.words.phrases import plus_minus
 from varsim.report.words.plan import amount_told, sentences
 from varsim.scenario.plan.objective import OBJECTIVES
-from varsim.scenario.provenance import MADE_BY, provenance
+from varsim.scenario.provenance import MADE_BY, provenance_of_many
 from varsim.study.plan.pareto import shown, trade
 from varsim.study.plan.plan import Plan
 from varsim.study.plan.search import Found
@@ -52,7 +52,7 @@ def report(plan: Plan, question: str = "") -> Report:
             table(plan, on=front),
             Text((), on=Media.TERMINAL),
         ),
-        _provenance(plan),
+        provenance_of_many(plan.question.base),
         question,
         facts=partial(document, plan),
         data=Data(_columns(plan), list(_rows(plan))),
@@ -177,7 +177,7 @@ def document(plan: Plan) -> dict[str, Any]:
         "made_by": MADE_BY,
         "kind": "plan",
         "name": question.name,
-        "provenance": _provenance(plan),
+        "provenance": provenance_of_many(plan.question.base),
         "result_sha256": plan.sha256,
         "asked_sha256": question.sha256,
         "confidence": CONFIDENCE,
@@ -213,13 +213,6 @@ def document(plan: Plan) -> dict[str, Any]:
             "rejected_with_fresh_seeds": [one.cell.number for one, _ in found.rejected],
         },
     }
-
-
-def _provenance(plan: Plan) -> dict[str, str | int]:
-    """By which version of what; the scenario is none that was run."""
-    made = provenance(plan.question.base)
-    made.pop("scenario_sha256")
-    return made
 
 
 def _cell(plan: Plan, one: Standing | None) -> dict[str, Any] | None:

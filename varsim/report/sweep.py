@@ -1,10 +1,13 @@
 """The report of a sweep: the answer, its plots, its table."""
 
-from typing import Final
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
 
-from varsim.report.report import Block, Figure, Media, Report, Source, Text
+from varsim.report.report import Block, Data, Figure, Media, Report, Source, Text
 from varsim.report.report import Table as Shown
-from varsim.report.words.sweep import answer, cells, notes
+from varsim.report.words.sweep import answer, cells, left_out, notes, shown
+from varsim.scenario.provenance import MADE_BY, provenance_of_many, sealed
 from varsim.study.statistics import CONFIDENCE
 from varsim.study.sweep.table import Table, descriptions
 
@@ -23,9 +26,14 @@ def report(table: Table, question: str = "") -> Report:
     from varsim.report.plots.sweep.gallery import plots
 
     sentences, said = tuple(answer(table)), tuple(notes(table))
-    left_out = len(table.rows) - MOST_ROWS
-    more = [f"{left_out} more rows are in results.csv."] if left_out > 0 else []
-    blocks: list[Block] = [Figure(plot, table) for plot in plots(table)]
+    blocks: list[Block] = [
+        replace(shown(table), on=Media.TEXT),
+        Text((*left_out(table), *said), close=True, on=Media.TEXT),
+        Text(sentences, on=Media.TEXT),
+        *(Figure(plot, table) for plot in plots(table)),
+    ]
+    rest = len(table.rows) - MOST_ROWS
+    more = [f"{rest} more rows are in results.csv."] if rest > 0 else []
     blocks += [
         Text(("All points",), "heading", name="rows", on=Media.PAGE),
         _points(table),
@@ -38,7 +46,7 @@ def report(table: Table, question: str = "") -> Report:
         sentences,
         said,
         tuple(blocks),
-        table.document()["provenance"] | {"result_sha256": table.sha256},
+        provenance_of_many(table.sweep.points[0].scenario) | {"result_sha256": table.sha256},
         question,
         _setting(table),
         tuple(table.strategies),
@@ -50,7 +58,28 @@ def report(table: Table, question: str = "") -> Report:
             "varsim sweep sweep.yaml --out again",
         ),
         _FILES,
+        partial(document, table),
+        Data(table.columns, list(table.cells())),
     )
+
+
+def document(table: Table) -> dict[str, Any]:
+    """The table with all that is needed to read it, as plain data, sealed."""
+    facts = {
+        "made_by": MADE_BY,
+        "kind": "sweep",
+        "name": table.sweep.name,
+        "provenance": provenance_of_many(table.sweep.points[0].scenario),
+        "result_sha256": table.sha256,
+        "asked_sha256": table.sweep.sha256,
+        "confidence": CONFIDENCE,
+        "precision": table.sweep.precision,
+        "most_replications": table.sweep.most_replications,
+        "answer": answer(table),
+        "columns": descriptions(table),
+        "rows": [dict(zip(table.columns, cells, strict=True)) for cells in table.cells()],
+    }
+    return sealed(facts)
 
 
 def _points(table: Table) -> Shown:

@@ -30,6 +30,13 @@ def provenance(scenario: Scenario | VariablesScenario) -> dict[str, str | int]:
     }
 
 
+def provenance_of_many(scenario: Scenario) -> dict[str, str | int]:
+    """`provenance` of what comes of many scenarios, of which this is one."""
+    made = provenance(scenario)
+    made.pop("scenario_sha256")
+    return made
+
+
 _ROWS: Final = ("spans", "gradients", "steps", "copy_staleness")
 
 

@@ -34,6 +34,7 @@ S = TypeVar("S", bound=BaseModel)
 
 # What is written of a report beside its page and figures, and as what.
 FORMS: Final[dict[Kind, dict[str, Format]]] = {
+    "sweep": {"results.csv": "csv", "results.json": "json"},
     "plan": {"cells.csv": "csv", "plan.json": "json", "plan.md": "md"},
     "why": {"why.md": "md", "why.json": "json"},
     "stragglers": {"stragglers.json": "json"},

@@ -2,7 +2,7 @@
 
 import importlib.util
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -15,23 +15,15 @@ from varsim.study.sweep.store import STORE
 from varsim.study.sweep.table import Table
 
 SCENARIO: Final = "sweep.yaml"
-CSV: Final = "results.csv"
 JSON: Final = "results.json"
 PARQUET: Final = "results.parquet"
 
 
-def write_results(table: Table, answer: Sequence[str], directory: Path) -> list[Path]:
-    """Write the table as CSV and JSON, and as Parquet where pyarrow is installed.
-
-    Each file is there whole or as it was before; OSError if it cannot be written.
-    """
-    writers: dict[str, Callable[[Path], object]] = {
-        CSV: lambda path: path.write_text(table.csv(), encoding="utf-8", newline=""),
-        JSON: lambda path: path.write_text(table.json(answer), encoding="utf-8", newline="\n"),
-    }
-    if importlib.util.find_spec("pyarrow") is not None:
-        writers[PARQUET] = lambda path: table.frame().to_parquet(path, index=False)
-    return [put(directory / name, write) for name, write in writers.items()]
+def parquet(table: Table) -> dict[str, bytes]:
+    """The table as the content of a file of Parquet, where pyarrow is installed."""
+    if importlib.util.find_spec("pyarrow") is None:
+        return {}
+    return {PARQUET: table.frame().to_parquet(index=False)}
 
 
 def write_sweep(sweep: Sweep, question: str, directory: Path) -> Path:

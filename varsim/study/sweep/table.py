@@ -1,23 +1,19 @@
 """The tidy table of a sweep: one row for every strategy of every point."""
 
-import csv
 import hashlib
-import io
 import json
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from varsim import inert
-from varsim.scenario.provenance import MADE_BY, provenance, sealed
 from varsim.scenario.randomness import is_random, times_are_random
 from varsim.scenario.sweep.space import Number, Sweep
 from varsim.scenario.training import Scenario
 from varsim.study.cost import COSTS
 from varsim.study.measure import METRICS, OF_VALUES
-from varsim.study.statistics import CONFIDENCE, Estimate, interval
+from varsim.study.statistics import Estimate, interval
 from varsim.study.sweep.campaign import STEERING, Books, steering
 from varsim.study.sweep.case import COMPUTED, SENT, Case, Finished
 from varsim.study.sweep.scaling import COLUMNS as SPEEDS
@@ -224,15 +220,6 @@ class Table:
             head: list[Cell] = [row.strategy, row.replications, row.precise]
             yield [*swept, *head, *shown, *ratios, row.failure]
 
-    def csv(self) -> str:
-        """The table as CSV: numbers with all their digits, empty where there is none."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(inert.row(self.columns))
-        for cells in self.cells():
-            writer.writerow([_written(cell) for cell in cells])
-        return text.getvalue()
-
     @property
     def sha256(self) -> str:
         """The hash of what was simulated at every point, by each strategy, in each replication.
@@ -247,29 +234,6 @@ class Table:
         ]
         swept = [quantity.path for quantity in self.sweep.quantities]
         return hashlib.sha256(json.dumps([swept, simulated]).encode()).hexdigest()
-
-    def document(self, answer: Sequence[str] = ()) -> dict[str, Any]:
-        """The table with all that is needed to read it, as plain data."""
-        made = provenance(self.sweep.points[0].scenario)
-        made.pop("scenario_sha256")
-        return {
-            "made_by": MADE_BY,
-            "kind": "sweep",
-            "name": self.sweep.name,
-            "provenance": made,
-            "result_sha256": self.sha256,
-            "asked_sha256": self.sweep.sha256,
-            "confidence": CONFIDENCE,
-            "precision": self.sweep.precision,
-            "most_replications": self.sweep.most_replications,
-            "answer": list(answer),
-            "columns": descriptions(self),
-            "rows": [dict(zip(self.columns, cells, strict=True)) for cells in self.cells()],
-        }
-
-    def json(self, answer: Sequence[str] = ()) -> str:
-        """`document` as JSON text."""
-        return json.dumps(sealed(self.document(answer)), indent=1, ensure_ascii=False) + "\n"
 
     def frame(self) -> "DataFrame":
         """The table as a DataFrame."""
@@ -378,11 +342,3 @@ def _mean_and_half_width(estimate: Estimate | None) -> tuple[float, float]:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _written(cell: Cell) -> str:
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, str):
-        return inert.cell(cell)
-    return "" if cell is None else repr(cell) if isinstance(cell, float) else str(cell)
