@@ -113,8 +113,7 @@ class AllReduce(GradientExchange):
         self._reduced = [0] * len(job.workers)  # buckets of the latest gradient, by rank
         self._collective = Collective(
             job,
-            vectors[0].schedule,
-            vectors[0].size,
+            *vectors[0],
             more=vectors[1:],
             members=self._streams or None,
             number_bytes=job.workload.gradient_bytes,
