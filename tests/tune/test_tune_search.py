@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 from building import scenario
 
-from varsim.report.tune import Rates
-from varsim.report.words.tune import Words
+from varsim.report.render import render
+from varsim.report.tune import report, scenario_text, table
+from varsim.report.words.tune import answer, heading, notes
 from varsim.scenario.training import Scenario
 from varsim.study.plan.runs import Runs
 from varsim.study.simulation import simulate
 from varsim.study.sweep.execution import Backend, Here, Processes
 from varsim.study.sweep.store import Store
-from varsim.study.tune.search import MORE, Search, Tuned
+from varsim.study.tune.search import MORE, Rates, Search
 
 BOWL = {"kind": "quadratic", "dimension": 1}
 LONG = {"kind": "quadratic", "dimension": 2, "condition_number": 4.0}
@@ -49,17 +50,13 @@ def searched(
 ) -> Rates:
     search = Search(what, rates)
     with Store(folder) as store, backend or Here() as there:
-        tuned = search.run(Runs(store, there, lambda status: None))
-    return Rates(what, search.goal, tuple(tuned))
-
-
-def best(found: Rates, index: int = 0) -> tuple[Tuned, Words]:
-    return found.tuned[index], found.words
+        return search.run(Runs(store, there, lambda status: None))
 
 
 @pytest.mark.parametrize("begin", [1 / 32, 0.25, 1.0, 16.0, 300.0])
 def test_it_is_found_from_wherever_the_search_begins(begin: float, tmp_path: Path) -> None:
-    one, words = best(searched(made(begin), tmp_path))
+    found = searched(made(begin), tmp_path)
+    (one,) = found.tuned
 
     assert one.best.rate == pytest.approx(1.0, rel=0.2), "the rung that is next to 1"
     assert one.edge == ""
@@ -69,7 +66,7 @@ def test_it_is_found_from_wherever_the_search_begins(begin: float, tmp_path: Pat
     steps = max(1, math.ceil(math.log(2e-6) / (2 * math.log(abs(1 - one.best.rate) or 1e-9))))
     assert one.fresh is not None
     assert one.fresh.found.mean == pytest.approx(0.1 * steps)
-    assert f"at learning rate {one.best.rate:g}" in words.answer()[0]
+    assert f"at learning rate {one.best.rate:g}" in answer(found)[0]
 
 
 def test_a_time_is_that_of_the_whole_run(tmp_path: Path) -> None:
@@ -90,19 +87,20 @@ def test_a_time_is_that_of_the_whole_run(tmp_path: Path) -> None:
 
 def test_what_was_chosen_is_measured_with_seeds_that_nobody_has_seen(tmp_path: Path) -> None:
     what = made(0.3, problem=NOISY, targets={"loss": 0.2}, seed=4)
-    one, words = best(searched(what, tmp_path))
+    found = searched(what, tmp_path)
+    (one,) = found.tuned
 
     assert one.fresh is not None
     assert (one.best.seed, one.fresh.seed) == (4, 5)
     assert one.fresh.values[:2] != one.best.values[:2]
     assert one.fresh.replications >= 12
-    assert "fresh seeds (seed 5)" in words.notes()[0]
-    assert "chosen by other runs (seed 4)" in words.notes()[0]
+    assert "fresh seeds (seed 5)" in notes(found)[0]
+    assert "chosen by other runs (seed 4)" in notes(found)[0]
 
 
 def test_what_is_close_to_the_best_is_run_more_often(tmp_path: Path) -> None:
     what = made(0.3, problem=NOISY, targets={"loss": 0.2}, replications=4)
-    one, _ = best(searched(what, tmp_path, rates=(0.003, 0.3, 0.31)))
+    (one,) = searched(what, tmp_path, rates=(0.003, 0.3, 0.31)).tuned
 
     counts = {trial.rate: trial.replications for trial in one.trials}
     assert counts[0.003] == 4, "not once more: it never gets there"
@@ -112,10 +110,11 @@ def test_what_is_close_to_the_best_is_run_more_often(tmp_path: Path) -> None:
 
 def test_rates_that_do_the_same_are_as_good(tmp_path: Path) -> None:
     # After one step the loss is below 0.4 at all of these.
-    one, words = best(searched(made(1.0, targets={"loss": 0.4}), tmp_path, rates=(0.5, 1.0, 0.8)))
+    found = searched(made(1.0, targets={"loss": 0.4}), tmp_path, rates=(0.5, 1.0, 0.8))
+    (one,) = found.tuned
 
     assert (one.best.rate, [tie.rate for tie in one.ties]) == (0.5, [0.8, 1.0])
-    assert list(words.table().column("as good")) == ["0.8, 1"]
+    assert list(table(found).column("as good")) == ["0.8, 1"]
 
 
 @pytest.mark.parametrize(
@@ -133,25 +132,25 @@ def test_a_best_rate_at_the_edge_says_so(
     rates: tuple[float, ...], edge: str, cell: str, hint: str, tmp_path: Path
 ) -> None:
     found = searched(made(0.3), tmp_path, rates=rates)
-    one, words = best(found)
+    one = found.tuned[0]
 
     assert one.edge == edge
-    assert words.notes()[-1].endswith(hint)
-    assert list(words.table().column("best learning rate")) == [cell]
-    assert words.answer()[0].startswith("Each at its best learning rate of those tried, ")
-    assert "the learning rate that did best of those that were tried" in found.yaml("")
+    assert notes(found)[-1].endswith(hint)
+    assert list(table(found).column("best learning rate")) == [cell]
+    assert answer(found)[0].startswith("Each at its best learning rate of those tried, ")
+    assert "the learning rate that did best of those that were tried" in scenario_text(found, "")
 
 
 def test_a_best_rate_between_others_needs_no_word(tmp_path: Path) -> None:
     found = searched(made(0.3), tmp_path, rates=(0.5, 1.0, 1.5))
-    assert list(found.words.table().column("best learning rate")) == ["1"]
-    assert found.words.answer()[0].startswith("Each at its best learning rate, ")
-    assert "the learning rate at which it does best" in found.yaml("")
+    assert list(table(found).column("best learning rate")) == ["1"]
+    assert answer(found)[0].startswith("Each at its best learning rate, ")
+    assert "the learning rate at which it does best" in scenario_text(found, "")
 
 
 def test_a_loss_between_reads_need_not_have_been_read(tmp_path: Path) -> None:
     what = made(0.5, "on_read", "none", problem=NOISY, targets={"loss": 0.3})
-    (note,) = [note for note in searched(what, tmp_path).words.notes() if "as a read" in note]
+    (note,) = [note for note in notes(searched(what, tmp_path)) if "as a read" in note]
     assert note == (
         "In 'on_read' the loss of an update is that of the copies as a read at that moment would "
         "aggregate them; it may be that nobody read one then: varsim run says when one as low was "
@@ -161,21 +160,22 @@ def test_a_loss_between_reads_need_not_have_been_read(tmp_path: Path) -> None:
 
 def test_a_loss_that_no_rate_reaches_is_told_of(tmp_path: Path) -> None:
     what = made(0.01, problem=NOISY, targets={"loss": 1e-9}, stop={"time": 1.0})
-    one, words = best(searched(what, tmp_path))
+    found = searched(what, tmp_path)
+    (one,) = found.tuned
 
     assert not one.best.sound
     assert 0.1 < one.best.rate < 2, "where the loss is lowest at last"
-    assert words.answer() == [
+    assert answer(found) == [
         "No strategy reaches loss 1e-09 in every fresh run, each at the best of its rates.",
         f"'single' reaches loss 1e-09 in none of 12 fresh runs at learning rate {one.best.rate:g}, "
         f"the best of {len(one.trials)}; it is left out of the comparison.",
     ]
-    assert list(words.table().column("time to loss 1e-09")) == ["reached in 0 of 12"]
+    assert list(table(found).column("time to loss 1e-09")) == ["reached in 0 of 12"]
 
 
 def test_a_rate_that_gets_there_now_and_then_is_no_best_one(tmp_path: Path) -> None:
     what = made(0.3, problem=NOISY, targets={"loss": 0.12}, replications=8)
-    one, _ = best(searched(what, tmp_path, rates=(0.05, 0.6)))
+    (one,) = searched(what, tmp_path, rates=(0.05, 0.6)).tuned
     steady, wild = one.trials
 
     assert 0 < wild.reached < wild.replications
@@ -195,7 +195,7 @@ def test_strategies_are_compared_each_at_its_best(tmp_path: Path) -> None:
     )
     found = searched(what, tmp_path)
     rates = {one.label: one.best.rate for one in found.tuned}
-    (said, *more) = found.words.answer()
+    (said, *more) = answer(found)
 
     assert rates["none"] < rates["on_write"] == pytest.approx(1.6, rel=0.2)
     assert said.startswith("Each at its best learning rate, 'none' reaches loss 1e-06 soonest: ")
@@ -225,8 +225,8 @@ def test_without_a_target_the_loss_at_the_common_end_counts(tmp_path: Path) -> N
     found = searched(what, tmp_path)
 
     assert found.goal.end == pytest.approx(0.6, rel=1e-3)
-    assert found.words.heading == "loss at 600.0 ms"
-    assert "has the lowest loss at 600.0 ms" in found.words.answer()[0]
+    assert heading(found.goal) == "loss at 600.0 ms"
+    assert "has the lowest loss at 600.0 ms" in answer(found)[0]
     assert all(one.fresh is not None and one.fresh.sound for one in found.tuned)
 
 
@@ -242,8 +242,8 @@ def test_a_strategy_that_stands_still_is_told_of(tmp_path: Path) -> None:
     found = searched(what, tmp_path)
 
     assert found.tuned[0].fresh is None
-    assert found.words.answer()[1].startswith("'on_write' fails at every rate that was tried: ")
-    assert "failed" in list(found.words.table().column("time to loss 0.001"))
+    assert answer(found)[1].startswith("'on_write' fails at every rate that was tried: ")
+    assert "failed" in list(table(found).column("time to loss 0.001"))
 
 
 def test_it_is_the_same_on_any_number_of_processes(tmp_path: Path) -> None:
@@ -251,5 +251,5 @@ def test_it_is_the_same_on_any_number_of_processes(tmp_path: Path) -> None:
     here = searched(what, tmp_path / "one")
     there = searched(what, tmp_path / "two", backend=Processes(2))
 
-    assert here.csv() == there.csv()
-    assert here.json() == there.json()
+    assert render(report(here), "csv") == render(report(there), "csv")
+    assert render(report(here), "json") == render(report(there), "json")

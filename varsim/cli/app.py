@@ -12,12 +12,12 @@ import typer
 from varsim.cli import (
     calibration_options,
     training,
-    tune_options,
     variables,
 )
 from varsim.cli import plan as planning
 from varsim.cli import stragglers as straggling
 from varsim.cli import sweep as sweeping
+from varsim.cli import tune as tuning
 from varsim.cli.console import DONE, Group, Stopped, Stopper, bundled_quickstart, flush, write
 from varsim.cli.options import File, Jobs, Kinds, Quiet, Runs, Seed, Yes, processes, with_shorthands
 from varsim.cli.recordings import percent
@@ -112,7 +112,7 @@ def demo(
 app.command()(sweeping.sweep)
 app.command()(sweeping.merge)
 app.command()(planning.plan)
-app.command()(tune_options.tune)
+app.command()(tuning.tune)
 app.command()(calibration_options.calibrate)
 app.command()(straggling.stragglers)
 

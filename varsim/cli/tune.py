@@ -1,22 +1,16 @@
-"""What `varsim tune` does: search, tell what was found, write it as a scenario."""
+"""The command that tunes learning rates: search, tell what was found, write it as a scenario."""
 
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Final, Literal, NamedTuple
 
 import typer
 
-from varsim.cli.console import USAGE, complain, write
+from varsim.cli import options
+from varsim.cli.console import USAGE, complain, tell
 from varsim.cli.settings import question
 from varsim.cli.weighing import weigh_cases
-
-if TYPE_CHECKING:
-    from varsim.report.tune import Rates
-    from varsim.study.experiment import AnyExperiment
-
-
-Formats: TypeAlias = Literal["table", "csv", "json"]
 
 _TRIED: Final = 10  # rates of a strategy, about
 
@@ -25,17 +19,6 @@ class Grid(NamedTuple):
     """The learning rates that are tried, where the command line says which."""
 
     rates: tuple[float, ...]
-
-
-class TuneSettings(NamedTuple):
-    """What the options of `varsim tune` say; without a grid as many rates as it takes."""
-
-    file: Path
-    out: Path | None
-    grid: Grid | None
-    jobs: int | None
-    quiet: bool
-    format: Formats
 
 
 def grid(text: str) -> Grid:
@@ -51,37 +34,87 @@ def grid(text: str) -> Grid:
     return Grid(tuple(found))
 
 
-def run(experiment: "AnyExperiment", settings: TuneSettings) -> None:
-    """Find the best rate of each strategy, print what was found, write the scenario if asked."""
+def tune(
+    file: options.File,
+    rates: Annotated[
+        Grid | None,
+        typer.Option(
+            parser=grid,
+            metavar="R,R,...",
+            help="Only these learning rates, for every strategy; default: around those that they "
+            "have, and on until the best lies between others.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the scenario with the best rates there."),
+    ] = None,
+    seed: options.Seed = None,
+    replications: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="The least of every rate; the same as --set replications."),
+    ] = None,
+    sets: Annotated[
+        list[str],
+        typer.Option(
+            "--set",
+            metavar="KEY.PATH=VALUE",
+            help="Change one value of the scenario, for example cluster.workers=4; repeatable.",
+        ),
+    ] = [],  # noqa: B006
+    strategy: options.Kinds = [],  # noqa: B006
+    jobs: options.Jobs = "auto",  # type: ignore[assignment]
+    quiet: options.Quiet = False,
+    format: Annotated[
+        Literal["table", "csv", "json"],
+        typer.Option("--format", help="How what was found is printed."),
+    ] = "table",
+) -> None:
+    """Compare strategies, each at its best learning rate.
+
+    The best is that with which the target loss is reached soonest, or without a target loss that
+    of the lowest loss at the end. It is searched for in one set of runs and measured in another.
+    """
     from varsim.cli.progress import SweepProgress
-    from varsim.report.tune import Rates
+    from varsim.report.files.sweep import put
+    from varsim.report.tune import report, scenario_text
     from varsim.report.words.tune import best_so_far
+    from varsim.scenario.loading import load_scenario
+    from varsim.study.experiment import load
     from varsim.study.plan.runs import Runs
     from varsim.study.sweep.case import case_of
     from varsim.study.sweep.execution import backend
     from varsim.study.sweep.store import Store
     from varsim.study.tune.search import Search
 
+    given = options.with_shorthands(sets, seed=seed, replications=replications)
+    experiment = load(load_scenario(file, given, tuple(strategy)))
     if experiment.kind != "training" or not experiment.scenario.workload.has_values:
         why = "problem timing has" if experiment.kind == "training" else "variables have"
-        complain(f"varsim: {settings.file}: {why} no loss, and so no best learning rate")
+        complain(f"varsim: {file}: {why} no loss, and so no best learning rate")
         raise typer.Exit(USAGE)
     scenario = experiment.scenario
-    given = settings.grid.rates if settings.grid is not None else ()
-    if settings.out is not None:
-        _check_target(settings.out)
+    tried = rates.rates if rates is not None else ()
+    if out is not None:
+        _check_target(out)
     cases = [case_of(scenario, strategy) for strategy in scenario.strategies]
-    cases *= len(given) or _TRIED
+    cases *= len(tried) or _TRIED
     weigh_cases(cases, scenario.replications, fewer="try fewer --rates")
     with (
         TemporaryDirectory(prefix="varsim-") as directory,
         Store(Path(directory)) as store,
-        backend(cases * scenario.replications, settings.jobs, None) as made_by,
+        backend(cases * scenario.replications, jobs or None, None) as made_by,
     ):
-        search = Search(scenario, given)
-        with SweepProgress(settings.quiet, partial(best_so_far, search)) as progress:
-            tuned = search.run(Runs(store, made_by, progress.show))
-    _conclude(Rates(scenario, search.goal, tuple(tuned)), settings)
+        search = Search(scenario, tried)
+        with SweepProgress(quiet, partial(best_so_far, search)) as progress:
+            found = search.run(Runs(store, made_by, progress.show))
+    told = report(found, question(file))
+    closing = [f"result sha256: {found.sha256}"]
+    if out is not None:
+        text = scenario_text(found, told.question)
+        put(out, lambda path: path.write_text(text, encoding="utf-8", newline="\n"))
+        closing.append(f"with these rates: varsim run {out}")
+    tell(told, format, closing)
 
 
 def _check_target(file: Path) -> None:
@@ -101,23 +134,3 @@ def _check_target(file: Path) -> None:
         else:
             return
     raise typer.Exit(USAGE)
-
-
-def _conclude(found: "Rates", settings: TuneSettings) -> None:
-    from varsim.report.files.sweep import put
-
-    closing = [f"result sha256: {found.sha256}"]
-    if settings.out is not None:
-        text = found.yaml(question(settings.file))
-        put(settings.out, lambda path: path.write_text(text, encoding="utf-8", newline="\n"))
-        closing.append(f"with these rates: varsim run {settings.out}")
-    if settings.format == "table":
-        from varsim.report.terminal import drawn
-
-        write(drawn(found.words.table()), end="")
-        for line in (*found.words.notes(), "", *found.words.answer(), *closing):
-            write(line)
-        return
-    write(found.csv() if settings.format == "csv" else found.json(), end="")
-    for line in closing:  # stdout stays what the format promises
-        complain(line)

@@ -11,8 +11,12 @@ Rounds are the same in any number of processes: what follows is decided when all
 there.
 """
 
-from collections.abc import Sequence
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from varsim.cluster.stop import Stop
@@ -23,12 +27,14 @@ from varsim.study.plan.cell import Cell, cell_of
 from varsim.study.plan.runs import Runs
 from varsim.study.plan.search import FRESH, fresh
 from varsim.study.tune.trial import Goal, Trial, compared, tied
+from varsim.study.verdict import Ranking, ranked
 from varsim.values.optimizer import Optimizer
 
 # Rungs are half a factor of two apart; the first, and how far from the middle they may lead.
 _FIRST: Final = (-4, -2, 0, 2, 4)
 _FARTHEST: Final = 20
 MORE: Final = 4
+_LONGEST_NAME: Final = 64
 
 
 class Tuned(NamedTuple):
@@ -46,6 +52,84 @@ class Tuned(NamedTuple):
     ties: tuple[Trial, ...]
     edge: str
     fresh: Trial | None
+
+
+class Row(NamedTuple):
+    """One rate of one strategy on one set of seeds; `standing`: best, as good, or neither."""
+
+    strategy: str
+    learning_rate: float
+    seeds: str
+    standing: str
+    seed: int
+    replications: int
+    reached: int
+    mean: float
+    low: float
+    high: float
+    final_loss: float
+    failure: str
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The best rate of each strategy of a scenario, and all that were tried."""
+
+    scenario: Scenario
+    goal: Goal
+    tuned: tuple[Tuned, ...]
+
+    @cached_property
+    def ranking(self) -> Ranking[str] | None:
+        """The strategies that reach the goal in every fresh run; None where none does."""
+        return ranked(
+            {one.label: one.fresh.values for one in self.tuned if one.fresh is not None},
+            equal_within=self.scenario.report.equal_within,
+        )
+
+    def fresh(self, label: str) -> Trial:
+        """The best of a strategy that was ranked, with fresh seeds."""
+        (trial,) = (one.fresh for one in self.tuned if one.label == label)
+        assert trial is not None, "what is ranked was run"
+        return trial
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of `rows`: the goal's metric has its unit in its name."""
+        metric = "loss" if self.goal.loss is None else "time_to_loss_s"
+        named = {"mean": metric, "low": f"{metric}_low", "high": f"{metric}_high"}
+        return [named.get(name, name) for name in Row._fields]
+
+    def rows(self) -> Iterator[Row]:
+        """Every rate that was tried, and the best of each strategy again with fresh seeds."""
+        for one in self.tuned:
+            for trial in one.trials:
+                standing = "best" if trial == one.best else "as good" if trial in one.ties else ""
+                yield _row(trial, "search", standing)
+            if one.fresh is not None:
+                yield _row(one.fresh, "fresh", "best")
+
+    @property
+    def sha256(self) -> str:
+        """The hash of what was simulated at every rate: the same on any number of processes."""
+        simulated = [
+            [trial.label, trial.rate, trial.seed, bool(trial.failure), trial.traces]
+            for one in self.tuned
+            for trial in (*one.trials, *([one.fresh] if one.fresh is not None else []))
+        ]
+        return hashlib.sha256(json.dumps(simulated).encode()).hexdigest()
+
+    def tuned_scenario(self) -> Scenario:
+        """The scenario with the best rate of each strategy in an optimizer of its own."""
+        rates = {one.label: one.best.rate for one in self.tuned}
+        changed = with_rates(self.scenario, rates)
+        return Scenario.model_validate(
+            {
+                **dict(changed),
+                "name": f"{changed.name[: _LONGEST_NAME - 6]}-tuned",
+                "workload": changed.workload.with_optimizer(None),
+            }
+        )
 
 
 @dataclass
@@ -102,7 +186,7 @@ class Search:
     """The search over the strategies of a scenario; `given`: these rates, and no others."""
 
     def __init__(self, scenario: Scenario, given: Sequence[float] = ()) -> None:
-        self._scenario = scenario
+        self._asked = self._scenario = scenario
         self._within = scenario.report.equal_within
         self._ladders = {
             strategy.label: Ladder(
@@ -122,7 +206,7 @@ class Search:
         """Which strategy a cell is of, and its learning rate."""
         return self._known[number]
 
-    def run(self, runs: Runs) -> list[Tuned]:
+    def run(self, runs: Runs) -> Rates:
         """Search until nothing is left to try, then measure what was found."""
         self._settle_the_end(runs)
         while wanted := self._wanted():
@@ -139,9 +223,9 @@ class Search:
             if not ladder.trials[ladder.best].failure
         }
         runs.make((cell, self.most) for cell in cells.values())
-        return [
-            self._tuned(ladder, cells.get(label), runs) for label, ladder in self._ladders.items()
-        ]
+        ladders = self._ladders.items()
+        tuned = tuple(self._tuned(ladder, cells.get(label), runs) for label, ladder in ladders)
+        return Rates(self._asked, self.goal, tuned)
 
     def _settle_the_end(self, runs: Runs) -> None:
         """Runs end at the target loss; without one all last as long as the shortest."""
@@ -223,3 +307,22 @@ def with_rates(scenario: Scenario, rates: dict[str, float]) -> Scenario:
         return strategy.model_copy(update={"optimizer": optimizer})
 
     return scenario.model_copy(update={"strategies": tuple(map(changed, scenario.strategies))})
+
+
+def _row(trial: Trial, seeds: str, standing: str) -> Row:
+    found = trial.found
+    last = math.fsum(trial.losses) / len(trial.losses) if trial.losses else math.nan
+    return Row(
+        trial.label,
+        trial.rate,
+        seeds,
+        standing,
+        trial.seed,
+        trial.replications,
+        trial.reached,
+        found.mean,
+        found.low,
+        found.high,
+        last,
+        trial.failure.splitlines()[0] if trial.failure else "",
+    )
