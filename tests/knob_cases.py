@@ -6,6 +6,7 @@ from typing import Any
 from building import declared, example
 
 from varsim.strategies import STRATEGIES
+from varsim.strategies.base import Pair
 from varsim.strategies.plugin import real
 
 Case = dict[str, Any]
@@ -79,18 +80,6 @@ SYNCHRONOUS: Case = {
     "stop": {"global_steps": 12},
 }
 MIRRORED: Case = {"strategy": "on_write", "network": WIRE}
-GROUPED: Case = {
-    **MIRRORED,
-    "strategy": {"kind": "on_write", "collective": "hierarchical", "ranks_per_group": 2},
-    "cluster": {"workers": 6},
-}
-AVERAGED: Case = {
-    "strategy": {"kind": "local_sgd", "period": 2},
-    "network": WIRE,
-    "cluster": {"workers": 4},
-    "problem": {"noise": 1.0},
-    "stop": {"global_steps": 12},
-}
 DEVICE: Case = {
     "strategy": "on_write",
     "workload": {"model": "resnet50", "batch_size": 32},
@@ -127,18 +116,21 @@ def layers(backward: float, size: float) -> tuple[Case, ...]:
 
 def _of_a_strategy(kind: str) -> Iterator[tuple[str, tuple[Case, Case]]]:
     """Of every strategy its own fields, its optimizer and, where it uses a network, `on`."""
-    model, strategy = real(STRATEGIES[kind]), example(kind)
+    model, strategy = real(STRATEGIES[kind]), example(kind, 4)
     base: Case = {
         "strategy": strategy,
         "network": WIRE,
         "problem": {"noise": 1.0},
-        "cluster": {"compute": {"kind": "exponential", "mean": 0.1}},
+        "optimizer": {"kind": "momentum", "learning_rate": 0.1},
+        "cluster": {"workers": 4, "compute": {"kind": "exponential", "mean": 0.1}},
         "workload": {"layers": layers(1.0, 1e3)},
         "stop": {"global_steps": 12},
     }
     for field, other in model.others.items():
-        own = strategy.get(field, model.model_fields[field].default)
-        yield f"{model.__name__}.{field}", two(base, **{f"strategy__{field}": (own, other)})
+        settings = other if isinstance(other, Pair) else Pair({}, {field: other})
+        one, changed = ({**strategy, **each} for each in settings)
+        assert {key for key in {*one, *changed} if one.get(key) != changed.get(key)} == {field}
+        yield f"{model.__name__}.{field}", two(base, strategy=(one, changed))
     rates = tuple({"kind": "sgd", "learning_rate": rate} for rate in (0.1, 0.2))
     trained = {**base, "workload": {"optimizer": None}}
     yield f"{model.__name__}.optimizer", two(trained, strategy__optimizer=rates)

@@ -23,21 +23,6 @@ OF_OVERLAP: dict[str, tuple[Case, Case]] = {
     "Workload.layers": two(OVERLAPPING, workload__layers=(None, "by_bytes")),
     "Layer.backward": two(LAYERED, workload__layers=(layers(1.0, 1e3), layers(2.0, 1e3))),
     "Layer.size": two(LAYERED, workload__layers=(layers(1.0, 1e3), layers(1.0, 2e3))),
-    "OnWrite.bucketing": two(LAYERED, strategy__bucketing=("layers", "ddp")),
-    "OnWrite.bucket_size": two(
-        LAYERED,
-        strategy=(
-            {"kind": "on_write", "bucket_size": 10.0},
-            {"kind": "on_write", "bucket_size": 2e3},
-        ),
-    ),
-    "OnWrite.first_bucket_size": two(
-        LAYERED,
-        strategy=(
-            {"kind": "on_write", "bucket_size": 2e3, "first_bucket_size": 10.0},
-            {"kind": "on_write", "bucket_size": 2e3},
-        ),
-    ),
     "Phases.forward": law("phases", forward=(0.1, 0.2), backward=0.1),
     "Phases.backward": law("phases", forward=0.1, backward=(0.1, 0.2)),
 }

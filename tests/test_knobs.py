@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from building import example, run, scenario, slow
 from knob_cases import (
-    AVERAGED,
     CUT,
     DEVICE,
     FAST,
-    GROUPED,
     MARKOV,
     MIRRORED,
     OF_STRATEGIES,
@@ -185,30 +183,6 @@ KNOBS: dict[str, tuple[Case, ...]] = {
         strategy=(
             {"kind": "none", "on": {"network": WIRE}},
             {"kind": "none", "on": {"network": OTHER_STAR}},
-        ),
-    ),
-    "LocalSgd.before_warmup": two(
-        AVERAGED, strategy__warmup_steps=(4, 4), strategy__before_warmup=("none", "all_reduce")
-    ),
-    "LocalSgd.levels": two(
-        AVERAGED,
-        strategy__period=(None, None),
-        strategy__levels=(((2, 2), (4, 4)), ((1, 2), (4, 4))),
-    ),
-    "LocalSgd.ranks_per_group": two(AVERAGED, strategy__ranks_per_group=(None, 2)),
-    "LocalSgd.optimizer_state": two(
-        {**AVERAGED, "optimizer": {"kind": "momentum", "learning_rate": 0.1}},
-        strategy__optimizer_state=("kept", "averaged"),
-    ),
-    "OnWrite.collective": two(
-        GROUPED, strategy__collective=("hierarchical", "hierarchical_leader")
-    ),
-    "OnWrite.ranks_per_group": two(GROUPED, strategy__ranks_per_group=(2, 3)),
-    "OnWrite.segment_size": two(
-        MIRRORED,
-        strategy=(
-            {"kind": "on_write", "collective": "double_binary_tree", "segment_size": 10.0},
-            {"kind": "on_write", "collective": "double_binary_tree", "segment_size": 20.0},
         ),
     ),
     "VariableAverages.decay": two(

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
+from varsim.strategies.base import Pair
 from varsim.strategies.plugin import real
 
 Drawn = dict[str, Any]
@@ -115,12 +116,10 @@ def _strategy(source: random.Random, workers: int, overlap: bool, events: bool) 
     on = {"overlap": True} if overlap else {}
     if kind in _OTHERS:
         more = dict(real(STRATEGIES[kind]).others)
-        can_overlap = more.pop("overlap", False)
-        return {
-            **example(kind, workers),
-            **_some(source, 0.5, **more),
-            **(on if can_overlap else {}),
-        }
+        made = example(kind, workers) | (on if more.pop("overlap", False) else {})
+        for key, value in _some(source, 0.5, **more).items():
+            made |= value.other if isinstance(value, Pair) else {key: value}
+        return made
     if kind == "on_read":
         return {
             "kind": kind,

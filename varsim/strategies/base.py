@@ -50,6 +50,13 @@ class Round(NamedTuple):
     gradients: int | None = None
 
 
+class Pair(NamedTuple):
+    """Pair of settings that differ in one field, and that make a difference to a run."""
+
+    one: Mapping[str, object]
+    other: Mapping[str, object]
+
+
 _OVERHEADS: Final[Mapping[str, frozenset[str]]] = {
     "servers": OF_SERVERS,
     "sums": frozenset(),
@@ -71,7 +78,8 @@ class Strategy(Model, ABC):
     gives_up: ClassVar[bool] = False
     # Fields that only change values: without effect where the problem has none.
     about_values: ClassVar[tuple[str, ...]] = ()
-    # Of its own fields another value than that of `example`, which makes a difference to a run.
+    # Of its own fields another value than that of `example`, which makes a difference to a run; or,
+    # where it only does beside other settings, two of those.
     others: ClassVar[Mapping[str, object]] = {}
 
     kind: str

@@ -12,7 +12,7 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy
+from varsim.strategies.base import Pair, Round, Sends, Strategy
 from varsim.values.workload import Workload
 
 
@@ -42,6 +42,16 @@ class LocalSgd(Strategy):
         "period": 3,
         "warmup_steps": 3,
         "convention": "pytorch",
+        "before_warmup": Pair(
+            {"warmup_steps": 4, "before_warmup": "none"},
+            {"warmup_steps": 4, "before_warmup": "all_reduce"},
+        ),
+        "levels": Pair(
+            {"period": None, "levels": ((2, 2), (4, 4))},
+            {"period": None, "levels": ((1, 2), (4, 4))},
+        ),
+        "ranks_per_group": 2,
+        "optimizer_state": "averaged",
     }
 
     kind: Literal["local_sgd"] = "local_sgd"

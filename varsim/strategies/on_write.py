@@ -16,7 +16,7 @@ from varsim.cluster.job import Job
 from varsim.cluster.push_pull import PushPull
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy
+from varsim.strategies.base import Pair, Round, Sends, Strategy
 from varsim.units import Bytes
 from varsim.values.workload import Workload
 
@@ -54,7 +54,25 @@ class OnWrite(Strategy):
 
     about: ClassVar[str] = "mirrored variables, all-reduced at every write"
 
-    others: ClassVar[Mapping[str, object]] = {"overlap": True}
+    others: ClassVar[Mapping[str, object]] = {
+        "overlap": True,
+        "collective": "halving_doubling",
+        "ranks_per_group": Pair(
+            {"collective": "hierarchical", "ranks_per_group": 2},
+            {"collective": "hierarchical", "ranks_per_group": 4},
+        ),
+        "segment_size": Pair(
+            {"collective": "double_binary_tree", "segment_size": 100.0},
+            {"collective": "double_binary_tree", "segment_size": 200.0},
+        ),
+        "bucketing": Pair(
+            {"bucketing": "layers", "overlap": True}, {"bucketing": "ddp", "overlap": True}
+        ),
+        "bucket_size": Pair({"bucket_size": 10.0}, {"bucket_size": 2e3}),
+        "first_bucket_size": Pair(
+            {"bucket_size": 2e3, "first_bucket_size": 10.0}, {"bucket_size": 2e3}
+        ),
+    }
 
     kind: Literal["on_write"] = "on_write"
     collective: Literal[Algorithm, "push_pull"] = "ring"
