@@ -6,7 +6,8 @@ events; so what it takes is what the run begins with, on any machine. Values are
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from varsim.cluster.job import TooLongError
@@ -39,10 +40,10 @@ _FLOWS: Final = 64
 class Beginning(NamedTuple):
     """What the beginning of one strategy showed; times in seconds.
 
-    `update`: mean time from one update to the next, where rates of a run are measured; nan where
-    there was none. `updates`: how many made that mean. `per_iteration`: updates in which every
-    worker makes an iteration of its own, where nobody waits for the others; 1 where all make one
-    together. `shares`: parts of the workers' time, by activity. `gradients`, `dropped`, `lasted`:
+    `per_iteration`: updates in which every worker makes an iteration of its own, where nobody waits
+    for the others; 1 where all make one together. `update`: mean time from one update to the next,
+    where rates of a run are measured; nan where there was none. `updates`: how many made that mean.
+    `shares`: parts of the workers' time, by activity. `gradients`, `dropped`, `lasted`:
     how many were computed, how many of them in vain, in what simulated time. `limit`: the events
     it had, if they ended it; 0 of a machine too large to begin with so few. `standstill`: of a run
     that came to stand still. `seconds`: what this took of this machine; differs every time.
@@ -50,16 +51,16 @@ class Beginning(NamedTuple):
 
     strategy: Strategy
     workers: int
-    update: float
-    updates: int
     per_iteration: int
-    shares: dict[str, float]
-    gradients: int
-    dropped: int
-    lasted: float
-    limit: int | None
-    standstill: Standstill | None
-    seconds: float
+    update: float = math.nan
+    updates: int = 0
+    shares: Mapping[str, float] = MappingProxyType({})
+    gradients: int = 0
+    dropped: int = 0
+    lasted: float = 0.0
+    limit: int | None = None
+    standstill: Standstill | None = None
+    seconds: float = 0.0
 
     @property
     def begun(self) -> bool:
@@ -69,7 +70,8 @@ class Beginning(NamedTuple):
     @property
     def rate(self) -> float | None:
         """Gradients computed per second of simulated time; None where too little was seen."""
-        return self.gradients / self.lasted if self.gradients >= self.workers else None
+        seen = self.standstill is not None or self.gradients >= self.workers
+        return self.gradients / self.lasted if seen and self.lasted else None
 
 
 def begin(scenario: Scenario, events: int | None = None) -> list[Beginning]:
@@ -95,9 +97,7 @@ def _beginning(scenario: Scenario, index: int, events: int) -> tuple[Beginning, 
     workers = strategy.workers(cluster)
     each = strategy.gradients_per_update(cluster)
     per_iteration = workers if strategy.round.of == "iteration" else 1
-    nothing = Beginning(
-        strategy, workers, math.nan, 0, per_iteration, {}, 0, 0, 0.0, None, None, 0.0
-    )
+    nothing = Beginning(strategy, workers, per_iteration)
     left = events - _MADE * workers
     if strategy.uses_servers and not (cluster.network.kind == "star" and cluster.network.plain):
         left = left * _FLOWS // (_FLOWS + workers)

@@ -116,7 +116,7 @@ def _beginning(one: Beginning) -> Iterator[str]:
             "tells (--set 'stop={global_steps: 10}')"
         )
         return
-    if not one.lasted:
+    if not one.lasted and one.standstill is None:
         yield "no update in the 146 years that the clock counts"
         return
     counted = f"{one.updates:,} update{'' if one.updates == 1 else 's'}"
