@@ -40,7 +40,7 @@ def test_the_quickstarts_are_what_tune_finds(tmp_path: Path) -> None:
     scenario = loaded("quickstart")
     with Store(tmp_path) as store, Processes(2) as backend:
         found = Search(scenario).run(Runs(store, backend, lambda status: None))
-    for one in found:
+    for one in found.tuned:
         as_good = {one.best.rate, *(tie.rate for tie in one.ties)}
         assert one.before in as_good, f"{one.label} is best at {one.best.rate:g}"
         assert one.edge == ""
