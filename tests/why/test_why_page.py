@@ -10,10 +10,12 @@ from hand import saturated, timed
 from typer.testing import CliRunner
 
 from varsim.cli import app as cli
+from varsim.report.files.keeping import put_report
 from varsim.report.plots.figure import style
 from varsim.report.plots.why import PLOT, draw, legend, seconds, title
+from varsim.report.render import render
+from varsim.report.why import report
 from varsim.report.words import why as words
-from varsim.report.words.why_text import page
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.training import Scenario
 from varsim.study.verdict import EQUAL
@@ -103,8 +105,9 @@ class TestTheAnswer:
             stop={"time": 10.0},
         )
         found = why(made)
-        assert next(page(found, "", "table")).startswith("'on_write' came to stand still")
-        assert json.loads("\n".join(page(found, "", "json")))["strategies"][0]["stuck"] is True
+        said = report(found, figure=False)
+        assert render(said, "table", width=80).startswith("'on_write' came to stand still")
+        assert json.loads(render(said, "json"))["strategies"][0]["stuck"] is True
 
 
 class TestTheChain:
@@ -165,10 +168,8 @@ class TestJson:
 class TestFiles:
     def test_are_written_the_same_every_time(self, tmp_path: Path) -> None:
         found = why(saturated())
-        from varsim.report.why import write
-
         for name in ("a", "b"):
-            write(found, tmp_path / name, "Why?")
+            put_report(report(found, "Why?"), tmp_path / name)
         names = {"why.html", "why.md", "why.json", "why.png", "why.svg"}
         assert {path.name for path in (tmp_path / "a").iterdir()} == names
         for name in names:
@@ -239,7 +240,7 @@ def test_every_bundled_scenario_is_explained(file: Path) -> None:
     made = load_scenario(file)
     assert isinstance(made, Scenario)
     found = why(made)
-    lines = list(page(found, "", "table"))
+    lines = render(report(found, figure=False), "table", width=80).splitlines()
     assert max(map(len, lines)) <= 100
     for each in found.accounts:
         assert not each.stuck

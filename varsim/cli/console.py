@@ -120,11 +120,16 @@ def complain(text: str) -> None:
         sys.stderr.write(visible(text) + "\n")
 
 
-def tell(report: "Report", format: "Format", closing: Iterable[str]) -> None:
-    """Print a report; the closing lines go to stderr where stdout is for another program."""
+def tell(
+    report: "Report", format: "Format", closing: Iterable[str], width: int | None = None
+) -> None:
+    """Print a report; the closing lines go to stderr where stdout is for another program.
+
+    `width`: of a text to read on, where it is one.
+    """
     from varsim.report.render import render
 
-    write(render(report, format), end="")
+    write(render(report, format, width=width), end="")
     for line in closing:
         (write if format == "table" else complain)(line)
 

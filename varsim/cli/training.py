@@ -1,6 +1,8 @@
 """What the commands do with a scenario of training."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,11 +86,11 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
 def explain(experiment: "Training", asked: Asking) -> None:
     """Print why each strategy is as slow as it is; into a directory as pages and a figure, too."""
     from varsim.cli.progress import Progress
-    from varsim.report.words.why_text import page
+    from varsim.report.why import document, report
 
     other, out = "", asked.out
     asked.refuse_of_variables()
-    scenario, first = experiment.scenario, question(asked.file)
+    scenario = experiment.scenario
     if out is not None:
         from varsim.report.files.claim import Asked, check_target, replaced
 
@@ -97,15 +99,15 @@ def explain(experiment: "Training", asked: Asking) -> None:
     weigh_explaining(scenario, asked.sure)
     with Progress(asked.quiet) as progress:
         found = experiment.explain(progress)
-    for line in page(found, first, asked.format, width=text_width()):
-        write(line)
+    told = report(found, question(asked.file), figure=out is not None)
+    tell(told, asked.format, [], text_width())
     if out is not None:
-        from varsim.report.why import write as write_pages
+        from varsim.report.files.keeping import put_report
 
-        written = write_pages(found, out, first)
+        put_report(replace(told, facts=partial(document, found)), out)
         if other:
             complain(f"varsim: {other}")
-        (write if asked.format == "table" else complain)(f"report: {written}")
+        (write if asked.format == "table" else complain)(f"report: {out / 'why.html'}")
 
 
 def redraw(directory: Path) -> None:

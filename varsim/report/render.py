@@ -16,13 +16,15 @@ _INDENT: Final = {"sweep": 1, "plan": 1, "tune": 1, "why": 2, "stragglers": 2}
 Format: TypeAlias = Literal["table", "md", "csv", "json"]
 
 
-def render(report: Report, format: Format, *, pictures: bool = False) -> str:
+def render(
+    report: Report, format: Format, *, pictures: bool = False, width: int | None = None
+) -> str:
     """The report for a terminal, as Markdown, all of it as JSON, or its main table as CSV.
 
-    `pictures`: Markdown shows those that lie beside it.
+    `pictures`: Markdown shows those that lie beside it. `width`: of a text for a terminal.
     """
     if format == "table":
-        return terminal(report)
+        return terminal(report, width)
     if format == "md":
         return markdown(report, pictures)
     return csv_text(report.data) if format == "csv" else json_text(report)

@@ -1,59 +1,54 @@
 """The report of why a scenario's strategies are as slow as they are."""
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from varsim.report import page
-from varsim.report.files.claim import Asked, put_into
-from varsim.report.parts import AS_TABLE
+from varsim.inert import markdown
+from varsim.report.files.claim import Asked
+from varsim.report.parts import AS_TABLE, plain_estimate
 from varsim.report.report import Block, Figure, Media, Report, Row, Source, Table, Text
 from varsim.report.words import why as words
-from varsim.report.words import why_text as text
+from varsim.report.words.caution import cautions
 from varsim.scenario.provenance import MADE_BY, provenance
+from varsim.study.measure import NANOSECONDS
+from varsim.study.statistics import interval
+from varsim.study.stragglers import stragglers
 
 if TYPE_CHECKING:
     from varsim.study.why.account import Account, Why
 
 
-def write(why: "Why", directory: Path, question: str = "") -> Path:
-    """Write why.html, why.md, why.json and the figure into a directory; returns the page."""
-    asked = Asked.of(why.scenario)
-    made = {"made_by": MADE_BY, "kind": "why", "name": asked.name, "asked_sha256": asked.sha256}
-    markdown = "\n".join(text.page(why, question, "md", picture="why.png")) + "\n"
-    numbers = json.dumps(made | text.as_json(why), indent=2, ensure_ascii=False, allow_nan=False)
+def report(why: "Why", question: str = "", *, figure: bool = True) -> Report:
+    """What there is to tell; `question` is what the scenario was to answer.
 
-    def fill(path: Path) -> None:
-        for name, content in {"why.md": markdown, "why.json": f"{numbers}\n"}.items():
-            (path / name).write_text(content, encoding="utf-8", newline="\n")
-        page.write(report(why, question), path)
-
-    put_into(directory, "why", fill)
-    return directory / "why.html"
-
-
-def report(why: "Why", question: str = "") -> Report:
-    """What there is to tell; `question` is what the scenario was to answer."""
-    from varsim.report.plots.why import PLOT
+    `figure`: whether somebody is to see it; without, nothing that draws is imported.
+    """
     from varsim.scenario.loading import dump_scenario
 
     there = [account for account in why.accounts if not account.stuck]
-    said = tuple(text.notes(why))
+    said, name = tuple(notes(why)), why.scenario.name
+    answers = tuple(words.answer(account) for account in why.accounts)
+    asked = Text((f"*{markdown(question)}*",), plain=True, on=Media.MARKDOWN)
     return Report(
         "why",
-        why.scenario.name,
-        tuple(words.answer(account) for account in why.accounts),
+        name,
+        answers,
         said,
         (
-            Figure(PLOT, why, parts(there)),
+            Text((f"Why is {name} as slow as it is?",), "title", on=Media.MARKDOWN),
+            *([asked] if question else []),
+            Text(answers, "items", on=Media.TEXT),
+            *([_figure(why, there)] if figure else []),
+            *(block for account in there for block in _told(account)),
             Text(("What if",), "heading", name="gains", on=Media.PAGE),
             gains(there),
             Text(("What was busy",), "heading", name="busy", on=Media.PAGE),
             busy(there),
             Text(("What steps wait for",), "heading", name="chains", on=Media.PAGE),
-            *(block for account in there for block in _account(account)),
-            Text(said, "items", on=Media.PAGE),
+            *(block for account in there for block in _waited(account)),
+            Text(("Notes",), "heading", on=Media.MARKDOWN),
+            Text(said, "items"),
         ),
         provenance(why.scenario),
         question,
@@ -67,12 +62,65 @@ def report(why: "Why", question: str = "") -> Report:
             "varsim explain scenario.yaml --out again",
         ),
         {"why.md": "the same as text", "why.json": "all numbers, with their intervals"},
+        partial(numbers, why),
     )
 
 
-def _account(account: "Account") -> Iterator[Block]:
+def _figure(why: "Why", there: "list[Account]") -> Figure:
+    from varsim.report.plots.why import PLOT
+
+    alternative = "Where the time of a step goes, strategy by strategy"
+    return Figure(PLOT, why, parts(there), alternative, Media.PAGE | Media.MARKDOWN)
+
+
+def _waited(account: "Account") -> Iterator[Block]:
     yield Text((account.label,), "label", on=Media.PAGE)
-    yield Text(tuple(text.paragraphs(account)), "paragraphs", on=Media.PAGE)
+    yield Text(tuple(paragraphs(account)), "paragraphs", on=Media.PAGE)
+
+
+def _told(account: "Account") -> Iterator[Block]:
+    """What there is to say of a strategy that made steps, as a text to read on."""
+    first, rest = paragraphs(account)[:3], paragraphs(account)[3:]
+    yield Text((account.label,), "label", on=Media.TEXT)
+    yield from _paragraphs(first)
+    for corner, *columns, rows in (
+        ("where the time goes", "time", "share", words.parts_as_text(account)),
+        ("what if", "it takes", "times as fast", words.gains_as_text(account)),
+        ("what was busy", "share", words.uses_as_text(account)),
+    ):
+        found = tuple(Row(label, tuple(cells)) for label, *cells in rows)
+        yield Table(tuple(columns), found, corner, holds="numbers", on=Media.TEXT)
+    if rest:
+        yield from _paragraphs(rest)
+
+
+def _paragraphs(texts: list[str]) -> Iterator[Block]:
+    yield Text(tuple(texts), on=Media.TERMINAL)
+    yield Text(tuple(texts), "paragraphs", on=Media.MARKDOWN)
+
+
+def paragraphs(account: "Account") -> list[str]:
+    """What there is to say of a strategy, besides the answer and the tables."""
+    if account.stuck:
+        return []
+    said = [
+        words.bottleneck(account),
+        words.chain(account),
+        f"{words.spent(account)} {words.straggling(account)}".strip(),
+        words.overlap(account),
+        words.slower(account),
+    ]
+    return [text for text in said if text]
+
+
+def notes(why: "Why") -> list[str]:
+    """What holds for all of it."""
+    first = (
+        "Time goes to causes in the order of the table, outermost first: each one's part is what a "
+        "step takes less once it is gone as well. An iteration: the time in which as many updates "
+        "are made as there are workers. Intervals: 95 %, paired over replications."
+    )
+    return [first, words.looked_at(why), words.idle_note(why.idle), *cautions(why.scenario)]
 
 
 def parts(accounts: "list[Account]") -> Table:
@@ -130,3 +178,72 @@ def _setting(why: "Why") -> str:
     counts = [(workers, "worker"), (len(why.accounts), "strateg")]
     endings = {"worker": ("", "s"), "strateg": ("y", "ies")}
     return " · ".join(f"{count:,} {what}{endings[what][count != 1]}" for count, what in counts)
+
+
+def document(why: "Why") -> dict[str, Any]:
+    """All numbers, and of what they are: by that a directory of them is known."""
+    asked = Asked.of(why.scenario)
+    made = {"made_by": MADE_BY, "kind": "why", "name": asked.name, "asked_sha256": asked.sha256}
+    return made | numbers(why)
+
+
+def numbers(why: "Why") -> dict[str, Any]:
+    """All numbers: times in s, shares from 0 to 1; null for what does not exist."""
+    return {
+        "scenario": why.scenario.name,
+        "strategies": [_account_json(account) for account in why.accounts],
+        "idle": {
+            "fields": list(why.idle.fields),
+            "tried": why.idle.tried,
+            "whole_runs": why.idle.whole,
+        },
+    }
+
+
+def _account_json(account: "Account") -> dict[str, Any]:
+    label = {"strategy": account.label, "answer": words.answer(account), "stuck": account.stuck}
+    if account.stuck:
+        return label
+    together = account.together
+    return label | {
+        "asynchronous": account.asynchronous,
+        "workers": account.workers,
+        "step_time": plain_estimate(account.step_time),
+        "examples_per_s": plain_estimate(account.examples_per_s),
+        "barrier_over_mean": plain_estimate(
+            interval([stragglers(table).slowdown for table in account.compute_times])
+        ),
+        "parts": [
+            {
+                "cause": part.key,
+                "seconds": plain_estimate(part.seconds),
+                "share": account.share(part),
+            }
+            for part in account.parts
+        ],
+        "what_if": [
+            {
+                "without": gain.key,
+                "step_time": plain_estimate(gain.step_time),
+                "times_as_fast": plain_estimate(gain.speedup),
+            }
+            for gain in [*account.gains, *([] if together is None else [together])]
+        ],
+        "busy": [use._asdict() for use in account.uses],
+        "path": {
+            "number": account.typical.number,
+            "pieces": [
+                {
+                    "worker": piece.worker,
+                    "activity": piece.activity,
+                    "start": piece.start / NANOSECONDS,
+                    "end": piece.end / NANOSECONDS,
+                }
+                for piece in account.typical.pieces
+            ],
+            "shares": account.shares,
+            "last_to_come": {} if account.asynchronous else account.enders,
+        },
+        "updates_looked_at": account.reruns.steps,
+        "replications": account.reruns.replications,
+    }
