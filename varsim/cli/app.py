@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from varsim.cli import (
-    calibration_options,
+    calibration,
     training,
     variables,
 )
@@ -113,7 +113,7 @@ app.command()(sweeping.sweep)
 app.command()(sweeping.merge)
 app.command()(planning.plan)
 app.command()(tuning.tune)
-app.command()(calibration_options.calibrate)
+app.command()(calibration.calibrate)
 app.command()(straggling.stragglers)
 
 

@@ -111,8 +111,7 @@ def tune(
     told = report(found, question(file))
     closing = [f"result sha256: {found.sha256}"]
     if out is not None:
-        text = scenario_text(found, told.question)
-        put(out, lambda path: path.write_text(text, encoding="utf-8", newline="\n"))
+        put(out, scenario_text(found, told.question))
         closing.append(f"with these rates: varsim run {out}")
     tell(told, format, closing)
 

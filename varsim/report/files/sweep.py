@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -28,8 +27,7 @@ def parquet(table: Table) -> dict[str, bytes]:
 
 def write_sweep(sweep: Sweep, question: str, directory: Path) -> Path:
     """Write the sweep as a scenario file, with all changes that were made on the command line."""
-    text = head(question) + sweep.yaml
-    return put(directory / SCENARIO, lambda path: path.write_text(text, encoding="utf-8"))
+    return put(directory / SCENARIO, head(question) + sweep.yaml)
 
 
 def holds_sweep(directory: Path) -> bool:
@@ -48,11 +46,11 @@ def swept_in(directory: Path) -> tuple[list[str], str]:
     return list(dict.fromkeys(row["strategy"] for row in told["rows"])), told["asked_sha256"]
 
 
-def put(path: Path, write: Callable[[Path], object]) -> Path:
+def put(path: Path, text: str) -> Path:
     """Write one file: it is there whole or as it was before. OSError names it."""
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
     try:
-        write(partial)
+        partial.write_text(text, encoding="utf-8", newline="\n")
         partial.replace(path)
     except OSError as error:
         if error.strerror is not None:
