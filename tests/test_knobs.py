@@ -185,6 +185,10 @@ KNOBS: dict[str, tuple[Case, ...]] = {
             {"kind": "none", "on": {"network": OTHER_STAR}},
         ),
     ),
+    "DiLoCo.outer_precision": two(
+        {**MIRRORED, "strategy": {"kind": "diloco", "inner_steps": 2}},
+        strategy__outer_precision=(None, "fp16"),
+    ),
     "VariableAverages.decay": two(
         SYNCHRONOUS, strategy__variable_averages=({"decay": 0.5}, {"decay": 0.6})
     ),

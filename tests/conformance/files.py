@@ -13,7 +13,9 @@ import pytest
 KINDS: Final = frozenset({"accumulator", "sync_replicas", "async_ps", "errors"})
 
 # And those of strategies in between synchronous and asynchronous.
-BETWEEN: Final[frozenset[str]] = frozenset({"local_sgd", "post_local_sgd", "hierarchical"})
+BETWEEN: Final[frozenset[str]] = frozenset(
+    {"diloco", "local_sgd", "post_local_sgd", "hierarchical"}
+)
 
 
 @cache

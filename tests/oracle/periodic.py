@@ -204,3 +204,84 @@ def joined(spans: Sequence[Sequence[int]]) -> list[list[int]]:
         else:
             found.append([start, end])
     return found
+
+
+def diloco(seed: int) -> Drawn:
+    """A case of DiLoCo in either convention, with what is to come out."""
+    source = random.Random(f"{seed} diloco")
+    case = drawn(source)
+    size = len(case["problem"]["initial"])
+    fragments = source.randint(1, min(4, size))
+    turn = source.randint(1, 4)
+    case["inner_steps"], case["fragments"] = turn * fragments, fragments
+    case["convention"] = source.choice(["torchft", "paper"])
+    most = turn if case["convention"] == "torchft" else turn * fragments
+    case["delay"] = source.choice([0, source.randrange(most)])
+    case["mixing"] = source.choice([0.0, 0.0, 0.5, 1.0, round(source.random(), 2)])
+    case["outer"] = optimizer(source, 1.0)
+    elements = list(range(size))
+    source.shuffle(elements)
+    # As equal as can be, the first ones longer.
+    case["fragment_elements"] = [
+        list(map(int, part)) for part in np.array_split(elements, fragments)
+    ]
+    return _outer(case, turn)
+
+
+def _outer(case: Drawn, turn: int) -> Drawn:
+    replicas, workers = replicas_of(case), case["workers"]
+    elements, delay = case["fragment_elements"], case["delay"]
+    late = case["convention"] == "paper"
+    point = np.array(case["problem"]["initial"])
+    velocity = np.zeros_like(point)
+    rows, syncs = [], []
+    for step in range(1, STEPS + 1):
+        for replica in replicas:
+            replica.apply(replica.compute())
+        end = step if late else step + delay  # of the turn whose sync is sent now
+        if end % turn == 0:
+            number = end // turn - 1
+            fragment = (number + late) % case["fragments"]
+            part = elements[fragment]
+            sent = [replica.now for replica in replicas]
+            own = [point[part] - replica.x[part] for replica in replicas]
+            syncs.append(
+                {
+                    "sync": number,
+                    "fragment": fragment,
+                    "send_step": step,
+                    "apply_step": step + delay,
+                    "sent": sent,
+                    "complete": max(sent),
+                    "pseudo_gradient": mean(own),
+                }
+            )
+        for sync in syncs:
+            if sync["apply_step"] != step:
+                continue
+            part = elements[sync["fragment"]]
+            for replica in replicas:
+                replica.wait_until(max(replica.now, sync["complete"]))
+            sync["applied"] = [replica.now for replica in replicas]
+            new, velocity[part] = stepped(
+                case["outer"], point[part], sync["pseudo_gradient"], velocity[part]
+            )
+            mixing = case["mixing"]
+            for replica in replicas:
+                x = replica.x.copy()
+                x[part] = mixing * x[part] + (1 - mixing) * new if mixing else new
+                replica.x = x
+            point = point.copy()
+            point[part] = new
+            sync["synced"] = new.tolist()
+            sync["pseudo_gradient"] = sync["pseudo_gradient"].tolist()
+        rows.append({"step": step, "x": [replica.x.tolist() for replica in replicas]})
+    assert len(replicas) == workers
+    case["expect"] = {
+        "steps": rows,
+        "syncs": [sync for sync in syncs if "applied" in sync],
+        "left": sum("applied" not in sync for sync in syncs),
+        "step_ends": [replica.ends for replica in replicas],
+        "blocked": [joined(replica.blocked) for replica in replicas],
+    }
+    return case

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from conformance.in_between.averaged import hierarchical, local_sgd
+from conformance.in_between.outer import diloco
 from conformance.in_between.recorded import Record
 
 from oracle import periodic
@@ -26,6 +27,30 @@ def test_local_sgd_to_the_last_bit(seeds: range) -> None:
             by_kind(record)(record)
         except AssertionError as error:
             pytest.fail(f"case {seed}: {error}\n{record}")
+
+
+def test_diloco_to_the_last_bit(seeds: range) -> None:
+    for seed in seeds:
+        record = periodic.diloco(seed)
+        try:
+            diloco(record)
+        except AssertionError as error:
+            pytest.fail(f"case {seed}: {error}\n{record}")
+
+
+def test_what_is_drawn_of_diloco() -> None:
+    met: Counter[str] = Counter()
+    for seed in SAMPLE:
+        case = periodic.diloco(seed)
+        met[case["convention"]] += 1
+        met["streaming"] += case["fragments"] > 1
+        met["delay"] += case["delay"] > 0
+        met["several under way"] += case["delay"] > case["inner_steps"] // case["fragments"]
+        met["mixing"] += 0 < case["mixing"] < 1
+        met["sent in vain"] += case["expect"]["left"] > 0
+        met["waits"] += any(case["expect"]["blocked"])
+    assert min(met.values()) >= 3, met
+    assert len(met) == 8
 
 
 def test_what_is_drawn() -> None:

@@ -8,8 +8,9 @@ from functools import partial
 from simpy.events import Event
 
 from varsim.cluster.buckets import ReadyBucket
-from varsim.cluster.clock import Activity
+from varsim.cluster.clock import END_OF_TIME, Activity
 from varsim.cluster.collective import Collective, Vector
+from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.job import Job
 from varsim.cluster.link import Route
@@ -104,7 +105,7 @@ class AllReduce(GradientExchange):
         super().__init__(job, [bucket.ready for bucket in buckets] if overlap else ())
         vectors = [Vector(choice.schedule(len(job.workers), size), size) for size, _ in buckets]
         share = job.cluster.overlap_pace
-        self._streams = [_Stream(job, worker) for worker in job.workers] if overlap else []
+        self._streams = [Stream(job, worker) for worker in job.workers] if overlap else []
         self._until = 0  # ns, when the last of those that compute will have computed
         self._number = len(buckets)
         # The commonest reduction takes a shorter way: nobody dies between it and the update.
@@ -145,7 +146,7 @@ class AllReduce(GradientExchange):
         yield from worker.catch_up()
         yield from stream.end()
 
-    def _reduce(self, stream: "_Stream", moments: Sequence[int]) -> Activity[None]:
+    def _reduce(self, stream: "Stream", moments: Sequence[int]) -> Activity[None]:
         """All buckets of one gradient, which are ready at these moments (ns)."""
         for moment in moments:
             yield from self._clock.sleep_until(moment)
@@ -156,7 +157,57 @@ class AllReduce(GradientExchange):
         return Slowed(self._until, share)
 
 
-class _Stream:
+class BackgroundAllReduce:
+    """All-reduces that workers hand over, compute on, and come back for: one after the other.
+
+    A stream per worker takes part in them, as a communicator does, in the order in which they are
+    handed over. Only what is left when a worker comes back is its time to wait or to write.
+    """
+
+    def __init__(self, job: Job, size: float, number_bytes: int | None = None) -> None:
+        ranks = len(job.workers)
+        self._job = job
+        self._streams = [Stream(job, worker) for worker in job.workers]
+        self._handed_over = [0] * ranks
+        self._done = [0] * ranks
+        self._awaited: list[int | None] = [None] * ranks  # how many are to be done, who waits
+        self._collective = Collective(
+            job,
+            ring.all_reduce(ranks),
+            size,
+            members=self._streams,
+            number_bytes=number_bytes,
+        )
+
+    def begin(self, worker: Worker) -> None:
+        """The worker's part of the next one is there; takes it no time."""
+        rank = worker.rank
+        self._handed_over[rank] += 1
+        if self._handed_over[rank] == self._done[rank] + 1:
+            self._job.spawn(self._carry_out(self._streams[rank]))
+
+    def finish(self, worker: Worker, number: int) -> Activity[None]:
+        """Wait for the end of an all-reduce; they are numbered from 0."""
+        yield from worker.catch_up()
+        rank, stream = worker.rank, self._streams[worker.rank]
+        assert number < self._handed_over[rank]
+        if self._done[rank] <= number:
+            self._awaited[rank] = number + 1
+            stream.begins(self._job.clock.time)
+            yield from stream.end()
+            self._awaited[rank] = None
+            stream.begins(END_OF_TIME)
+
+    def _carry_out(self, stream: "Stream") -> Activity[None]:
+        rank = stream.rank
+        while self._done[rank] < self._handed_over[rank]:
+            yield from self._collective.take_part(stream)
+            self._done[rank] += 1
+            if self._done[rank] == self._awaited[rank]:
+                stream.done.succeed()
+
+
+class Stream:
     """A worker's part in collectives beside its computation; see `Member`.
 
     It is the worker that waits once this has computed; until then nobody sees it wait.
@@ -172,7 +223,7 @@ class _Stream:
         self._worker = worker
         self._phase = 0
         self._seen = False
-        self.computed = 0  # ns
+        self.computed = END_OF_TIME  # ns
         self._begun = 0  # to move a bucket, ns
 
     def begins(self, computed: int) -> None:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.strategies.base import Strategy, meant
+from varsim.strategies.diloco import DiLoCo
 from varsim.strategies.local_sgd import LocalSgd
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.on_read import OnRead
@@ -22,6 +23,7 @@ STRATEGIES: Final[dict[str, type[Strategy]]] = {
     "sync_replicas": SyncReplicas,
     "backup_workers": BackupWorkers,
     "local_sgd": LocalSgd,
+    "diloco": DiLoCo,
     "single": Single,
 }
 

@@ -78,7 +78,7 @@ class Workload(Model):
                 raise ValueError("round_gradients needs gradient_precision (for example bf16)")
             if not self.has_values:
                 raise ValueError("round_gradients has no effect: problem timing has no values")
-        if self.gradient_precision is not None and self._sized:
+        if self.gradient_precision is not None and self.sized:
             raise ValueError(
                 "gradient_precision has no effect: bytes are given, and not numbers of parameters"
             )
@@ -185,7 +185,7 @@ class Workload(Model):
         return self.model_copy(update={"gradient_precision": None, "round_gradients": False})
 
     @property
-    def _sized(self) -> bool:
+    def sized(self) -> bool:
         """Whether sizes are given in bytes, and no numbers of parameters are known."""
         return self._timed_size is not None or self._listed is not None
 

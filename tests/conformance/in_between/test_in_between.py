@@ -5,10 +5,12 @@ from typing import Final
 
 from conformance.files import BETWEEN
 from conformance.in_between.averaged import hierarchical, local_sgd
+from conformance.in_between.outer import diloco
 from conformance.in_between.recorded import Case, Record
 
 # By kind, how a case is run and compared; it raises AssertionError where something differs.
 REPLAY: Final[dict[str, Callable[[Record], None]]] = {
+    "diloco": diloco,
     "local_sgd": local_sgd,
     "post_local_sgd": local_sgd,
     "hierarchical": hierarchical,

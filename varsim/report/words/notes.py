@@ -182,18 +182,21 @@ def _gradients_per_update(result: "Result") -> Iterator[str]:
 
 def _hidden(result: "Result") -> Iterator[str]:
     """How much of communication did not hold up the workers of strategies that overlap it."""
-    said = []
-    for strategy in result.strategies:
-        runs = [run for run in result.traces if run.strategy == strategy]
+    said: dict[str, list[str]] = {}
+    for strategy in result.scenario.strategies:
+        runs = [run for run in result.traces if run.strategy == strategy.label]
         sending = sum(run.sending for run in runs)
         if sending:
             share = 100 * sum(run.hidden for run in runs) / sending
-            said.append(f"{digits(share)} % in '{strategy}'")
-    if said:
-        yield (
-            "Of the time in which gradients were on their way, hidden behind the backward pass: "
-            f"{', '.join(said)}."
-        )
+            said.setdefault(strategy.sends.what, []).append(
+                f"{digits(share)} % in '{strategy.label}'"
+            )
+    behind = {
+        "gradients": "gradients were on their way, hidden behind the backward pass",
+        "parameters": "outer gradients were on their way, hidden behind inner steps",
+    }
+    for what, shares in said.items():
+        yield f"Of the time in which {behind[what]}: {', '.join(shares)}."
 
 
 def _ends(result: "Result") -> Iterator[str]:

@@ -1,0 +1,95 @@
+"""Recorded cases of outer steps: DiLoCo, also streaming."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+from unittest.mock import patch
+
+import numpy as np
+from building import MS
+
+from conformance.in_between.averaged import blocked_after, computed_by_worker, run_noting_reads
+from conformance.in_between.recorded import Record, Replay, optimizer
+from varsim.cluster.clock import Activity
+from varsim.cluster.outer import OuterReplicas
+from varsim.cluster.worker import Worker
+from varsim.strategies.diloco import DiLoCo
+
+_SETTINGS: Final = ("inner_steps", "fragments", "delay", "convention", "mixing")
+_OF_SYNCS: Final = (
+    *("sync", "fragment", "send_step", "apply_step", "sent", "complete", "applied"),
+    *("pseudo_gradient", "synced"),
+)
+
+
+def diloco(record: Record) -> None:
+    """Who sends, waits and applies when, and what comes of it."""
+    settings = {key: record[key] for key in _SETTINGS if key in record}
+    if "outer" in record:
+        settings["outer"] = optimizer(record["outer"]).model_dump()
+    strategy = DiLoCo.model_validate(settings)
+    steps, expected = record["steps"], record["expect"]
+    # One step more than was recorded: it is computed at what came of the last.
+    parts = record.get("fragment_elements")
+    if parts is None and "problem" not in record:
+        record = {**record, "problem": {"initial": [0.0] * record["fragments"]}}
+    replay = Replay(record, strategy, parts, stop={"global_steps": steps + 1})
+    syncs: dict[int, dict[str, Any]] = {}
+    with watched(syncs, record["workers"]):
+        read, trace = run_noting_reads(replay)
+    if "step_ends" in expected:
+        computed = computed_by_worker(trace, steps)
+        assert computed == expected["step_ends"]
+        assert blocked_after(trace, computed) == expected["blocked"]
+    for row in expected.get("steps", ()):
+        x = [read[worker, row["step"]] for worker in range(record["workers"])]
+        np.testing.assert_allclose(x, row["x"], rtol=record["rtol"], atol=record["rtol"])
+    for row in expected["syncs"]:
+        found = syncs.pop(row["sync"])
+        for key in row.keys() & set(_OF_SYNCS):
+            if isinstance(row[key], list) and key in ("pseudo_gradient", "synced"):
+                tolerance = record["rtol"]
+                np.testing.assert_allclose(found[key], row[key], rtol=tolerance, atol=tolerance)
+            else:
+                assert found[key] == row[key], key
+    later = [one for one in syncs.values() if one.get("apply_step", steps + 1) <= steps]
+    assert not later
+
+
+@contextmanager
+def watched(syncs: dict[int, dict[str, Any]], workers: int) -> Iterator[None]:
+    """See what is sent and merged by whom, and what outer steps make of it."""
+    send, merge = OuterReplicas.send, OuterReplicas.merge
+    make_step = OuterReplicas._make_step
+
+    def seen_send(self: OuterReplicas, worker: Worker, sync: int, fragment: int) -> None:
+        one = syncs.setdefault(sync, {"sync": sync, "sent": [None] * workers})
+        one["fragment"], one["send_step"] = fragment, self.steps[worker.rank]
+        one["sent"][worker.rank] = self._job.clock.time / MS
+        if None not in one["sent"]:
+            one["complete"] = max(one["sent"])
+        send(self, worker, sync, fragment)
+
+    def seen_merge(
+        self: OuterReplicas, worker: Worker, sync: int, fragment: int, sent_after: int
+    ) -> Activity[None]:
+        one = syncs[sync]
+        assert (one["fragment"], one["send_step"]) == (fragment, sent_after)
+        one["apply_step"] = self.steps[worker.rank]
+        yield from merge(self, worker, sync, fragment, sent_after)
+        one.setdefault("applied", [None] * workers)[worker.rank] = self._job.clock.time / MS
+
+    def seen_step(self: OuterReplicas, sync: int, fragment: int) -> None:
+        before = self._points[fragment]
+        sent = self._sent[sync]
+        make_step(self, sync, fragment)
+        syncs[sync]["pseudo_gradient"] = sum(sent[rank] for rank in sorted(sent)) / len(sent)
+        syncs[sync]["synced"] = self._points[fragment]
+        assert before is not self._points[fragment]
+
+    with (
+        patch.object(OuterReplicas, "send", seen_send),
+        patch.object(OuterReplicas, "merge", seen_merge),
+        patch.object(OuterReplicas, "_make_step", seen_step),
+    ):
+        yield

@@ -1,0 +1,156 @@
+"""Copies that are led back to one shared model, fragment by fragment, by an outer optimizer."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from varsim.cluster.clock import Activity
+from varsim.cluster.exchange import BackgroundAllReduce
+from varsim.cluster.job import Job
+from varsim.cluster.replicas import LocalReplicas
+from varsim.cluster.worker import Worker
+from varsim.values.gradient import Array, Parameters
+from varsim.values.gradient_form import sum_in_order
+from varsim.values.optimizer import Optimizer
+from varsim.values.precision import BYTES, Precision, rounded
+from varsim.values.variable import Aggregation
+
+
+class OuterReplicas(LocalReplicas):
+    """Every worker's own copy of the model, and the shared one that outer steps change.
+
+    The numbers of the model, in the order of its variables, are cut into `fragments` of as equal
+    length as can be, the first ones longer by one; in bytes they are equal. Syncs are numbered from
+    0; which fragment is whose turn, and when, is the strategy's affair. A worker sends its outer
+    gradient, what is shared less its own copy, in a `precision` (default: as parameters), and goes
+    on; when it is back, and the mean of all is there, the outer step has been made.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        fragments: int,
+        outer: Optimizer,
+        mixing: float,
+        precision: Precision | None,
+    ) -> None:
+        super().__init__(job, Aggregation.MEAN)
+        self._outer, self._mixing, self._precision = outer, mixing, precision
+        size, number_bytes = job.workload.size() / fragments, job.workload.bytes_per_parameter
+        if precision is not None:
+            size, number_bytes = size / number_bytes * BYTES[precision], BYTES[precision]
+        self._reduction = BackgroundAllReduce(job, size, number_bytes)
+        self._fragments = cut([each.values[0].size for each in self.variables], fragments)
+        values = self._job.task.initial()
+        self._points = [gathered(values, fragment) for fragment in self._fragments]
+        self._states = [outer.init(point) for point in self._points]
+        self._sent: dict[int, dict[int, Array]] = {}  # outer gradients by sync and rank
+        self._steps_made: dict[int, _OuterStep] = {}  # by sync, until all have merged it
+        # After which step of all each copy had each fragment from; 0: it never had.
+        self._had = np.zeros((len(job.workers), fragments), dtype=np.int64)
+
+    def send(self, worker: Worker, sync: int, fragment: int) -> None:
+        """Hand over a worker's outer gradient of a fragment; takes it no time."""
+        rank = worker.rank
+        own = gathered([each.values[rank] for each in self.variables], self._fragments[fragment])
+        gradient = self._points[fragment] - own
+        if self._precision is not None:
+            gradient = rounded(gradient, self._precision)
+        self._sent.setdefault(sync, {})[rank] = gradient
+        self._reduction.begin(worker)
+
+    def merge(self, worker: Worker, sync: int, fragment: int, sent_after: int) -> Activity[None]:
+        """Wait for a sync, and bring its fragment of the copy to the shared model, or nearer to it.
+
+        `sent_after`: how many steps each worker had made when it sent. The model is measured.
+        """
+        yield from self._reduction.finish(worker, sync)
+        if sync in self._sent:
+            self._make_step(sync, fragment)
+        made = self._steps_made[sync]
+        rank = worker.rank
+        for piece, new in zip(self._fragments[fragment], made.parts, strict=True):
+            variable = self.variables[piece.variable]
+            whole = variable.values[rank].copy()
+            part = whole.reshape(-1)[piece.start : piece.stop]
+            part[:] = self._mixing * part + (1.0 - self._mixing) * new if self._mixing else new
+            variable.write(rank, whole)
+        self._had[rank, fragment] = sent_after
+        made.left -= 1
+        if made.left == 0:
+            del self._steps_made[sync]
+        if rank == 0:
+            self._job.evaluate(self.shared(), made.divergence)
+
+    def shared(self) -> Parameters:
+        """The model after the latest outer step of every fragment."""
+        values = [np.array(value) for value in self._job.task.initial()]
+        for fragment, point in zip(self._fragments, self._points, strict=True):
+            for piece, part in zip(fragment, split(point, fragment), strict=True):
+                values[piece.variable].reshape(-1)[piece.start : piece.stop] = part
+        return tuple(values)
+
+    def missed(self, rank: int) -> int:
+        """How many updates, made by others, some fragment of a copy does not contain."""
+        of_others = self._made - self.steps[rank]
+        return of_others - (len(self.steps) - 1) * int(self._had[rank].min())
+
+    def _make_step(self, sync: int, fragment: int) -> None:
+        """The outer step, when the first worker has the mean; all have sent."""
+        sent = self._sent.pop(sync)
+        assert len(sent) == len(self.steps)
+        mean = sum_in_order(np.stack([sent[rank] for rank in sorted(sent)])) / len(sent)
+        new, self._states[fragment] = self._outer.update(
+            mean, self._states[fragment], self._points[fragment]
+        )
+        self._points[fragment] = new
+        parts = split(new, self._fragments[fragment])
+        self._steps_made[sync] = _OuterStep(parts, self.divergence(), len(sent))
+
+
+class _OuterStep:
+    """What an outer step made of a fragment, by piece, and how many workers still have to merge it.
+
+    `divergence`: largest distance between two copies before.
+    """
+
+    def __init__(self, parts: list[Array], divergence: float, left: int) -> None:
+        self.parts, self.divergence, self.left = parts, divergence, left
+
+
+class Piece(NamedTuple):
+    """Some numbers of one variable, one after the other."""
+
+    variable: int
+    start: int
+    stop: int
+
+
+def cut(sizes: Sequence[int], fragments: int) -> list[list[Piece]]:
+    """Variables of so many numbers in fragments of equal length; the first ones have one more."""
+    length, longer = divmod(sum(sizes), fragments)
+    found, variable, start = [], 0, 0
+    for number in range(fragments):
+        left, pieces = length + (number < longer), []
+        while left:
+            if start == sizes[variable]:
+                variable, start = variable + 1, 0
+                continue
+            stop = min(sizes[variable], start + left)
+            pieces.append(Piece(variable, start, stop))
+            left, start = left - (stop - start), stop
+        found.append(pieces)
+    return found
+
+
+def gathered(values: Sequence[Array], fragment: Sequence[Piece]) -> Array:
+    """The numbers of a fragment."""
+    parts = [values[piece.variable].reshape(-1)[piece.start : piece.stop] for piece in fragment]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def split(whole: Array, fragment: Sequence[Piece]) -> list[Array]:
+    """A fragment's numbers by piece."""
+    lengths = np.cumsum([piece.stop - piece.start for piece in fragment])
+    return np.split(whole, lengths[:-1]) if fragment else []

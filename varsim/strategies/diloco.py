@@ -1,0 +1,144 @@
+"""DiLoCo: many inner steps alone, then an outer step on what they came to; also streaming."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+
+from varsim.cluster.clock import Activity
+from varsim.cluster.events import ProcessEvent
+from varsim.cluster.job import Job
+from varsim.cluster.outer import OuterReplicas
+from varsim.cluster.worker import Worker
+from varsim.strategies.base import Pair, Round, Sends, Strategy
+from varsim.values.optimizer import AnyOptimizer, Momentum
+from varsim.values.precision import Precision
+from varsim.values.workload import Workload
+
+
+class DiLoCo(Strategy):
+    """Take inner steps alone; now and then move the shared model by the mean of what they changed.
+
+    Replicas: (1) take an inner step on their own copy, with an optimizer of their own; (2) after a
+    sync's send step they send their outer gradient, the shared model less their copy, and go on;
+    (3) after its apply step they wait for the mean, if need be; (4) the `outer` optimizer (default:
+    SGD with a Nesterov momentum of 0.9 at rate 0.7) makes an outer step on the shared model;
+    (5) the copy becomes `mixing` times itself and 1 - mixing times the shared model.
+    With `fragments` the model is cut in so many parts that take turns (streaming), which end after
+    every inner_steps / fragments steps, and so much less is sent at a time. With a `delay` workers
+    take so many inner steps while all-reduces are under way, which are hidden behind them, one
+    after the other. By `convention` sync i = 0, 1, ... of torchft is applied as turn i ends, and
+    sent delay steps before, of fragment i mod fragments; that of the `paper` is sent as turn i
+    ends, and applied delay steps later, of fragment (i + 1) mod fragments. `outer_precision`: what
+    outer gradients are rounded to, and sent in. The outer step itself takes no time.
+    Douillard et al., 2023 (DiLoCo) and 2025 (Streaming DiLoCo); torchft.
+    """
+
+    about: ClassVar[str] = "inner steps alone, then outer steps on their mean; may be streaming"
+    about_values: ClassVar[tuple[str, ...]] = ("outer", "mixing")
+    others: ClassVar[Mapping[str, object]] = {
+        "inner_steps": 8,
+        "fragments": 2,
+        "delay": 1,
+        "convention": Pair({"delay": 1}, {"delay": 1, "convention": "paper"}),
+        "mixing": 0.5,
+        "outer": {"kind": "sgd", "learning_rate": 1.0},
+    }
+
+    kind: Literal["diloco"] = "diloco"
+    inner_steps: PositiveInt = 100
+    fragments: PositiveInt = 1
+    delay: NonNegativeInt = 0
+    convention: Literal["torchft", "paper"] = "torchft"
+    mixing: Annotated[float, Field(ge=0, le=1)] = 0.0
+    outer: AnyOptimizer | None = None
+    outer_precision: Precision | None = None
+
+    @model_validator(mode="after")
+    def _turns_are_equal(self) -> Self:
+        if self.inner_steps % self.fragments:
+            fit = [n for n in range(1, self.inner_steps + 1) if self.inner_steps % n == 0]
+            near = ", ".join(map(str, fit if len(fit) < 9 else [*fit[:7], "..."]))
+            raise ValueError(
+                f"{self.inner_steps} inner_steps do not make {self.fragments} equal turns: "
+                f"fragments may be {near}"
+            )
+        least, what = self.inner_steps, "inner_steps"
+        if self.convention == "torchft":
+            least, what = self._turn, "inner_steps / fragments"
+        if self.delay >= least:
+            more = ""
+            if self.convention == "torchft" and self.delay < self.inner_steps:
+                more = "; convention paper allows more"
+            raise ValueError(f"delay must be below {what} ({least}), not {self.delay}{more}")
+        return self
+
+    @classmethod
+    def example(cls, workers: int) -> dict[str, object]:
+        """Outer steps that come soon."""
+        return {"inner_steps": 2}
+
+    @property
+    def sends(self) -> Sends:
+        """See Strategy; an outer gradient is as large as the parameters that it is of."""
+        return Sends("parameters", to="workers")
+
+    @property
+    def round(self) -> Round:
+        """See Strategy; every fragment has had its turn."""
+        return Round("outer step", steps=self.inner_steps)
+
+    def check_workload(self, workload: Workload) -> None:
+        """There must be something in every fragment, and numbers that are rounded."""
+        numbers = sum(spec.size for spec in workload.problem.variables())
+        if workload.has_values and self.fragments > numbers:
+            raise ValueError(f"fragments may be at most {numbers}: the problem has no more numbers")
+        if self.outer_precision is not None and workload.sized:
+            raise ValueError(
+                "outer_precision has no effect: bytes are given, and not numbers of parameters"
+            )
+        super().check_workload(workload)
+
+    def check_events(self, events: Sequence[ProcessEvent]) -> None:
+        """A worker that dies leaves syncs that others have sent, and that have to be given up."""
+        if events:
+            raise ValueError(
+                f"diloco does not go with events ({events[0]}): the syncs that are under way would "
+                "wait for a worker that has lost its outer gradients"
+            )
+
+    def start(self, job: Job) -> None:
+        """Start a replica on every worker."""
+        outer = self.outer or Momentum(learning_rate=0.7, momentum=0.9, nesterov=True)
+        copies = OuterReplicas(job, self.fragments, outer, self.mixing, self.outer_precision)
+        job.observe(copies.aggregate, copies.divergence)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, copies)
+
+    def replica(self, worker: Worker, copies: OuterReplicas) -> Activity[None]:
+        """One replica's training loop."""
+        early, late = (self.delay, 0) if self.convention == "torchft" else (0, self.delay)
+        while True:
+            gradient = yield from worker.compute_gradient(copies.read(worker))
+            yield from worker.update_copy()
+            copies.apply(worker, gradient)  # (1)
+            step = copies.steps[worker.rank]
+            sync = self._sync_at(step + early)
+            if sync is not None:
+                copies.send(worker, sync, self._fragment_of(sync))  # (2)
+            sync = self._sync_at(step - late)
+            if sync is not None:
+                sent_after = step - self.delay
+                yield from copies.merge(worker, sync, self._fragment_of(sync), sent_after)  # (3-5)
+
+    @property
+    def _turn(self) -> int:
+        """Steps from one sync to the next."""
+        return self.inner_steps // self.fragments
+
+    def _sync_at(self, step: int) -> int | None:
+        """The sync whose turn ends after a step (from 1), if one does."""
+        return step // self._turn - 1 if step > 0 and step % self._turn == 0 else None
+
+    def _fragment_of(self, sync: int) -> int:
+        return (sync if self.convention == "torchft" else sync + 1) % self.fragments
