@@ -253,7 +253,7 @@ class Scenario(Model):
                         f"strategies.{index}.optimizer has no effect: problem timing has no values"
                     )
                 for key in strategy.about_values:
-                    if getattr(strategy, key) is not None:
+                    if getattr(strategy, key) != type(strategy).model_fields[key].default:
                         raise ValueError(f"{key} has no effect: problem timing has no values")
 
 
