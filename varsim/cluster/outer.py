@@ -50,7 +50,7 @@ class OuterReplicas(LocalReplicas):
         # After which step of all each copy had each fragment from; 0: it never had.
         self._had = np.zeros((len(job.workers), fragments), dtype=np.int64)
 
-    def send(self, worker: Worker, sync: int, fragment: int) -> None:
+    def offer(self, worker: Worker, sync: int, fragment: int) -> None:
         """Hand over a worker's outer gradient of a fragment; takes it no time."""
         rank = worker.rank
         own = gathered([each.values[rank] for each in self.variables], self._fragments[fragment])

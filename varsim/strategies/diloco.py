@@ -125,7 +125,7 @@ class DiLoCo(Strategy):
             step = copies.steps[worker.rank]
             sync = self._sync_at(step + early)
             if sync is not None:
-                copies.send(worker, sync, self._fragment_of(sync))  # (2)
+                copies.offer(worker, sync, self._fragment_of(sync))  # (2)
             sync = self._sync_at(step - late)
             if sync is not None:
                 sent_after = step - self.delay

@@ -59,16 +59,16 @@ def diloco(record: Record) -> None:
 @contextmanager
 def watched(syncs: dict[int, dict[str, Any]], workers: int) -> Iterator[None]:
     """See what is sent and merged by whom, and what outer steps make of it."""
-    send, merge = OuterReplicas.send, OuterReplicas.merge
+    offer, merge = OuterReplicas.offer, OuterReplicas.merge
     make_step = OuterReplicas._make_step
 
-    def seen_send(self: OuterReplicas, worker: Worker, sync: int, fragment: int) -> None:
+    def seen_offer(self: OuterReplicas, worker: Worker, sync: int, fragment: int) -> None:
         one = syncs.setdefault(sync, {"sync": sync, "sent": [None] * workers})
         one["fragment"], one["send_step"] = fragment, self.steps[worker.rank]
         one["sent"][worker.rank] = self._job.clock.time / MS
         if None not in one["sent"]:
             one["complete"] = max(one["sent"])
-        send(self, worker, sync, fragment)
+        offer(self, worker, sync, fragment)
 
     def seen_merge(
         self: OuterReplicas, worker: Worker, sync: int, fragment: int, sent_after: int
@@ -88,7 +88,7 @@ def watched(syncs: dict[int, dict[str, Any]], workers: int) -> Iterator[None]:
         assert before is not self._points[fragment]
 
     with (
-        patch.object(OuterReplicas, "send", seen_send),
+        patch.object(OuterReplicas, "offer", seen_offer),
         patch.object(OuterReplicas, "merge", seen_merge),
         patch.object(OuterReplicas, "_make_step", seen_step),
     ):
