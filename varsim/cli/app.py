@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from varsim.cli import (
-    calibration,
-    training,
-    variables,
-)
+from varsim.cli import calibration, training, variables
 from varsim.cli import plan as planning
 from varsim.cli import stragglers as straggling
 from varsim.cli import sweep as sweeping

@@ -25,9 +25,9 @@ def parquet(table: Table) -> dict[str, bytes]:
     return {PARQUET: table.frame().to_parquet(index=False)}
 
 
-def write_sweep(sweep: Sweep, question: str, directory: Path) -> Path:
+def write_sweep(sweep: Sweep, question: str, directory: Path) -> None:
     """Write the sweep as a scenario file, with all changes that were made on the command line."""
-    return put(directory / SCENARIO, head(question) + sweep.yaml)
+    put(directory / SCENARIO, head(question) + sweep.yaml)
 
 
 def holds_sweep(directory: Path) -> bool:
@@ -46,7 +46,7 @@ def swept_in(directory: Path) -> tuple[list[str], str]:
     return list(dict.fromkeys(row["strategy"] for row in told["rows"])), told["asked_sha256"]
 
 
-def put(path: Path, text: str) -> Path:
+def put(path: Path, text: str) -> None:
     """Write one file: it is there whole or as it was before. OSError names it."""
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
     try:
@@ -59,4 +59,3 @@ def put(path: Path, text: str) -> Path:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-    return path
