@@ -80,7 +80,7 @@ def features(scenario: Scenario) -> set[str]:
 
 
 def test_everything_is_drawn() -> None:
-    met = Counter(feature for seed in range(1_000) for feature in features(drawn(seed)))
+    met = Counter(feature for seed in range(4_000) for feature in features(drawn(seed)))
     kinds = ("star", "ring", "full_mesh", "racks", "nodes")
     training = [kind for kind in STRATEGIES if kind != "single"]
     wanted = [
@@ -109,7 +109,7 @@ def test_everything_is_drawn() -> None:
 
 def test_everything_happens() -> None:
     met = Counter[str]()
-    for seed in SAMPLE:
+    for seed in range(4 * len(SAMPLE)):
         trace = run_one(Run(drawn(seed), 0, 0))
         met.update({trace.stopped_by} | {Phase(phase).name for phase in trace.spans[:, 1]})
         met.update(f"outcome {outcome}" for outcome in set(trace.gradients[:, 9].tolist()))

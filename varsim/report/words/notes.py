@@ -186,8 +186,10 @@ def _hidden(result: "Result") -> Iterator[str]:
     for strategy in result.scenario.strategies:
         runs = [run for run in result.traces if run.strategy == strategy.label]
         sending = sum(run.sending for run in runs)
-        if sending:
-            share = 100 * sum(run.hidden for run in runs) / sending
+        hidden = sum(run.hidden for run in runs)
+        # Outer gradients are hidden only behind a delay.
+        if sending and (hidden or strategy.overlaps):
+            share = 100 * hidden / sending
             said.setdefault(strategy.sends.what, []).append(
                 f"{digits(share)} % in '{strategy.label}'"
             )
