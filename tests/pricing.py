@@ -21,8 +21,7 @@ from varsim.distribute.creation import Asked
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, tensor
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.device import Device
-from varsim.values.operation import Now, Operation, finish
+from varsim.values.operation import Device, Now, Operation, finish
 from varsim.values.variable import Aggregation, Synchronization
 
 MB = 1e6  # bytes/s

@@ -231,6 +231,36 @@ def test_no_file_is_too_long() -> None:
     assert {path: length for path, length in lengths.items() if length > LONGEST_FILE} == {}
 
 
+def test_public_methods_are_documented_where_they_are_first_defined() -> None:
+    classes = {
+        node.name: node
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ClassDef)
+    }
+
+    def inherited(owner: ast.ClassDef) -> set[str]:
+        names = {n.id for base in owner.bases for n in ast.walk(base) if isinstance(n, ast.Name)}
+        parents = [classes[name] for name in names & classes.keys() - {owner.name}]
+        return {
+            m.name for one in parents for m in one.body if isinstance(m, ast.FunctionDef)
+        }.union(*map(inherited, parents))
+
+    def bare(path: Path, tree: ast.Module) -> list[str]:
+        return [
+            f"{owner.name}.{method.name}"
+            for owner in ast.walk(tree)
+            if isinstance(owner, ast.ClassDef) and not owner.name.startswith("_")
+            for method in owner.body
+            if isinstance(method, ast.FunctionDef)
+            and not method.name.startswith("_")
+            and ast.get_docstring(method) is None
+            and method.name not in inherited(owner)
+        ]
+
+    assert broken_in(bare) == {}
+
+
 def test_no_strategy_imports_another() -> None:
     def others(path: Path, tree: ast.Module) -> object:
         known = {p.stem for p in STRATEGIES} - {"__init__", "base", path.stem}

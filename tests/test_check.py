@@ -20,7 +20,7 @@ from varsim.study.beginning import ITERATIONS, Beginning, begin, rates
 from varsim.study.effort import effort
 from varsim.study.measure import ACTIVITIES
 from varsim.study.result import Result as Finding
-from varsim.values.quadratic import Quadratic
+from varsim.values.problem import Quadratic
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 QUICKSTART = SCENARIOS / "quickstart.yaml"

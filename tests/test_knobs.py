@@ -42,7 +42,7 @@ from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
 from varsim.strategies.plugin import real
 from varsim.study.simulation import Run, run_one, simulate
-from varsim.values.law import LAWS
+from varsim.values.distributions import DISTRIBUTIONS
 from varsim.values.optimizer import OPTIMIZERS
 from varsim.values.problem import PROBLEMS
 from varsim.values.schema import Model
@@ -266,7 +266,7 @@ def fields(model: type[Model], seen: set[type[Model]]) -> Iterator[str]:
 
 ALL_FIELDS = list(fields(Scenario, set()))
 TABLES: dict[str, Mapping[str, type[Model]]] = {
-    "law": LAWS,
+    "law": DISTRIBUTIONS,
     "network": TOPOLOGIES,
     "partitioner": PARTITIONERS,
     "problem": PROBLEMS,

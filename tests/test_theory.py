@@ -204,7 +204,7 @@ class TestSyncReplicas:
         assert outcomes.count(DROPPED) <= 8
 
 
-LAWS: dict[str, dict[str, Any]] = {
+DISTRIBUTIONS: dict[str, dict[str, Any]] = {
     "exponential": {"kind": "exponential", "mean": 1.0},
     "uniform": {"kind": "uniform", "low": 0.5, "high": 1.5},
     "lognormal": {"kind": "lognormal", "mean": 1.0, "sigma": 1.0},
@@ -216,7 +216,7 @@ class TestAsynchronous:
     """Zhang et al., 2016 (IJCAI); Dutta et al., 2018 (AISTATS)."""
 
     def trace(self, workers: int, law: str, steps: int, **changes: Any) -> Trace:
-        cluster = {"workers": workers, "compute": LAWS[law], **changes.pop("cluster", {})}
+        cluster = {"workers": workers, "compute": DISTRIBUTIONS[law], **changes.pop("cluster", {})}
         return run("none", cluster=cluster, problem=TINY, stop={"global_steps": steps}, **changes)
 
     @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ class TestAsynchronous:
         asynchronous = self.trace(workers, "exponential", 4000 * workers // 4)
         synchronous = run(
             "on_write",
-            cluster={"workers": workers, "compute": LAWS["exponential"]},
+            cluster={"workers": workers, "compute": DISTRIBUTIONS["exponential"]},
             problem=TINY,
             stop={"global_steps": 1000},
         )
@@ -334,7 +334,7 @@ class TestAsynchronous:
         ends = []
         made = scenario(
             {"kind": "none"},
-            cluster={"workers": 4, "compute": LAWS["exponential"]},
+            cluster={"workers": 4, "compute": DISTRIBUTIONS["exponential"]},
             problem=TINY,
             stop={"global_steps": 10},
             replications=3000,

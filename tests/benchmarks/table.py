@@ -77,7 +77,7 @@ def textbook(what: Scenario, shards: int = 1) -> int:
     """The same draws and sizes through the yardstick; its end in ns."""
     cluster, workload = what.cluster, what.workload
     (strategy,) = what.strategies
-    law = cluster.law(workload)
+    law = cluster.compute_distribution(workload)
     draws = [
         chain.from_iterable(
             np.rint(block * 1e9).astype(np.int64).tolist()

@@ -18,8 +18,8 @@ from varsim.cli import app as cli
 from varsim.scenario.loading import load_scenario, load_text
 from varsim.scenario.training import Scenario
 from varsim.units import parse
-from varsim.values.laws.simple import Lognormal
-from varsim.values.laws.trace import MeasuredTimes
+from varsim.values.distribution import Lognormal
+from varsim.values.measured_times import MeasuredTimes
 from varsim.values.stream import stream
 
 DATA = Path(__file__).parent.parent / "data" / "calibration"

@@ -7,7 +7,7 @@ import pytest
 
 from varsim.calibration.families import Fit, Times, fits
 from varsim.calibration.law import choose
-from varsim.values.law import LAWS, Law
+from varsim.values.distributions import DISTRIBUTIONS, Distribution
 from varsim.values.stream import stream
 
 KNOWN = [
@@ -22,19 +22,19 @@ KNOWN = [
 ]
 
 
-def sample(law: Law, blocks: int = 40) -> Times:
+def sample(law: Distribution, blocks: int = 40) -> Times:
     """Times drawn by varsim's own law: 128 to a block."""
     return np.concatenate([law.draw(stream(11, 0, "compute", 0, i)) for i in range(blocks)])
 
 
-def law_of(fit: Fit) -> Law:
-    return LAWS[fit.kind].model_validate({"kind": fit.kind, **fit.seconds, **fit.plain})
+def law_of(fit: Fit) -> Distribution:
+    return DISTRIBUTIONS[fit.kind].model_validate({"kind": fit.kind, **fit.seconds, **fit.plain})
 
 
 @pytest.mark.parametrize(("kind", "parameters"), KNOWN, ids=[kind for kind, _ in KNOWN])
 class TestEveryFamily:
     def test_is_found_with_its_parameters(self, kind: str, parameters: dict[str, float]) -> None:
-        best = choose(sample(LAWS[kind].model_validate({"kind": kind, **parameters}))).best
+        best = choose(sample(DISTRIBUTIONS[kind].model_validate({"kind": kind, **parameters}))).best
 
         assert best is not None
         assert best.fit.kind == kind
@@ -43,7 +43,7 @@ class TestEveryFamily:
 
     def test_agrees_with_the_law_of_varsim(self, kind: str, parameters: dict[str, float]) -> None:
         """Quantiles and mean are those of what varsim draws from the same parameters."""
-        times = sample(LAWS[kind].model_validate({"kind": kind, **parameters}))
+        times = sample(DISTRIBUTIONS[kind].model_validate({"kind": kind, **parameters}))
         (fit,) = (one for one in fits(times) if one.kind == kind)
         law = law_of(fit)
         drawn = sample(law, blocks=400)
@@ -58,7 +58,9 @@ class TestEveryFamily:
         self, kind: str, parameters: dict[str, float]
     ) -> None:
         """The density, by which AIC goes, is the derivative of the inverted quantile function."""
-        times = sorted(sample(LAWS[kind].model_validate({"kind": kind, **parameters}), 2).tolist())
+        times = sorted(
+            sample(DISTRIBUTIONS[kind].model_validate({"kind": kind, **parameters}), 2).tolist()
+        )
         (fit,) = (one for one in fits(np.array(times)) if one.kind == kind)
 
         def probability(time: float) -> float:
@@ -78,7 +80,9 @@ class TestEveryFamily:
 
 def test_a_family_with_a_wrong_tail_is_refused_whatever_its_likelihood() -> None:
     # 2 % of the steps take five times as long: no law of one hump meets p50 and p99.
-    times = sample(LAWS["normal"].model_validate({"kind": "normal", "mean": 0.1, "std": 0.001}))
+    times = sample(
+        DISTRIBUTIONS["normal"].model_validate({"kind": "normal", "mean": 0.1, "std": 0.001})
+    )
     times[::50] *= 5
     choice = choose(times)
 
@@ -109,21 +113,27 @@ def test_times_that_hardly_differ_are_constant() -> None:
 
 
 def test_few_steps_choose_no_family() -> None:
-    times = sample(LAWS["exponential"].model_validate({"kind": "exponential", "mean": 0.1}), 1)
+    times = sample(
+        DISTRIBUTIONS["exponential"].model_validate({"kind": "exponential", "mean": 0.1}), 1
+    )
 
     assert choose(times[:19]).best is None
     assert choose(times[:19]).candidates
 
 
 def test_a_normal_law_that_would_be_cut_is_not_offered() -> None:
-    times = sample(LAWS["exponential"].model_validate({"kind": "exponential", "mean": 0.1}))
+    times = sample(
+        DISTRIBUTIONS["exponential"].model_validate({"kind": "exponential", "mean": 0.1})
+    )
 
     assert "normal" not in [one.kind for one in fits(times)]
 
 
 @pytest.mark.parametrize("scale", [1e-7, 1.0, 1e5])
 def test_every_fit_is_a_law_at_any_scale(scale: float) -> None:
-    times = scale * sample(LAWS["gamma"].model_validate({"kind": "gamma", "mean": 1.0, "shape": 9}))
+    times = scale * sample(
+        DISTRIBUTIONS["gamma"].model_validate({"kind": "gamma", "mean": 1.0, "shape": 9})
+    )
     found = fits(times)
 
     kinds = [fit.kind for fit in found]

@@ -12,8 +12,8 @@ from varsim.calibration.compute_text import compute_part
 from varsim.calibration.measurement import StepTable
 from varsim.calibration.spells import spells
 from varsim.study.stragglers import autocorrelation
-from varsim.values.law import LAWS, Markov
-from varsim.values.laws.simple import Lognormal
+from varsim.values.distribution import Lognormal
+from varsim.values.distributions import DISTRIBUTIONS, Markov
 from varsim.values.stream import stream
 
 DATA = Path(__file__).parent.parent / "data" / "step_times"
@@ -63,7 +63,7 @@ def test_spells_are_offered_as_a_law_that_scenarios_take() -> None:
     part = compute_part(table({worker: drawn(worker, 2000) for worker in range(4)}), None)
 
     assert part.yaml[1] == "  kind: markov"
-    assert LAWS["markov"] is Markov
+    assert DISTRIBUTIONS["markov"] is Markov
     text = "\n".join(part.comments)
     assert "a law that draws each anew is wrong here" in text
     assert "chosen; kind: trace with replay: cycle" in text

@@ -13,7 +13,7 @@ from varsim.calibration.thinning import thinned
 from varsim.cluster.description import Cluster
 from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
-from varsim.values.laws.trace import MeasuredTimes
+from varsim.values.measured_times import MeasuredTimes
 
 REST = """
   workers: 8

@@ -10,7 +10,7 @@ from varsim.cluster.accelerator import DEVICE_SIGMA, Device
 from varsim.scenario.loading import dump_scenario, load_text
 from varsim.scenario.training import Scenario
 from varsim.study.sweep.case import case_of
-from varsim.values.laws.simple import Constant, Lognormal
+from varsim.values.distribution import Constant, Lognormal
 from varsim.values.presets import measured_speeds
 
 GFLOP = 24_535_105_536  # ResNet-50, forward and backward pass of one example
@@ -23,7 +23,7 @@ def on(device: Any, **changes: Any) -> Scenario:
 
 
 def mean(made: Scenario) -> float:
-    return made.cluster.law(made.workload).expectation()
+    return made.cluster.compute_distribution(made.workload).expectation()
 
 
 class TestMeasured:
@@ -114,7 +114,7 @@ def test_the_default_precision_is_that_of_the_frameworks(preset: str, precision:
 class TestSpread:
     def test_a_device_has_one_by_default(self) -> None:
         made = on("a100_sxm_80gb")
-        law = made.cluster.law(made.workload)
+        law = made.cluster.compute_distribution(made.workload)
         assert law == Lognormal(mean=256 / 938, sigma=DEVICE_SIGMA)
         assert law.varies
         assert 0 < DEVICE_SIGMA < 0.05, "of a healthy GPU, not of a job with stragglers"
@@ -122,11 +122,11 @@ class TestSpread:
     def test_sigma_changes_it_and_keeps_the_mean(self) -> None:
         made = on({"peak": 1e13, "efficiency": 0.5, "sigma": 0.2})
         expected = Lognormal(mean=256 * GFLOP / 5e12, sigma=0.2)
-        assert made.cluster.law(made.workload) == expected
+        assert made.cluster.compute_distribution(made.workload) == expected
 
     def test_0_is_constant_on_purpose(self) -> None:
         made = on({"peak": 1e13, "efficiency": 0.5, "sigma": 0})
-        law = made.cluster.law(made.workload)
+        law = made.cluster.compute_distribution(made.workload)
         assert law == Constant(value=256 * GFLOP / 5e12)
         assert not law.varies
 
@@ -156,11 +156,11 @@ def test_runs_are_kept_by_their_times_not_by_the_name_of_a_device() -> None:
 
 def test_at_another_speed_only_the_mean_differs() -> None:
     made = on("a100_sxm_80gb")
-    half = made.with_law_alone(0.5)
+    half = made.with_distribution_alone(0.5)
     assert half.cluster.device is None
-    law = half.cluster.law(half.workload)
+    law = half.cluster.compute_distribution(half.workload)
     assert isinstance(law, Lognormal)
     assert math.isclose(law.mean, 2 * 256 / 938)
     assert law.sigma == DEVICE_SIGMA
     given = scenario({"kind": "on_write"})
-    assert given.with_law_alone(0.5) is given
+    assert given.with_distribution_alone(0.5) is given

@@ -14,14 +14,16 @@ from varsim.distribute.context import OUTSIDE, Context
 from varsim.distribute.mirrored_strategy import MirroredStrategy
 from varsim.distribute.multi_worker import MultiWorkerMirroredStrategy
 from varsim.distribute.tensor import tensor
-from varsim.values.device import Device, Movement, Transfer
 from varsim.values.operation import (
     Computation,
+    Device,
     Exchange,
     Merge,
+    Movement,
     Now,
     Operation,
     SideBySide,
+    Transfer,
     finish,
     finish_together,
 )

@@ -41,8 +41,7 @@ from varsim.distribute.partition import FixedShardsPartitioner
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, tensor
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.device import HERE, Device
-from varsim.values.operation import Computation, Operation, finish, finish_together
+from varsim.values.operation import HERE, Computation, Device, Operation, finish, finish_together
 from varsim.values.variable import Aggregation, Synchronization
 
 # Two workers are a ring of two. Of 4,000 bytes a share is 2,000, a chunk the next multiple of 64,

@@ -43,8 +43,7 @@ from varsim.distribute.packing import Options
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import tensor
 from varsim.distribute.training import DistributedOptimizer
-from varsim.values.device import HERE, Device
-from varsim.values.operation import Computation, Operation, finish
+from varsim.values.operation import HERE, Computation, Device, Operation, finish
 from varsim.values.optimizer import Sgd
 from varsim.values.variable import Aggregation
 

@@ -8,8 +8,7 @@ import numpy as np
 from conformance.cases import Record
 from conformance.comparison import assert_close
 from varsim.values.accumulator import ConditionalAccumulator, Take
-from varsim.values.gradient_form import DenseForm, GradientForm, SparseForm
-from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.gradient_form import DenseForm, GradientForm, IndexedSlices, SparseForm
 from varsim.values.refusal import DistributionError
 
 

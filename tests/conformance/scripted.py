@@ -21,7 +21,7 @@ from varsim.cluster.stop import Stop
 from varsim.cluster.topology import Star
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Value
-from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.gradient_form import IndexedSlices
 from varsim.values.optimizer import Optimizer
 from varsim.values.task import (
     BLOCK,

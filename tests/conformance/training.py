@@ -13,8 +13,7 @@ from varsim.strategies import Strategy
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.values.accumulator import GradientAccumulator
-from varsim.values.averages import MovingAverages
-from varsim.values.optimizer import OPTIMIZERS, Optimizer, State
+from varsim.values.optimizer import OPTIMIZERS, MovingAverages, Optimizer, State
 
 
 def replay(case: Record) -> None:

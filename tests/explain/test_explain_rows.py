@@ -16,7 +16,7 @@ from varsim.study.program.telling import MOST_ROWS, told
 ACTS = ["compute", "add, value: 3", "read", "moving_average, momentum: 0.9, value: 2"]
 ACTS += ["sub, value: 1, times: 5"]
 AFTER = ["read", "save", "restore"]
-LAWS = ("{kind: constant, value: 10 ms}", "{kind: exponential, mean: 10 ms}")
+DISTRIBUTIONS = ("{kind: constant, value: 10 ms}", "{kind: exponential, mean: 10 ms}")
 
 
 def running(
@@ -41,7 +41,7 @@ RUNS = [
     running(mode, sharing, law, workers, outside)
     for mode in ("on_read", "on_write", "none")
     for sharing in ("fair", "first_come")
-    for law in LAWS
+    for law in DISTRIBUTIONS
     for workers in (3, 7)
     for outside in ("", "[]")
 ]

@@ -47,7 +47,7 @@ def drawn(seed: str) -> Scenario:
     # Computing takes some ms; whole ms are drawn often, so that much happens at once.
     # From a source of its own, so that a new law moves nothing else.
     apart = random.Random(f"{seed} law")
-    compute = LAWS[apart.choice([*LAWS, "constant", "trace"])](apart, 0)
+    compute = DISTRIBUTIONS[apart.choice([*DISTRIBUTIONS, "constant", "trace"])](apart, 0)
     workload = _workload(source)
     size = Workload.model_validate(workload).size()
     strategy = _strategy(source, workers)
@@ -204,8 +204,8 @@ def _slow_workers(source: random.Random, workers: int) -> tuple[Drawn, ...]:
 
 def _law(source: random.Random, depth: int) -> Drawn:
     """Any law but one made of laws made of laws."""
-    kinds = [kind for kind in LAWS if depth == 0 or kind not in ("mixture", "markov")]
-    return LAWS[source.choice([*kinds, "constant", "constant"])](source, depth)
+    kinds = [kind for kind in DISTRIBUTIONS if depth == 0 or kind not in ("mixture", "markov")]
+    return DISTRIBUTIONS[source.choice([*kinds, "constant", "constant"])](source, depth)
 
 
 def _trace(source: random.Random, depth: int) -> Drawn:
@@ -243,7 +243,7 @@ def _ms(source: random.Random) -> float:
 
 
 # How each law is drawn, by its kind: (source, depth) to what stands in a scenario.
-LAWS: Final[dict[str, Callable[[random.Random, int], Drawn]]] = {
+DISTRIBUTIONS: Final[dict[str, Callable[[random.Random, int], Drawn]]] = {
     "constant": lambda s, _: {"kind": "constant", "value": s.randint(1, 5) * _MS},
     "uniform": lambda s, _: {"kind": "uniform", "low": _ms(s) - _MS, "high": 5 * _MS + _ms(s)},
     "normal": lambda s, _: {"kind": "normal", "mean": _ms(s), "std": _ms(s)},

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from oracle.agenda import DoubtfulError
-from oracle.drawing import LAWS, MOST_WORKERS, Case, case
+from oracle.drawing import DISTRIBUTIONS, MOST_WORKERS, Case, case
 from oracle.history import History, difference
 from oracle.observing import observed
 from oracle.replicas import expected
 from oracle.setting import Setting, setting
-from varsim.values import law
+from varsim.values import distributions
 
 # Seeds whose cases are looked at as a whole: enough to have met everything.
 SAMPLE = range(300)
@@ -40,7 +40,7 @@ class TestWhatIsDrawn:
     """The random scenarios reach what they are drawn for."""
 
     def test_every_law_has_a_way_to_be_drawn(self) -> None:
-        assert set(LAWS) == set(law.LAWS)
+        assert set(DISTRIBUTIONS) == set(distributions.DISTRIBUTIONS)
 
     def test_settings(self, sample: list[Case]) -> None:
         met = Counter(feature for one in sample for feature in features(one))
@@ -50,7 +50,7 @@ class TestWhatIsDrawn:
         ]
         wanted = [
             *(f"workers {number}" for number in range(1, MOST_WORKERS + 1)),
-            *(f"law {kind}" for kind in LAWS),
+            *(f"law {kind}" for kind in DISTRIBUTIONS),
             *(f"variables {number}" for number in (1, 2, 3, 4, 5, 6)),
             *(
                 f"{kind} {sharing} {placement} {servers}"

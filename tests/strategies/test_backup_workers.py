@@ -168,7 +168,7 @@ class TestTheory:
         )
         drawn = []
         for rank in range(workers):
-            blocks = made.cluster.law(made.workload).blocks(
+            blocks = made.cluster.compute_distribution(made.workload).blocks(
                 rank, lambda block, rank=rank: stream(made.seed, 0, "compute", rank, block)
             )
             times: list[int] = []

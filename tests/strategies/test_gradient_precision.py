@@ -22,7 +22,7 @@ from varsim.report.words.scenario import describe
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, run_one
-from varsim.values.precision import rounded
+from varsim.values.gradient_form import rounded
 
 # 10 bytes per ms and 1 ms on the way; a model of 10 parameters, 40 bytes.
 WIRE = {"bandwidth": 1e4, "latency": 1e-3, "sharing": "first_come"}

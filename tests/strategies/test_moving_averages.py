@@ -7,7 +7,7 @@ from building import Model, assert_same, scenario
 
 from varsim.cluster.trace import Trace
 from varsim.study.simulation import Run, run_one
-from varsim.values.averages import MovingAverages, VariableAverages
+from varsim.values.optimizer import MovingAverages, VariableAverages
 
 # One worker, without initial tokens: every gradient makes an update, and each is measured.
 ALONE: dict[str, Any] = {

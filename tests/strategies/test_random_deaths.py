@@ -37,7 +37,7 @@ WIRES = [
         for sharing in ("first_come", "fair")
     ),
 ]
-LAWS = [{"kind": "constant", "value": 0.1}, {"kind": "exponential", "mean": 0.1}]
+DISTRIBUTIONS = [{"kind": "constant", "value": 0.1}, {"kind": "exponential", "mean": 0.1}]
 PROBLEMS = [{"kind": "quadratic", "noise": 1.0}, {"kind": "linear_regression"}]
 
 
@@ -94,7 +94,7 @@ def random_cases(seed: int) -> list[tuple[Case, Case]]:
     source = random.Random(seed)
     workers = source.randrange(1, 6)
     shared = {
-        "cluster": {"workers": workers, "compute": source.choice(LAWS)},
+        "cluster": {"workers": workers, "compute": source.choice(DISTRIBUTIONS)},
         "network": source.choice(WIRES),
         "problem": source.choice(PROBLEMS),
         "stop": {"global_steps": 12},

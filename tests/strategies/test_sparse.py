@@ -11,7 +11,7 @@ from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, run_one, started
 from varsim.values.gradient import Array
-from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.gradient_form import IndexedSlices
 from varsim.values.workload import Workload
 
 EMBEDDING = {"kind": "embedding", "users": 6, "items": 4, "dimension": 3, "ratings": 60}

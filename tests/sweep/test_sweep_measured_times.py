@@ -10,7 +10,7 @@ from varsim.cli import app as cli
 
 LAW = "{kind: uniform, low: 80 ms, high: 120 ms}"
 LATENCIES = "cluster.network.latency: [0 s, 1 ms]"
-LAWS = "cluster.compute: [{kind: trace, file: a.csv}, {kind: trace, file: more/b.csv}]"
+DISTRIBUTIONS = "cluster.compute: [{kind: trace, file: a.csv}, {kind: trace, file: more/b.csv}]"
 
 
 def varsim(*arguments: object) -> Result:
@@ -42,7 +42,7 @@ def written(folder: Path, block: str) -> str:
 
 
 @pytest.mark.usefixtures("no_pictures")
-@pytest.mark.parametrize("block", [LATENCIES, LAWS])
+@pytest.mark.parametrize("block", [LATENCIES, DISTRIBUTIONS])
 def test_the_same_from_everywhere(
     folder: Path, monkeypatch: pytest.MonkeyPatch, block: str
 ) -> None:

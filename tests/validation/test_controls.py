@@ -21,7 +21,7 @@ from varsim.values.stream import stream
 
 NOISE = stream(7, 0, "noise").standard_normal((300, 20, 50, 2))
 SLOWED = slowed([1.0, 1.0, 1.0, 0.5])
-LAWS = [
+DISTRIBUTIONS = [
     laws.constant(2.0),
     laws.exponential(2.0),
     laws.shifted(0.5, 2.0),
@@ -39,11 +39,11 @@ def steps_of(law: LawOf, n: int, k: int, steps: int = 60, **cluster: Any) -> Sce
     return scenario(barrier(n, k), n, law, {"global_steps": steps}, **cluster)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law["kind"])
+@pytest.mark.parametrize("law", DISTRIBUTIONS, ids=lambda law: law["kind"])
 def test_the_chance_of_a_longer_draw(law: LawOf) -> None:
     """Its integral is the mean; and it is the share of the draws of a law."""
     described = steps_of(law, 2, 2)
-    drawn = described.cluster.law(described.workload)
+    drawn = described.cluster.compute_distribution(described.workload)
     parts = [0.0, 1.0, 2.0, 5.0, 50.0, math.inf]
     pieces = itertools.pairwise(parts)
     whole = sum(quad(lambda t: beyond(drawn, t), low, high)[0] for low, high in pieces)
@@ -64,7 +64,7 @@ def test_a_law_of_which_the_chance_is_not_known() -> None:
 
 
 @pytest.mark.parametrize("k", [1, 3, 4])
-@pytest.mark.parametrize("law", LAWS[1:], ids=lambda law: law["kind"])
+@pytest.mark.parametrize("law", DISTRIBUTIONS[1:], ids=lambda law: law["kind"])
 def test_draws_are_those_that_a_run_was_made_of(law: LawOf, k: int) -> None:
     """A step took as long as the k-th shortest of them, to the nanosecond."""
     described = steps_of(law, 4, k, steps=150, **SLOWED)

@@ -46,7 +46,7 @@ def scenario_of(experiment: str, system: str, gpus: int) -> Scenario:
 
 def alone_of(scenario: Scenario) -> float:
     """Seconds of a machine by itself."""
-    return scenario.cluster.law(scenario.workload).expectation()
+    return scenario.cluster.compute_distribution(scenario.workload).expectation()
 
 
 def test_a_connection_bounds_what_few_servers_get() -> None:

@@ -116,7 +116,7 @@ def test_a_run_becomes_the_scenario_that_says_the_same(tmp_path: Path) -> None:
     assert cluster.overheads == SYNCED
     assert scenario.workload.tensor_sizes() == [[4096]]
     assert (event.at, event.rank, scenario.stop.global_steps) == (0.75, 1, 30)
-    law = scenario.cluster.law(scenario.workload)
+    law = scenario.cluster.compute_distribution(scenario.workload)
     assert law.expectation() == pytest.approx(0.1, rel=0.1)
 
 

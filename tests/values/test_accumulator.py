@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from varsim.values.accumulator import ConditionalAccumulator, GradientAccumulator, Take
 from varsim.values.gradient import Gradient
-from varsim.values.gradient_form import DenseForm, SparseForm
-from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.gradient_form import DenseForm, IndexedSlices, SparseForm
 from varsim.values.refusal import InvalidArgumentError, RefusedValueError
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from varsim.values.averages import MovingAverages, VariableAverages
+from varsim.values.optimizer import MovingAverages, VariableAverages
 
 START = (np.array([1.0, -1.0]), np.array(2.0))
 LATER = (np.array([0.0, 0.0]), np.array(4.0))

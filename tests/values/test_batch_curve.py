@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from varsim.values.law import AnyLaw, Law
+from varsim.values.distributions import AnyDistribution, Distribution
 
-ADAPTER: TypeAdapter[Law] = TypeAdapter(AnyLaw)
+ADAPTER: TypeAdapter[Distribution] = TypeAdapter(AnyDistribution)
 FAST = {"kind": "constant", "value": 1.0}
 SLOW = {"kind": "exponential", "mean": 3.0}
 
 
-def law(kind: str, **settings: Any) -> Law:
+def law(kind: str, **settings: Any) -> Distribution:
     return ADAPTER.validate_python({"kind": kind, **settings})
 
 
@@ -36,6 +36,6 @@ class TestBatches:
         assert markov.for_batch(10).expectation() == pytest.approx(0.75 * 0.026 + 0.25 * 3)
 
     @pytest.mark.parametrize("one", [law(**FAST), law(**SLOW)], ids=repr)
-    def test_most_laws_do_not_ask(self, one: Law) -> None:
+    def test_most_laws_do_not_ask(self, one: Distribution) -> None:
         assert not one.needs_batch
         assert one.for_batch(7) == one

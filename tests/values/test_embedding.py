@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from varsim.values.embedding import Embedding, EmbeddingTask
-from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.gradient_form import IndexedSlices
 from varsim.values.optimizer import Adagrad, Adam, Optimizer, Sgd
 
 

@@ -10,7 +10,7 @@ from building import mean, scenario
 from numpy.typing import NDArray
 
 from varsim.values.gradient import STACK, Gradient, Gradients, Parameters
-from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.gradient_form import IndexedSlices
 from varsim.values.problem import Task
 from varsim.values.refusal import RefusedValueError
 from varsim.values.task import Batches, StackedGradients

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from varsim.values.gradient_form import DenseForm, GradientForm, SparseForm
-from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.gradient_form import DenseForm, GradientForm, IndexedSlices, SparseForm
 from varsim.values.refusal import InvalidArgumentError, RefusedValueError
 
 FORMS: list[type[GradientForm[Any]]] = [DenseForm, SparseForm]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from varsim.values.indexed_slices import IndexedSlices, mean_of_slices, sum_of_slices
+from varsim.values.gradient_form import IndexedSlices, mean_of_slices, sum_of_slices
 
 
 def slices(*rows: tuple[int, float]) -> IndexedSlices:

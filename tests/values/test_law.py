@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 from scipy import special
 
-from varsim.values.law import BLOCK, LAWS, AnyLaw, Law, Stream
+from varsim.values.distributions import BLOCK, DISTRIBUTIONS, AnyDistribution, Distribution, Stream
 from varsim.values.stream import stream
 
-ADAPTER: TypeAdapter[Law] = TypeAdapter(AnyLaw)
+ADAPTER: TypeAdapter[Distribution] = TypeAdapter(AnyDistribution)
 Numbers = NDArray[np.float64]
 
 FAST = {"kind": "constant", "value": 1.0}
 SLOW = {"kind": "constant", "value": 3.0}
 
 
-def law(kind: str, **settings: Any) -> Law:
+def law(kind: str, **settings: Any) -> Distribution:
     return ADAPTER.validate_python({"kind": kind, **settings})
 
 
@@ -31,11 +31,11 @@ def streams(worker: int = 0, seed: int = 7) -> Stream:
     return lambda block: stream(seed, 0, "compute", worker, block)
 
 
-def times(one: Law, blocks: int, worker: int = 0) -> Numbers:
+def times(one: Distribution, blocks: int, worker: int = 0) -> Numbers:
     return np.concatenate(list(islice(one.blocks(worker, streams(worker)), blocks)))
 
 
-def every_kind() -> list[Law]:
+def every_kind() -> list[Distribution]:
     return [
         law("constant", value=2.0),
         law("uniform", low=1.0, high=2.0),
@@ -64,7 +64,7 @@ def every_kind() -> list[Law]:
     ]
 
 
-def drawn() -> list[Law]:
+def drawn() -> list[Distribution]:
     """Of every kind one that can be drawn from: for a batch of 3."""
     return [one.for_batch(3) for one in every_kind()]
 
@@ -72,7 +72,7 @@ def drawn() -> list[Law]:
 by_kind = pytest.mark.parametrize("one", drawn(), ids=repr)
 
 # Law, mean, variance, distribution function.
-THEORY: list[tuple[Law, float, float, Callable[[Numbers], Numbers]]] = [
+THEORY: list[tuple[Distribution, float, float, Callable[[Numbers], Numbers]]] = [
     (law("uniform", low=1.0, high=4.0), 2.5, 9 / 12, lambda t: (t - 1) / 3),
     # Cut at one deviation below the mean: phi(1) = 0.24197, Phi(1) = 0.84134, ratio 0.28760;
     # mean 2 + 2 * 0.28760, variance 4 (1 - 0.28760 - 0.28760^2).
@@ -137,7 +137,7 @@ THEORY: list[tuple[Law, float, float, Callable[[Numbers], Numbers]]] = [
     ("one", "mean", "variance", "distribution"), THEORY, ids=[repr(row[0]) for row in THEORY]
 )
 def test_draws_follow_the_distribution(
-    one: Law, mean: float, variance: float, distribution: Callable[[Numbers], Numbers]
+    one: Distribution, mean: float, variance: float, distribution: Callable[[Numbers], Numbers]
 ) -> None:
     sample = times(one, 1000)
     n = sample.size
@@ -206,7 +206,7 @@ def test_the_mean_of_a_nested_law() -> None:
 
 
 @by_kind
-def test_blocks_are_endless_float64_and_never_negative(one: Law) -> None:
+def test_blocks_are_endless_float64_and_never_negative(one: Distribution) -> None:
     for block in islice(one.blocks(0, streams()), 20):
         assert block.shape == (BLOCK,)
         assert block.dtype == np.float64
@@ -214,7 +214,7 @@ def test_blocks_are_endless_float64_and_never_negative(one: Law) -> None:
 
 
 @by_kind
-def test_a_block_is_drawn_from_its_own_stream_only(one: Law) -> None:
+def test_a_block_is_drawn_from_its_own_stream_only(one: Distribution) -> None:
     asked: list[int] = []
 
     def watched(block: int) -> np.random.Generator:
@@ -227,7 +227,7 @@ def test_a_block_is_drawn_from_its_own_stream_only(one: Law) -> None:
 
 
 @pytest.mark.parametrize("one", [one for one in drawn() if one.kind != "markov"], ids=repr)
-def test_a_block_does_not_depend_on_earlier_blocks(one: Law) -> None:
+def test_a_block_does_not_depend_on_earlier_blocks(one: Distribution) -> None:
     def other_start(block: int) -> np.random.Generator:
         return streams(seed=8)(block) if block < 3 else streams()(block)
 
@@ -237,7 +237,7 @@ def test_a_block_does_not_depend_on_earlier_blocks(one: Law) -> None:
 
 
 @by_kind
-def test_the_same_streams_give_the_same_times_in_any_process(one: Law) -> None:
+def test_the_same_streams_give_the_same_times_in_any_process(one: Distribution) -> None:
     again = pickle.loads(pickle.dumps(one))
     assert again == one
     np.testing.assert_array_equal(times(again, 3), times(one, 3))
@@ -248,7 +248,7 @@ def test_the_same_streams_give_the_same_times_in_any_process(one: Law) -> None:
     [one for one in drawn() if one.kind not in ("constant", "phases") and "cycle" not in repr(one)],
     ids=repr,
 )
-def test_workers_and_blocks_differ(one: Law) -> None:
+def test_workers_and_blocks_differ(one: Distribution) -> None:
     blocks = [*islice(one.blocks(0, streams(0)), 2), *islice(one.blocks(1, streams(1)), 2)]
     assert len({block.tobytes() for block in blocks}) == 4
 
@@ -264,7 +264,7 @@ def test_components_of_one_kind_do_not_share_their_draws() -> None:
 
 
 @pytest.mark.parametrize("one", every_kind(), ids=repr)
-def test_a_resolved_law_reads_back_as_itself(one: Law) -> None:
+def test_a_resolved_law_reads_back_as_itself(one: Distribution) -> None:
     text = ADAPTER.dump_json(one)
     assert ADAPTER.validate_json(text, context={"text": True}) == one
 
@@ -279,15 +279,15 @@ def test_times_in_a_file_need_units() -> None:
 
 
 def test_the_table_is_complete() -> None:
-    for kind, one in LAWS.items():
+    for kind, one in DISTRIBUTIONS.items():
         assert one.model_fields["kind"].default == kind
         assert one.about
-    assert {one.kind for one in every_kind()} == set(LAWS)
+    assert {one.kind for one in every_kind()} == set(DISTRIBUTIONS)
 
 
 def test_a_json_schema_can_be_made() -> None:
     schema = ADAPTER.json_schema()
-    assert set(schema["discriminator"]["mapping"]) == set(LAWS)
+    assert set(schema["discriminator"]["mapping"]) == set(DISTRIBUTIONS)
 
 
 @pytest.mark.parametrize(

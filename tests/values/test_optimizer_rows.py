@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.gradient_form import IndexedSlices
 from varsim.values.optimizer import OPTIMIZERS, Adam, Momentum, Optimizer, RmsProp
 
 EVERY_KIND: list[Optimizer] = [

@@ -9,11 +9,8 @@ from numpy.typing import NDArray
 
 from varsim.values.embedding import Embedding
 from varsim.values.gradient import Gradient, Gradients, Parameters, Value
-from varsim.values.indexed_slices import IndexedSlices
-from varsim.values.linear_regression import LinearRegression
-from varsim.values.precision import BYTES, Precision, rounded
-from varsim.values.problem import Task
-from varsim.values.quadratic import Quadratic
+from varsim.values.gradient_form import BYTES, IndexedSlices, Precision, rounded
+from varsim.values.problem import LinearRegression, Quadratic, Task
 
 
 def one(value: float, precision: Precision) -> float:

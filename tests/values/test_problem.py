@@ -15,11 +15,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from varsim.values.digits import Digits, load_images
 from varsim.values.embedding import Embedding
-from varsim.values.indexed_slices import IndexedSlices
-from varsim.values.linear_regression import LinearRegression
-from varsim.values.problem import BLOCK, PROBLEMS, AnyProblem, Parameters, Problem, Task
-from varsim.values.quadratic import Quadratic
+from varsim.values.gradient_form import IndexedSlices
+from varsim.values.problem import PROBLEMS, AnyProblem, LinearRegression, Problem, Quadratic
 from varsim.values.stream import stream
+from varsim.values.task import BLOCK, Parameters, Task
 
 ADAPTER: TypeAdapter[Problem] = TypeAdapter(AnyProblem)
 

@@ -6,7 +6,7 @@ import pytest
 from building import run, scenario
 from pydantic import ValidationError
 
-from varsim.values.timing import Timing
+from varsim.values.problem import Timing
 
 TIMED = {"problem": {"kind": "timing", "parts": 3}}
 

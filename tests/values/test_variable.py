@@ -11,8 +11,7 @@ from varsim.distribute.mirrored_strategy import MirroredStrategy
 from varsim.distribute.plain import PlainVariable
 from varsim.distribute.sync_on_read import SyncOnReadVariable
 from varsim.distribute.tensor import Tensor
-from varsim.values.device import Device
-from varsim.values.operation import finish
+from varsim.values.operation import Device, finish
 from varsim.values.optimizer import Momentum, Optimizer, Sgd
 from varsim.values.variable import (
     Aggregation,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.scenario.training import Scenario
-from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.gradient_form import IndexedSlices
 from varsim.values.task import BLOCK, Parameters
 
 

@@ -122,7 +122,7 @@ def _collectives(scenario: Scenario) -> Iterator[Comparison]:
 
 
 def _slow_motion(scenario: Scenario) -> Iterator[Comparison]:
-    short = begun(scenario).with_law_alone()
+    short = begun(scenario).with_distribution_alone()
     slow = stretched(short, SLOWER)
     for strategy in scenario.strategies:
         as_it_is = trial(short, strategy).trace

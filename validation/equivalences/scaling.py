@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from varsim.cluster.topology.base import Rate
 from varsim.units import DIMENSIONS
 from varsim.values import presets
-from varsim.values.laws.trace import MeasuredTimes
+from varsim.values.measured_times import MeasuredTimes
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -10,7 +10,7 @@ from varsim.scenario.targets import Targets
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.study.simulation import Run, started
-from varsim.values.laws.simple import Constant
+from varsim.values.distribution import Constant
 from varsim.values.task import Parameters
 
 STEPS: Final = 20
@@ -51,7 +51,7 @@ def calm(scenario: Scenario, strategy: Strategy, **cluster: Any) -> Scenario:
     `cluster`: what else is different of it.
     """
     described = scenario.cluster
-    mean = described.law(scenario.workload).expectation()
+    mean = described.compute_distribution(scenario.workload).expectation()
     workers = min(described.workers, MOST_WORKERS)
     network = described.network.model_copy(update={"slow_links": ()})
     changes: dict[str, Any] = {

@@ -63,7 +63,7 @@ class Lateness:
         self._early = 2 * k <= n
         deciding = min(k, n - k + 1)
         self._weights = _WEIGHTS[: deciding + 1] / deciding
-        law, slower = described.cluster.law(described.workload), factors(described)
+        law, slower = described.cluster.compute_distribution(described.workload), factors(described)
         chances = np.array([[beyond(law, t / factor) for factor in slower] for t in self._times])
         if self._early:
             chances = 1 - chances

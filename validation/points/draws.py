@@ -11,8 +11,7 @@ from validation.points.scenario import NANOSECONDS, column
 from varsim.cluster.slowdown import windows
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
-from varsim.values.law import BLOCK, Law, Mixture
-from varsim.values.laws.simple import (
+from varsim.values.distribution import (
     Constant,
     Exponential,
     Gumbel,
@@ -23,6 +22,7 @@ from varsim.values.laws.simple import (
     Uniform,
     Weibull,
 )
+from varsim.values.distributions import BLOCK, Distribution, Mixture
 from varsim.values.stream import stream
 
 _ROUNDED: Final = 1.0  # ns
@@ -42,7 +42,7 @@ def draws(described: Scenario, trace: Trace) -> NDArray[np.float64]:
     """
     steps = trace.global_step
     taken = np.empty((steps, trace.workers))
-    law = described.cluster.law(described.workload)
+    law = described.cluster.compute_distribution(described.workload)
     for rank, factor in enumerate(factors(described)):
         blocks = law.blocks(
             rank,
@@ -61,7 +61,7 @@ def draws(described: Scenario, trace: Trace) -> NDArray[np.float64]:
     return taken
 
 
-def beyond(law: Law, time: float) -> float:
+def beyond(law: Distribution, time: float) -> float:
     """The chance of a single draw to be longer than `time` (s), by theory.
 
     ValueError where the law is none of those of closed forms.

@@ -34,7 +34,7 @@ from validation.points.scenario import (
     step_seconds,
 )
 from varsim.cluster.trace import Phase, Span, Trace
-from varsim.values.law import BLOCK
+from varsim.values.distributions import BLOCK
 
 # Worker-steps: of a replication, of one where a block of draws would be more, and at most of a
 # point, which is about two minutes.

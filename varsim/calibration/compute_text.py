@@ -204,8 +204,8 @@ def _played(
     replay = "cycle" if in_order else "resample"
     if table.file is not None and not warm and steps <= _MOST_PLAYED:
         lines.append(f"  {table.file} has to lie beside the scenario")
-        law = f"compute: {{kind: trace, file: {_quoted(table.file)}, replay: {replay}}}"
-        return ComputePart(tuple(lines), (law,))
+        distribution = f"compute: {{kind: trace, file: {_quoted(table.file)}, replay: {replay}}}"
+        return ComputePart(tuple(lines), (distribution,))
     left = thinned(rows, alike, _MOST_PLAYED if beside else _MOST_INLINE, in_order=in_order)
     for number, words in enumerate(left.words):
         hint = "" if beside or number else f"; --out keeps {_MOST_PLAYED}"
@@ -215,8 +215,8 @@ def _played(
     if beside is not None:
         csv = "".join(f"{i},{value}\n" for i, row in enumerate(kept) for value in row)
         lines.append(f"  {beside} has to lie beside the scenario")
-        law = f"compute: {{kind: trace, file: {_quoted(beside)}, replay: {replay}}}"
-        return ComputePart(tuple(lines), (law, *slower), f"worker,seconds\n{csv}")
+        distribution = f"compute: {{kind: trace, file: {_quoted(beside)}, replay: {replay}}}"
+        return ComputePart(tuple(lines), (distribution, *slower), f"worker,seconds\n{csv}")
     inline = ["compute:", "  kind: trace", f"  replay: {replay}", "  seconds:"]
     inline += [f"    - [{', '.join(row)}]" for row in kept]
     return ComputePart(tuple(lines), (*inline, *slower))

@@ -14,7 +14,7 @@ from varsim.calibration.nccl_json import looks_like_nccl_json, read_nccl_json
 from varsim.calibration.nccl_text import looks_like_nccl_text, read_nccl_text
 from varsim.calibration.ranks import Idle, together
 from varsim.calibration.tables import lacks_unit, looks_like_table, read_steps, read_transfers
-from varsim.values.laws.trace import read_step_times
+from varsim.values.measured_times import read_step_times
 
 Form: TypeAlias = Literal["nccl", "csv", "steps", "kineto"]
 

@@ -54,7 +54,9 @@ def spells(rows: Rows) -> Spells | None:
         return None
     to_slow, to_fast = rounded(slower / (~before).sum()), rounded(faster / before.sum())
     fast, slow = _law(times[times < border]), _law(times[times >= border])
-    points = np.concatenate([[law.quantile(p) for p in _POINTS] for law in (fast, slow)])
+    points = np.concatenate(
+        [[distribution.quantile(p) for p in _POINTS] for distribution in (fast, slow)]
+    )
     share = to_slow / (to_slow + to_fast)
     weights = np.repeat([1 - share, share], len(_POINTS))
     between = share * (1 - share) * (points[len(_POINTS) :].mean() - points[: len(_POINTS)].mean())

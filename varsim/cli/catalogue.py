@@ -36,9 +36,9 @@ def strategies() -> dict[str, Entry]:
 
 def laws() -> dict[str, Entry]:
     """Kind of each law of compute times -> what it is."""
-    from varsim.values.law import LAWS
+    from varsim.values.distributions import DISTRIBUTIONS
 
-    return _about(LAWS)
+    return _about(DISTRIBUTIONS)
 
 
 def networks() -> dict[str, Entry]:

@@ -73,7 +73,7 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
     if guessed(scenario):
         write(two_points(scenario))
         for speed, words in SPEED_WORDS.items():
-            there = begin(scenario.with_law_alone(speed), EVENTS // 4)
+            there = begin(scenario.with_distribution_alone(speed), EVENTS // 4)
             told = "; ".join(f"{one.strategy.label} {step(one)}" for one in there)
             write(f"At {words}: {told}")
     whole = effort(scenario, rates(begun))

@@ -6,8 +6,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from varsim.units import FlopsPerSecond
 from varsim.values import presets
-from varsim.values.law import Law
-from varsim.values.laws.simple import Constant, Lognormal
+from varsim.values.distribution import Constant, Lognormal
+from varsim.values.distributions import Distribution
 from varsim.values.presets import MeasuredSpeed
 from varsim.values.schema import Model
 from varsim.values.workload import Workload
@@ -105,7 +105,7 @@ class Device(Model):
             return self.peak * self.share
         return self._preset_rate(self.preset) * self.share
 
-    def law(self, workload: Workload) -> Law:
+    def compute_distribution(self, workload: Workload) -> Distribution:
         """The law of the times of its steps."""
         mean = self.step_time(workload).seconds
         return Lognormal(mean=mean, sigma=self.sigma) if self.sigma else Constant(value=mean)

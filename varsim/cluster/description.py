@@ -12,8 +12,8 @@ from varsim.cluster.partitioner import AnyPartitioner
 from varsim.cluster.topology import AnyTopology, SlowLink
 from varsim.cluster.updating import ServerUpdate
 from varsim.units import Seconds
-from varsim.values.law import AnyLaw, Law
-from varsim.values.laws.simple import Constant, Lognormal
+from varsim.values.distribution import Constant, Lognormal
+from varsim.values.distributions import AnyDistribution, Distribution
 from varsim.values.schema import Model
 from varsim.values.workload import Workload
 
@@ -60,7 +60,7 @@ class Cluster(Model):
 
     workers: PositiveInt
     device: Device | None = None
-    compute: AnyLaw | None = None
+    compute: AnyDistribution | None = None
     slow_workers: tuple[SlowWorker, ...] = ()
     parameter_servers: PositiveInt = 1
     placement: Literal["partitioned", "round_robin", "by_bytes"] = "partitioned"
@@ -116,22 +116,22 @@ class Cluster(Model):
                 "links of the workers"
             )
 
-    def law(self, workload: Workload) -> Law:
+    def compute_distribution(self, workload: Workload) -> Distribution:
         """The law of one worker's compute times, before slow workers."""
         if self.compute is not None:
             return self.compute.for_batch(workload.batch_size)
         assert self.device is not None
-        return self.device.law(workload)
+        return self.device.compute_distribution(workload)
 
-    def with_law_alone(self, workload: Workload, speed: float = 1.0) -> "Cluster":
+    def with_distribution_alone(self, workload: Workload, speed: float = 1.0) -> "Cluster":
         """The cluster with a law in place of a device, so many times as fast; as it is without."""
         if self.device is None:
             return self
-        law = self.device.law(workload)
-        assert isinstance(law, Constant | Lognormal)
-        key = "value" if isinstance(law, Constant) else "mean"
-        law = law.model_copy(update={key: law.expectation() / speed})
-        return self.model_copy(update={"device": None, "compute": law})
+        distribution = self.device.compute_distribution(workload)
+        assert isinstance(distribution, Constant | Lognormal)
+        key = "value" if isinstance(distribution, Constant) else "mean"
+        distribution = distribution.model_copy(update={key: distribution.expectation() / speed})
+        return self.model_copy(update={"device": None, "compute": distribution})
 
     def doubt(self, workload: Workload) -> str:
         """Why the step time is no more than a guess; empty where it is none."""

@@ -13,14 +13,16 @@ from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.link import Link
 from varsim.cluster.transport import Network
 from varsim.cluster.waiting import Countdown
-from varsim.values.device import Device, Movement, Transfer
 from varsim.values.operation import (
     Computation,
+    Device,
     Exchange,
+    Movement,
     Now,
     Operation,
     Request,
     SideBySide,
+    Transfer,
     left_alone,
 )
 

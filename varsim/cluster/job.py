@@ -18,8 +18,8 @@ from varsim.cluster.slowdown import windows
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import EvaluationRow, LinkRow, Recorder, Standstill, Trace
 from varsim.cluster.worker import Worker
+from varsim.values.distributions import Stream
 from varsim.values.gradient import Gradients, Parameters
-from varsim.values.law import Stream
 from varsim.values.stream import stream
 from varsim.values.task import Floor
 from varsim.values.workload import Workload
@@ -353,8 +353,8 @@ class Job:
         return worker
 
     def _compute_times(self, rank: int, factor: float) -> Iterator[int]:
-        law = self.cluster.law(self.workload)
-        blocks = law.blocks(rank, self.streams("compute", rank))
+        distribution = self.cluster.compute_distribution(self.workload)
+        blocks = distribution.blocks(rank, self.streams("compute", rank))
         return chain.from_iterable(
             np.rint(block * (factor * 1e9)).astype(np.int64).tolist() for block in blocks
         )

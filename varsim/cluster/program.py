@@ -20,8 +20,8 @@ from varsim.distribute.program.act import OUTSIDE, Act, View
 from varsim.distribute.program.description import Program
 from varsim.distribute.program.given import VariableDescription
 from varsim.distribute.program.running import Algorithm, Mode, ProgramRun
-from varsim.values.device import HERE, Device
-from varsim.values.law import AnyLaw, check_no_batch
+from varsim.values.distributions import AnyDistribution, check_no_batch
+from varsim.values.operation import HERE, Device
 from varsim.values.schema import Model
 from varsim.values.stream import stream
 
@@ -33,7 +33,7 @@ class ReplicaCluster(Model):
     """
 
     workers: PositiveInt = Field(le=1_000)
-    compute: AnyLaw | None = None
+    compute: AnyDistribution | None = None
     slow_workers: tuple[SlowWorker, ...] = ()
     parameter_servers: PositiveInt = Field(1, le=1_000)
     network: Star

@@ -19,9 +19,8 @@ from varsim.distribute.mirrored_strategy import MirroredStrategy
 from varsim.distribute.sync_on_read import SyncOnReadVariable
 from varsim.distribute.tensor import Tensor
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.device import Device
 from varsim.values.gradient import Array, Gradient, Parameters, Value
-from varsim.values.operation import finish
+from varsim.values.operation import Device, finish
 from varsim.values.variable import Aggregation, Synchronization, divergence
 
 

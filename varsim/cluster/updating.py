@@ -9,8 +9,8 @@ import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
 from varsim.units import BytesPerSecond
-from varsim.values.law import AnyLaw, Stream, check_no_batch
-from varsim.values.laws.simple import Constant
+from varsim.values.distribution import Constant
+from varsim.values.distributions import AnyDistribution, Stream, check_no_batch
 from varsim.values.schema import Model
 
 
@@ -28,7 +28,7 @@ class ServerUpdate(Model):
     tensor is added to its sum at the end of that time.
     """
 
-    time: AnyLaw | None = None
+    time: AnyDistribution | None = None
     rate: BytesPerSecond | None = Field(None, gt=0)
     threads: PositiveInt = Field(1, le=10_000)
 

@@ -14,8 +14,7 @@ from varsim.distribute.reduction import (
 )
 from varsim.distribute.ring import ring_movement, ring_sum
 from varsim.distribute.tensor import Tensor, Values, add_in_order, divide
-from varsim.values.device import Transfer, movement
-from varsim.values.operation import Operation
+from varsim.values.operation import Operation, Transfer, movement
 from varsim.values.refusal import InvalidArgumentError
 from varsim.values.variable import ReduceOp
 

@@ -5,7 +5,7 @@ import numpy as np
 from varsim.distribute.component import Component
 from varsim.distribute.container import tensors_of
 from varsim.distribute.tensor import Tensor, Values, tensor_of
-from varsim.values.device import HERE
+from varsim.values.operation import HERE
 from varsim.values.refusal import RefusedTypeError, RefusedValueError
 from varsim.values.variable import Variable
 

@@ -19,8 +19,7 @@ from varsim.distribute.reducing import (
 from varsim.distribute.reduction import CrossDeviceOps, ReductionToOneDevice
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.device import HERE, Device
-from varsim.values.operation import Operation
+from varsim.values.operation import HERE, Device, Operation
 from varsim.values.optimizer import Optimizer
 from varsim.values.variable import Attributes, ReduceOp, Variable
 

@@ -4,8 +4,7 @@ from typing import Literal, Protocol, TypeAlias, cast
 
 from varsim.distribute.context import Context
 from varsim.distribute.tensor import Tensor, Values
-from varsim.values.device import Device
-from varsim.values.operation import Operation
+from varsim.values.operation import Device, Operation
 from varsim.values.variable import Variable
 
 Write: TypeAlias = Literal["assign", "assign_add", "assign_sub"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from varsim.distribute.component import Component
 from varsim.distribute.tensor import Tensor
-from varsim.values.device import Device
+from varsim.values.operation import Device
 from varsim.values.refusal import RefusedAssertionError, RefusedAttributeError
 from varsim.values.variable import Variable
 

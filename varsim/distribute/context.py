@@ -4,13 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
-from varsim.values.device import HERE, Device
-from varsim.values.operation import Merge, Operation
+from varsim.values.operation import HERE, Device, Merge, Operation
 from varsim.values.refusal import RefusedRuntimeError
 from varsim.values.variable import Aggregation, Variable
 
 
-class Distribution(Protocol):
+class StrategyInterface(Protocol):
     """What contexts and variables ask of the strategy they belong to; see `Strategy`."""
 
     has_scope: ClassVar[bool]
@@ -65,7 +64,7 @@ class Context:
     `aggregates`: inside variable_sync_on_read_context. `colocated`: inside colocate_vars_with.
     """
 
-    strategy: Distribution | None = None
+    strategy: StrategyInterface | None = None
     replica: int | None = None
     updating: int | None = None
     device: Device = HERE

@@ -3,7 +3,7 @@
 from varsim.distribute.component import Component
 from varsim.distribute.container import Container, devices_of
 from varsim.distribute.tensor import Tensor
-from varsim.values.device import Device
+from varsim.values.operation import Device
 from varsim.values.refusal import RefusedAssertionError, RefusedValueError
 from varsim.values.variable import ReduceOp, Variable
 

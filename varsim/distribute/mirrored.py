@@ -11,7 +11,7 @@ from varsim.distribute.context import Context
 from varsim.distribute.scatter import Scatter
 from varsim.distribute.tensor import Tensor, Values, convert, divide
 from varsim.distribute.variable import DistributedVariable, bring, refuse_scatter
-from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.gradient_form import IndexedSlices
 from varsim.values.operation import Merge, Operation
 from varsim.values.optimizer import State
 from varsim.values.refusal import RefusedValueError

@@ -31,8 +31,7 @@ from varsim.distribute.strategy import Strategy
 from varsim.distribute.sync_on_read import SyncOnReadVariable
 from varsim.distribute.tensor import Values
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.device import Device, Transfer, movement
-from varsim.values.operation import Operation
+from varsim.values.operation import Device, Operation, Transfer, movement
 from varsim.values.optimizer import Optimizer
 from varsim.values.refusal import RefusedAssertionError, RefusedValueError
 from varsim.values.variable import Attributes, ReduceOp, Synchronization, Variable

@@ -14,8 +14,7 @@ from varsim.distribute.packing import Implementation
 from varsim.distribute.reducing import broadcast_to, gather_parts, reduce_one_value, reduce_parts
 from varsim.distribute.reduction import CollectiveAllReduce, CrossDeviceOps
 from varsim.distribute.tensor import Tensor, Values
-from varsim.values.device import Device, Transfer, movement
-from varsim.values.operation import Exchange, Operation
+from varsim.values.operation import Device, Exchange, Operation, Transfer, movement
 from varsim.values.variable import ReduceOp
 
 

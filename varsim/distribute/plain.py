@@ -5,11 +5,10 @@ from itertools import accumulate
 import numpy as np
 
 from varsim.distribute.component import Write
-from varsim.distribute.context import Context, Distribution
+from varsim.distribute.context import Context, StrategyInterface
 from varsim.distribute.tensor import Tensor, Values, convert
 from varsim.distribute.variable import DistributedVariable, check_shape
-from varsim.values.device import Device, Transfer, movement
-from varsim.values.operation import Operation
+from varsim.values.operation import Device, Operation, Transfer, movement
 from varsim.values.optimizer import Optimizer
 from varsim.values.variable import Attributes
 
@@ -50,7 +49,7 @@ class ShardedVariable(DistributedVariable):
         devices: tuple[Device, ...],
         attributes: Attributes,
         optimizer: Optimizer | None = None,
-        strategy: Distribution | None = None,
+        strategy: StrategyInterface | None = None,
     ) -> None:
         super().__init__(initial, devices, attributes, optimizer, strategy)
         self._ends = shard_ends(initial.shape[0], len(devices))

@@ -19,8 +19,7 @@ from varsim.distribute.packing import Options
 from varsim.distribute.reduction import CrossDeviceOps, same_devices
 from varsim.distribute.tensor import Tensor, shown, tensor_of
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.device import Transfer, movement
-from varsim.values.operation import Operation
+from varsim.values.operation import Operation, Transfer, movement
 from varsim.values.refusal import RefusedAttributeError, RefusedValueError
 from varsim.values.variable import ReduceOp, Variable
 

@@ -9,8 +9,7 @@ import numpy as np
 from varsim.distribute.packing import Implementation, Options, group_by_size
 from varsim.distribute.ring import ring_movement, ring_sum
 from varsim.distribute.tensor import Tensor, Values, add_in_order, divide
-from varsim.values.device import Device, Transfer, movement
-from varsim.values.operation import Exchange, Operation
+from varsim.values.operation import Device, Exchange, Operation, Transfer, movement
 from varsim.values.refusal import (
     InvalidArgumentError,
     RefusedIndexError,

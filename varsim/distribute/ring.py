@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from varsim.distribute.tensor import Values, add_in_order
-from varsim.values.device import Device, Movement, Transfer, movement
+from varsim.values.operation import Device, Movement, Transfer, movement
 
 ALIGNMENT = 64  # bytes; EIGEN_MAX_ALIGN_BYTES
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, cast
 
-from varsim.distribute.context import OUTSIDE, Context, Distribution
+from varsim.distribute.context import OUTSIDE, Context, StrategyInterface
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.device import HERE, Device
+from varsim.values.operation import HERE, Device
 from varsim.values.refusal import RefusedRuntimeError, RefusedValueError
 from varsim.values.variable import Variable
 
@@ -75,8 +75,8 @@ class StrategyScope:
     # Contexts
 
     @property
-    def _itself(self) -> Distribution:
-        return cast(Distribution, self)
+    def _itself(self) -> StrategyInterface:
+        return cast(StrategyInterface, self)
 
     def scope(self, context: Context = OUTSIDE) -> Context:
         """The context inside `with strategy.scope()`; RuntimeError in another strategy's scope."""

@@ -8,8 +8,7 @@ from varsim.distribute.creation import Asked, checked, initial_value
 from varsim.distribute.plain import PlainVariable
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.device import HERE, Device
-from varsim.values.operation import Operation
+from varsim.values.operation import HERE, Device, Operation
 from varsim.values.optimizer import Optimizer
 from varsim.values.refusal import RefusedNotImplementedError, RefusedRuntimeError
 from varsim.values.variable import Attributes, ReduceOp, Variable

@@ -20,8 +20,7 @@ from varsim.distribute.scope import StrategyScope
 from varsim.distribute.sync_on_read import reduce_op
 from varsim.distribute.tensor import Tensor, divide, tensor_of
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.device import Device
-from varsim.values.operation import Merge, Operation
+from varsim.values.operation import Device, Merge, Operation
 from varsim.values.optimizer import Optimizer
 from varsim.values.refusal import RefusedRuntimeError, RefusedTypeError, RefusedValueError
 from varsim.values.variable import Aggregation, Attributes, ReduceOp, Variable

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from varsim.values.device import HERE, Device
+from varsim.values.operation import HERE, Device
 from varsim.values.refusal import (
     InvalidArgumentError,
     RefusedAttributeError,

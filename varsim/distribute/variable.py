@@ -6,11 +6,10 @@ import numpy as np
 
 from varsim.distribute.component import Component, Unread, Write
 from varsim.distribute.container import Mirrored, is_per_replica, select
-from varsim.distribute.context import Context, Distribution
+from varsim.distribute.context import Context, StrategyInterface
 from varsim.distribute.scatter import Scatter, scattered
 from varsim.distribute.tensor import Tensor, Values, convert
-from varsim.values.device import HERE, Device, Transfer, movement
-from varsim.values.operation import Operation
+from varsim.values.operation import HERE, Device, Operation, Transfer, movement
 from varsim.values.optimizer import Optimizer
 from varsim.values.refusal import (
     InvalidArgumentError,
@@ -33,7 +32,7 @@ class DistributedVariable(Variable, ABC):
         devices: tuple[Device, ...] = (HERE,),
         attributes: Attributes = Attributes(),  # noqa: B008 - immutable
         optimizer: Optimizer | None = None,
-        strategy: Distribution | None = None,
+        strategy: StrategyInterface | None = None,
     ) -> None:
         super().__init__(initial, devices, attributes, optimizer)
         self.strategy = strategy

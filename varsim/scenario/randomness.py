@@ -12,7 +12,7 @@ def times_are_random(scenario: Scenario, strategy: Strategy) -> bool:
     cluster = scenario.cluster_of(strategy)
     update = cluster.server_update if strategy.uses_servers else None
     return (
-        cluster.law(scenario.workload).is_random
+        cluster.compute_distribution(scenario.workload).is_random
         or (update is not None and update.time is not None and update.time.is_random)
         or (scenario.stop.loss is not None and scenario.workload.problem.is_random)
     )

@@ -100,12 +100,12 @@ class Scenario(Model):
             own = self.strategies[0].optimizer
         return self.workload if own is None else self.workload.with_optimizer(own)
 
-    def with_law_alone(self, speed: float = 1.0) -> "Scenario":
+    def with_distribution_alone(self, speed: float = 1.0) -> "Scenario":
         """The scenario with the law that its device comes to, so many times as fast, in its place.
 
         Itself where compute times are given.
         """
-        cluster = self.cluster.with_law_alone(self.workload, speed)
+        cluster = self.cluster.with_distribution_alone(self.workload, speed)
         return self if cluster is self.cluster else self.model_copy(update={"cluster": cluster})
 
     def chosen(self, names: Sequence[str]) -> tuple[Strategy, ...]:

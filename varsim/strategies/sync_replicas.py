@@ -15,8 +15,8 @@ from varsim.cluster.waiting import Countdown, QueueClosedError, TokenQueue
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Round, Sends, Strategy
 from varsim.values.accumulator import GradientAccumulator, Take
-from varsim.values.averages import MovingAverages, VariableAverages
 from varsim.values.gradient import Gradient, Parameters
+from varsim.values.optimizer import MovingAverages, VariableAverages
 
 
 class SyncReplicas(Strategy):

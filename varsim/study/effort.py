@@ -136,7 +136,7 @@ def _long_step(scenario: Scenario, strategy: Strategy) -> LongStep:
     cluster, workload = scenario.cluster_of(strategy), scenario.workload
     workers = strategy.workers(cluster)
     share = min(1.0, strategy.gradients_per_update(cluster) / workers)
-    computing = share * cluster.law(workload).expectation()
+    computing = share * cluster.compute_distribution(workload).expectation()
     size = _sent(workload, strategy) if workers > 1 else 0.0
     rounds = 2 * (workers - 1) if strategy.sends.to == "workers" else 1
     latency = share * rounds * cluster.network.delay if size else 0.0
@@ -174,7 +174,9 @@ def _seconds_of_values(scenario: Scenario) -> float:
 def _fastest(scenario: Scenario, strategy: Strategy) -> float:
     """Gradients per second of all workers of a strategy, who do nothing but compute."""
     cluster = scenario.cluster_of(strategy)
-    times = [max(cluster.law(scenario.workload).expectation(), 1e-9)] * strategy.workers(cluster)
+    times = [
+        max(cluster.compute_distribution(scenario.workload).expectation(), 1e-9)
+    ] * strategy.workers(cluster)
     for slow in cluster.slow_workers:
         if slow.after == 0 and slow.until is None and slow.rank < len(times):
             times[slow.rank] *= slow.factor

@@ -38,7 +38,7 @@ def result_at(scenario: Scenario, speed: float) -> "Result":
     from varsim.study.simulation import Run, run_one
 
     few = {"replications": min(scenario.replications, _MOST_REPLICATIONS)}
-    other = scenario.with_law_alone(speed).model_copy(update=few)
+    other = scenario.with_distribution_alone(speed).model_copy(update=few)
     loss = scenario.stop.loss if scenario.targets.loss is None else scenario.targets.loss
     if loss is None or not _learnt_soon(other):
         other = _times_alone(other)

@@ -77,11 +77,9 @@ class Digits(Problem):
         )
 
     def flops_per_example(self) -> float:
-        """3 x forward; forward is one multiply-add per weight."""
         return 6.0 * sum(spec.size for spec in self.variables() if len(spec.shape) == 2)
 
     def task(self, seed: int, replication: int) -> "DigitsTask":
-        """The images, with the start and the batches of this seed and replication."""
         if self.hidden is None:
             return SoftmaxTask(self, seed, replication)
         return NetworkTask(self, seed, replication)
@@ -107,7 +105,6 @@ class DigitsTask(Task, ABC):
         return generator.integers(TRAINING, size=(BLOCK, batch_size))
 
     def loss(self, parameters: Parameters) -> float:
-        """Mean cross-entropy over the training images."""
         scores = self._scores(parameters, self._pixels)
         scores -= scores.max(axis=1, keepdims=True)
         right = scores[self._answers != 0]
@@ -136,11 +133,9 @@ class SoftmaxTask(DigitsTask):
     """Softmax regression: the scores are linear in the pixels."""
 
     def initial(self) -> Parameters:
-        """Zeros: every digit equally likely."""
         return tuple(np.zeros(spec.shape) for spec in self._variables)
 
     def gradients(self, parameters: Parameters, batches: Batches) -> Parameters:
-        """By the chain rule, stacked over the batches."""
         weights, bias = parameters
         inputs = self._pixels.take(batches, axis=0).transpose(0, 2, 1)
         scores = np.matmul(weights.swapaxes(-2, -1), inputs)
@@ -173,7 +168,6 @@ class NetworkTask(DigitsTask):
         return tuple(start(spec.shape) for spec in self._variables)
 
     def gradients(self, parameters: Parameters, batches: Batches) -> Parameters:
-        """By the chain rule, stacked over the batches; the slope of a unit at its kink is 0."""
         weights, bias, output_weights, output_bias = parameters
         inputs = self._pixels.take(batches, axis=0).transpose(0, 2, 1)
         hidden = np.matmul(weights.swapaxes(-2, -1), inputs)

@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Literal, Self
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
-from varsim.values.indexed_slices import IndexedSlices, Rows
+from varsim.values.gradient_form import IndexedSlices, Rows
 from varsim.values.stream import stream
 from varsim.values.task import (
     BLOCK,
@@ -65,11 +65,9 @@ class Embedding(Problem):
         )
 
     def flops_per_example(self) -> float:
-        """3 x forward; forward is one multiply-add per dimension."""
         return 6.0 * self.dimension
 
     def task(self, seed: int, replication: int) -> "EmbeddingTask":
-        """The ratings of this seed, with the start and the batches of this replication."""
         return EmbeddingTask(self, seed, replication)
 
 
@@ -109,7 +107,6 @@ class EmbeddingTask(Task):
         return generator.integers(len(self._ratings), size=(BLOCK, batch_size))
 
     def gradients(self, parameters: Parameters, batches: Batches) -> StackedGradients:
-        """The residual's share of each batch times the other row, summed row by row."""
         users, items = parameters
         who, what = self._users.take(batches), self._items.take(batches)
         left, right = _looked_up(users, who), _looked_up(items, what)
@@ -121,7 +118,6 @@ class EmbeddingTask(Task):
         )
 
     def loss(self, parameters: Parameters) -> float:
-        """Half the mean squared residual over all ratings."""
         residuals = self._residuals(parameters)
         return 0.5 * float(residuals @ residuals) / len(residuals)
 
@@ -155,7 +151,6 @@ class EmbeddingTask(Task):
         return floor
 
     def _residuals(self, parameters: Parameters) -> Floats:
-        """Of every rating: what it is predicted to be, less what it is."""
         users, items = parameters
         _rows(users, self._users, self._left)
         _rows(items, self._items, self._right)
@@ -193,7 +188,6 @@ def _rows(table: Floats, rows: Rows, out: Floats) -> None:
 
 
 def _products(left: Floats, right: Floats) -> Floats:
-    """The inner products of rows."""
     products: Floats = np.matmul(left[..., None, :], right[..., None])[..., 0, 0]
     return products
 

@@ -13,9 +13,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.values.gradient_form import DenseForm, SparseForm, sum_in_order
-from varsim.values.indexed_slices import IndexedSlices, mean_of_slices
-from varsim.values.precision import Precision, rounded
+from varsim.values.gradient_form import (
+    DenseForm,
+    IndexedSlices,
+    Precision,
+    SparseForm,
+    mean_of_slices,
+    rounded,
+    sum_in_order,
+)
 from varsim.values.problem import Task
 from varsim.values.refusal import DistributionError, RefusedValueError
 from varsim.values.task import StackedGradients
@@ -162,7 +168,6 @@ class Gradients:
             gradient.batch = _NOTHING
 
     def _together(self, gradients: Sequence[Gradient]) -> StackedGradients:
-        """The values of a few gradients, per variable."""
         batches = np.stack([gradient.batch for gradient in gradients])
         parameters = gradients[0].read.parameters
         versions = [gradient.read.parameters for gradient in gradients]
@@ -188,7 +193,6 @@ class Gradients:
         return tuple(parts)
 
     def _check(self, stack: StackedGradients, number: int) -> None:
-        """Are these as many gradients of each variable?"""
         if len(stack) != len(self._dense):
             raise RefusedValueError(
                 "wrong_number", f"gradients of {len(stack)} variables, not of {len(self._dense)}"

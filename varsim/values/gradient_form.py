@@ -1,23 +1,163 @@
-"""What the gradients of a variable must look like, and how an accumulator aggregates them.
+"""Gradient values: precision, IndexedSlices, and the form that an accumulator requires.
 
-The attributes of TensorFlow's accumulators: dtype, declared shape and reduction type
-(conditional_accumulator.h and sparse_conditional_accumulator.h in tensorflow/core/kernels,
-python/ops/data_flow_ops.py).
+IndexedSlices and their arithmetic follow tf.IndexedSlices and SparseConditionalAccumulator; dtype,
+declared shape and reduction are attributes of TensorFlow's accumulators
+(tensorflow/core/kernels: conditional_accumulator.h, sparse_conditional_accumulator.h).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from varsim.values.indexed_slices import IndexedSlices, mean_of_slices, sum_of_slices
 from varsim.values.refusal import InvalidArgumentError, RefusedValueError
+
+Precision: TypeAlias = Literal["fp32", "fp16", "bf16"]
+
+# Bytes of one number.
+BYTES: Final[Mapping[Precision, int]] = {"fp32": 4, "fp16": 2, "bf16": 2}
+
+
+def rounded(values: NDArray[np.float64], precision: Precision) -> NDArray[np.float64]:
+    """The nearest numbers that the precision has; of two equally near the one that ends in bit 0.
+
+    First to fp32, in which devices compute, from there to fp16 or bf16. What is too large becomes
+    infinite: in fp16 from 65,520 on; what is too small becomes 0 (fp16: up to 3e-8).
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        single = values.astype(np.float32)
+        if precision == "fp16":
+            return single.astype(np.float16).astype(np.float64)
+        if precision == "bf16":
+            single = _upper_half(single)
+        return single.astype(np.float64)
+
+
+def _upper_half(single: NDArray[np.float32]) -> NDArray[np.float32]:
+    """float32 with the lower 16 bits of each rounded away; nan stays nan."""
+    bits = single.view(np.uint32)
+    last = (bits >> np.uint32(16)) & np.uint32(1)
+    upper = (bits + np.uint32(0x7FFF) + last) & np.uint32(0xFFFF0000)
+    return np.where(np.isnan(single), single, upper.view(np.float32))
+
+
+Rows: TypeAlias = NDArray[np.int64]
+Values: TypeAlias = NDArray[Any]
+
+
+class IndexedSlices:
+    """A gradient that is 0 but for the rows named: `values[i]` belongs to row `indices[i]`.
+
+    indices (n,), values (n, *rest). `dense_shape` is that of the whole, -1 for a length that is
+    not known; None if nothing is said. A row may be named more than once: its values add up.
+    """
+
+    __slots__ = ("dense_shape", "indices", "values")
+
+    def __init__(
+        self, indices: Rows, values: Values, dense_shape: tuple[int, ...] | None = None
+    ) -> None:
+        self.indices = indices
+        self.values = values
+        self.dense_shape = dense_shape
+
+    def summed(self) -> "IndexedSlices":
+        """The same with every row named once, in ascending order."""
+        if _ascends(self.indices):
+            return self
+        indices, place = np.unique(self.indices, return_inverse=True)
+        values = np.zeros((len(indices), *self.values.shape[1:]), self.values.dtype)
+        np.add.at(values, place.reshape(-1), self.values)
+        return IndexedSlices(indices, values, self.dense_shape)
+
+    def dense(self, shape: tuple[int, ...]) -> Values:
+        """The same as an array of all rows."""
+        whole = np.zeros(shape, self.values.dtype)
+        rows = self.summed()
+        whole[rows.indices] = rows.values
+        return whole
+
+    def rounded(self, precision: Precision) -> "IndexedSlices":
+        """The same in fewer bits."""
+        return IndexedSlices(self.indices, rounded(self.values, precision), self.dense_shape)
+
+    def __repr__(self) -> str:
+        return f"IndexedSlices({self.indices!r}, {self.values!r}, {self.dense_shape!r})"
+
+
+def sum_of_slices(gradients: Sequence[IndexedSlices]) -> tuple[IndexedSlices, Rows]:
+    """Their sum, row by row in the order given, and how many gradients held each row.
+
+    Indices are taken to ascend. As in TensorFlow, rows that are named twice in one gradient, or
+    out of order, may stand more than once in the sum, each with its own count.
+    """
+    indices, places = _places([gradient.indices for gradient in gradients])
+    first = gradients[0].values
+    total = np.zeros((len(indices), *first.shape[1:]), first.dtype)
+    held = np.zeros(len(indices), np.int64)
+    for gradient, place in zip(gradients, places, strict=True):
+        total[place] += gradient.values
+        held[place] += 1
+    return IndexedSlices(indices, total), held
+
+
+def mean_of_slices(gradients: Sequence[IndexedSlices], by_row: bool) -> IndexedSlices:
+    """Their sum divided by their number, or `by_row` by the number that held the row."""
+    total, held = sum_of_slices(gradients)
+    if not by_row:
+        return IndexedSlices(total.indices, total.values / len(gradients))
+    counts = held.astype(total.values.dtype).reshape(-1, *[1] * (total.values.ndim - 1))
+    return IndexedSlices(total.indices, total.values / counts)
+
+
+def _ascends(indices: Rows) -> bool:
+    """Whether every row is named once, in order."""
+    return bool((indices[1:] > indices[:-1]).all())
+
+
+def _places(named: Sequence[Rows]) -> tuple[Rows, list[Rows]]:
+    """The rows of the sum, and for each gradient where its own rows stand among them."""
+    if all(_ascends(indices) for indices in named):
+        rows = np.unique(np.concatenate(named))
+        return rows, [rows.searchsorted(indices) for indices in named]
+    return _walk(named)
+
+
+def _walk(named: Sequence[Rows]) -> tuple[Rows, list[Rows]]:
+    """The same where rows are not in order: both lists are walked as if they were.
+
+    Entries are numbered as they come; `order` is how they stand in the sum.
+    """
+    entries: list[list[int]] = []
+    row_of: list[int] = []
+    order: list[int] = []
+    for indices in named:
+        before, order = order, []
+        own: list[int] = []
+        position = 0
+        for row in indices.tolist():
+            while position < len(before) and row_of[before[position]] < row:
+                order.append(before[position])
+                position += 1
+            if position < len(before) and row_of[before[position]] == row:
+                entry = before[position]
+                position += 1
+            else:
+                entry = len(row_of)
+                row_of.append(row)
+            order.append(entry)
+            own.append(entry)
+        order += before[position:]
+        entries.append(own)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return np.array(row_of, np.int64)[order], [place[own] for own in entries]
+
 
 G = TypeVar("G")
 
-Values: TypeAlias = NDArray[Any]
 Reduction: TypeAlias = Literal["MEAN", "SUM"]
 
 # A declared shape: None where nothing is declared, for the whole or for one dimension.
@@ -71,13 +211,11 @@ class DenseForm(GradientForm[Values]):
     """Gradients as arrays. Those of one round all have the shape of the first."""
 
     def check(self, gradient: object) -> None:
-        """An array of the dtype."""
         if not isinstance(gradient, np.ndarray | np.generic):
             raise _wrong_kind(gradient, "an array")
         self._check_dtype(np.asarray(gradient))
 
     def check_shape(self, gradient: Values, inside: Sequence[Values]) -> None:
-        """The shape of what is inside, and the declared one."""
         if inside and gradient.shape != inside[0].shape:
             raise _mismatch("a gradient of shape", inside[0].shape, gradient.shape)
         if self.shape is None:
@@ -86,7 +224,6 @@ class DenseForm(GradientForm[Values]):
             raise _mismatch("a gradient of shape", self.shape, gradient.shape)
 
     def aggregate(self, gradients: Sequence[Values]) -> Values:
-        """The sum; for a mean divided by their number."""
         total = sum_in_order(np.stack(gradients))
         return total if self.reduction == "SUM" else total / self.dtype.type(len(gradients))
 
@@ -95,7 +232,6 @@ class SparseForm(GradientForm[IndexedSlices]):
     """Gradients as indexed slices. The mean of a row is over those that held it."""
 
     def check(self, gradient: object) -> None:
-        """Indexed slices with values of the dtype."""
         if not isinstance(gradient, IndexedSlices):
             raise _wrong_kind(gradient, "indexed slices")
         self._check_dtype(gradient.values)
@@ -149,7 +285,6 @@ def sum_in_order(rows: Values) -> Values:
 
 
 def _differs(declared: Sequence[int | None], found: Sequence[int]) -> bool:
-    """Whether a declared length is another than the one found at its place."""
     return any(
         one is not None and one != other for one, other in zip(declared, found, strict=False)
     )

@@ -1,16 +1,63 @@
-"""Operations as generators: what they wait for, and how they are carried out without a clock.
+"""Operations on distributed values as generators, and the requests that they yield.
 
-An operation on distributed values is called as `x = yield from f()`. It yields a `Movement` when
-bytes have to move, a `Computation` when a device is busy, `SideBySide` when the replicas of a
-worker go on each for itself, a `Merge` when a replica waits for the others of its worker, and an
-`Exchange` when a worker waits for the other workers. Who drives it decides what that costs:
-`finish` and `finish_together` take no time, a cluster lets its clock run.
+An operation is called as `x = yield from f()`. Who drives it decides what its requests cost:
+`finish` and `finish_together` take no time, a cluster runs its clock.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from varsim.values.device import Device, Movement
+
+class Device(NamedTuple):
+    """A device of a task: `worker/0/1` is device 1 of worker 0; CPUs and GPUs are told apart."""
+
+    job: str = "worker"
+    task: int = 0
+    number: int = 0
+    kind: str = "cpu"
+
+    def __str__(self) -> str:
+        return f"{self.job}/{self.task}/{self.number}"
+
+
+# The device that is current where nobody says otherwise.
+HERE = Device()
+
+
+class Transfer(NamedTuple):
+    """Bytes that go from one device to another."""
+
+    source: Device
+    target: Device
+    size: int
+
+
+class Movement(NamedTuple):
+    """What an operation moves, in rounds: the transfers of a round run side by side.
+
+    A round starts when the one before has ended. `parties` workers take part; if there are several,
+    each of them reports the whole movement, and it is to be counted once.
+    """
+
+    what: str
+    rounds: tuple[tuple[Transfer, ...], ...]
+    parties: int = 1
+
+    @property
+    def size(self) -> int:
+        """All bytes."""
+        return sum(transfer.size for transfers in self.rounds for transfer in transfers)
+
+
+def movement(what: str, *rounds: Iterable[Transfer], parties: int = 1) -> list[Movement]:
+    """The movement made of these rounds, or none if nothing has to leave its device."""
+    moving = [
+        tuple(one for one in transfers if one.source != one.target and one.size)
+        for transfers in rounds
+    ]
+    kept = tuple(transfers for transfers in moving if transfers)
+    return [Movement(what, kept, parties)] if kept else []
+
 
 T = TypeVar("T")
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.gradient import Parameters
+from varsim.values.gradient_form import IndexedSlices
 from varsim.values.schema import Model, one_of
 
 Floats = NDArray[np.float64]
@@ -65,11 +66,9 @@ class Sgd(Optimizer):
     kind: Literal["sgd"] = "sgd"
 
     def init(self, value: Floats) -> State:
-        """Nothing to remember."""
         return ()
 
     def update(self, gradient: Floats, state: State, value: Floats) -> tuple[Floats, State]:
-        """One step down the gradient."""
         return value - self.learning_rate * gradient, state
 
 
@@ -88,11 +87,9 @@ class Momentum(Optimizer):
     nesterov: bool = False
 
     def init(self, value: Floats) -> State:
-        """At rest."""
         return (np.zeros_like(value),)
 
     def update(self, gradient: Floats, state: State, value: Floats) -> tuple[Floats, State]:
-        """One step along the velocity, or with `nesterov` along what it will be next."""
         velocity = self.momentum * state[0] + gradient
         step = gradient + self.momentum * velocity if self.nesterov else velocity
         return value - self.learning_rate * step, (velocity,)
@@ -118,11 +115,9 @@ class Adam(Optimizer):
     form: Literal["tensorflow", "pytorch"] = "tensorflow"
 
     def init(self, value: Floats) -> State:
-        """Both means and the number of updates are 0."""
         return np.zeros_like(value), np.zeros_like(value), np.zeros(())
 
     def update(self, gradient: Floats, state: State, value: Floats) -> tuple[Floats, State]:
-        """One step along m, in units of the root of v."""
         t = float(state[2]) + 1.0
         m = self.beta1 * state[0] + (1.0 - self.beta1) * gradient
         v = self.beta2 * state[1] + (1.0 - self.beta2) * (gradient * gradient)
@@ -158,11 +153,9 @@ class Adagrad(Optimizer):
     initial_accumulator: float = Field(0.1, gt=0)
 
     def init(self, value: Floats) -> State:
-        """The accumulator at its initial value."""
         return (np.full_like(value, self.initial_accumulator),)
 
     def update(self, gradient: Floats, state: State, value: Floats) -> tuple[Floats, State]:
-        """One step in units of the root of the accumulator."""
         accumulator = state[0] + gradient * gradient
         return value - self.learning_rate * gradient / np.sqrt(accumulator), (accumulator,)
 
@@ -184,11 +177,9 @@ class RmsProp(Optimizer):
     epsilon: float = Field(1e-10, gt=0)
 
     def init(self, value: Floats) -> State:
-        """A mean square of 1, at rest."""
         return np.ones_like(value), np.zeros_like(value)
 
     def update(self, gradient: Floats, state: State, value: Floats) -> tuple[Floats, State]:
-        """One step along the velocity."""
         mean_square = self.decay * state[0] + (1.0 - self.decay) * (gradient * gradient)
         scaled = self.learning_rate * gradient / np.sqrt(mean_square + self.epsilon)
         velocity = self.momentum * state[1] + scaled
@@ -196,7 +187,6 @@ class RmsProp(Optimizer):
 
 
 def _with_rows(whole: Floats, rows: NDArray[np.int64], part: Floats) -> Floats:
-    """A copy with some rows replaced."""
     changed = whole.copy()
     changed[rows] = part
     return changed
@@ -214,3 +204,40 @@ if TYPE_CHECKING:
     AnyOptimizer: TypeAlias = Optimizer
 else:
     AnyOptimizer = one_of(OPTIMIZERS)
+
+
+class VariableAverages(Model):
+    """Averages to be kept of all variables: average += (1 - decay) (variable - average).
+
+    With `num_updates`, decay is at most (1 + step) / (10 + step), so that the first updates count
+    for more; step is the global step after the update.
+    """
+
+    decay: float = Field(gt=0, lt=1)
+    num_updates: bool = False
+
+    def at(self, step: int) -> float:
+        """The decay after the update that raised the global step to `step`."""
+        return min(self.decay, (1 + step) / (10 + step)) if self.num_updates else self.decay
+
+
+class MovingAverages:
+    """The averages of one run; they begin as what the variables begin as."""
+
+    def __init__(self, settings: VariableAverages, initial: Parameters) -> None:
+        self._settings = settings
+        self._step = 0
+        self.values = initial  # one array per variable
+
+    def update(self, step: int, variables: Parameters) -> None:
+        """Take in the variables of a global step, once, however often it is asked for."""
+        if step == self._step:
+            return
+        self._step = step
+        part = 1.0 - self._settings.at(step)
+        self.values = tuple(
+            [
+                average - part * (average - variable)
+                for average, variable in zip(self.values, variables, strict=True)
+            ]
+        )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.gradient_form import IndexedSlices
 from varsim.values.schema import Model
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.values.device import HERE, Device
 from varsim.values.gradient import Array
-from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.gradient_form import IndexedSlices
+from varsim.values.operation import HERE, Device
 from varsim.values.optimizer import Optimizer, State
 
 Values: TypeAlias = NDArray[Any]

@@ -7,12 +7,11 @@ from typing import Final, Self
 from pydantic import Field, PositiveInt, model_validator
 
 from varsim.values import layers, presets
+from varsim.values.gradient_form import BYTES, Precision
 from varsim.values.layers import Layer, Layers
 from varsim.values.optimizer import AnyOptimizer, Optimizer, Sgd
-from varsim.values.precision import BYTES, Precision
-from varsim.values.problem import AnyProblem, VariableSpec
+from varsim.values.problem import AnyProblem, Timing, VariableSpec
 from varsim.values.schema import Model
-from varsim.values.timing import Timing
 
 _ROW_NUMBER: Final = 8  # bytes; TensorFlow's int64
 
@@ -191,7 +190,6 @@ class Workload(Model):
 
     @property
     def _listed(self) -> tuple[Layer, ...] | None:
-        """The layers, where they are a list."""
         return None if isinstance(self.layers, str) else self.layers
 
     @property

@@ -11,8 +11,14 @@ from varsim.cluster.clock import Clock
 from varsim.cluster.execution import Execution
 from varsim.cluster.network import network
 from varsim.cluster.topology import Star
-from varsim.values.device import Device, Movement
-from varsim.values.operation import Computation, Operation, SideBySide, finish_together
+from varsim.values.operation import (
+    Computation,
+    Device,
+    Movement,
+    Operation,
+    SideBySide,
+    finish_together,
+)
 
 LATENCY: Final = 100_000  # ns
 SPEEDS: Final = (1.0, 2.0, 4.0)  # MB/s, by the number of the device: replica 0 has the slowest link

@@ -12,8 +12,7 @@ from varsim.distribute.container import Mirrored, PerReplica, part_on
 from varsim.distribute.context import Context
 from varsim.distribute.tensor import Tensor
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.device import Device
-from varsim.values.operation import Operation
+from varsim.values.operation import Device, Operation
 from varsim.values.refusal import DistributionError, RefusedIndexError, RefusedTypeError
 from varsim.values.variable import Aggregation, Variable
 

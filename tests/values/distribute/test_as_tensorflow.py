@@ -14,8 +14,7 @@ from varsim.distribute.sync_on_read import SyncOnReadVariable
 from varsim.distribute.tensor import Tensor, convert, tensor
 from varsim.distribute.training import DistributedOptimizer
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.device import HERE, Device, Movement
-from varsim.values.operation import Operation, finish
+from varsim.values.operation import HERE, Device, Movement, Operation, finish
 from varsim.values.optimizer import Adam, Momentum, Sgd
 from varsim.values.refusal import DistributionError, RefusedAssertionError, RefusedRuntimeError
 from varsim.values.variable import Aggregation, Synchronization

@@ -21,8 +21,7 @@ from varsim.distribute.ring import chunk_length, ring_sum
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, tensor
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.device import Device, Movement
-from varsim.values.operation import Operation, finish, finish_together
+from varsim.values.operation import Device, Movement, Operation, finish, finish_together
 from varsim.values.variable import Aggregation, Synchronization
 
 VALUE = np.arange(4, dtype=np.float32)

@@ -19,8 +19,7 @@ from varsim.distribute.partition import (
 from varsim.distribute.plain import PlainVariable
 from varsim.distribute.single import create_outside
 from varsim.distribute.tensor import Tensor, convert, divide, kind_of, share, shown, tensor
-from varsim.values.device import HERE, Device
-from varsim.values.operation import Exchange, Operation, finish, finish_together
+from varsim.values.operation import HERE, Device, Exchange, Operation, finish, finish_together
 from varsim.values.refusal import DistributionError, InvalidArgumentError
 from varsim.values.variable import Aggregation, Synchronization
 

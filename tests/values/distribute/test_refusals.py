@@ -20,8 +20,7 @@ from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, tensor
 from varsim.distribute.variable import DistributedVariable
 from varsim.scenario.loading import ScenarioError, load_text
-from varsim.values.device import HERE, Device
-from varsim.values.operation import Operation, finish, finish_together
+from varsim.values.operation import HERE, Device, Operation, finish, finish_together
 from varsim.values.refusal import DistributionError
 from varsim.values.variable import Aggregation, Synchronization
 

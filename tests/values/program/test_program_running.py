@@ -23,8 +23,7 @@ from varsim.distribute.plain import PlainVariable
 from varsim.distribute.program.act import MOST_COPIES, OUTSIDE
 from varsim.distribute.program.running import Mode, ProgramRun
 from varsim.distribute.sync_on_read import SyncOnReadVariable
-from varsim.values.device import HERE, Device
-from varsim.values.operation import finish
+from varsim.values.operation import HERE, Device, finish
 
 COUNTING: dict[str, Any] = {"replicas": (add(3.0, 1.0, 2.0), read()), "outside": (read(),)}
 

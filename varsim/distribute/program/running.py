@@ -17,8 +17,7 @@ from varsim.distribute.program.given import VariableDescription
 from varsim.distribute.reduction import CrossDeviceOps, ReductionToOneDevice
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Values
-from varsim.values.device import Device, Movement
-from varsim.values.operation import Now, Operation, SideBySide
+from varsim.values.operation import Device, Movement, Now, Operation, SideBySide
 
 # What variables that leave their synchronization open are given: mirrored copies under the first
 # two, one copy on a parameter server under the last.

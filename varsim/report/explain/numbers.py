@@ -12,7 +12,7 @@ from varsim.cluster.execution import Sent
 from varsim.distribute.program.act import MOST_COPIES, Glance
 from varsim.study.program.rows import Copies, Rounds
 from varsim.units import format_bytes
-from varsim.values.device import Device
+from varsim.values.operation import Device
 
 UNITS: Final = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 

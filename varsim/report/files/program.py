@@ -21,7 +21,7 @@ from varsim.report.variables import document
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.program.tables import COLUMNS, act_rows, sent_rows
 from varsim.study.variables import VariablesResult
-from varsim.values.device import HERE, Device
+from varsim.values.operation import HERE, Device
 
 _SECOND = 1_000_000_000
 _READ = ("acts", "sent", "links")  # the tables that are read back

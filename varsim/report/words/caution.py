@@ -79,9 +79,11 @@ def guessed(scenario: Scenario) -> str:
 def marching(scenario: Scenario) -> str:
     """That workers whose compute times are all the same queue as a convoy; empty where none do."""
     cluster = scenario.cluster
-    law = cluster.law(scenario.workload)
+    distribution = cluster.compute_distribution(scenario.workload)
     update = cluster.server_update
-    if law.varies or (update is not None and update.time is not None and update.time.varies):
+    if distribution.varies or (
+        update is not None and update.time is not None and update.time.varies
+    ):
         return ""
     queueing = [
         f"'{one.label}'"
@@ -90,7 +92,7 @@ def marching(scenario: Scenario) -> str:
     ]
     if not queueing:
         return ""
-    mean, share = format_seconds(law.expectation()), law.backward_share()
+    mean, share = format_seconds(distribution.expectation()), distribution.backward_share()
     instead = f"device with a sigma above 0 (default: {DEVICE_SIGMA:g})"
     if cluster.device is None:
         instead = f"compute: {{kind: lognormal, mean: {mean}, sigma: {DEVICE_SIGMA:g}}}"
@@ -155,8 +157,8 @@ def at_other_speeds(scenario: Scenario) -> Iterator[str]:
 
 
 def _step(scenario: Scenario, speed: float) -> str:
-    law = scenario.cluster.law(scenario.workload)
-    return f"{format_seconds(law.expectation() / speed)} a step"
+    distribution = scenario.cluster.compute_distribution(scenario.workload)
+    return f"{format_seconds(distribution.expectation() / speed)} a step"
 
 
 def guess_said(guess: Guess) -> str:

@@ -148,7 +148,7 @@ def described(model: Model, hidden: frozenset[str] | set[str] = frozenset()) -> 
 
 
 def _compute(cluster: Cluster, workload: Workload) -> str:
-    mean = format_seconds(cluster.law(workload).expectation())
+    mean = format_seconds(cluster.compute_distribution(workload).expectation())
     if cluster.compute is not None:
         return f"{mean} per batch on average, law {described(cluster.compute)}"
     device = cluster.device

@@ -25,7 +25,7 @@ from varsim.scenario.sweep.points import Axis, copied, dimension_at, points_of
 from varsim.scenario.sweep.space import MOST_REPLICATIONS, PRECISION, Quantity, Sweep
 from varsim.scenario.sweep.values import SpaceError, dimension_of, text_of, value_of, values_of
 from varsim.scenario.training import Scenario
-from varsim.values.laws.trace import read_step_times
+from varsim.values.measured_times import read_step_times
 
 BLOCK: Final = "sweep"
 # The keys of the block that are no paths of the scenario.

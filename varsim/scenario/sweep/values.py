@@ -10,7 +10,7 @@ from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode
 from varsim.scenario.fault import Mark, nearest, quoted
 from varsim.scenario.shape import Shape
 from varsim.scenario.sweep.space import Number, Value
-from varsim.values.laws.trace import MeasuredTimes
+from varsim.values.measured_times import MeasuredTimes
 
 MOST_VALUES: Final = 10_000
 _RANGE_KEYS: Final = ("from", "to", "step", "points", "spacing")

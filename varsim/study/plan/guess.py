@@ -36,5 +36,5 @@ def guess(found: Found, runs: Runs) -> Guess | None:
 def _at(cell: Cell, speed: float) -> Cell:
     point = cell.point
     return cell_of(
-        cell.number, Point(point.values, point.scenario.with_law_alone(speed)), cell.label
+        cell.number, Point(point.values, point.scenario.with_distribution_alone(speed)), cell.label
     )

@@ -8,7 +8,7 @@ from varsim.distribute.program.act import OUTSIDE, Glance
 from varsim.study.measure import NANOSECONDS, utilization
 from varsim.study.program.metrics import METRICS
 from varsim.study.statistics import Estimate
-from varsim.values.device import HERE, Device
+from varsim.values.operation import HERE, Device
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -132,7 +132,7 @@ def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:
     if not strategy.uses_servers:
         cluster = cluster.without_servers()
     workload = scenario.workload_of(strategy)
-    cluster = cluster.subject_to(strategy.subject_to()).with_law_alone(workload)
+    cluster = cluster.subject_to(strategy.subject_to()).with_distribution_alone(workload)
     if strategy.round.of == "outer step":
         workload = workload.model_copy(update={"evaluate_every": None})
     return scenario.model_copy(

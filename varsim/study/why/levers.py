@@ -12,7 +12,7 @@ import numpy as np
 
 from varsim.cluster.overheads import OF_SERVERS, Overheads
 from varsim.scenario.training import Scenario
-from varsim.values.laws.simple import Constant
+from varsim.values.distribution import Constant
 from varsim.values.schema import Model
 from varsim.values.stream import stream
 
@@ -76,15 +76,15 @@ def _no_stragglers(scenario: Scenario) -> Scenario | None:
 
 
 def _no_variance(scenario: Scenario) -> Scenario | None:
-    law = scenario.cluster.law(scenario.workload)
+    distribution = scenario.cluster.compute_distribution(scenario.workload)
     seen: set[float] = set()
     for rank in range(min(_workers(scenario), 8)):
 
         def drawn(block: int, rank: int = rank) -> np.random.Generator:
             return stream(scenario.seed, 0, "compute", rank, block)
 
-        seen.update(next(law.blocks(rank, drawn)).tolist())
-    mean = law.expectation()
+        seen.update(next(distribution.blocks(rank, drawn)).tolist())
+    mean = distribution.expectation()
     if len(seen) == 1 or not math.isfinite(mean) or mean <= 0:
         return None
     return _on(scenario, device=None, compute=Constant(value=mean))

@@ -3,8 +3,8 @@
 from typing import Literal
 
 from varsim.scenario.training import Scenario
+from varsim.values.problem import TimingTask
 from varsim.values.task import Problem, VariableSpec
-from varsim.values.timing import TimingTask
 
 
 class TimesOnly(Problem):

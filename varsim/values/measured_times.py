@@ -1,4 +1,4 @@
-"""Compute times that were measured, played again."""
+"""Empirical distribution: measured step times from a CSV file, cycled or resampled."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import numpy as np
 from pydantic import ConfigDict, Field, ValidationInfo, model_validator
 
-from varsim.values.laws.base import BLOCK, Floats, Law, Stream
+from varsim.values.distribution import BLOCK, Distribution, Floats, Stream
 
 # Not strict: after the validator below pydantic no longer knows that a list came from JSON.
 Row = Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1, strict=False)]
@@ -25,7 +25,7 @@ def _file_or_seconds(schema: dict[str, Any]) -> None:
     schema["anyOf"] = [{"required": ["file"]}, {"required": ["seconds"]}]
 
 
-class MeasuredTimes(Law):
+class MeasuredTimes(Distribution):
     """Step times measured per worker, from a CSV file with the header `worker,seconds`.
 
     The file has one line per step, a worker's steps in order, workers numbered from 0; it is looked
@@ -60,7 +60,6 @@ class MeasuredTimes(Law):
         return {**data, "seconds": read_step_times(Path(folder, file))}
 
     def blocks(self, worker: int, stream: Stream) -> Iterator[Floats]:
-        """The worker's row, cycled (which draws nothing) or resampled."""
         row = np.array(self.seconds[worker % len(self.seconds)])
         for block in count():
             if self.replay == "resample":
@@ -70,7 +69,6 @@ class MeasuredTimes(Law):
 
     @property
     def is_random(self) -> bool:
-        """Only where different times are drawn; a cycle draws nothing."""
         return self.replay == "resample" and any(len(set(row)) > 1 for row in self.seconds)
 
     def expectation(self) -> float:

@@ -1,39 +1,92 @@
-"""Laws of independent compute times, each drawn from one distribution."""
+"""Distributions of compute times (seconds per step), each a frozen model with its YAML keys."""
 
 import math
-from typing import ClassVar, Literal, Self
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from varsim.units import Seconds
-from varsim.values.laws.base import BLOCK, Floats, Law, PositiveSeconds
+from varsim.values.schema import Model
+
+Floats: TypeAlias = NDArray[np.float64]
+Stream: TypeAlias = Callable[[int], np.random.Generator]
+PositiveSeconds: TypeAlias = Annotated[Seconds, Field(gt=0)]
+
+# Values drawn from one random stream; part of every result: do not change.
+BLOCK: Final = 128
 
 
-class Constant(Law):
-    """Every step takes `value`."""
+class Distribution(Model):
+    """Distribution of a worker's compute times, step after step.
+
+    Event times must be the same on every machine, so times are drawn with the Generator's own
+    methods and scalar `math` only: numpy's logarithms and powers of arrays depend on the CPU.
+    """
+
+    # False where every step takes the same time.
+    varies: ClassVar[bool] = True
+
+    def blocks(self, worker: int, stream: Stream) -> Iterator[Floats]:
+        """Endless blocks of BLOCK compute times in seconds; block i is drawn from `stream(i)`.
+
+        `stream` makes a fresh generator at every call, the same for the same i.
+        """
+        for block in count():
+            yield self.draw(stream(block))
+
+    def draw(self, generator: np.random.Generator) -> Floats:
+        """BLOCK independent compute times in seconds, of a memoryless distribution."""
+        raise NotImplementedError
+
+    def expectation(self) -> float:
+        """Mean in seconds (not named `mean`, which is a field of some distributions)."""
+        raise NotImplementedError
+
+    @property
+    def is_random(self) -> bool:
+        """Whether a worker's times may differ between replications."""
+        return self.varies
+
+    def parts(self) -> "tuple[Distribution, ...]":
+        """The distributions that this one combines."""
+        return ()
+
+    @property
+    def needs_batch(self) -> bool:
+        """Whether only `for_batch` makes it a distribution that can be drawn from."""
+        return any(part.needs_batch for part in self.parts())
+
+    def for_batch(self, examples: int) -> "Distribution":
+        """Distribution for a batch of so many examples; by default itself."""
+        return self
+
+    def backward_share(self) -> float | None:
+        """Share of the backward pass in a compute time; None where it is not specified."""
+        return None
+
+
+class Constant(Distribution):
+    """Degenerate distribution: every step takes `value`."""
 
     about: ClassVar[str] = "every step takes the same time"
+    varies: ClassVar[bool] = False
 
     kind: Literal["constant"] = "constant"
     value: PositiveSeconds
 
-    @property
-    def varies(self) -> bool:
-        """It does not."""
-        return False
-
     def draw(self, generator: np.random.Generator) -> Floats:
-        """The value, again and again."""
         return np.full(BLOCK, self.value)
 
     def expectation(self) -> float:
-        """The value."""
         return self.value
 
 
-class Uniform(Law):
-    """Any time from `low` to `high`, equally likely."""
+class Uniform(Distribution):
+    """Uniform distribution from `low` to `high`."""
 
     about: ClassVar[str] = "equally likely between two times"
 
@@ -48,19 +101,14 @@ class Uniform(Law):
         return self
 
     def draw(self, generator: np.random.Generator) -> Floats:
-        """Stretched from [0, 1)."""
         return self.low + (self.high - self.low) * generator.random(BLOCK)
 
     def expectation(self) -> float:
-        """The middle."""
         return (self.low + self.high) / 2
 
 
-class Normal(Law):
-    """Normal with `mean` and `std`, drawn again where it is not above 0.
-
-    `mean` and `std` are those before the cut at 0, which raises the mean a little.
-    """
+class Normal(Distribution):
+    """Normal distribution, truncated at 0; `mean` and `std` are those before the truncation."""
 
     about: ClassVar[str] = "normal, cut off at 0 (mean and std are those before the cut)"
 
@@ -69,7 +117,6 @@ class Normal(Law):
     std: PositiveSeconds
 
     def draw(self, generator: np.random.Generator) -> Floats:
-        """Draws again what is not above 0; as mean is, each draw has better than even odds."""
         values = self.mean + self.std * generator.standard_normal(BLOCK)
         while (refused := np.flatnonzero(values <= 0)).size:
             values[refused] = self.mean + self.std * generator.standard_normal(refused.size)
@@ -82,8 +129,8 @@ class Normal(Law):
         return self.mean + self.std * density / (0.5 * math.erfc(-cut / math.sqrt(2)))
 
 
-class Exponential(Law):
-    """Memoryless, with this mean."""
+class Exponential(Distribution):
+    """Exponential distribution."""
 
     about: ClassVar[str] = "memoryless: exponential with a mean"
 
@@ -91,16 +138,14 @@ class Exponential(Law):
     mean: PositiveSeconds
 
     def draw(self, generator: np.random.Generator) -> Floats:
-        """Scaled to the mean."""
         return self.mean * generator.standard_exponential(BLOCK)
 
     def expectation(self) -> float:
-        """The mean."""
         return self.mean
 
 
-class ShiftedExponential(Law):
-    """At least `minimum`, then exponential; `mean` is that of the whole."""
+class ShiftedExponential(Distribution):
+    """`minimum` plus an exponential time; `mean` is that of the sum."""
 
     about: ClassVar[str] = "a fixed minimum plus an exponential"
 
@@ -115,16 +160,14 @@ class ShiftedExponential(Law):
         return self
 
     def draw(self, generator: np.random.Generator) -> Floats:
-        """The minimum and an exponential on top."""
         return self.minimum + (self.mean - self.minimum) * generator.standard_exponential(BLOCK)
 
     def expectation(self) -> float:
-        """The mean."""
         return self.mean
 
 
-class Lognormal(Law):
-    """The logarithm of the time is normal, with standard deviation `sigma`."""
+class Lognormal(Distribution):
+    """Lognormal distribution; `sigma` is the standard deviation of the logarithm."""
 
     about: ClassVar[str] = "lognormal with a mean; sigma is the spread of the logarithm"
 
@@ -133,17 +176,15 @@ class Lognormal(Law):
     sigma: float = Field(gt=0, le=10)
 
     def draw(self, generator: np.random.Generator) -> Floats:
-        """Centred so that the mean comes out."""
         centre = math.log(self.mean) - self.sigma * self.sigma / 2
         return generator.lognormal(centre, self.sigma, BLOCK)
 
     def expectation(self) -> float:
-        """The mean."""
         return self.mean
 
 
-class Gamma(Law):
-    """Sum of `shape` exponential phases (any positive number); variance is mean^2 / shape."""
+class Gamma(Distribution):
+    """Gamma distribution with variance mean^2 / shape; Erlang for a whole `shape`."""
 
     about: ClassVar[str] = "gamma (Erlang) with a mean; the larger the shape, the steadier"
 
@@ -152,16 +193,14 @@ class Gamma(Law):
     shape: float = Field(ge=0.05, le=1e6)
 
     def draw(self, generator: np.random.Generator) -> Floats:
-        """Scaled to the mean."""
         return self.mean / self.shape * generator.standard_gamma(self.shape, BLOCK)
 
     def expectation(self) -> float:
-        """The mean."""
         return self.mean
 
 
-class Weibull(Law):
-    """Weibull: a shape below 1 has a heavier tail than the exponential, above 1 a lighter one."""
+class Weibull(Distribution):
+    """Weibull distribution; its tail is heavier than the exponential for `shape` below 1."""
 
     about: ClassVar[str] = "Weibull with a mean; shape below 1 is heavy-tailed"
 
@@ -170,16 +209,14 @@ class Weibull(Law):
     shape: float = Field(ge=0.05, le=1e6)
 
     def draw(self, generator: np.random.Generator) -> Floats:
-        """Scaled to the mean."""
         return self.mean / math.gamma(1 + 1 / self.shape) * generator.weibull(self.shape, BLOCK)
 
     def expectation(self) -> float:
-        """The mean."""
         return self.mean
 
 
-class Pareto(Law):
-    """Pareto type I: P(time > t) = (minimum / t)^alpha. The variance is infinite up to alpha 2."""
+class Pareto(Distribution):
+    """Pareto distribution (type I): P(time > t) = (minimum / t)^alpha."""
 
     about: ClassVar[str] = "power-law tail above a minimum; alpha must be above 1"
 
@@ -195,18 +232,16 @@ class Pareto(Law):
         return alpha
 
     def draw(self, generator: np.random.Generator) -> Floats:
-        """What numpy draws starts at 0 (Lomax)."""
         return self.minimum * (1.0 + generator.pareto(self.alpha, BLOCK))
 
     def expectation(self) -> float:
-        """By theory: minimum * alpha / (alpha - 1)."""
         return self.minimum * self.alpha / (self.alpha - 1)
 
 
-class Gumbel(Law):
-    """Gumbel, the law of largest values: P(time <= t) = exp(-exp(-(t - location) / scale)).
+class Gumbel(Distribution):
+    """Gumbel distribution: P(time <= t) = exp(-exp(-(t - location) / scale)).
 
-    Far from 0 only, which it would else reach: at 4 times the scale its chance is 2e-24.
+    With `location` at 4 times `scale` or more, P(time < 0) is below 2e-24.
     """
 
     about: ClassVar[str] = "Gumbel, the law of largest values; location at least 4 times scale"
@@ -222,9 +257,61 @@ class Gumbel(Law):
         return self
 
     def draw(self, generator: np.random.Generator) -> Floats:
-        """As numpy has it."""
         return generator.gumbel(self.location, self.scale, BLOCK)
 
     def expectation(self) -> float:
-        """By theory: location + scale * Euler's constant."""
         return self.location + self.scale * float(np.euler_gamma)
+
+
+class Phases(Distribution):
+    """Fixed times of forward and backward pass; only their sum counts within a mixture."""
+
+    about: ClassVar[str] = "a forward pass, then a backward pass, each of a fixed time"
+    varies: ClassVar[bool] = False
+
+    kind: Literal["phases"] = "phases"
+    forward: PositiveSeconds
+    backward: PositiveSeconds
+
+    def draw(self, generator: np.random.Generator) -> Floats:
+        return np.full(BLOCK, self.forward + self.backward)
+
+    def expectation(self) -> float:
+        return self.forward + self.backward
+
+    def backward_share(self) -> float:
+        return self.backward / (self.forward + self.backward)
+
+
+class BatchCurve(Distribution):
+    """Time linear in the batch size, `fixed` + `per_example` * batch size.
+
+    With `sigma` this is the mean of a lognormal distribution (see `Lognormal`).
+    """
+
+    about: ClassVar[str] = "grows with the batch: fixed + per_example * batch_size"
+
+    kind: Literal["batch_curve"] = "batch_curve"
+    fixed: Seconds = Field(ge=0)
+    per_example: PositiveSeconds
+    sigma: float | None = Field(None, gt=0, le=10)
+
+    @property
+    def is_random(self) -> bool:
+        return self.sigma is not None
+
+    @property
+    def needs_batch(self) -> bool:
+        return True
+
+    def for_batch(self, examples: int) -> Distribution:
+        time = self.fixed + self.per_example * examples
+        return (
+            Constant(value=time) if self.sigma is None else Lognormal(mean=time, sigma=self.sigma)
+        )
+
+    def draw(self, generator: np.random.Generator) -> Floats:
+        raise AssertionError("a batch curve is drawn from by its batch")
+
+    def expectation(self) -> float:
+        raise AssertionError("the mean of a batch curve depends on the batch")

@@ -1,1 +1,0 @@
-"""Laws of compute times; `varsim.values.law` has their table."""
