@@ -15,13 +15,13 @@ from varsim.cluster.execution import Execution, Host, Sent
 from varsim.cluster.link import Link
 from varsim.cluster.network import network
 from varsim.cluster.topology import Star
-from varsim.distribute.component import Write
+from varsim.distribute.container import Write
 from varsim.distribute.context import Context
-from varsim.distribute.creation import Asked
+from varsim.distribute.creation import VariableOptions
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, tensor
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import Device, Now, Operation, finish
+from varsim.values.operation import CurrentTime, Device, Operation, finish
 from varsim.values.variable import Aggregation, Synchronization
 
 MB = 1e6  # bytes/s
@@ -99,7 +99,7 @@ class Priced:
 
 def note(times: dict[Any, int], key: object) -> Operation[None]:
     """Write down when this is reached."""
-    times[key] = whole((yield Now()))
+    times[key] = whole((yield CurrentTime()))
 
 
 def whole(nanoseconds: int) -> int:
@@ -125,7 +125,9 @@ def made(
     initial: object = ZEROS,
 ) -> DistributedVariable:
     """A variable that is there before the clock starts."""
-    return finish(strategy.create(strategy.scope(), initial, Asked(synchronization, aggregation)))
+    return finish(
+        strategy.create(strategy.scope(), initial, VariableOptions(synchronization, aggregation))
+    )
 
 
 def own(context: Context, value: object = VALUE) -> Tensor:

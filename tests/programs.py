@@ -7,10 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from varsim.cluster.program import ProgramTrace, run_program
-from varsim.distribute.program.act import OUTSIDE, Act, Glance
-from varsim.distribute.program.description import Program
-from varsim.distribute.program.given import VariableDescription
-from varsim.distribute.program.running import Mode, ProgramRun
+from varsim.distribute.program import Program, VariableDescription
+from varsim.distribute.program_run import (
+    CROSS_REPLICA,
+    ActionRecord,
+    Mode,
+    ProgramRun,
+    ValueSummary,
+)
 from varsim.scenario.variables import VariablesScenario
 from varsim.values.operation import finish
 from varsim.values.stream import stream
@@ -88,20 +92,20 @@ def without_a_clock(
         mode,
         replicas,
         servers,
-        lambda replica: stream(seed, 0, "program", replica - OUTSIDE),
+        lambda replica: stream(seed, 0, "program", replica - CROSS_REPLICA),
     )
     finish(run.operation())
     return run
 
 
-def number(glance: Glance | None) -> float:
+def number(glance: ValueSummary | None) -> float:
     """The one number of a value that was seen."""
     assert glance is not None
     assert glance.shape == ()
     return glance.first[0]
 
 
-def seen(acts: Sequence[Act], kind: str = "read") -> list[tuple[int, int, float]]:
+def seen(acts: Sequence[ActionRecord], kind: str = "read") -> list[tuple[int, int, float]]:
     """Step, replica and number of everything that was read (or saved)."""
     return [
         (act.step, act.replica, number(act.seen))
@@ -110,6 +114,6 @@ def seen(acts: Sequence[Act], kind: str = "read") -> list[tuple[int, int, float]
     ]
 
 
-def held(act: Act) -> list[float]:
+def held(act: ActionRecord) -> list[float]:
     """The number in each copy when an act ended."""
     return [number(copy) for copy in act.copies]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from programs import MODES, WIRE, add, read, scenario, trace, variable
 
-from varsim.distribute.program.running import Mode
+from varsim.distribute.program_run import Mode
 from varsim.report.words.program.scenario import beginnings, describe
 from varsim.study.program.beginning import begin_program, expected_events
 

@@ -13,9 +13,13 @@ from typer.testing import CliRunner
 
 from validation import command as validation
 from varsim.cli import app as cli
-from varsim.distribute.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
-from varsim.distribute.program.description import Program
-from varsim.distribute.program.given import NormalElements, VariableDescription
+from varsim.distribute.program import (
+    CROSS_REPLICA_ACTIONS,
+    REPLICA_ACTIONS,
+    NormalElements,
+    Program,
+    VariableDescription,
+)
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.plan import question as plan_question
 from varsim.scenario.plan.loading import load_question, question_of_text
@@ -341,9 +345,9 @@ class TestWatchingVariables:
         general = {"kind", "name", "seed", "replications"}
         first = in_first_column(self.TEXT)
         own = set(VariablesScenario.model_fields) - general
-        assert set(first) == own | set(REPLICA_ACTIONS) | set(OUTSIDE_ACTIONS)
+        assert set(first) == own | set(REPLICA_ACTIONS) | set(CROSS_REPLICA_ACTIONS)
         models = [VariableDescription, Program, Vary, NormalElements]
-        models += [*REPLICA_ACTIONS.values(), *OUTSIDE_ACTIONS.values()]
+        models += [*REPLICA_ACTIONS.values(), *CROSS_REPLICA_ACTIONS.values()]
         keys = {key for model in models for key in model.model_fields} - {"kind", "variable"}
         assert keys <= self.words()
         values = {"on_write", "on_read", "none", "ring", "hierarchical_copy", "float32", "float64"}
@@ -360,7 +364,7 @@ class TestWatchingVariables:
             if by.strip() in {"replicas", "outside", "both"}
         }
         allowed = dict.fromkeys(REPLICA_ACTIONS, "replicas")
-        for kind in OUTSIDE_ACTIONS:
+        for kind in CROSS_REPLICA_ACTIONS:
             allowed[kind] = "both" if kind in allowed else "outside"
         assert told == allowed
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from test_knobs import ALL_FIELDS as OF_TRAINING
 from test_knobs import fields
 
-from varsim.distribute.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
+from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.simulation import simulate_variables
 from varsim.study.variables import VariablesResult
@@ -226,7 +226,7 @@ def test_every_field_is_shown_to_matter() -> None:
     assert len(found) > 60
     assert set(found) - kinds - {*KNOBS, *DESCRIPTIVE, *REFUSED} == set(), "fields without a pair"
     assert {*KNOBS, *DESCRIPTIVE} - set(found) == set(), "pairs for fields that do not exist"
-    actions = {model.__name__ for model in (REPLICA_ACTIONS | OUTSIDE_ACTIONS).values()}
+    actions = {model.__name__ for model in (REPLICA_ACTIONS | CROSS_REPLICA_ACTIONS).values()}
     assert {name.removesuffix(".kind") for name in kinds} <= {*actions, "NormalElements", "Star"}
 
 
@@ -270,7 +270,7 @@ ACTIONS: dict[str, Callable[[str], Case]] = {
 
 
 @pytest.mark.parametrize(
-    ("part", "table"), [("replicas", REPLICA_ACTIONS), ("outside", OUTSIDE_ACTIONS)]
+    ("part", "table"), [("replicas", REPLICA_ACTIONS), ("outside", CROSS_REPLICA_ACTIONS)]
 )
 def test_every_kind_of_action_is_its_own(part: str, table: dict[str, type]) -> None:
     seen = [outcome(ACTIONS[part](kind)) for kind in table]

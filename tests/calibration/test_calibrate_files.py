@@ -12,7 +12,7 @@ from calibration.nccl_output import devices, table
 from typer.testing import CliRunner, Result
 
 import varsim
-from varsim.calibration.measurement import written
+from varsim.calibration.measurement import with_unit
 from varsim.calibration.nccl_text import read_nccl_text
 from varsim.cli import app as cli
 from varsim.scenario.loading import load_scenario, load_text
@@ -257,8 +257,8 @@ class TestCompute:
         assert Path("steps.csv").read_text() == "seconds\n1\n2\n"
 
     def test_steps_that_are_like_the_one_before(self) -> None:
-        spells = ([0.1] * 80 + [0.3] * 20) * 5
-        Path("steps.csv").write_text("worker,seconds\n" + "".join(f"0,{t}\n" for t in spells))
+        fit_markov = ([0.1] * 80 + [0.3] * 20) * 5
+        Path("steps.csv").write_text("worker,seconds\n" + "".join(f"0,{t}\n" for t in fit_markov))
         text = printed("steps.csv")
 
         assert "steps are like the one before (autocorrelation 0.9" in text
@@ -401,8 +401,8 @@ def test_the_same_files_give_the_same_bytes() -> None:
 
 @pytest.mark.parametrize("value", [1e-9, 2.5e-7, 1e-3, 0.0999996, 1.0, 12345.6])
 def test_what_is_written_can_be_read_back(value: float) -> None:
-    assert parse(written(value, "time"), "time") == pytest.approx(value, rel=1e-4)
-    assert parse(written(value * 1e9, "rate"), "rate") == pytest.approx(value * 1e9, rel=1e-4)
+    assert parse(with_unit(value, "time"), "time") == pytest.approx(value, rel=1e-4)
+    assert parse(with_unit(value * 1e9, "rate"), "rate") == pytest.approx(value * 1e9, rel=1e-4)
 
 
 def test_json_is_not_confused_by_its_beginning() -> None:

@@ -14,7 +14,7 @@ import pytest
 from varsim.calibration.intervals import clipped, length, overlap, union
 from varsim.calibration.kineto import Trace, looks_like_kineto, read_kineto
 from varsim.calibration.measurement import UnreadableError
-from varsim.calibration.ranks import together
+from varsim.calibration.ranks import combine_ranks
 from varsim.cluster.description import Cluster
 
 DATA = Path(__file__).parent.parent / "data" / "calibration"
@@ -62,14 +62,14 @@ class TestSteps:
             assert one.exposed == pytest.approx(0.006)
 
     def test_compute_is_the_step_without_communication_alone(self) -> None:
-        found = together([trace(1), trace(0)]).steps
+        found = combine_ranks([trace(1), trace(0)]).steps
 
         assert found.rows == {0: pytest.approx([0.087] * 4), 1: pytest.approx([0.0885] * 4)}
         assert found.source == "rank1.json, rank0.json"
 
     def test_shares_of_the_phases_are_those_of_the_kernels(self) -> None:
         assert trace(0).phases == pytest.approx((4 * 0.03, 4 * 0.05, 4 * 0.005))
-        notes = "\n".join(together([trace(0)]).notes)
+        notes = "\n".join(combine_ranks([trace(0)]).notes)
         assert "forward 35.3 %, backward 58.8 %, optimizer 5.9 %" in notes
         assert "where gradients are sent meanwhile: backward_share: 0.588" in notes
         assert "backward_share" in Cluster.model_fields
@@ -82,10 +82,10 @@ class TestSteps:
             {**step(0, 85_000, 10_000), "name": "Optimizer.step#Adam.step"},
         ]
         found = read_kineto({"traceEvents": events}, "t.json")
-        notes = together([found]).notes
+        notes = combine_ranks([found]).notes
 
         assert found.phases == pytest.approx((0.03, 0.06, 0.01))
-        assert together([found]).steps.rows == {0: pytest.approx([0.1])}
+        assert combine_ranks([found]).steps.rows == {0: pytest.approx([0.1])}
         assert "  no kernels of a GPU, no collectives of gloo: compute is the whole step" in notes
 
     def test_times_may_be_text(self) -> None:
@@ -103,14 +103,14 @@ class TestCollectives:
         assert [one.seconds for one in trace(0).collectives[:2]] == pytest.approx([0.02, 0.006])
 
     def test_the_rank_that_came_last_tells_how_long_it_takes(self) -> None:
-        (table,) = together([trace(0), trace(1)]).transfers
+        (table,) = combine_ranks([trace(0), trace(1)]).transfers
 
         assert [one.size for one in table.transfers] == [1e6, 4e6]
         assert [one.seconds for one in table.transfers] == pytest.approx([0.005, 0.016])
         assert table.notes == ("8 collectives seen; of each size the median",)
 
     def test_one_rank_of_two_says_that_it_may_have_waited(self) -> None:
-        (table,) = together([trace(0)]).transfers
+        (table,) = combine_ranks([trace(0)]).transfers
 
         assert [one.seconds for one in table.transfers] == pytest.approx([0.006, 0.02])
         assert "waiting for late ranks" in table.notes[1]
@@ -145,7 +145,7 @@ class TestCollectives:
 
         assert (found.collectives, found.unknown) == ((), 2)
         assert found.steps[0].exposed == pytest.approx(40e-6)
-        assert any("2 kernels of NCCL" in note for note in together([found]).notes)
+        assert any("2 kernels of NCCL" in note for note in combine_ranks([found]).notes)
 
 
 class TestRefusals:
@@ -177,13 +177,13 @@ class TestRefusals:
 
     def test_a_rank_twice(self) -> None:
         with pytest.raises(UnreadableError, match=r"rank0\.json: rank 0 again \(rank0\.json has"):
-            together([trace(0), trace(0)])
+            combine_ranks([trace(0), trace(0)])
 
     def test_a_step_without_computation(self) -> None:
         events = [step(1, 0, 100), kernel("ncclDevKernel_AllReduce", 0, 100)]
 
         with pytest.raises(UnreadableError, match=r"t\.json: a step in which nothing is computed"):
-            together([read_kineto({"traceEvents": events}, "t.json")])
+            combine_ranks([read_kineto({"traceEvents": events}, "t.json")])
 
     def test_other_json(self) -> None:
         assert not looks_like_kineto([1, 2])

@@ -10,7 +10,7 @@ import pytest
 
 from varsim.calibration.kineto import Trace, read_kineto
 from varsim.calibration.measurement import UnreadableError
-from varsim.calibration.ranks import together
+from varsim.calibration.ranks import combine_ranks
 
 DATA = Path(__file__).parent.parent / "data" / "kineto"
 FACTS: dict[str, dict[str, Any]] = json.loads((DATA / "facts.json").read_text())
@@ -25,8 +25,8 @@ def trace(name: str) -> Trace:
 
 def said(*names: str) -> str:
     return "\n".join(
-        together([trace(name) for name in names]).recorded
-        + together([trace(name) for name in names]).notes
+        combine_ranks([trace(name) for name in names]).recorded
+        + combine_ranks([trace(name) for name in names]).notes
     )
 
 
@@ -69,7 +69,7 @@ def test_one_rank_does_not_pass_as_the_whole_job() -> None:
 
 
 def test_steps_cut_by_the_recording_are_left_out() -> None:
-    found = together([trace("amd")])
+    found = combine_ranks([trace("amd")])
 
     assert found.steps.numbers == {0: (1,)}
     assert "left out, as the recording cuts it: step 2" in said("amd")
@@ -77,8 +77,8 @@ def test_steps_cut_by_the_recording_are_left_out() -> None:
 
 def test_an_idle_gpu_is_told_apart_from_computing() -> None:
     assert "the GPU idles for 341 ms of a step (55%)" in said("timeline")
-    kept = together([trace("timeline")]).steps.rows[0]
-    dropped = together([trace("timeline")], "drop").steps.rows[0]
+    kept = combine_ranks([trace("timeline")]).steps.rows[0]
+    dropped = combine_ranks([trace("timeline")], "drop").steps.rows[0]
     busy = [one.computing for one in trace("timeline").steps]
 
     assert kept == pytest.approx([0.435532, 0.458675], abs=1e-6)
@@ -87,11 +87,11 @@ def test_an_idle_gpu_is_told_apart_from_computing() -> None:
 
 def test_idle_time_of_a_cpu_cannot_be_dropped() -> None:
     with pytest.raises(UnreadableError, match="--idle has no effect"):
-        together([trace("cpu_only")], "drop")
+        combine_ranks([trace("cpu_only")], "drop")
 
 
 def test_collectives_of_gloo_are_no_computation() -> None:
-    (alone,) = together([trace("cpu_only")]).steps.rows.values()
+    (alone,) = combine_ranks([trace("cpu_only")]).steps.rows.values()
     # Two all-reduces at a time, of 171 to 179 ms, in a step of 210 ms.
     assert alone == pytest.approx([0.210109 - 0.178777], abs=1e-6)
 

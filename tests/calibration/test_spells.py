@@ -10,7 +10,7 @@ import pytest
 
 from varsim.calibration.compute_text import compute_part
 from varsim.calibration.measurement import StepTable
-from varsim.calibration.spells import spells
+from varsim.calibration.spells import fit_markov
 from varsim.study.stragglers import autocorrelation
 from varsim.values.distribution import Lognormal
 from varsim.values.distributions import DISTRIBUTIONS, Markov
@@ -45,7 +45,7 @@ def recorded(name: str) -> StepTable:
 
 def test_the_law_that_made_them_is_found() -> None:
     rows = {worker: drawn(worker, 2000) for worker in range(4)}
-    found = spells(rows)
+    found = fit_markov(rows)
 
     assert found is not None
     assert (found.to_slow, found.to_fast) == (

@@ -10,19 +10,18 @@ import numpy as np
 import pytest
 from pricing import Priced, Sharing, note
 
-from varsim.distribute.context import OUTSIDE, Context
-from varsim.distribute.mirrored_strategy import MirroredStrategy
-from varsim.distribute.multi_worker import MultiWorkerMirroredStrategy
+from varsim.distribute.context import DEFAULT_CONTEXT, Context
+from varsim.distribute.mirrored_strategy import MirroredStrategy, MultiWorkerMirroredStrategy
 from varsim.distribute.tensor import tensor
 from varsim.values.operation import (
     Computation,
+    CurrentTime,
     Device,
     Exchange,
     Merge,
     Movement,
-    Now,
     Operation,
-    SideBySide,
+    Parallel,
     Transfer,
     finish,
     finish_together,
@@ -38,7 +37,7 @@ def movement(*rounds: Sequence[tuple[Device, Device, int]], parties: int = 1) ->
 def moving(*rounds: Sequence[tuple[Device, Device, int]]) -> Operation[int]:
     """A movement; when it has ended, in us."""
     yield movement(*rounds)
-    now: int = yield Now()
+    now: int = yield CurrentTime()
     return now // 1_000
 
 
@@ -117,7 +116,7 @@ class TestSideBySide:
             yield
 
         def together() -> Operation[list[int]]:
-            return (yield SideBySide((twice(), moving([(C, D, 200)]), nothing())))
+            return (yield Parallel((twice(), moving([(C, D, 200)]), nothing())))
 
         assert cluster.run(together()) == [[800, 300, 0]]
         assert cluster.now == 800
@@ -125,20 +124,20 @@ class TestSideBySide:
     def test_they_share_links(self, cluster: Priced) -> None:
         # Two messages of 300 into D, at once: 600 on its down link.
         def together() -> Operation[list[int]]:
-            return (yield SideBySide((moving([(A, D, 300)]), moving([(B, D, 300)]))))
+            return (yield Parallel((moving([(A, D, 300)]), moving([(B, D, 300)]))))
 
         assert cluster.cost(together()) == 600 + 100
 
     def test_what_follows_starts_when_all_have_ended(self, cluster: Priced) -> None:
         def together() -> Operation[int]:
-            yield SideBySide((moving([(A, B, 300)]), moving([(C, D, 50)])))
+            yield Parallel((moving([(A, B, 300)]), moving([(C, D, 50)])))
             return (yield from moving([(C, D, 50)]))
 
         assert cluster.run(together()) == [300 + 100 + 50 + 100]
 
     def test_none_at_all(self, cluster: Priced) -> None:
         def together() -> Operation[list[int]]:
-            return (yield SideBySide(()))
+            return (yield Parallel(()))
 
         assert finish(together()) == []
         assert cluster.run(together()) == [[]]
@@ -152,7 +151,7 @@ class TestSideBySide:
             yield from note(times, device)
 
         def together() -> Operation[None]:
-            yield SideBySide(tuple(map(compute, (A, B, C))))
+            yield Parallel(tuple(map(compute, (A, B, C))))
 
         assert cluster.cost(together()) == 30
         assert times == {A: 10, B: 30, C: 20}
@@ -246,7 +245,7 @@ class TestTheEnd:
                 raise wrong
 
         with pytest.raises(KeyError) as caught:
-            cluster.run(strategy.run(OUTSIDE, replica))
+            cluster.run(strategy.run(DEFAULT_CONTEXT, replica))
 
         assert caught.value is wrong
 
@@ -290,7 +289,7 @@ class TestTheEnd:
             seen.append("after")
 
         with pytest.raises(ValueError, match="merged"):
-            cluster.run(strategy.run(OUTSIDE, replica))
+            cluster.run(strategy.run(DEFAULT_CONTEXT, replica))
 
         assert seen == ["before 0", "before 1"]
         assert cluster.now == 300 + 100
@@ -352,7 +351,7 @@ class TestWhoWaitsInVain:
                 if context.replica_id == 1:
                     yield from context.merge_call(lambda _: None)
 
-            return [MirroredStrategy([A, B]).run(OUTSIDE, replica)]
+            return [MirroredStrategy([A, B]).run(DEFAULT_CONTEXT, replica)]
 
         said = self.said(cluster, operations)
 
@@ -369,15 +368,15 @@ class TestTheSameValues:
             yield Computation(context.device)
             return 10 * context.replica_id
 
-        (grouped,) = cluster.run(strategy.run(OUTSIDE, replica))
+        (grouped,) = cluster.run(strategy.run(DEFAULT_CONTEXT, replica))
 
         assert grouped.values == (0, 10, 20)
 
     def test_the_clock_is_asked_for_the_time(self, cluster: Priced) -> None:
         def operation() -> Operation[tuple[int, int]]:
-            before: int = yield Now()
+            before: int = yield CurrentTime()
             yield movement([(A, B, 300)])
-            after: int = yield Now()
+            after: int = yield CurrentTime()
             return before, after
 
         assert cluster.run(operation()) == [(0, 400_000)]

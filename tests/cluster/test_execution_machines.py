@@ -31,17 +31,25 @@ from pricing import (
     writing,
 )
 
-from varsim.distribute.central import CentralStorageStrategy, ParameterServerStrategy
-from varsim.distribute.checkpoint import restore, save
-from varsim.distribute.context import OUTSIDE, Context
-from varsim.distribute.creation import Asked
-from varsim.distribute.mirrored_strategy import MirroredStrategy
-from varsim.distribute.multi_worker import MultiWorkerMirroredStrategy
-from varsim.distribute.partition import FixedShardsPartitioner
+from varsim.distribute.central import (
+    CentralStorageStrategy,
+    FixedShardsPartitioner,
+    ParameterServerStrategy,
+)
+from varsim.distribute.context import DEFAULT_CONTEXT, Context
+from varsim.distribute.creation import VariableOptions
+from varsim.distribute.mirrored_strategy import MirroredStrategy, MultiWorkerMirroredStrategy
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, tensor
-from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import HERE, Computation, Device, Operation, finish, finish_together
+from varsim.distribute.variable import DistributedVariable, restore, save
+from varsim.values.operation import (
+    DEFAULT_DEVICE,
+    Computation,
+    Device,
+    Operation,
+    finish,
+    finish_together,
+)
 from varsim.values.variable import Aggregation, Synchronization
 
 # Two workers are a ring of two. Of 4,000 bytes a share is 2,000, a chunk the next multiple of 64,
@@ -63,7 +71,7 @@ def made_by_all(
     aggregation: Aggregation,
 ) -> list[DistributedVariable]:
     """The same variable as every worker has it."""
-    asked = Asked(synchronization, aggregation)
+    asked = VariableOptions(synchronization, aggregation)
     return finish_together([one.create(one.scope(), ZEROS, asked) for one in strategies])
 
 
@@ -96,7 +104,7 @@ class TestSeveralWorkers:
     ) -> None:
         variables = made_by_all(workers(2), ON_READ, aggregation)
 
-        assert cluster.cost(*[one.read(OUTSIDE) for one in variables]) == expected
+        assert cluster.cost(*[one.read(DEFAULT_CONTEXT) for one in variables]) == expected
 
     def test_replicas_read_and_write_on_read_for_nothing(self, cluster: Priced) -> None:
         variables = made_by_all(workers(2), ON_READ, SUM)
@@ -168,8 +176,8 @@ class TestParameterServers:
         variable = made(ParameterServerStrategy(2))
 
         def write_and_read() -> Operation[None]:
-            yield from variable.assign(OUTSIDE, tensor(VALUE))
-            yield from variable.read(OUTSIDE)
+            yield from variable.assign(DEFAULT_CONTEXT, tensor(VALUE))
+            yield from variable.read(DEFAULT_CONTEXT)
 
         assert cluster.cost(write_and_read()) == ONE_COPY + ONE_COPY
 
@@ -182,7 +190,7 @@ class TestParameterServers:
         # 2 x 2,000 bytes down the one link.
         sharded = made(ParameterServerStrategy(2, FixedShardsPartitioner(2)))
 
-        assert cluster.cost(sharded.read(OUTSIDE)) == ONE_COPY
+        assert cluster.cost(sharded.read(DEFAULT_CONTEXT)) == ONE_COPY
         assert [(source, size) for _, _, source, _, size, *_ in cluster.sent] == [
             ("ps/0/0", 2_000),
             ("ps/1/0", 2_000),
@@ -201,10 +209,10 @@ class TestParameterServers:
     def test_for_a_coordinator_with_a_fast_link_servers_send_side_by_side(
         self, cluster: Priced, servers: int, shards: int, expected: int
     ) -> None:
-        cluster.hosts.share([HERE], 10.0)
+        cluster.hosts.share([DEFAULT_DEVICE], 10.0)
         sharded = made(ParameterServerStrategy(servers, FixedShardsPartitioner(shards)))
 
-        assert cluster.cost(sharded.read(OUTSIDE)) == expected
+        assert cluster.cost(sharded.read(DEFAULT_CONTEXT)) == expected
 
     @pytest.mark.parametrize(
         ("sharing", "write"),
@@ -214,9 +222,9 @@ class TestParameterServers:
     )
     def test_a_write_sends_every_server_its_half(self, sharing: Sharing, write: int) -> None:
         cluster = Priced(sharing)
-        cluster.hosts.share([HERE], 10.0)
+        cluster.hosts.share([DEFAULT_DEVICE], 10.0)
         sharded = made(ParameterServerStrategy(2, FixedShardsPartitioner(2)))
-        cluster.run(sharded.assign(OUTSIDE, tensor(VALUE)))
+        cluster.run(sharded.assign(DEFAULT_CONTEXT, tensor(VALUE)))
 
         assert [row for row in cluster.sent if row[2] == "worker/0/0"][-1][-1] == write
         assert elements(sharded) == [[0, 1, 2], [500, 501, 502]]
@@ -296,7 +304,7 @@ class TestCheckpoints:
     def test_what_is_saved_is_what_an_outsider_reads(self, cluster: Priced) -> None:
         variable = made(self.mirrored, ON_READ, SUM, VALUE)
         (saved,) = cluster.run(save({"v": variable}))
-        read = finish(variable.read(OUTSIDE))
+        read = finish(variable.read(DEFAULT_CONTEXT))
 
         assert isinstance(read, Tensor)
         assert np.array_equal(saved["v"], read.array)

@@ -35,15 +35,14 @@ from pricing import (
 
 from varsim.distribute.all_reduce import HierarchicalCopyAllReduce
 from varsim.distribute.central import CentralStorageStrategy
-from varsim.distribute.component import Write
-from varsim.distribute.container import PerReplica
-from varsim.distribute.context import OUTSIDE, Context
+from varsim.distribute.container import PerReplica, Write
+from varsim.distribute.context import DEFAULT_CONTEXT, Context
+from varsim.distribute.cross_device_ops import Options
 from varsim.distribute.mirrored_strategy import MirroredStrategy
-from varsim.distribute.packing import Options
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import tensor
 from varsim.distribute.training import DistributedOptimizer
-from varsim.values.operation import HERE, Computation, Device, Operation, finish
+from varsim.values.operation import DEFAULT_DEVICE, Computation, Device, Operation, finish
 from varsim.values.optimizer import Sgd
 from varsim.values.variable import Aggregation
 
@@ -54,7 +53,7 @@ class TestOnWriteBetweenCpus:
     strategy = MirroredStrategy(devices(3))
 
     def test_to_create_it_two_copies_leave_device_0(self, cluster: Priced) -> None:
-        assert cluster.cost(self.strategy.create(OUTSIDE, ZEROS)) == TWO_COPIES
+        assert cluster.cost(self.strategy.create(DEFAULT_CONTEXT, ZEROS)) == TWO_COPIES
 
     @pytest.mark.parametrize("op", ["assign", "assign_add"])
     @pytest.mark.parametrize(("aggregation", "factor"), [(SUM, 3), (MEAN, 1)])
@@ -79,7 +78,9 @@ class TestOnWriteBetweenCpus:
         assert cluster.cost(write) == TWO_COPIES
 
     def test_from_outside_the_value_goes_to_two_devices(self, cluster: Priced) -> None:
-        assert cluster.cost(made(self.strategy).assign(OUTSIDE, tensor(VALUE))) == TWO_COPIES
+        assert (
+            cluster.cost(made(self.strategy).assign(DEFAULT_CONTEXT, tensor(VALUE))) == TWO_COPIES
+        )
 
     def test_a_number_weighs_nothing(self, cluster: Priced) -> None:
         variable = made(self.strategy, ON_WRITE, MEAN, np.float32(0))
@@ -92,10 +93,10 @@ class TestOnWriteBetweenCpus:
         assert cluster.cost(reading(made(self.strategy))) == 0
 
     def test_a_read_from_outside_takes_none_either(self, cluster: Priced) -> None:
-        assert cluster.cost(made(self.strategy).read(OUTSIDE)) == 0
+        assert cluster.cost(made(self.strategy).read(DEFAULT_CONTEXT)) == 0
 
     def test_but_somewhere_else_it_takes_a_copy(self, cluster: Priced) -> None:
-        elsewhere = OUTSIDE.at(Device(number=7))
+        elsewhere = DEFAULT_CONTEXT.at(Device(number=7))
 
         assert cluster.cost(made(self.strategy).read(elsewhere)) == ONE_COPY
 
@@ -224,7 +225,9 @@ class TestAllReduce:
             for count in (1_000, 500)
         ]
         pairs = [(value, value) for value in values]
-        reduce = self.strategy.batch_reduce_to(OUTSIDE, "SUM", pairs, Options(bytes_per_pack))
+        reduce = self.strategy.batch_reduce_to(
+            DEFAULT_CONTEXT, "SUM", pairs, Options(bytes_per_pack)
+        )
 
         assert cluster.cost(reduce) == expected
 
@@ -245,7 +248,7 @@ class TestAllReduce:
         # Two rounds, in each of them one part per link.
         value = PerReplica([tensor(VALUE, device=device) for device in devices(3)])
 
-        assert cluster.cost(self.strategy.gather(OUTSIDE, value, 0)) == 2 * ONE_COPY
+        assert cluster.cost(self.strategy.gather(DEFAULT_CONTEXT, value, 0)) == 2 * ONE_COPY
 
 
 class TestOnRead:
@@ -278,7 +281,7 @@ class TestOnRead:
     def test_a_read_from_outside_brings_the_copies_together(
         self, cluster: Priced, aggregation: Aggregation, here: int, elsewhere: int, place: str
     ) -> None:
-        context = OUTSIDE if place == "here" else OUTSIDE.at(Device(number=7))
+        context = DEFAULT_CONTEXT if place == "here" else DEFAULT_CONTEXT.at(Device(number=7))
         variable = made(self.strategy, ON_READ, aggregation)
 
         assert cluster.cost(variable.read(context)) == (here if place == "here" else elsewhere)
@@ -289,16 +292,19 @@ class TestOnRead:
         gpus = devices(3, "gpu")
         read = made(MirroredStrategy(gpus), ON_READ, SUM).read
         beside = cluster.another()
-        beside.hosts.share([gpus[0], HERE], 1.0)
+        beside.hosts.share([gpus[0], DEFAULT_DEVICE], 1.0)
 
-        assert cluster.cost(read(OUTSIDE)) == 3 * 4_000 + 100
-        assert beside.cost(read(OUTSIDE)) == TWO_COPIES
+        assert cluster.cost(read(DEFAULT_CONTEXT)) == 3 * 4_000 + 100
+        assert beside.cost(read(DEFAULT_CONTEXT)) == TWO_COPIES
 
     def test_a_write_from_outside_reads_it_back(self, cluster: Priced) -> None:
         # A third to every copy, then the sum of the copies for the caller.
         variable = made(self.strategy, ON_READ, SUM)
 
-        assert cluster.cost(variable.assign(OUTSIDE, tensor(3 * VALUE))) == TWO_COPIES + TWO_COPIES
+        assert (
+            cluster.cost(variable.assign(DEFAULT_CONTEXT, tensor(3 * VALUE)))
+            == TWO_COPIES + TWO_COPIES
+        )
         assert elements(variable) == [[0, 1, 2]] * 3
 
 

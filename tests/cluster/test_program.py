@@ -10,8 +10,7 @@ from programs import LATENCY, MODES, US, add, read, scenario, trace, variable
 
 from varsim.cluster.program import ProgramTrace, ReplicaCluster
 from varsim.cluster.topology import Star
-from varsim.distribute.program.act import OUTSIDE, Act
-from varsim.distribute.program.running import Mode
+from varsim.distribute.program_run import CROSS_REPLICA, ActionRecord, Mode
 from varsim.scenario.variables import VariablesScenario
 
 # 1,000 numbers of 4 bytes.
@@ -24,7 +23,7 @@ def took(trace: ProgramTrace) -> float:
     return (trace.end - trace.began) / US
 
 
-def times(act: Act, trace: ProgramTrace) -> tuple[float, float]:
+def times(act: ActionRecord, trace: ProgramTrace) -> tuple[float, float]:
     """When an act began and ended, us from step 1 on."""
     return (act.begin - trace.began) / US, (act.end - trace.began) / US
 
@@ -131,7 +130,7 @@ class TestTime:
         made = self.computing(slow_workers=({"rank": 1, "factor": 3.0},))
         found = trace(made, "on_read")
         ends = {act.replica: times(act, found)[1] for act in found.acts if act.kind == "read"}
-        assert ends == {0: 1000, 1: 3000, 2: 1000, OUTSIDE: 3000 + LATENCY + 8}
+        assert ends == {0: 1000, 1: 3000, 2: 1000, CROSS_REPLICA: 3000 + LATENCY + 8}
 
     def test_compute_times_are_those_of_the_law_and_the_same_in_every_mode(self) -> None:
         law = {"kind": "exponential", "mean": 1e-3}

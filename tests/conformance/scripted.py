@@ -95,7 +95,7 @@ class Sending:
         self.left = set(range(items))
         self._arrived, self._done = arrived, done
 
-    def let_through(self, item: int, now: int) -> None:
+    def satisfies(self, item: int, now: int) -> None:
         """One item arrives; the worker goes on when all have."""
         self.left.remove(item)
         self.content.arrived = now

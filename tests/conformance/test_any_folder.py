@@ -29,7 +29,10 @@ def write(path: Path, content: dict[str, Any], *cases: dict[str, Any]) -> None:
 
 def run(folder: Path) -> tuple[int, str]:
     """Exit status and output of all recorded cases in a folder."""
-    tests = [str(HERE / "test_conformance.py"), str(HERE / "variables" / "test_variables.py")]
+    tests = [
+        str(HERE / "test_conformance.py"),
+        str(HERE / "variables" / "test_variables.py"),
+    ]
     command = [sys.executable, "-m", "pytest", *tests, "--cases", str(folder)]
     options = ["-q", "-p", "no:cacheprovider", "-k", "test_recorded_case"]
     done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=HERE.parent)

@@ -152,7 +152,7 @@ class Training:
         accepted = {}
         for name in names:
             open_before, applied_before = gradient.open, gradient.applied
-            sending.let_through(self._trained.index(name), self._job.clock.time)
+            sending.satisfies(self._trained.index(name), self._job.clock.time)
             ended = open_before - gradient.open
             accepted[name] = gradient.applied - applied_before == ended
         return accepted

@@ -5,7 +5,7 @@ import math
 import pytest
 from telling import acting, rows_and_looks, scenario
 
-from varsim.distribute.program.act import Glance
+from varsim.distribute.program_run import ValueSummary
 from varsim.report.explain.numbers import (
     Spelling,
     added_up,
@@ -28,8 +28,8 @@ from varsim.scenario.variables import VariablesScenario
 INT32 = "variables.0.dtype=int32"
 
 
-def scalars(*values: float) -> tuple[Glance, ...]:
-    return tuple(Glance((), (value,), float(value)) for value in values)
+def scalars(*values: float) -> tuple[ValueSummary, ...]:
+    return tuple(ValueSummary((), (value,), float(value)) for value in values)
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,10 @@ def test_numbers_with_more_digits(value: float, spelling: Spelling, text: str) -
 
 
 def test_values() -> None:
-    assert glance(Glance((), (3.0,), 3.0)) == "3"
-    assert glance(Glance((2,), (1.0, 2.5), 1.75)) == "[1, 2.5]"
-    assert glance(Glance((5,), (1.0, 2.0, 3.0, 4.0, 5.0), 3.0)) == "[1, 2, ...], average 3"
-    assert glance(Glance((99,), (1.0, 2.0, 4.0), 0.5)) == "[1, 2, ...], average 0.5"
+    assert glance(ValueSummary((), (3.0,), 3.0)) == "3"
+    assert glance(ValueSummary((2,), (1.0, 2.5), 1.75)) == "[1, 2.5]"
+    assert glance(ValueSummary((5,), (1.0, 2.0, 3.0, 4.0, 5.0), 3.0)) == "[1, 2, ...], average 3"
+    assert glance(ValueSummary((99,), (1.0, 2.0, 4.0), 0.5)) == "[1, 2, ...], average 0.5"
 
 
 def test_values_of_several_replicas() -> None:
@@ -114,7 +114,7 @@ def test_values_of_several_replicas() -> None:
     assert beside(scalars(*range(20))) == "0 | 1 | 2 | 3 | 4 | ... | 19"
     # What only looks the same is not said to be one value.
     assert beside(scalars(0.33331, 0.33332)) == "0.3333 | 0.3333"
-    arrays = [Glance((50,), (1.0, 2.0, 3.0), mean) for mean in (0.5, 1.5)]
+    arrays = [ValueSummary((50,), (1.0, 2.0, 3.0), mean) for mean in (0.5, 1.5)]
     assert beside(arrays) == "arrays with averages 0.5 | 1.5"
 
 
@@ -126,7 +126,7 @@ def test_copies() -> None:
     assert side_by_side(scalars(*[math.nan] * 9), 9) == ["all: nan"]
     shown = side_by_side(scalars(*range(64)), 70)
     assert shown == ["0: 0", "1: 1", "2: 2", "3: 3", "4: 4", "...", "63: 63", "(the first 64)"]
-    arrays = (Glance((50,), (1.0, 2.0, 3.0), 0.5),) * 2
+    arrays = (ValueSummary((50,), (1.0, 2.0, 3.0), 0.5),) * 2
     assert side_by_side(arrays, 2) == ["all: [1, 2, ...], average 0.5"]
     assert side_by_side(scalars(7), 3) == ["7"]  # one copy on a server
 
@@ -145,19 +145,19 @@ class TestFormulas:
         assert added_up(scalars(math.inf)[0], scalars(math.inf, 1)) == ""
 
     def test_not_of_arrays_nor_of_too_many_nor_of_one(self) -> None:
-        array = Glance((2,), (1.0, 2.0), 1.5)
+        array = ValueSummary((2,), (1.0, 2.0), 1.5)
         assert added_up(array, (array, array)) == ""
         assert added_up(scalars(9)[0], scalars(*[1] * 9)) == ""
         assert added_up(scalars(9)[0], scalars(9)) == ""
 
     def test_shares(self) -> None:
-        seven, six = Glance((), (7,), 7.0), Glance((), (6,), 6.0)
-        assert shared_out(six, 3, Glance((), (2,), 2.0)) == "6 / 3 = 2"
-        assert shared_out(seven, 2, Glance((), (3,), 3.0)) == "7 / 2 cut to a whole number, 3"
+        seven, six = ValueSummary((), (7,), 7.0), ValueSummary((), (6,), 6.0)
+        assert shared_out(six, 3, ValueSummary((), (2,), 2.0)) == "6 / 3 = 2"
+        assert shared_out(seven, 2, ValueSummary((), (3,), 3.0)) == "7 / 2 cut to a whole number, 3"
         assert shared_out(*scalars(7), 2, *scalars(3.5)) == "7 / 2 = 3.5"
         assert shared_out(*scalars(7), 3, *scalars(7 / 3)) == "7 / 3, about 2.333"
         assert shared_out(*scalars(math.inf), 3, *scalars(math.inf)) == "inf / 3, which is inf"
-        array = Glance((2,), (1.0, 2.0), 1.5)
+        array = ValueSummary((2,), (1.0, 2.0), 1.5)
         assert shared_out(array, 3, array) == "1/3 of it"
 
 

@@ -7,7 +7,7 @@ import pytest
 from telling import acting, rows, scenario, traced
 
 from varsim.cluster.program import ProgramTrace
-from varsim.distribute.program.act import MOST_COPIES, OUTSIDE, Glance
+from varsim.distribute.program_run import CROSS_REPLICA, MOST_COPIES, ValueSummary
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.program.metrics import METRICS
 from varsim.study.program.rows import MOST_MOMENTS, Row, rows_of
@@ -140,7 +140,7 @@ class TestEveryRun:
     def test_a_read_on_a_server_sees_what_had_arrived(self, run: Told) -> None:
         if run.made.all_modes[0] != "none":
             return
-        held = [(0, Glance((), (0.0,), 0.0))]
+        held = [(0, ValueSummary((), (0.0,), 0.0))]
         held += [(act.end, act.copies[0]) for act in run.trace.acts if act.handed is not None]
         for act in run.trace.acts:
             if act.kind == "read":
@@ -167,12 +167,12 @@ class TestCreation:
         )
         first, second = [row for row in rows_of(made, traced(made)) if row.doing == "start"]
         assert first == Row(
-            "start", 0, 0, 50_064, (OUTSIDE,), "a", copies=first.copies, sent=first.sent
+            "start", 0, 0, 50_064, (CROSS_REPLICA,), "a", copies=first.copies, sent=first.sent
         )
-        assert first.copies == (Glance((), (2.0,), 2.0),) * 3
+        assert first.copies == (ValueSummary((), (2.0,), 2.0),) * 3
         # 400 B for each of two on one link: 2 x 3.2 us.
         assert (second.begin, second.end) == (50_064, 50_064 + 6_400 + 50_000)
-        assert second.copies == (Glance((100,), (0, 0, 0), 0.0),) * 3
+        assert second.copies == (ValueSummary((100,), (0, 0, 0), 0.0),) * 3
         assert [one.size for one in second.sent[0]] == [400, 400]
         assert traced(made).began == second.end
 
@@ -191,7 +191,7 @@ def test_only_the_first_copies_of_very_many_are_told() -> None:
     add, read = rows(made)
     assert len(add.actors) == 70
     assert len(add.copies) == MOST_COPIES
-    assert read.acts[0].seen == Glance((), (70.0,), 70.0)
+    assert read.acts[0].seen == ValueSummary((), (70.0,), 70.0)
 
 
 def test_few_moments_are_told_one_by_one() -> None:

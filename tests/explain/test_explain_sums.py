@@ -5,18 +5,18 @@ import re
 import pytest
 from telling import acting, rows_and_looks, scenario, sentences
 
-from varsim.distribute.program.act import Glance
+from varsim.distribute.program_run import ValueSummary
 from varsim.report.explain.report import explanation
 from varsim.report.explain.sums import reduced, remark
 from varsim.report.terminal import terminal
 from varsim.scenario.variables import VariablesScenario
 
 
-def scalar(value: float) -> Glance:
-    return Glance((), (value,), float(value))
+def scalar(value: float) -> ValueSummary:
+    return ValueSummary((), (value,), float(value))
 
 
-def scalars(*values: float) -> list[Glance]:
+def scalars(*values: float) -> list[ValueSummary]:
     return list(map(scalar, values))
 
 

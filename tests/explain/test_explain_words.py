@@ -5,8 +5,8 @@ import re
 import pytest
 from telling import acting, rows, scenario, sentences, traced
 
-from varsim.distribute.program.act import Glance
-from varsim.distribute.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
+from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS
+from varsim.distribute.program_run import ValueSummary
 from varsim.report.explain.setting import setting
 from varsim.report.explain.words import sent, who
 
@@ -85,7 +85,7 @@ class TestOnRead:
         assert sentences(made)[-1] == (
             "restores 7: every copy is set to 7 / 2 cut to a whole number, 3"
         )
-        assert rows(made)[-1].copies == (Glance((), (3,), 3.0),) * 2
+        assert rows(made)[-1].copies == (ValueSummary((), (3,), 3.0),) * 2
 
 
 class TestOnWrite:
@@ -378,7 +378,7 @@ def test_every_action_has_its_words() -> None:
     """A new action needs words: here, in the setting, and in the tests above."""
     told = {"compute", "assign", "assign_add", "assign_sub", "moving_average", "read"}
     assert set(REPLICA_ACTIONS) == told
-    assert set(OUTSIDE_ACTIONS) == told - {"compute", "moving_average"} | {"save", "restore"}
+    assert set(CROSS_REPLICA_ACTIONS) == told - {"compute", "moving_average"} | {"save", "restore"}
     every = [*WRITES, MOVE, "read", "compute"]
     outside = ["assign, value: 4", "add, value: 4", "sub, value: 4", *OUTSIDE]
     law = "cluster.compute={kind: constant, value: 1 s}"

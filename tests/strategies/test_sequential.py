@@ -16,7 +16,7 @@ from building import (
 )
 
 from varsim.distribute.context import Context
-from varsim.distribute.sync_on_read import SyncOnReadVariable
+from varsim.distribute.mirrored import SyncOnReadVariable
 from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, run_one
 from varsim.values.operation import Operation
@@ -135,13 +135,13 @@ def test_with_noise_the_synchronous_strategies_take_the_same_means() -> None:
 def test_runs_read_copies_by_the_code_that_the_recorded_cases_drive(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    reduce = SyncOnReadVariable.read_outside
+    reduce = SyncOnReadVariable.read_cross_replica
     read: list[SyncOnReadVariable] = []
 
     def counted(self: SyncOnReadVariable, context: Context) -> Operation[object]:
         read.append(self)
         return (yield from reduce(self, context))
 
-    monkeypatch.setattr(SyncOnReadVariable, "read_outside", counted)
+    monkeypatch.setattr(SyncOnReadVariable, "read_cross_replica", counted)
     run({"kind": "on_read", "read_every": 2}, stop={"global_steps": 4})
     assert read

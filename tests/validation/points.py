@@ -27,7 +27,7 @@ def point(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in {**POINT, **changes}.items() if value is not None}
 
 
-def written(folder: Path, *points: Any) -> Path:
+def with_unit(folder: Path, *points: Any) -> Path:
     """A file of points."""
     path = folder / "points.json"
     path.write_text(json.dumps(list(points)))

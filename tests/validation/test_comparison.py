@@ -9,11 +9,11 @@ from tests.validation.recording import asynchronous, collective, run_of, sync, t
 from varsim.calibration.recorded.comparison import (
     Comparison,
     Spread,
+    calibrate_half,
     compare,
     error,
     family_of,
     halves,
-    learn,
     spread,
 )
 from varsim.calibration.recorded.runs import Run
@@ -66,7 +66,7 @@ def test_runs_of_known_overheads_are_predicted(comparison: Comparison) -> None:
 
 
 def test_what_a_half_was_learnt_from_is_told(comparison: Comparison) -> None:
-    told = {(one.family, one.half): one.calibration for one in comparison.learnt}
+    told = {(one.family, one.half): one.calibration for one in comparison.half_calibrations}
 
     assert {key: found and found.runs for key, found in told.items()} == {
         ("parameter servers", "first"): ("a",),
@@ -95,7 +95,7 @@ def test_runs_without_computation_are_there_for_both_halves(tmp_path: Path) -> N
         tmp_path,
     )
     for half in ("first", "second"):
-        found = learn(runs, "collectives", half)
+        found = calibrate_half(runs, "collectives", half)
         assert found is not None
         assert "alone" in found.runs
         assert found.overheads.message == pytest.approx(MET.message, rel=0.02)

@@ -47,9 +47,9 @@ def test_all_runs_are_there(runs: list[Run], comparison: Comparison) -> None:
     for one in comparison.predictions:
         assert one.calibrated is not None
         source = next(
-            learnt.calibration
-            for learnt in comparison.learnt
-            if learnt.family == one.family and learnt.half != one.half
+            half_calibrations.calibration
+            for half_calibrations in comparison.half_calibrations
+            if half_calibrations.family == one.family and half_calibrations.half != one.half
         )
         assert source is not None
         assert one.run not in source.runs
@@ -89,7 +89,7 @@ def test_collectives(comparison: Comparison, half: Half) -> None:
 
 
 def test_a_run_that_came_to_a_standstill(comparison: Comparison) -> None:
-    (dead,) = [one for one in comparison.predictions if one.measured.updates < one.asked]
+    (dead,) = [one for one in comparison.predictions if one.measured.updates < one.planned_updates]
 
     assert dead.run == "sync_t3_a3_kill_computing"
     assert dead.calibrated is not None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.validation.points import point, written
+from tests.validation.points import point, with_unit
 from validation.finding import Finding, Verdict
 from validation.points import PointFileError, findings, read_points
 from validation.points import families as table
@@ -19,7 +19,7 @@ NS = 1e-9
 def judged(folder: Path, family: str, expected: Any = 1.0, **more: Any) -> list[Finding]:
     """The lines of one point; other words than `quantity`, `unit` and `also` are parameters."""
     words = {key: more.pop(key) for key in ("quantity", "unit", "also") if key in more}
-    path = written(folder, point(family=family, parameters=more, expected=expected, **words))
+    path = with_unit(folder, point(family=family, parameters=more, expected=expected, **words))
     return [one for one in findings(read_points(path)) if one.group == family]
 
 

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from tests.validation.recording import collective, run_of, sync, table
-from varsim.calibration.recorded.comparison import Comparison, compare, learn
+from varsim.calibration.recorded.comparison import Comparison, calibrate_half, compare
 from varsim.calibration.recorded.report import (
     as_text,
     calibration_table,
     fragment,
+    incomplete_runs,
     markdown,
     run_table,
-    standstills,
     summary_table,
 )
 from varsim.calibration.recorded.runs import Run
@@ -74,7 +74,7 @@ def test_columns_stand_under_each_other(comparison: Comparison) -> None:
 
 
 def test_a_standstill_is_told(comparison: Comparison) -> None:
-    (line,) = standstills(comparison)
+    (line,) = incomplete_runs(comparison)
 
     assert line.startswith("c_dead was to make 30 updates; it came to a standstill after ")
     (dead,) = [one for one in comparison.predictions if one.run == "c_dead"]
@@ -97,7 +97,7 @@ def test_the_page_tells_of_every_run_and_its_sources(comparison: Comparison) -> 
 
 @pytest.mark.parametrize("family", ["parameter servers", "collectives"])
 def test_a_fragment_is_part_of_a_scenario(runs: list[Run], family: str, tmp_path: Path) -> None:
-    found = learn(runs, family)
+    found = calibrate_half(runs, family)
     assert found is not None
     text = "\n".join(fragment(found))
     kind = "{kind: on_write}" if family == "collectives" else "{kind: sync_replicas, N: 2}"

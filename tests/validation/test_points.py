@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.validation.points import POINT, point, written
+from tests.validation.points import POINT, point, with_unit
 from validation.finding import Verdict
 from validation.index.section import Section, broken
 from validation.points import PointFileError, bundled_points, findings, read_points
@@ -66,7 +66,7 @@ def test_all_points() -> None:
 
 class TestFiles:
     def test_a_family_that_is_not_known_is_listed(self, tmp_path: Path) -> None:
-        path = written(tmp_path, point(), point(id="new-01", family="new", parameters={"x": 1}))
+        path = with_unit(tmp_path, point(), point(id="new-01", family="new", parameters={"x": 1}))
         told = {one.name: one for one in findings(read_points(path))}
 
         assert told["slow-worker-02"].verdict is Verdict.PASS
@@ -105,7 +105,7 @@ class TestFiles:
     def test_a_point_that_makes_no_sense_is_one_line(
         self, tmp_path: Path, changes: dict[str, Any], problem: str
     ) -> None:
-        path = written(tmp_path, point(id="fine"), point(**changes))
+        path = with_unit(tmp_path, point(id="fine"), point(**changes))
         with pytest.raises(PointFileError) as raised:
             read_points(path)
 
@@ -115,7 +115,7 @@ class TestFiles:
 
     def test_two_points_of_one_name(self, tmp_path: Path) -> None:
         with pytest.raises(PointFileError, match="its id is that of another point"):
-            read_points(written(tmp_path, point(), point()))
+            read_points(with_unit(tmp_path, point(), point()))
 
     @pytest.mark.parametrize("text", ["{", "{}", "[]", "7"])
     def test_no_list_of_points(self, tmp_path: Path, text: str) -> None:
@@ -126,7 +126,7 @@ class TestFiles:
 
     def test_parameters_that_make_no_scenario(self, tmp_path: Path) -> None:
         many = point(id="many", parameters={**POINT["parameters"], "n": 200_000})
-        told = {one.name: one for one in findings(read_points(written(tmp_path, many, point())))}
+        told = {one.name: one for one in findings(read_points(with_unit(tmp_path, many, point())))}
 
         assert told["many"].verdict is Verdict.NOT_RUN
         assert told["many"].why.startswith("cannot be simulated: cluster: at most 100000 workers")

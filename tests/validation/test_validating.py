@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.building import scenario
-from tests.validation.points import point, written
+from tests.validation.points import point, with_unit
 from validation.command import app
 from validation.points import bundled_points
 from varsim.scenario.loading import dump_scenario
@@ -33,7 +33,7 @@ MIXED = (
 
 
 def test_a_file_of_points_that_pass(folder: Path) -> None:
-    result = invoke("--points", written(folder, *MIXED))
+    result = invoke("--points", with_unit(folder, *MIXED))
 
     assert result.exit_code == 0, result.stderr
     assert "2 of 2 lines keep their bound" in result.stdout
@@ -43,7 +43,7 @@ def test_a_file_of_points_that_pass(folder: Path) -> None:
 
 
 def test_a_point_that_misses(folder: Path) -> None:
-    result = invoke("--points", written(folder, *MIXED, point(id="off", expected=7.3)))
+    result = invoke("--points", with_unit(folder, *MIXED, point(id="off", expected=7.3)))
 
     assert result.exit_code == 3
     assert "missed: slow-worker: off: expected 7.3 1/s, got 7.25, -0.68 %" in result.stdout
@@ -51,7 +51,7 @@ def test_a_point_that_misses(folder: Path) -> None:
 
 
 def test_only_what_fits(folder: Path) -> None:
-    path = written(folder, *MIXED)
+    path = with_unit(folder, *MIXED)
 
     assert "1 of 1 lines" in invoke("--points", path, "--only", "sync-*").stdout
     assert "2 of 2 lines" in invoke("--points", path, "--only", "low-wor").stdout
@@ -61,7 +61,7 @@ def test_only_what_fits(folder: Path) -> None:
 
 
 def test_the_report(folder: Path) -> None:
-    path = written(folder, *MIXED, point(id="off", expected=7.3))
+    path = with_unit(folder, *MIXED, point(id="off", expected=7.3))
     result = invoke("--points", path, "--out", "here", "--quiet")
 
     assert result.stdout.splitlines()[-1] == "report: here/index.html"
@@ -87,7 +87,7 @@ def test_the_report(folder: Path) -> None:
 
 
 def test_any_number_of_processes_gives_the_same(folder: Path) -> None:
-    path = written(
+    path = with_unit(
         folder,
         point(
             id="async-quad-mean-01",
@@ -110,7 +110,7 @@ def test_any_number_of_processes_gives_the_same(folder: Path) -> None:
 
 
 def test_wrong_files_are_one_line_per_problem(folder: Path) -> None:
-    path = written(folder, point(id=7), point(expected="x"), point(parameters={}))
+    path = with_unit(folder, point(id=7), point(expected="x"), point(parameters={}))
     result = invoke("--points", path)
 
     assert (result.exit_code, result.stdout) == (2, "")

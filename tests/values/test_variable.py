@@ -5,11 +5,10 @@ import pytest
 from building import mean
 from numpy.typing import NDArray
 
-from varsim.distribute.context import OUTSIDE
-from varsim.distribute.mirrored import MirroredVariable
+from varsim.distribute.context import DEFAULT_CONTEXT
+from varsim.distribute.mirrored import MirroredVariable, SyncOnReadVariable
 from varsim.distribute.mirrored_strategy import MirroredStrategy
 from varsim.distribute.plain import PlainVariable
-from varsim.distribute.sync_on_read import SyncOnReadVariable
 from varsim.distribute.tensor import Tensor
 from varsim.values.operation import Device, finish
 from varsim.values.optimizer import Momentum, Optimizer, Sgd
@@ -45,7 +44,7 @@ def strategy(number: int) -> MirroredStrategy:
 
 def read(variable: SyncOnReadVariable) -> Array:
     """What an outsider reads."""
-    value = finish(variable.read(OUTSIDE))
+    value = finish(variable.read(DEFAULT_CONTEXT))
     assert isinstance(value, Tensor)
     return value.array
 

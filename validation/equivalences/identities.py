@@ -61,8 +61,8 @@ class Identity(NamedTuple):
 
 
 def _synchronous(scenario: Scenario) -> Iterator[Comparison]:
-    written, waited = calm_trial(scenario, OnWrite()), _waiting_for_all(scenario)
-    yield _models(waited.label, written.model, calm_trial(scenario, waited).model)
+    with_unit, waited = calm_trial(scenario, OnWrite()), _waiting_for_all(scenario)
+    yield _models(waited.label, with_unit.model, calm_trial(scenario, waited).model)
 
 
 def _not_stale(scenario: Scenario) -> Iterator[Comparison]:

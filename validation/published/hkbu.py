@@ -157,30 +157,30 @@ class Hkbu(Family):
                 fitted[_given(row)] = row.batch * row.workers / row.value
         told = [row for row in rows if not self.is_given(row)]
 
-        def learn(parameters: Sequence[Parameter], own: Sequence[Row]) -> None:
+        def calibrate_half(parameters: Sequence[Parameter], own: Sequence[Row]) -> None:
             fitted.update(fit(parameters, own, self.predicted, fitted))
 
         rings = [row for row in told if row.system in PLAIN]
         inside = [row for row in rings if _stays(row)]
         adam = [of["launch"]] if any(map(_is_adam, inside)) else []
-        learn([of["bus"], *adam], [row for row in inside if row.system == "BSP-A2A"])
-        learn([of["hop"], of["pace"]], [row for row in inside if row.system != "BSP-A2A"])
+        calibrate_half([of["bus"], *adam], [row for row in inside if row.system == "BSP-A2A"])
+        calibrate_half([of["hop"], of["pace"]], [row for row in inside if row.system != "BSP-A2A"])
         for line in _lines(rings):
             own = [row for row in rings if _crosses(row) and _line(row) == line]
             rate, hop, pace = (
                 of[n]._replace(name=f"{n} of {line}") for n in ("line", "hop", "pace")
             )
-            learn([rate], [row for row in own if row.system == "BSP-A2A"])
-            learn([hop, pace], [row for row in own if row.system != "BSP-A2A"])
+            calibrate_half([rate], [row for row in own if row.system == "BSP-A2A"])
+            calibrate_half([hop, pace], [row for row in own if row.system != "BSP-A2A"])
         served = [row for row in told if _METHODS[row.system].servers]
         for line in _lines(served):
             own = [row for row in served if _line(row) == line]
-            learn([of["servers"]._replace(name=f"servers of {line}")], own)
+            calibrate_half([of["servers"]._replace(name=f"servers of {line}")], own)
         scheduled = [row for row in told if row.system == "ByteScheduler-A2A"]
-        learn([of["scheduling"]], scheduled)
+        calibrate_half([of["scheduling"]], scheduled)
         for model in dict.fromkeys(row.model for row in scheduled):
             own = [row for row in scheduled if row.model == model]
-            learn([of["scheduling"]._replace(name=f"scheduling of {model}")], own)
+            calibrate_half([of["scheduling"]._replace(name=f"scheduling of {model}")], own)
         return fitted
 
     def scenario(self, row: Row, fitted: Fitted) -> Scenario:

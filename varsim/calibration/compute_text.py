@@ -7,9 +7,9 @@ import numpy as np
 
 from varsim.calibration.families import Fit
 from varsim.calibration.law import FEWEST, SHARES, WORST, Choice, choose
-from varsim.calibration.measurement import StepTable, written
+from varsim.calibration.measurement import StepTable, with_unit
 from varsim.calibration.spells import SHARES as SPELL_SHARES
-from varsim.calibration.spells import Spells, spells
+from varsim.calibration.spells import MarkovFit, fit_markov
 from varsim.calibration.steps import Slow, WarmUp, dependence, slow_workers, warm_up
 from varsim.calibration.thinning import Rows, thinned
 from varsim.study.stragglers import SAMPLED, equal_to_previous
@@ -43,17 +43,17 @@ def compute_part(table: StepTable, beside: str | None) -> ComputePart:
     similar = dependence(alike)
     comments = [*_described(table, rows), *_warned(warm, slow)]
     if similar is not None:
-        found = spells(alike)
+        found = fit_markov(alike)
         fits = found is not None and found.fits(similar)
         comments += [*_dependent(rows, similar, found, fits), *_compared(choice, similar)]
         if found is not None and fits:
-            return ComputePart(tuple(comments), (*_of_spells(found), *_slower(slow)))
+            return ComputePart(tuple(comments), (*_markov_yaml(found), *_slower(slow)))
     else:
         comments += _compared(choice, None)
         if choice.best is not None:
             yaml = f"compute: {_law(choice.best.fit)}"
             return ComputePart(tuple(comments), (yaml, *_slower(slow)))
-    return _played(
+    return _empirical(
         table, rows, comments, beside, alike, slow, similar is not None, warm is not None
     )
 
@@ -62,13 +62,13 @@ def _law(fit: Fit) -> str:
     """A fitted law as it stands in a scenario."""
     values = [
         f"kind: {fit.kind}",
-        *(f"{name}: {written(value, 'time')}" for name, value in fit.seconds.items()),
+        *(f"{name}: {with_unit(value, 'time')}" for name, value in fit.seconds.items()),
         *(f"{name}: {value!r}" for name, value in fit.plain.items()),
     ]
     return f"{{{', '.join(values)}}}"
 
 
-def _of_spells(found: Spells) -> list[str]:
+def _markov_yaml(found: MarkovFit) -> list[str]:
     """The law of spells, as it stands under `cluster`."""
     return [
         "compute:",
@@ -80,7 +80,7 @@ def _of_spells(found: Spells) -> list[str]:
     ]
 
 
-def _dependent(rows: Rows, similar: float, found: Spells | None, fits: bool) -> Iterator[str]:
+def _dependent(rows: Rows, similar: float, found: MarkovFit | None, fits: bool) -> Iterator[str]:
     """That steps depend on the one before, what that may come from, and which laws keep it."""
     yield (
         f"  steps are like the one before (autocorrelation {similar:.2f}): a law that draws each "
@@ -145,7 +145,7 @@ def _warned(warm: WarmUp | None, slow: Sequence[Slow]) -> list[str]:
         if warm.steps == 1:
             excess = float(f"{warm.excess:.3g}")
             lines.append(
-                f"  (overheads: {{first_iteration: {written(excess, 'time')}}} brings it back)"
+                f"  (overheads: {{first_iteration: {with_unit(excess, 'time')}}} brings it back)"
             )
     for one in slow:
         lines.append(
@@ -188,7 +188,7 @@ def _compared(choice: Choice, similar: float | None) -> list[str]:
     return lines
 
 
-def _played(
+def _empirical(
     table: StepTable,
     rows: Rows,
     comments: Sequence[str],

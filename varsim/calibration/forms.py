@@ -12,7 +12,7 @@ from varsim.calibration.measurement import StepTable, TransferTable, UnreadableE
 from varsim.calibration.nccl import Table, transfers_of
 from varsim.calibration.nccl_json import looks_like_nccl_json, read_nccl_json
 from varsim.calibration.nccl_text import looks_like_nccl_text, read_nccl_text
-from varsim.calibration.ranks import Idle, together
+from varsim.calibration.ranks import Idle, combine_ranks
 from varsim.calibration.tables import lacks_unit, looks_like_table, read_steps, read_transfers
 from varsim.values.measured_times import read_step_times
 
@@ -81,21 +81,23 @@ def read_files(
             wrong += str(error).splitlines()
     if wrong:
         raise UnreadableError(wrong)
-    _refuse_idle(options, transfers, unit_needed)
+    _refuse_unused_options(options, transfers, unit_needed)
     if traces and steps:
         raise UnreadableError(["step times from traces and from tables: calibrate one at a time"])
     if not traces:
         if options.idle is not None:
             raise UnreadableError(["--idle has no effect: there is no trace of torch.profiler"])
         return Measurements(tuple(transfers), _joined(steps) if steps else None)
-    all_ranks = together(traces, options.idle or "keep")
+    all_ranks = combine_ranks(traces, options.idle or "keep")
     tables = (*transfers, *all_ranks.transfers)
     recorded = all_ranks.recorded
     notes = (*recorded, *all_ranks.notes)
     return Measurements(tables, all_ranks.steps, notes, not transfers, recorded)
 
 
-def _refuse_idle(options: Options, transfers: Sequence[TransferTable], unit_needed: bool) -> None:
+def _refuse_unused_options(
+    options: Options, transfers: Sequence[TransferTable], unit_needed: bool
+) -> None:
     """Raise UnreadableError for an option that none of the files has a use for."""
     from_nccl = any("nccl-tests" in table.what for table in transfers)
     for name, given in (("--collective", options.collective), ("--ranks", options.ranks)):
@@ -130,13 +132,13 @@ def _read(
     if form == "csv":
         return [read_transfers(text, source, options.unit)]
     if form == "steps":
-        return [_playable(path, read_steps(text, source, options.unit))]
+        return [_with_file(path, read_steps(text, source, options.unit))]
     if not looks_like_nccl_text(text):
         raise UnreadableError([f"{source}: no table of nccl-tests in it (size count type ...)"])
     return _used(read_nccl_text(text, source), options)
 
 
-def _playable(path: Path, table: StepTable) -> StepTable:
+def _with_file(path: Path, table: StepTable) -> StepTable:
     """With its file's name, if the law `trace` reads the same from it."""
     try:
         played = read_step_times(path)

@@ -161,7 +161,7 @@ def bytes_of(text: str, unit: float) -> float:
     return value
 
 
-def written(value: float, dimension: str) -> str:
+def with_unit(value: float, dimension: str) -> str:
     """A time or a rate as it stands in a scenario, six digits: `20.138 us`, `1.2022 GB/s`."""
     units, value = _WRITTEN[dimension], float(f"{value:.6g}")
     smallest = units[-1] if value else units[0]

@@ -15,7 +15,7 @@ from varsim.calibration.line import (
     pieces,
     rounded,
 )
-from varsim.calibration.measurement import Transfer, TransferTable, UnreadableError, written
+from varsim.calibration.measurement import Transfer, TransferTable, UnreadableError, with_unit
 from varsim.calibration.nodes import described, fit_cards, ring_time, split
 from varsim.units import format_seconds
 
@@ -40,8 +40,8 @@ def network_part(tables: Sequence[TransferTable], size: float | None) -> Network
     piece = piece_for(found, asked)
     line, extra = _usable(piece, found, transfers)
     yaml = (
-        f"network: {{kind: star, bandwidth: {written(line.bandwidth, 'rate')}, "
-        f"latency: {written(line.latency, 'time')}}}"
+        f"network: {{kind: star, bandwidth: {with_unit(line.bandwidth, 'rate')}, "
+        f"latency: {with_unit(line.latency, 'time')}}}"
     )
     comments = [
         *_sources(tables),
@@ -64,7 +64,7 @@ def nodes_part(tables: Sequence[TransferTable], per_node: int) -> NetworkPart:
     cards = fit_cards(outer, per_node, inside)
     nodes = described(per_node, inside, cards)
     links = [
-        f"bandwidth: {written(line.bandwidth, 'rate')}, latency: {written(line.latency, 'time')}"
+        f"bandwidth: {with_unit(line.bandwidth, 'rate')}, latency: {with_unit(line.latency, 'time')}"
         for line in (inside, cards)
     ]
     kind = f"kind: nodes, workers_per_node: {per_node}"
@@ -146,7 +146,7 @@ def _fits(
         )
         lines.append(f"  {'from':>14} {'to':>14} {'latency':>9} {'bandwidth':>13} {'worst':>7}")
         for one in found:
-            rate = written(one.line.bandwidth, "rate") if one.line.per_byte else "not seen"
+            rate = with_unit(one.line.bandwidth, "rate") if one.line.per_byte else "not seen"
             lines.append(
                 f"  {_bytes(one.smallest):>14} {_bytes(one.largest):>14} "
                 f"{format_seconds(one.line.latency):>9} {rate:>13} {one.worst:>7.1%}"

@@ -21,7 +21,7 @@ Idle: TypeAlias = Literal["keep", "drop"]
 _IDLE: Final = 0.05  # of a step; less is not worth a line
 
 
-class Together(NamedTuple):
+class CombinedTraces(NamedTuple):
     """Steps of all ranks, the tables of their collectives, and remarks on both.
 
     `recorded`: which ranks and steps there are.
@@ -33,7 +33,7 @@ class Together(NamedTuple):
     recorded: tuple[str, ...]
 
 
-def together(traces: Sequence[Trace], idle: Idle = "keep") -> Together:
+def combine_ranks(traces: Sequence[Trace], idle: Idle = "keep") -> CombinedTraces:
     """Traces of one run, one per rank, as measurements. Raises UnreadableError for a rank twice.
 
     What a step computes is its whole without the communication that nothing else hid; `idle` says
@@ -60,7 +60,7 @@ def together(traces: Sequence[Trace], idle: Idle = "keep") -> Together:
     source = ", ".join(seen.values())
     recorded, notes = tuple(_recorded(traces)), tuple(_notes(traces, idle))
     table = StepTable(source, {rank: rows[rank] for rank in sorted(rows)}, numbers)
-    return Together(table, tuple(_tables(traces, source)), notes, recorded)
+    return CombinedTraces(table, tuple(_tables(traces, source)), notes, recorded)
 
 
 def _recorded(traces: Sequence[Trace]) -> Iterator[str]:

@@ -18,7 +18,7 @@ _ENOUGH: Final = 0.5  # of the measured autocorrelation, that the law has to kee
 _POINTS: Final = (np.arange(1000) + 0.5) / 1000
 
 
-class Spells(NamedTuple):
+class MarkovFit(NamedTuple):
     """The law, its autocorrelation (lag 1), and its quantiles over the measured ones (at SHARES).
 
     `border` (s): from there on a step is slow.
@@ -43,7 +43,7 @@ class Spells(NamedTuple):
         return near and self.autocorrelation >= _ENOUGH * measured
 
 
-def spells(rows: Rows) -> Spells | None:
+def fit_markov(rows: Rows) -> MarkovFit | None:
     """The law of all rows together; None where the steps hardly ever change from fast to slow."""
     times = np.concatenate([np.array(row) for row in rows.values()])
     border = _border(times)
@@ -63,7 +63,7 @@ def spells(rows: Rows) -> Spells | None:
     mean = np.average(points, weights=weights)
     variance = np.average((points - mean) ** 2, weights=weights)
     gap = points[len(_POINTS) :].mean() - points[: len(_POINTS)].mean()
-    return Spells(
+    return MarkovFit(
         fast,
         slow,
         to_slow,

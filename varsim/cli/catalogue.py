@@ -71,13 +71,13 @@ def optimizers() -> dict[str, Entry]:
 
 def actions() -> dict[str, Entry]:
     """Kind of each action of a program of variables -> what it does, and who may do it."""
-    from varsim.distribute.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
+    from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS
 
     found = {}
-    for kind, model in (REPLICA_ACTIONS | OUTSIDE_ACTIONS).items():
+    for kind, model in (REPLICA_ACTIONS | CROSS_REPLICA_ACTIONS).items():
         where = [
             place
-            for place, table in (("replicas", REPLICA_ACTIONS), ("outside", OUTSIDE_ACTIONS))
+            for place, table in (("replicas", REPLICA_ACTIONS), ("outside", CROSS_REPLICA_ACTIONS))
             if kind in table
         ]
         found[kind] = Entry(f"{model.about} ({' and '.join(where)})", _keys(model))

@@ -35,8 +35,8 @@ def validate(folder: Path, bound: float | None, out: Path | None, quiet: bool) -
     from varsim.calibration.recorded.report import (
         as_text,
         calibration_table,
+        incomplete_runs,
         run_table,
-        standstills,
         summary_table,
     )
 
@@ -53,12 +53,12 @@ def validate(folder: Path, bound: float | None, out: Path | None, quiet: bool) -
     if not comparison.predictions:
         complain("varsim: nothing is computed in any of these runs; there is nothing to predict")
         raise typer.Exit(USAGE)
-    for line in [*as_text(run_table(comparison)), *standstills(comparison), ""]:
+    for line in [*as_text(run_table(comparison)), *incomplete_runs(comparison), ""]:
         write(line)
     for line in [*as_text(summary_table(comparison)), "", *as_text(calibration_table(comparison))]:
         write(line)
     write("")
-    for one in comparison.learnt:
+    for one in comparison.half_calibrations:
         names = "nothing" if one.calibration is None else ", ".join(one.calibration.runs)
         write(f"{one.family}, {one.half} half, calibrated on: {names}")
     worst = comparison.worst
@@ -73,12 +73,12 @@ def validate(folder: Path, bound: float | None, out: Path | None, quiet: bool) -
 
 def calibrate(folder: Path, half: Halves) -> None:
     """Print the overheads that half of a folder's runs tell of, as part of a scenario."""
-    from varsim.calibration.recorded.comparison import family_of, learn
+    from varsim.calibration.recorded.comparison import calibrate_half, family_of
     from varsim.calibration.recorded.report import fragment
 
     runs = read(folder)
     for index, family in enumerate(dict.fromkeys(map(family_of, runs))):
-        found = learn(runs, family, None if half == "all" else half)
+        found = calibrate_half(runs, family, None if half == "all" else half)
         if index:
             write("---")
         write(f"# overheads of {family}, {half if half == 'all' else f'{half} half'}")

@@ -258,7 +258,7 @@ def _teller(experiment: "SweepExperiment") -> Callable[[str, float], str]:
 
     def told(key: str, speed: float) -> str:
         point, label = first[key]
-        where = sweep.told_of_times(sweep.points[point])
+        where = sweep.describe_for_times(sweep.points[point])
         return f"{label}{where and f' at {where}'}: {speed:,.4g} examples/s"
 
     return told

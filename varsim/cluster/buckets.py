@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from varsim.distribute.packing import group_by_size
+from varsim.distribute.cross_device_ops import group_by_size
 from varsim.units import format_bytes
 from varsim.values.workload import Workload
 

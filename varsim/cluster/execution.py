@@ -15,15 +15,15 @@ from varsim.cluster.transport import Network
 from varsim.cluster.waiting import Countdown
 from varsim.values.operation import (
     Computation,
+    CurrentTime,
     Device,
     Exchange,
     Movement,
-    Now,
     Operation,
+    Parallel,
     Request,
-    SideBySide,
     Transfer,
-    left_alone,
+    collective_mismatch,
 )
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class Execution:
         if self._error is not None:
             raise self._error
         if len(results) < len(operations):
-            raise left_alone(sorted(meeting.parts), sorted(results))
+            raise collective_mismatch(sorted(meeting.parts), sorted(results))
         return [results[worker] for worker in range(len(operations))]
 
     def _branch(self, number: int, activity: Activity[T], results: dict[int, T]) -> Activity[None]:
@@ -113,7 +113,7 @@ class Execution:
     def _served(self, request: Request, meeting: "_Meeting", worker: int) -> Activity[object]:
         """The answer to a request, when its time has come."""
         clock = self._clock
-        if isinstance(request, Now):
+        if isinstance(request, CurrentTime):
             return clock.time
         if isinstance(request, Computation):
             yield from clock.sleep_until(self._compute_end(request.device))
@@ -127,11 +127,11 @@ class Execution:
             return None
         if isinstance(request, Exchange):
             return (yield from meeting.wait(worker, request.part))
-        assert isinstance(request, SideBySide), "merged outside of a replica"
+        assert isinstance(request, Parallel), "merged outside of a replica"
         return (yield from self._side_by_side(request, meeting, worker))
 
     def _side_by_side(
-        self, request: SideBySide, meeting: "_Meeting", worker: int
+        self, request: Parallel, meeting: "_Meeting", worker: int
     ) -> Activity[list[Any]]:
         """Every operation in a process of its own; all that they return, in order."""
         number = len(request.operations)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import Field
 
-from varsim.distribute.partition import (
+from varsim.distribute.central import (
     FixedShardsPartitioner,
     MaxSizePartitioner,
     MinSizePartitioner,

@@ -16,12 +16,17 @@ from varsim.cluster.network import network
 from varsim.cluster.slowdown import end_of, windows
 from varsim.cluster.topology import Star
 from varsim.cluster.trace import LinkRow
-from varsim.distribute.program.act import OUTSIDE, Act, View
-from varsim.distribute.program.description import Program
-from varsim.distribute.program.given import VariableDescription
-from varsim.distribute.program.running import Algorithm, Mode, ProgramRun
+from varsim.distribute.program import Program, VariableDescription
+from varsim.distribute.program_run import (
+    CROSS_REPLICA,
+    ActionRecord,
+    Algorithm,
+    Mode,
+    ProgramRun,
+    VariableView,
+)
 from varsim.values.distributions import AnyDistribution, check_no_batch
-from varsim.values.operation import HERE, Device
+from varsim.values.operation import DEFAULT_DEVICE, Device
 from varsim.values.schema import Model
 from varsim.values.stream import stream
 
@@ -63,10 +68,10 @@ class ProgramTrace:
     messages: int  # sent over the network from step 1 on
     all_acts: int  # of which `acts` may hold the first only
     all_sent: int  # messages of the whole run, of which `sent` may hold the first only
-    acts: list[Act]  # in the order in which they ended
+    acts: list[ActionRecord]  # in the order in which they ended
     sent: list[Sent]  # in the order in which they arrived
     links: list[LinkRow]
-    views: list[View]  # of every variable
+    views: list[VariableView]  # of every variable
 
     def totals(self) -> Self:
         """The same without its rows."""
@@ -97,7 +102,7 @@ def run_program(
         cluster.workers,
         cluster.parameter_servers,
         # Streams are numbered from 0: the outside is the first.
-        lambda replica: stream(seed, replication, "program", replica - OUTSIDE),
+        lambda replica: stream(seed, replication, "program", replica - CROSS_REPLICA),
         algorithm,
         most_acts,
     )
@@ -105,7 +110,7 @@ def run_program(
     hosts: dict[Device, Host] = {}
     for rank, device in enumerate(run.devices):
         hosts[device] = star.host(f"worker {rank}", cluster.network.rate_of(rank))
-    hosts[HERE] = hosts[run.devices[0]]
+    hosts[DEFAULT_DEVICE] = hosts[run.devices[0]]
     if mode == "none":
         for task in range(cluster.parameter_servers):
             hosts[Device("ps", task)] = star.host(f"ps {task}", cluster.network.server_rate)

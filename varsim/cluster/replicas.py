@@ -12,11 +12,10 @@ from varsim.cluster.job import Job
 from varsim.cluster.trace import Phase
 from varsim.cluster.transport import nothing
 from varsim.cluster.worker import Read, Worker
-from varsim.distribute.context import OUTSIDE
-from varsim.distribute.creation import Asked
-from varsim.distribute.mirrored import MirroredVariable
+from varsim.distribute.context import DEFAULT_CONTEXT
+from varsim.distribute.creation import VariableOptions
+from varsim.distribute.mirrored import MirroredVariable, SyncOnReadVariable
 from varsim.distribute.mirrored_strategy import MirroredStrategy
-from varsim.distribute.sync_on_read import SyncOnReadVariable
 from varsim.distribute.tensor import Tensor
 from varsim.distribute.variable import DistributedVariable
 from varsim.values.gradient import Array, Gradient, Parameters, Value
@@ -283,7 +282,7 @@ class Recovery:
 
 def _read(variable: SyncOnReadVariable) -> Array:
     """A variable as read from outside; the time that it takes is the strategy's to spend."""
-    value = finish(variable.read(OUTSIDE))
+    value = finish(variable.read(DEFAULT_CONTEXT))
     assert isinstance(value, Tensor)
     return value.array
 
@@ -293,7 +292,7 @@ def _variables(
 ) -> list[DistributedVariable]:
     """The variables of the model under a mirrored strategy with a replica on every worker."""
     strategy = MirroredStrategy([Device(task=worker.rank) for worker in job.workers])
-    asked = Asked(synchronization, aggregation, optimizer=job.workload.update_rule())
+    asked = VariableOptions(synchronization, aggregation, optimizer=job.workload.update_rule())
     return [finish(strategy.create(strategy.scope(), value, asked)) for value in job.task.initial()]
 
 

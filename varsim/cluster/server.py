@@ -17,7 +17,7 @@ from varsim.cluster.wait_free import WaitFreePush
 from varsim.cluster.waiting import Lock, TokenQueue
 from varsim.cluster.worker import Read, Worker
 from varsim.distribute.central import ParameterServerStrategy
-from varsim.distribute.creation import Asked
+from varsim.distribute.creation import VariableOptions
 from varsim.values.gradient import Gradient, Parameters
 from varsim.values.operation import finish
 from varsim.values.variable import Synchronization
@@ -45,7 +45,7 @@ class ParameterServer(GradientExchange):
         self._ledger = job.ledger
         self._ahead = () if drops else self._ledger.in_flight
         strategy = ParameterServerStrategy(job.cluster.parameter_servers)
-        asked = Asked(Synchronization.NONE, optimizer=job.workload.update_rule())
+        asked = VariableOptions(Synchronization.NONE, optimizer=job.workload.update_rule())
         self.variables = [
             finish(strategy.create(strategy.scope(), value, asked)) for value in job.task.initial()
         ]

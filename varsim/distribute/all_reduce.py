@@ -3,16 +3,20 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from varsim.distribute.packing import Options, check_num_packs, concat_and_split, unpack
-from varsim.distribute.reduction import (
+from varsim.distribute.cross_device_ops import (
     CrossDeviceOps,
     Devices,
+    Options,
     Pair,
     ReductionToOneDevice,
     any_cpu,
+    check_num_packs,
+    concat_and_split,
+    ring_movement,
+    ring_sum,
     same_devices,
+    unpack,
 )
-from varsim.distribute.ring import ring_movement, ring_sum
 from varsim.distribute.tensor import Tensor, Values, add_in_order, divide
 from varsim.values.operation import Operation, Transfer, movement
 from varsim.values.refusal import InvalidArgumentError
@@ -80,7 +84,6 @@ class HierarchicalCopyAllReduce(AllReduce):
     name = "hierarchical_copy"
 
     def all_sum(self, index: int, devices: Devices, values: list[Values]) -> Operation[Values]:
-        """Halves first: (a + b) + (c + d)."""
         count = len(devices)
         if count == 1:
             return values[0]
@@ -118,7 +121,6 @@ class NcclAllReduce(AllReduce):
     name = "nccl"
 
     def all_sum(self, index: int, devices: Devices, values: list[Values]) -> Operation[Values]:
-        """A ring between GPUs; InvalidArgumentError on CPUs."""
         if any_cpu(devices):
             raise InvalidArgumentError(
                 "algorithm_needs_gpu",

@@ -1,27 +1,162 @@
-"""Strategies with one copy on a parameter device: central storage, parameter servers."""
+"""Strategies with one copy of each variable, from the default one to parameter servers."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil, prod
 
 from varsim.distribute.container import is_per_replica
-from varsim.distribute.context import Context
-from varsim.distribute.creation import initial_value
+from varsim.distribute.context import DEFAULT_CONTEXT, Context
+from varsim.distribute.creation import VariableOptions, checked, initial_value
+from varsim.distribute.cross_device_ops import CrossDeviceOps, Options, ReductionToOneDevice
 from varsim.distribute.mirrored import AggregatingVariable
-from varsim.distribute.packing import Options
-from varsim.distribute.partition import Partitioner
 from varsim.distribute.plain import PlainVariable, ShardedVariable
 from varsim.distribute.reducing import (
     batch_reduce_parts,
     broadcast_to,
     gather_parts,
-    reduce_one_value,
     reduce_parts,
 )
-from varsim.distribute.reduction import CrossDeviceOps, ReductionToOneDevice
-from varsim.distribute.strategy import Strategy
+from varsim.distribute.strategy import NewVariable, Strategy
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import HERE, Device, Operation
-from varsim.values.optimizer import Optimizer
-from varsim.values.variable import Attributes, ReduceOp, Variable
+from varsim.values.operation import DEFAULT_DEVICE, Device, Operation
+from varsim.values.refusal import RefusedNotImplementedError, RefusedRuntimeError
+from varsim.values.variable import ReduceOp, Variable
+
+
+class Partitioner(ABC):
+    """Number of shards of a variable, cut along the first axis (partitioned_variables.py)."""
+
+    @abstractmethod
+    def shards(self, shape: tuple[int, ...], itemsize: int) -> int:
+        """The number wanted; the strategy never makes more shards than rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedShardsPartitioner(Partitioner):
+    """Always the same number."""
+
+    num_shards: int
+
+    def shards(self, shape: tuple[int, ...], itemsize: int) -> int:
+        return self.num_shards
+
+
+@dataclass(frozen=True, slots=True)
+class MinSizePartitioner(Partitioner):
+    """As many as the bytes fill at the minimum size, rounded up: shards may be smaller than it."""
+
+    min_shard_bytes: int = 256 << 10
+    max_shards: int = 1
+
+    def shards(self, shape: tuple[int, ...], itemsize: int) -> int:
+        """max(1, min(rows, max_shards, ceil(bytes / minimum)))."""
+        size = prod(shape) * itemsize
+        return max(1, min(shape[0], self.max_shards, ceil(size / self.min_shard_bytes)))
+
+
+@dataclass(frozen=True, slots=True)
+class MaxSizePartitioner(Partitioner):
+    """As few as keep each shard below a size, in whole rows."""
+
+    max_shard_bytes: int
+    max_shards: int | None = None
+
+    def shards(self, shape: tuple[int, ...], itemsize: int) -> int:
+        """ceil(rows / max(1, floor(limit / bytes per row))), at most max_shards."""
+        row = prod(shape[1:]) * itemsize
+        rows = max(1, self.max_shard_bytes // row) if row else shape[0]
+        number = ceil(shape[0] / rows) if rows else 1
+        return number if self.max_shards is None else min(number, self.max_shards)
+
+
+class OneDeviceStrategy(Strategy):
+    """One replica on one device; reductions hand back what they are given."""
+
+    kind = "one_device"
+
+    def __init__(self, device: Device = DEFAULT_DEVICE) -> None:
+        super().__init__([device])
+
+    def _create_variable(self, new: NewVariable) -> Operation[DistributedVariable]:
+        return PlainVariable(*new.at(self.parameters), self)
+        yield
+
+    def _copies_of(self, variable: Variable) -> Sequence[int]:
+        return [0] * len(variable.values)
+
+    def _reduce_to(
+        self, context: Context, op: ReduceOp, value: object, destination: object
+    ) -> Operation[object]:
+        return value
+        yield
+
+    def _broadcast_to(
+        self, context: Context, value: object, destination: object
+    ) -> Operation[object]:
+        return value
+        yield
+
+    def _gather_to(
+        self, context: Context, value: object, destination: object, axis: int
+    ) -> Operation[object]:
+        return value
+        yield
+
+
+class DefaultStrategy(OneDeviceStrategy):
+    """Default strategy: its scope changes nothing; parts of the extended API are missing."""
+
+    kind = "default"
+    has_scope = False
+
+    @property
+    def worker_devices(self) -> tuple[Device, ...]:
+        raise _devices_undefined()
+
+    @property
+    def parameter_devices(self) -> tuple[Device, ...]:
+        raise _devices_undefined()
+
+    @property
+    def experimental_between_graph(self) -> bool:
+        raise _missing("experimental_between_graph")
+
+    @property
+    def experimental_should_init(self) -> bool:
+        raise _missing("experimental_should_init")
+
+    def _broadcast_to(
+        self, context: Context, value: object, destination: object
+    ) -> Operation[object]:
+        raise _missing("broadcast_to")
+
+    def colocate_vars_with(self, context: Context, variable: DistributedVariable) -> Context:
+        return replace(self.enter(context), colocated=variable)
+
+
+def create_without_scope(
+    initial: object, options: VariableOptions, context: Context = DEFAULT_CONTEXT
+) -> PlainVariable:
+    """A variable created outside of every scope: plain, whatever its options."""
+    return PlainVariable(
+        initial_value(initial), (context.device,), checked(options), options.optimizer
+    )
+
+
+def _devices_undefined() -> RefusedRuntimeError:
+    return RefusedRuntimeError(
+        "devices_undefined",
+        "method unsupported by default: use a strategy that has devices, such as OneDeviceStrategy",
+    )
+
+
+def _missing(what: str) -> RefusedNotImplementedError:
+    return RefusedNotImplementedError(
+        "not_implemented",
+        f"{what} must be implemented in descendants, and is not without a strategy: use one, such "
+        "as OneDeviceStrategy",
+    )
 
 
 class CentralStorageStrategy(Strategy):
@@ -34,44 +169,31 @@ class CentralStorageStrategy(Strategy):
 
     def __init__(self, devices: Sequence[Device], parameter_device: Device) -> None:
         super().__init__(devices, [parameter_device])
-        self._cross_device_ops = ReductionToOneDevice(HERE)
+        self._cross_device_ops = ReductionToOneDevice(DEFAULT_DEVICE)
 
     @property
     def experimental_between_graph(self) -> bool:
-        """Yes."""
         return True
 
     def cross_device_ops(self, value: object = None) -> CrossDeviceOps:
-        """The algorithm, for any value."""
         return self._cross_device_ops
 
-    def _do_create(
-        self,
-        initial: object,
-        attributes: Attributes,
-        optimizer: Optimizer | None,
-        devices: tuple[Device, ...] | None,
-    ) -> Operation[DistributedVariable]:
-        value = initial_value(initial)
+    def _create_variable(self, new: NewVariable) -> Operation[DistributedVariable]:
         made = AggregatingVariable if self.num_replicas_in_sync > 1 else PlainVariable
-        return made(value, devices or self.parameters, attributes, optimizer, self)
+        return made(*new.at(self.parameters), self)
         yield
 
-    def _do_copies(self, variable: Variable) -> Sequence[int]:
+    def _copies_of(self, variable: Variable) -> Sequence[int]:
         return [0] * len(variable.values)
 
-    def _do_reduce(
+    def _reduce_to(
         self, context: Context, op: ReduceOp, value: object, destination: object
     ) -> Operation[object]:
         if not is_per_replica(value):
-            return (
-                yield from reduce_one_value(
-                    context, op, value, destination, self.num_replicas_in_sync
-                )
-            )
+            return (yield from self._reduce_equal(context, op, value, destination))
         return (yield from reduce_parts(context, self._cross_device_ops, op, value, destination))
 
-    def _do_batch_reduce(
+    def _batch_reduce_to(
         self,
         context: Context,
         op: ReduceOp,
@@ -80,12 +202,12 @@ class CentralStorageStrategy(Strategy):
     ) -> Operation[list[object]]:
         return (yield from batch_reduce_parts(context, self._cross_device_ops, op, pairs, options))
 
-    def _do_broadcast(
+    def _broadcast_to(
         self, context: Context, value: object, destination: object
     ) -> Operation[object]:
         return (yield from broadcast_to(context, value, destination))
 
-    def _do_gather(
+    def _gather_to(
         self, context: Context, value: object, destination: object, axis: int
     ) -> Operation[object]:
         if not is_per_replica(value):
@@ -103,37 +225,26 @@ class ParameterServerStrategy(CentralStorageStrategy):
     kind = "parameter_server"
 
     def __init__(self, servers: int, partitioner: Partitioner | None = None) -> None:
-        super().__init__([HERE], Device("ps"))
+        super().__init__([DEFAULT_DEVICE], Device("ps"))
         self._servers = servers
         self._partitioner = partitioner
         self._placed = 0
 
-    def _do_create(
-        self,
-        initial: object,
-        attributes: Attributes,
-        optimizer: Optimizer | None,
-        devices: tuple[Device, ...] | None,
-    ) -> Operation[DistributedVariable]:
-        value = initial_value(initial)
+    def _create_variable(self, new: NewVariable) -> Operation[DistributedVariable]:
+        value = initial_value(new.initial)
         shards = 1
-        if self._partitioner and value.ndim and devices is None:
+        if self._partitioner and value.ndim and new.devices is None:
             rows = value.shape[0]
             shards = max(1, min(rows, self._partitioner.shards(value.shape, value.itemsize)))
-        places = devices or self._next(shards)
         made = PlainVariable if shards == 1 else ShardedVariable
-        return made(value, places, attributes, optimizer, self)
+        return made(value, new.devices or self._next(shards), new.attributes, new.optimizer, self)
         yield
 
     def on_worker(self, device: Device) -> Context:
-        """Where a function that the coordinator schedules on a worker runs: its one replica there.
-
-        (ClusterCoordinator.schedule.)
-        """
+        """Context of a function scheduled on a worker (ClusterCoordinator.schedule)."""
         return Context(self, 0, device=device)
 
     def _next(self, number: int) -> tuple[Device, ...]:
-        """The next servers in turn."""
         first = self._placed
         self._placed += number
         return tuple(Device("ps", (first + index) % self._servers) for index in range(number))

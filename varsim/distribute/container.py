@@ -1,17 +1,92 @@
-"""Containers of per-replica values, and grouping by object identity (distribute_utils.py)."""
+"""Components (single copies) and containers of per-replica values (distribute_utils.py)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
-from varsim.distribute.component import Component
-from varsim.distribute.tensor import Tensor
-from varsim.values.operation import Device
+from varsim.distribute.context import Context
+from varsim.distribute.tensor import Tensor, Values
+from varsim.values.operation import Device, Operation
 from varsim.values.refusal import RefusedAssertionError, RefusedAttributeError
 from varsim.values.variable import Variable
 
+Write: TypeAlias = Literal["assign", "assign_add", "assign_sub"]
+
+
+class CopyWriter(Protocol):
+    """A variable of which one copy can be written alone."""
+
+    def write_copy(self, index: int, op: Write, value: object) -> "Operation[Unread]":
+        """Write one copy, without aggregation."""
+
+
+class Component:
+    """Copy `index` of a variable (tf.distribute's component); equal by variable and index."""
+
+    __slots__ = ("index", "variable")
+
+    def __init__(self, variable: Variable, index: int) -> None:
+        self.variable = variable
+        self.index = index
+
+    @property
+    def device(self) -> Device:
+        """The device of the copy."""
+        return self.variable.devices[self.index]
+
+    def tensor(self) -> Tensor:
+        """Its value now."""
+        return Tensor(self.variable.values[self.index], self.device)
+
+    def write(self, context: Context, op: Write, value: object) -> "Operation[Unread]":
+        """Write this copy alone, without aggregation; returns it, unread."""
+        variable = cast(CopyWriter, self.variable)
+        return (yield from variable.write_copy(self.index, op, value))
+
+    def assign(self, context: Context, value: object) -> "Operation[Unread]":
+        """Set this copy alone."""
+        return (yield from self.write(context, "assign", value))
+
+    def assign_add(self, context: Context, value: object) -> "Operation[Unread]":
+        """Add to this copy alone."""
+        return (yield from self.write(context, "assign_add", value))
+
+    def assign_sub(self, context: Context, value: object) -> "Operation[Unread]":
+        """Subtract from this copy alone."""
+        return (yield from self.write(context, "assign_sub", value))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Component)
+            and other.variable is self.variable
+            and other.index == self.index
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self.variable), self.index))
+
+
+class Unread(Tensor):
+    """Result of a write of one copy: read lazily, so later writes show (_UnreadVariable)."""
+
+    __slots__ = ("_copy",)
+    keeps_dtype = True
+
+    def __init__(self, variable: Variable, index: int) -> None:
+        self._copy = Component(variable, index)
+
+    @property
+    def array(self) -> Values:  # type: ignore[override]
+        """The value now."""
+        return self._copy.variable.values[self._copy.index]
+
+    @property
+    def device(self) -> Device:  # type: ignore[override]
+        """The device of the copy."""
+        return self._copy.device
+
 
 class Container:
-    """One value per replica of this worker, first to last."""
+    """Values of this worker's replicas, in order."""
 
     __slots__ = ("values",)
 
@@ -31,20 +106,19 @@ class Mirrored(Container):
 
 
 def regroup(values: Sequence[object], wrap: type[Container] = PerReplica) -> object:
-    """What the replicas hand over, as one object; lists, tuples and dicts item by item.
+    """Group per-replica results into one object; lists, tuples and dicts item by item.
 
     One object in all replicas stays that object, the copies of a variable become the variable, all
-    else is wrapped. So there is no container with one replica. AssertionError where replica 0 hands
-    over a list, tuple or dict, and another one anything else than such a one, as long.
+    else is wrapped. RefusedAssertionError where the structures differ.
     """
     first = values[0]
     if isinstance(first, list | tuple):
         kind = list if isinstance(first, list) else tuple
-        lists = [_alike(value, first, kind) for value in values]
+        lists = [_same_structure(value, first, kind) for value in values]
         items = [regroup([one[i] for one in lists], wrap) for i in range(len(first))]
         return items if isinstance(first, list) else tuple(items)
     if isinstance(first, dict):
-        dicts = [_alike(value, first, dict) for value in values]
+        dicts = [_same_structure(value, first, dict) for value in values]
         return {key: regroup([one[key] for one in dicts], wrap) for key in first}
     if isinstance(first, Component) and all(
         isinstance(value, Component) and value.variable is first.variable for value in values
@@ -55,8 +129,8 @@ def regroup(values: Sequence[object], wrap: type[Container] = PerReplica) -> obj
     return wrap(values)
 
 
-def _alike(value: object, first: Any, kind: type[Any]) -> Any:
-    """The value, if it is of a kind and as long as the first one, of a dict with its keys."""
+def _same_structure(value: object, first: Any, kind: type[Any]) -> Any:
+    """The value, checked to have the type, length and keys of the first one."""
     if not isinstance(value, kind):
         why = f"a {kind.__name__} in replica 0 and a {type(value).__name__} in another one"
     elif kind is dict and value.keys() != first.keys():
@@ -82,7 +156,7 @@ def select(replica: int, value: object) -> object:
 
 
 def part_on(device: Device, value: object) -> object:
-    """Of copies that stand for one value the one on a device, or the first; else the value."""
+    """The copy of a mirrored value on a device, else its first; any other value itself."""
     if not isinstance(value, Mirrored):
         return value
     here = [part for part in value.values if getattr(part, "device", None) == device]
@@ -92,7 +166,7 @@ def part_on(device: Device, value: object) -> object:
 def map_structure(
     function: Callable[[object], object], value: object, *, leaf: bool = True
 ) -> object:
-    """Apply a function to all that is inside lists, tuples and dicts; `leaf`: also to no such."""
+    """Apply a function inside lists, tuples and dicts; with `leaf`, to a bare value too."""
     if isinstance(value, list):
         return [function(item) if not leaf else map_structure(function, item) for item in value]
     if isinstance(value, tuple):

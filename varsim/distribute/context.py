@@ -1,16 +1,16 @@
-"""Where an operation happens: outside, in a strategy's scope, in a replica, inside an update."""
+"""Context of an operation: no scope, cross-replica, in a replica, or inside an update."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
-from varsim.values.operation import HERE, Device, Merge, Operation
+from varsim.values.operation import DEFAULT_DEVICE, Device, Merge, Operation
 from varsim.values.refusal import RefusedRuntimeError
 from varsim.values.variable import Aggregation, Variable
 
 
 class StrategyInterface(Protocol):
-    """What contexts and variables ask of the strategy they belong to; see `Strategy`."""
+    """Interface of a strategy to its contexts and variables; see `Strategy`."""
 
     has_scope: ClassVar[bool]
 
@@ -57,7 +57,7 @@ class StrategyInterface(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Who acts and where; TensorFlow keeps this in thread-local stacks, here it is handed on.
+    """Context of an operation, passed on explicitly (TensorFlow: thread-local stacks).
 
     `strategy`: whose scope, or none. `replica`: which replica of this worker runs, or none in
     cross-replica context. `updating`: which copy `update` is at. `device`: the current device.
@@ -67,7 +67,7 @@ class Context:
     strategy: StrategyInterface | None = None
     replica: int | None = None
     updating: int | None = None
-    device: Device = HERE
+    device: Device = DEFAULT_DEVICE
     aggregates: bool = False
     colocated: Variable | None = None
 
@@ -110,4 +110,4 @@ class Context:
         return (yield Merge(function, args, kwargs or {}))
 
 
-OUTSIDE = Context()
+DEFAULT_CONTEXT = Context()

@@ -1,4 +1,4 @@
-"""What a variable may be asked to be, and the value it starts from."""
+"""Creation of a variable: its options, their checks, and its initial value."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from varsim.values.variable import Aggregation, Attributes, Synchronization
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The attributes of a new variable as its creator wrote them; `trainable` None: not given."""
+class VariableOptions:
+    """Options of a new variable, unchecked; `trainable` None where it is not given."""
 
     synchronization: object = Synchronization.AUTO
     aggregation: object = Aggregation.NONE
@@ -20,19 +20,19 @@ class Asked:
     optimizer: Optimizer | None = None
 
 
-def checked(asked: Asked) -> Attributes:
+def checked(options: VariableOptions) -> Attributes:
     """The attributes with the default of `trainable`: all but ON_READ variables are.
 
     ValueError for what is not a member of its enum; members may be given by name, as written
     (ops/variables.py, validate_synchronization_aggregation_trainable).
     """
-    aggregation, synchronization = asked.aggregation, asked.synchronization
+    aggregation, synchronization = options.aggregation, options.synchronization
     if isinstance(aggregation, str):
         aggregation = Aggregation.__members__.get(aggregation)
     if not isinstance(aggregation, Aggregation):
         raise RefusedValueError(
             "invalid_aggregation",
-            f"Invalid variable aggregation mode: {asked.aggregation}; "
+            f"Invalid variable aggregation mode: {options.aggregation}; "
             f"use one of {', '.join(Aggregation.__members__)}",
         )
     if isinstance(synchronization, str):
@@ -40,13 +40,13 @@ def checked(asked: Asked) -> Attributes:
     if not isinstance(synchronization, Synchronization):
         raise RefusedValueError(
             "invalid_synchronization",
-            f"Invalid variable synchronization mode: {asked.synchronization}; "
+            f"Invalid variable synchronization mode: {options.synchronization}; "
             f"use one of {', '.join(Synchronization.__members__)}",
         )
-    trainable = asked.trainable
+    trainable = options.trainable
     if trainable is None:
         trainable = synchronization is not Synchronization.ON_READ
-    return Attributes(synchronization, aggregation, trainable, asked.name)
+    return Attributes(synchronization, aggregation, trainable, options.name)
 
 
 def mirrored_attributes(attributes: Attributes) -> Attributes:

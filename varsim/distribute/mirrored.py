@@ -1,28 +1,36 @@
-"""Variables whose replica writes are merged: mirrored copies, or one copy behind a wrapper."""
+"""MirroredVariable, SyncOnReadVariable, AggregatingVariable: variables that replicas share."""
 
 from collections.abc import Mapping
+from types import NoneType
 from typing import ClassVar
 
 import numpy as np
 
-from varsim.distribute.component import Unread, Write
-from varsim.distribute.container import Mirrored
+from varsim.distribute.container import Component, Mirrored, PerReplica, Unread, Write, part_on
 from varsim.distribute.context import Context
-from varsim.distribute.scatter import Scatter
-from varsim.distribute.tensor import Tensor, Values, convert, divide
-from varsim.distribute.variable import DistributedVariable, bring, refuse_scatter
+from varsim.distribute.tensor import Tensor, Values, convert, divide, share
+from varsim.distribute.variable import (
+    DistributedVariable,
+    ScatterMethod,
+    move_to_copies,
+    scatter_unsupported,
+)
 from varsim.values.gradient_form import IndexedSlices
 from varsim.values.operation import Merge, Operation
 from varsim.values.optimizer import State
-from varsim.values.refusal import RefusedValueError
-from varsim.values.variable import Aggregation
+from varsim.values.refusal import (
+    RefusedAttributeError,
+    RefusedNotImplementedError,
+    RefusedTypeError,
+    RefusedValueError,
+)
+from varsim.values.variable import Aggregation, ReduceOp
 
 
 class MergingVariable(DistributedVariable):
-    """Base: a write in a replica waits for all replicas, and writes the aggregated value.
+    """Variable whose writes in replicas are merged: each waits for all and writes the aggregate.
 
-    `write_options` are handed to the merge beside the value, at TensorFlow's defaults: so a write
-    and another merge, in another replica, do not go together.
+    `write_options`, with TensorFlow's defaults, make a write incompatible with any other merge.
     """
 
     write_options: ClassVar[Mapping[str, object]] = {}
@@ -33,12 +41,12 @@ class MergingVariable(DistributedVariable):
         def merged(context: Context, value: object, **options: object) -> Operation[object]:
             assert self.strategy is not None
             total = yield from self.strategy.aggregate(context, self.aggregation, value, self)
-            return (yield from self.write_outside(context, op, total))
+            return (yield from self.write_cross_replica(context, op, total))
 
         return (yield Merge(merged, (value,), dict(self.write_options)))
 
     def scatter_in_replica(
-        self, context: Context, method: Scatter, indices: Values, values: object
+        self, context: Context, method: ScatterMethod, indices: Values, values: object
     ) -> Operation[object]:
         """Merge: rows of the first replica, or of all one after the other (MEAN: divided by n).
 
@@ -60,10 +68,9 @@ class MergingVariable(DistributedVariable):
 
         return (yield Merge(merged, (indices, values)))
 
-    def write_outside(self, context: Context, op: Write, value: object) -> Operation[object]:
-        """Write every copy with the same argument, or its own part of a container."""
+    def write_cross_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
         assert self.strategy is not None
-        value = yield from bring(op, value, self.devices)
+        value = yield from move_to_copies(op, value, self.devices)
         return (
             yield from self.strategy.update(
                 context, self, lambda context, copy, value: copy.write(context, op, value), (value,)
@@ -107,22 +114,20 @@ class MirroredVariable(MergingVariable):
         )
 
     def write_in_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
-        """Aggregated over the replicas; without aggregation the replica's own copy alone."""
         if self.aggregation is Aggregation.NONE:
             assert context.replica is not None
             return (yield from self.write_copy(context.replica, op, value))
         return (yield from super().write_in_replica(context, op, value))
 
     def scatter_in_replica(
-        self, context: Context, method: Scatter, indices: Values, values: object
+        self, context: Context, method: ScatterMethod, indices: Values, values: object
     ) -> Operation[object]:
-        """Aggregated over the replicas; without aggregation the replica's own copy alone."""
         if self.aggregation is Aggregation.NONE:
             assert context.replica is not None
             return (yield from self.scatter_copies([context.replica], method, indices, values))[0]
         return (yield from super().scatter_in_replica(context, method, indices, values))
 
-    def read_outside(self, context: Context) -> Operation[object]:
+    def read_cross_replica(self, context: Context) -> Operation[object]:
         """The copy on the current device if there is one, else copy 0; never aggregated."""
         here = context.device in self.devices
         index = self.devices.index(context.device) if here else 0
@@ -131,23 +136,21 @@ class MirroredVariable(MergingVariable):
     def as_tensor(self, context: Context) -> Operation[object]:
         """The copy here, in the scope of another strategy, too (also `value()`)."""
         if context.updating is None and context.replica is None:
-            return (yield from self.read_outside(context))
+            return (yield from self.read_cross_replica(context))
         return (yield from self.read(context))
 
-    def check_scatter(self, method: Scatter) -> None:
-        """`min`, `max` and `update` are refused under SUM and MEAN."""
+    def check_scatter(self, method: ScatterMethod) -> None:
         if method in ("min", "max", "update") and self.aggregation in (
             Aggregation.SUM,
             Aggregation.MEAN,
         ):
-            raise refuse_scatter(
+            raise scatter_unsupported(
                 f"scatter_{method} is only supported for mirrored variable with aggregation NONE "
                 f"or ONLY_FIRST_REPLICA, not {self.aggregation.name}: use scatter_add, or assign "
                 "the whole value"
             )
 
     def group(self, values: list[Unread]) -> object:
-        """Copies that stand for one value."""
         return (
             values[0]
             if len(values) == 1
@@ -164,7 +167,6 @@ class AggregatingVariable(MergingVariable):
     kind = "aggregating"
 
     def write_in_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
-        """Aggregated over the replicas; ValueError without aggregation."""
         if self.aggregation is Aggregation.NONE:
             raise RefusedValueError(
                 "aggregation_required",
@@ -174,19 +176,135 @@ class AggregatingVariable(MergingVariable):
         return (yield from super().write_in_replica(context, op, value))
 
     def scatter(
-        self, context: Context, method: Scatter, indices: Values, values: object
+        self, context: Context, method: ScatterMethod, indices: Values, values: object
     ) -> Operation[object]:
-        """Of the one copy, in every context: not aggregated, so once for each replica."""
         return (yield from self.scatter_copies([0], method, indices, values))[0]
 
     def read(self, context: Context) -> Operation[object]:
-        """The one value, in every context."""
-        return (yield from self.read_outside(context))
+        return (yield from self.read_cross_replica(context))
 
-    def read_outside(self, context: Context) -> Operation[object]:
-        """The one copy there is."""
+    def read_cross_replica(self, context: Context) -> Operation[object]:
         return (yield from self.read_copy(0, context.device))
 
 
 def _same(a: Values, b: Values) -> bool:
     return a is b or a.tobytes() == b.tobytes()
+
+
+class SyncOnReadVariable(DistributedVariable):
+    """A copy on every replica, written alone, aggregated when read from outside (ON_READ).
+
+    (values.py, SyncOnReadVariable; values_util.py, on_read_assign_cross_replica.)
+    """
+
+    kind = "sync_on_read"
+    replicated = True
+
+    def share(self, value: Values) -> Values:
+        """What each copy gets of a value from outside: under SUM its share, cut for integers."""
+        if self.aggregation is not Aggregation.SUM:
+            return value
+        count = self.strategy.num_replicas_in_sync if self.strategy else len(self.values)
+        return share(Tensor(value), count, self.dtype)
+
+    def write_in_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
+        assert context.replica is not None
+        return (yield from self.write_copy(context.replica, op, value))
+
+    def write_cross_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
+        """Write every copy with its share, then read back: with aggregation NONE that fails.
+
+        Under SUM only `assign`: ValueError for the others.
+        """
+        if op != "assign" and self.aggregation is Aggregation.SUM:
+            raise RefusedValueError(
+                "sum_cross_replica_add" if op == "assign_add" else "sum_cross_replica_sub",
+                f"SyncOnReadVariable does not support `{op}` in cross-replica context when "
+                "aggregation is SUM: do it in a replica, or assign the new total",
+            )
+        if self.aggregation is Aggregation.SUM:
+            value = yield from self._shared(context, value)
+        elif isinstance(value, PerReplica):
+            raise RefusedAttributeError(
+                "literal_attribute",
+                "a per-replica value has no dtype: reduce it first, or assign in the replicas",
+            )
+        if isinstance(value, DistributedVariable):
+            # Each copy is written with what is read on its device then: of an ON_READ variable the
+            # aggregate, which a copy that was just written may be part of.
+            for index, device in enumerate(self.devices):
+                read = yield from value.as_tensor(context.at(device))
+                assert isinstance(read, Tensor)
+                yield from self.write_copy(index, op, read.on(device))
+        else:
+            part = yield from move_to_copies(op, value, self.devices)
+            for index in range(len(self.values)):
+                yield from self.write_copy(index, op, part)
+        return (yield from self.read_cross_replica(context))
+
+    def read_cross_replica(self, context: Context) -> Operation[object]:
+        """The copies reduced on the current device; copy 0 with ONLY_FIRST_REPLICA."""
+        if self.aggregation is Aggregation.ONLY_FIRST_REPLICA:
+            return (yield from self.read_copy(0, context.device))
+        op = reduce_op(self.aggregation)
+        assert self.strategy is not None
+        value = yield from self.strategy.reduce(context, op, self)
+        return value.tensor() if isinstance(value, Component) else value
+
+    def read(self, context: Context) -> Operation[object]:
+        """Local in a replica, aggregated outside; not inside variable_sync_on_read_context."""
+        if context.aggregates:
+            raise RefusedNotImplementedError(
+                "aggregate_read_unsupported",
+                "reading a value inside variable_sync_on_read_context is not supported: "
+                "convert the variable to a tensor",
+            )
+        return (yield from super().read(context))
+
+    def as_tensor(self, context: Context) -> Operation[object]:
+        """As `read`; inside variable_sync_on_read_context aggregated in replicas as well."""
+        if not context.aggregates or context.replica is None:
+            return (yield from super().read(context))
+        assert self.strategy is not None
+        if self.aggregation is Aggregation.ONLY_FIRST_REPLICA:
+            return (yield from self.read_copy(0, context.device))
+        op = reduce_op(self.aggregation)
+        local = yield from super().read(context)
+        return (yield from self.strategy.all_reduce(context, op, local))
+
+    def check_scatter(self, method: ScatterMethod) -> None:
+        raise scatter_unsupported(
+            f"a variable with `synchronization=ON_READ` doesn't support scatter_{method}: "
+            "assign the whole value"
+        )
+
+    def _shared(self, context: Context, value: object) -> Operation[object]:
+        """A copy's share of a value, which is divided once, for all of them."""
+        if isinstance(value, PerReplica | list | tuple | NoneType):
+            raise RefusedTypeError(
+                "per_replica_operand",
+                f"unsupported operand type(s) for /: a {type(value).__name__} cannot be shared out;"
+                " reduce a per-replica value first, or assign in the replicas",
+            )
+        if isinstance(value, DistributedVariable):
+            value = yield from value.as_tensor(context)
+        value = part_on(context.device, value)
+        if isinstance(value, Component):
+            value = value.tensor()
+        device = value.device if isinstance(value, Tensor) else context.device
+        assert self.strategy is not None
+        return Tensor(share(value, self.strategy.num_replicas_in_sync, self.dtype), device)
+
+
+def reduce_op(aggregation: Aggregation) -> ReduceOp:
+    """SUM or MEAN (ReduceOp.from_variable_aggregation); ValueError for the others."""
+    if aggregation is Aggregation.SUM:
+        return ReduceOp.SUM
+    if aggregation is Aggregation.MEAN:
+        return ReduceOp.MEAN
+    raise RefusedValueError(
+        "no_reduce_op",
+        f"Could not convert from `tf.VariableAggregation` {aggregation.name} to a reduce "
+        "operation: an ON_READ variable with aggregation NONE cannot be read from outside; "
+        "use MEAN, SUM or ONLY_FIRST_REPLICA",
+    )

@@ -1,40 +1,35 @@
-"""MirroredStrategy: a replica and a copy of every variable on each device.
-
-(mirrored_strategy.py)
-"""
+"""MirroredStrategy and MultiWorkerMirroredStrategy: a copy of every variable on each replica."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from varsim.distribute.container import is_mirrored, is_per_replica, tensors_of
+from varsim.distribute.container import is_mirrored, is_per_replica, select, tensors_of
 from varsim.distribute.context import Context
 from varsim.distribute.creation import check_mean, initial_value, mirrored_attributes
-from varsim.distribute.destination import destination_devices
-from varsim.distribute.mirrored import MirroredVariable
-from varsim.distribute.packing import Implementation, Options
-from varsim.distribute.reducing import (
-    batch_reduce_parts,
-    broadcast_to,
-    gather_parts,
-    reduce_one_value,
-    reduce_parts,
-)
-from varsim.distribute.reduction import (
+from varsim.distribute.cross_device_ops import (
     CollectiveAllReduce,
     CrossDeviceOps,
+    Implementation,
+    Options,
     ReductionToOneDevice,
     any_cpu,
     same_devices,
 )
-from varsim.distribute.strategy import Strategy
-from varsim.distribute.sync_on_read import SyncOnReadVariable
-from varsim.distribute.tensor import Values
+from varsim.distribute.mirrored import MirroredVariable, SyncOnReadVariable
+from varsim.distribute.reducing import (
+    batch_reduce_parts,
+    broadcast_to,
+    destination_devices,
+    gather_parts,
+    reduce_parts,
+)
+from varsim.distribute.strategy import NewVariable, Strategy
+from varsim.distribute.tensor import Tensor, Values
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import Device, Operation, Transfer, movement
-from varsim.values.optimizer import Optimizer
+from varsim.values.operation import Device, Exchange, Operation, Transfer, movement
 from varsim.values.refusal import RefusedAssertionError, RefusedValueError
-from varsim.values.variable import Attributes, ReduceOp, Synchronization, Variable
+from varsim.values.variable import ReduceOp, Synchronization, Variable
 
 
 class MirroredStrategy(Strategy):
@@ -64,30 +59,24 @@ class MirroredStrategy(Strategy):
             return ReductionToOneDevice()
         return self._cross_device_ops
 
-    def _do_create(
-        self,
-        initial: object,
-        attributes: Attributes,
-        optimizer: Optimizer | None,
-        devices: tuple[Device, ...] | None,
-    ) -> Operation[DistributedVariable]:
-        attributes = mirrored_attributes(attributes)
-        value = yield from self._initial(initial)
+    def _create_variable(self, new: NewVariable) -> Operation[DistributedVariable]:
+        attributes = mirrored_attributes(new.attributes)
+        value = yield from self._initial(new.initial)
         check_mean(attributes, value)
-        places = devices or self.devices
+        places = new.devices or self.devices
         yield from movement(
             "initial value", [Transfer(places[0], place, value.nbytes) for place in places]
         )
         on_read = attributes.synchronization is Synchronization.ON_READ
         made = SyncOnReadVariable if on_read else MirroredVariable
-        return made(value, places, attributes, optimizer, self)
+        return made(value, places, attributes, new.optimizer, self)
 
     def _initial(self, initial: object) -> Operation[Values]:
         """The value that all copies start from: copy 0 computes it."""
         return initial_value(initial)
         yield
 
-    def _do_copies(self, variable: Variable) -> Sequence[int]:
+    def _copies_of(self, variable: Variable) -> Sequence[int]:
         if not variable.replicated:
             raise RefusedAssertionError(
                 "assertion",
@@ -95,17 +84,13 @@ class MirroredStrategy(Strategy):
             )
         return range(len(variable.values))
 
-    def _do_reduce(
+    def _reduce_to(
         self, context: Context, op: ReduceOp, value: object, destination: object
     ) -> Operation[object]:
         if is_mirrored(value):
             return self._mirrored(op, value)
         if not is_per_replica(value):
-            return (
-                yield from reduce_one_value(
-                    context, op, value, destination, self.num_replicas_in_sync
-                )
-            )
+            return (yield from self._reduce_equal(context, op, value, destination))
         devices = destination_devices(destination)
         direct = not same_devices(tensors_of(value), devices) or any_cpu(devices)
         algorithm = ReductionToOneDevice() if direct else self.cross_device_ops(value)
@@ -121,7 +106,7 @@ class MirroredStrategy(Strategy):
             "use MEAN, or multiply it",
         )
 
-    def _do_batch_reduce(
+    def _batch_reduce_to(
         self,
         context: Context,
         op: ReduceOp,
@@ -147,17 +132,16 @@ class MirroredStrategy(Strategy):
 
     @property
     def _parties(self) -> int:
-        """How many workers take part."""
         return 1
 
-    def _do_broadcast(
+    def _broadcast_to(
         self, context: Context, value: object, destination: object
     ) -> Operation[object]:
         if not isinstance(value, int | float):
             self.cross_device_ops(value)  # AttributeError for what has no dtype
         return (yield from broadcast_to(context, value, destination))
 
-    def _do_gather(
+    def _gather_to(
         self, context: Context, value: object, destination: object, axis: int
     ) -> Operation[object]:
         if not is_per_replica(value):
@@ -167,10 +151,98 @@ class MirroredStrategy(Strategy):
 
 
 def _chosen(devices: Sequence[Device]) -> CrossDeviceOps:
-    """The algorithm for these devices."""
     kinds = {device.kind for device in devices}
     if kinds == {"cpu"}:
         return CollectiveAllReduce(Implementation.RING, devices=len(devices))
     if kinds == {"gpu"}:
         return CollectiveAllReduce(Implementation.NCCL, devices=len(devices))
     return ReductionToOneDevice()
+
+
+class MultiWorkerMirroredStrategy(MirroredStrategy):
+    """Worker `worker` of `workers`, each with as many replicas."""
+
+    kind = "multi_worker_mirrored"
+
+    def __init__(
+        self,
+        devices: Sequence[Device],
+        worker: int = 0,
+        workers: int = 1,
+        implementation: Implementation = Implementation.AUTO,
+    ) -> None:
+        super().__init__(devices, CollectiveAllReduce(implementation, workers, len(devices)))
+        self._on_host = CollectiveAllReduce(implementation, workers, 1)
+        self._worker = worker
+        self._workers = workers
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        return len(self.devices) * self._workers
+
+    @property
+    def experimental_between_graph(self) -> bool:
+        return True
+
+    @property
+    def should_checkpoint(self) -> bool:
+        return self._worker == 0
+
+    @property
+    def current(self) -> Device:
+        return Device(task=self._worker)
+
+    def replica_id(self, replica: int) -> int:
+        return self._worker * len(self.devices) + replica
+
+    def cross_device_ops(self, value: object = None) -> CrossDeviceOps:
+        """Always collectives: of all replicas, or of one value from each worker."""
+        parts = len(tensors_of(value)) if is_per_replica(value) else 1
+        if value is None or parts == len(self.devices):
+            return self._cross_device_ops
+        return self._on_host
+
+    @property
+    def _parties(self) -> int:
+        return self._workers
+
+    def _initial(self, initial: object) -> Operation[Values]:
+        """Worker 0 broadcasts its value, the others ignore theirs."""
+        value = initial_value(initial)
+        if self._workers == 1:
+            return value
+        everybody: list[Tensor] = yield Exchange(Tensor(value, self.devices[0]))
+        first, *others = everybody
+        yield from movement(
+            "initial value",
+            [Transfer(first.device, other.device, first.size) for other in others],
+            parties=self._workers,
+        )
+        return first.array
+
+    def _gather_to(
+        self, context: Context, value: object, destination: object, axis: int
+    ) -> Operation[object]:
+        algorithm = self.cross_device_ops(value)
+        return (
+            yield from gather_parts(context, algorithm, value, destination, axis, self._workers)
+        )
+
+    def _broadcast_to(
+        self, context: Context, value: object, destination: object
+    ) -> Operation[object]:
+        return (yield from broadcast_to(context, value, destination))
+
+    def _reduce_to(
+        self, context: Context, op: ReduceOp, value: object, destination: object
+    ) -> Operation[object]:
+        if is_mirrored(value):
+            return self._mirrored(op, value)
+        if is_per_replica(value) and len(self.devices) == 1:
+            value = select(0, value)
+        if not is_per_replica(value) and self._workers == 1:
+            return (yield from self._reduce_equal(context, op, value, destination))
+        if is_per_replica(value):
+            tensors_of(value)  # AttributeError for numbers
+        algorithm = self.cross_device_ops(value)
+        return (yield from reduce_parts(context, algorithm, op, value, destination, self._workers))

@@ -4,7 +4,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from varsim.distribute.component import Write
+from varsim.distribute.container import Write
 from varsim.distribute.context import Context, StrategyInterface
 from varsim.distribute.tensor import Tensor, Values, convert
 from varsim.distribute.variable import DistributedVariable, check_shape
@@ -19,19 +19,15 @@ class PlainVariable(DistributedVariable):
     kind = "plain"
 
     def enter(self, context: Context) -> Context:
-        """It needs no scope."""
         return context
 
     def write_in_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
-        """The one copy."""
         return (yield from self.write_copy(0, op, value))
 
-    def write_outside(self, context: Context, op: Write, value: object) -> Operation[object]:
-        """The one copy."""
+    def write_cross_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
         return (yield from self.write_copy(0, op, value))
 
-    def read_outside(self, context: Context) -> Operation[object]:
-        """The one value."""
+    def read_cross_replica(self, context: Context) -> Operation[object]:
         return (yield from self.read_copy(0, context.device))
 
 
@@ -58,18 +54,15 @@ class ShardedVariable(DistributedVariable):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the whole."""
         return (self._ends[-1], *self.values[0].shape[1:])
 
     def enter(self, context: Context) -> Context:
-        """It needs no scope."""
         return context
 
     def write_in_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
-        """Every shard with its part."""
-        return (yield from self.write_outside(context, op, value))
+        return (yield from self.write_cross_replica(context, op, value))
 
-    def write_outside(self, context: Context, op: Write, value: object) -> Operation[object]:
+    def write_cross_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
         """Every shard with its part; returns the variable itself, nothing is read back."""
         device = value.device if isinstance(value, Tensor) else context.device
         array = convert(value, self.dtype)
@@ -86,8 +79,7 @@ class ShardedVariable(DistributedVariable):
             yield from self.write_copy(index, op, Tensor(part, self.devices[index]))
         return self
 
-    def read_outside(self, context: Context) -> Operation[object]:
-        """The shards, put together."""
+    def read_cross_replica(self, context: Context) -> Operation[object]:
         yield from movement(
             "read",
             [
@@ -98,13 +90,11 @@ class ShardedVariable(DistributedVariable):
         return Tensor(np.concatenate(self.values), context.device)
 
     def read_copy(self, index: int, device: Device) -> Operation[Tensor]:
-        """Put together in replicas too."""
-        whole = yield from self.read_outside(Context(device=device))
+        whole = yield from self.read_cross_replica(Context(device=device))
         assert isinstance(whole, Tensor)
         return whole
 
     def parts(self, value: Values) -> list[Values]:
-        """Every shard gets its rows."""
         return np.split(value, self._ends[:-1])
 
 

@@ -1,27 +1,115 @@
-"""Reducing and broadcasting one value, as the strategies share it (cross_device_ops.py)."""
+"""Reduction, gathering and broadcast of one value, shared by the strategies."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from varsim.distribute.component import Component
 from varsim.distribute.container import (
+    Component,
     Container,
     Mirrored,
     PerReplica,
+    devices_of,
     part_on,
     regroup,
     tensors_of,
 )
 from varsim.distribute.context import Context
-from varsim.distribute.destination import destination_devices
-from varsim.distribute.packing import Options
-from varsim.distribute.reduction import CrossDeviceOps, same_devices
-from varsim.distribute.tensor import Tensor, shown, tensor_of
+from varsim.distribute.cross_device_ops import CrossDeviceOps, Options, same_devices
+from varsim.distribute.tensor import Tensor, Values, shown, tensor_of
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import Operation, Transfer, movement
-from varsim.values.refusal import RefusedAttributeError, RefusedValueError
+from varsim.values.operation import DEFAULT_DEVICE, Device, Operation, Transfer, movement
+from varsim.values.refusal import (
+    RefusedAssertionError,
+    RefusedAttributeError,
+    RefusedTypeError,
+    RefusedValueError,
+)
 from varsim.values.variable import ReduceOp, Variable
+
+
+def check_reduce_op(op: object) -> ReduceOp:
+    """A reduce operation, which may be named in any case."""
+    if isinstance(op, str):
+        if op.upper() not in ReduceOp.__members__:
+            raise RefusedValueError(
+                "not_a_reduce_op", f"{op!r} is not a valid ReduceOp: use SUM or MEAN"
+            )
+        return ReduceOp[op.upper()]
+    if not isinstance(op, ReduceOp):
+        raise RefusedAssertionError(
+            "assertion", f"{op!r} is not a reduce operation: use ReduceOp.SUM or ReduceOp.MEAN"
+        )
+    return op
+
+
+def check_destination(destination: object) -> None:
+    """AssertionError for a list of destinations, or none."""
+    if destination is None or (
+        isinstance(destination, list | tuple) and not isinstance(destination, Device)
+    ):
+        what = "nothing" if destination is None else "a list"
+        raise RefusedAssertionError(
+            "assertion", f"{what} is no destination: name one variable, value or device"
+        )
+
+
+def destination_devices(destination: object) -> tuple[Device, ...]:
+    """The devices of a destination: a variable, a value, a device or its text."""
+    if isinstance(destination, Device):
+        return (destination,)
+    if isinstance(destination, str):
+        parts = destination.split("/")
+        if len(parts) != 3 or not (parts[1].isdigit() and parts[2].isdigit()):
+            raise RefusedValueError(
+                "destination",
+                "destinations can not be empty: name a device as worker/0/1, a variable or a value",
+            )
+        return (Device(parts[0], int(parts[1]), int(parts[2])),)
+    if isinstance(destination, Variable | Container | Tensor | Component):
+        return devices_of(destination)
+    raise RefusedValueError(
+        "destination",
+        f"a {type(destination).__name__} has no device: name a variable, a value or a device",
+    )
+
+
+def sum_along(value: object, axes: tuple[int, ...]) -> Tensor:
+    """One replica's part summed along axes, in its dtype; ValueError for an axis it lacks.
+
+    TypeError for bool.
+    """
+    part = _one_tensor(value)
+    if part.array.dtype.kind == "b":
+        raise RefusedTypeError(
+            "dtype_unsupported", "bool values are not summed: cast them to int32 or float32"
+        )
+    _check_axes(part.array, axes)
+    with np.errstate(all="ignore"):
+        return Tensor(np.sum(part.array, axis=axes, dtype=part.array.dtype), part.device)
+
+
+def count_along(value: object, axes: tuple[int, ...]) -> Tensor:
+    """How many elements of one replica's part are summed."""
+    part = _one_tensor(value)
+    count = int(np.prod([part.array.shape[axis] for axis in axes], dtype=np.int64))
+    return Tensor(np.array(count, np.int64), part.device)
+
+
+def _one_tensor(value: object) -> Tensor:
+    if isinstance(value, Tensor | Component | Variable):
+        return tensors_of(value)[0]
+    return tensor_of(value, DEFAULT_DEVICE)
+
+
+def _check_axes(array: Values, axes: tuple[int, ...]) -> None:
+    for axis in axes:
+        if not -array.ndim <= axis < array.ndim:
+            raise RefusedValueError(
+                "axis_range",
+                f"Invalid reduction dimension ({axis} for input with {array.ndim} dimension(s)): "
+                "use an axis that all parts have, or None to reduce over replicas only",
+            )
 
 
 def parts_of(context: Context, value: object) -> list[Tensor]:
@@ -166,5 +254,4 @@ def _read_on(context: Context, value: object) -> Operation[Tensor]:
 
 
 def _named(value: object) -> str:
-    """A value as part of a message."""
     return value.attributes.name or value.kind if isinstance(value, Variable) else shown(value)

@@ -1,12 +1,13 @@
-"""Devices, properties and contexts of a strategy (distribute_lib.py)."""
+"""Scope of a strategy: devices, properties, contexts, and the replicas of one worker."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
-from varsim.distribute.context import OUTSIDE, Context, StrategyInterface
+from varsim.distribute.container import regroup, select
+from varsim.distribute.context import DEFAULT_CONTEXT, Context, StrategyInterface
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import HERE, Device
+from varsim.values.operation import DEFAULT_DEVICE, Device, Merge, Operation, Parallel
 from varsim.values.refusal import RefusedRuntimeError, RefusedValueError
 from varsim.values.variable import Variable
 
@@ -66,7 +67,7 @@ class StrategyScope:
     @property
     def current(self) -> Device:
         """The device that is current where nobody says otherwise."""
-        return HERE
+        return DEFAULT_DEVICE
 
     def replica_id(self, replica: int) -> int:
         """The id of one of this worker's replicas among all."""
@@ -78,7 +79,7 @@ class StrategyScope:
     def _itself(self) -> StrategyInterface:
         return cast(StrategyInterface, self)
 
-    def scope(self, context: Context = OUTSIDE) -> Context:
+    def scope(self, context: Context = DEFAULT_CONTEXT) -> Context:
         """The context inside `with strategy.scope()`; RuntimeError in another strategy's scope."""
         return self.enter(context)
 
@@ -89,7 +90,7 @@ class StrategyScope:
     def enter(self, context: Context) -> Context:
         """The context, entering the scope from outside; RuntimeError in another scope."""
         if context.strategy is None:
-            device = self.current if context.device == HERE else context.device
+            device = self.current if context.device == DEFAULT_DEVICE else context.device
             return Context(self._itself, device=device, aggregates=context.aggregates)
         if context.strategy is not self._itself:
             raise RefusedRuntimeError(
@@ -98,7 +99,7 @@ class StrategyScope:
             )
         return context
 
-    def crossing(self, context: Context) -> Context:
+    def enter_cross_replica(self, context: Context) -> Context:
         """As `enter`, for what needs cross-replica context: RuntimeError in a replica."""
         if context.replica is not None:
             raise RefusedRuntimeError(
@@ -137,3 +138,79 @@ class StrategyScope:
                 "scope: create it there",
             )
         return replace(context, colocated=variable)
+
+
+class _Ended(NamedTuple):
+    result: object
+
+
+def call_for_each_replica(
+    strategy: StrategyScope,
+    context: Context,
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> Operation[object]:
+    """Call `function(context, *args)` in every replica of this worker; the results, grouped.
+
+    Each replica gets its part of per-replica arguments. RuntimeError if some replicas end while
+    others wait in a merge.
+    """
+    replicas = [
+        _replica(strategy.replica_context(context, index), function, index, args, kwargs)
+        for index in range(len(strategy.devices))
+    ]
+    answers: list[object] = [None] * len(replicas)
+    while True:
+        stops = yield Parallel(tuple(map(_to_next_merge, replicas, answers)))
+        merges = [stop for stop in stops if isinstance(stop, Merge)]
+        if not merges:
+            return regroup([stop.result for stop in stops if isinstance(stop, _Ended)])
+        if len(merges) < len(replicas):
+            for replica in replicas:
+                replica.close()
+            raise RefusedRuntimeError(
+                "merge_call_mismatch",
+                "Some replicas made a different number of merges: let every replica write the "
+                "aggregated variables and call merge_call, all_reduce and all_gather equally often",
+            )
+        result = yield from _merge(strategy, context, merges)
+        answers = [select(index, result) for index in range(len(replicas))]
+
+
+def run_if_operation(value: object) -> Operation[object]:
+    """Result of an operation; any other value itself."""
+    if isinstance(value, Generator):
+        return (yield from value)
+    return value
+
+
+def _replica(
+    context: Context,
+    function: Callable[..., object],
+    index: int,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> Operation[object]:
+    own = [select(index, value) for value in args]
+    named = {key: select(index, value) for key, value in kwargs.items()}
+    return (yield from run_if_operation(function(context, *own, **named)))
+
+
+def _to_next_merge(replica: Operation[object], answer: object) -> Operation[Merge | _Ended]:
+    """Run a replica up to its next merge; its other requests are passed on."""
+    try:
+        while not isinstance(request := replica.send(answer), Merge):
+            answer = yield request
+    except StopIteration as end:
+        return _Ended(end.value)
+    return request
+
+
+def _merge(strategy: StrategyScope, context: Context, merges: list[Merge]) -> Operation[object]:
+    """Call the function of a merge once, in cross-replica context, with the grouped arguments."""
+    first = merges[0]
+    args: Any = regroup([merge.args for merge in merges])
+    kwargs: Any = regroup([merge.kwargs for merge in merges])
+    cross = strategy.scope_at(context.device)
+    return (yield from run_if_operation(first.function(cross, *args, **kwargs)))

@@ -1,4 +1,4 @@
-"""What all strategies share: new variables, replicas, the extended API.
+"""Strategy, the base of all: creation of variables, replicas, the extended API.
 
 Every operation takes the context it happens in, and is called as `x = yield from f()`.
 (distribute_lib.py)
@@ -7,23 +7,51 @@ Every operation takes the context it happens in, and is called as `x = yield fro
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from varsim.distribute.axis import count_along, sum_along
-from varsim.distribute.component import Component, Unread
-from varsim.distribute.container import Mirrored, is_per_replica, map_structure, regroup, select
+from varsim.distribute.container import (
+    Component,
+    Mirrored,
+    Unread,
+    is_per_replica,
+    map_structure,
+    regroup,
+    select,
+)
 from varsim.distribute.context import Context
-from varsim.distribute.creation import Asked, checked
-from varsim.distribute.destination import check_destination, check_reduce_op
-from varsim.distribute.packing import Options
-from varsim.distribute.running import call_for_each_replica, run_maybe
-from varsim.distribute.scope import StrategyScope
-from varsim.distribute.sync_on_read import reduce_op
-from varsim.distribute.tensor import Tensor, divide, tensor_of
+from varsim.distribute.creation import VariableOptions, checked, initial_value
+from varsim.distribute.cross_device_ops import Options
+from varsim.distribute.mirrored import reduce_op
+from varsim.distribute.reducing import (
+    check_destination,
+    check_reduce_op,
+    count_along,
+    reduce_one_value,
+    sum_along,
+)
+from varsim.distribute.scope import StrategyScope, call_for_each_replica, run_if_operation
+from varsim.distribute.tensor import Tensor, Values, divide, tensor_of
 from varsim.distribute.variable import DistributedVariable
 from varsim.values.operation import Device, Merge, Operation
 from varsim.values.optimizer import Optimizer
 from varsim.values.refusal import RefusedRuntimeError, RefusedTypeError, RefusedValueError
 from varsim.values.variable import Aggregation, Attributes, ReduceOp, Variable
+
+
+class NewVariable(NamedTuple):
+    """A variable to be created; `devices` None: those of the strategy."""
+
+    initial: object
+    devices: tuple[Device, ...] | None
+    attributes: Attributes
+    optimizer: Optimizer | None
+
+    def at(
+        self, default: tuple[Device, ...]
+    ) -> tuple[Values, tuple[Device, ...], Attributes, Optimizer | None]:
+        """Arguments of the variable, with its initial value computed."""
+        value = initial_value(self.initial)
+        return value, self.devices or default, self.attributes, self.optimizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +62,13 @@ class _Shared:
 
 
 class Strategy(StrategyScope, ABC):
-    """How variables are placed and values combined; subclasses fill in the `_do_*` methods."""
+    """Distribution strategy (tf.distribute.Strategy): placement of variables, reductions."""
 
     def create(
         self,
         context: Context,
         initial: object,
-        asked: Asked = Asked(),  # noqa: B008 - immutable
+        options: VariableOptions = VariableOptions(),  # noqa: B008 - immutable
     ) -> Operation[DistributedVariable]:
         """A new variable; `initial` is a value or a function that is called once for it.
 
@@ -52,13 +80,13 @@ class Strategy(StrategyScope, ABC):
 
             def merged(context: Context) -> Operation[_Shared]:
                 context = replace(context, colocated=colocated)
-                return _Shared((yield from self.create(context, initial, asked)))
+                return _Shared((yield from self.create(context, initial, options)))
 
             shared: _Shared = yield Merge(merged)
             return shared.variable
-        attributes = checked(asked)
         devices = context.colocated.devices if context.colocated else None
-        return (yield from self._do_create(initial, attributes, asked.optimizer, devices))
+        new = NewVariable(initial, devices, checked(options), options.optimizer)
+        return (yield from self._create_variable(new))
 
     def value_container(self, value: object) -> object:
         """The variable that a copy belongs to; any other value itself."""
@@ -82,7 +110,7 @@ class Strategy(StrategyScope, ABC):
                 "args_not_a_sequence",
                 f"positional args must be a list or tuple, not {type(args).__name__}: use (args,)",
             )
-        context = self.crossing(context)
+        context = self.enter_cross_replica(context)
         return (
             yield from call_for_each_replica(self, context, function, tuple(args), kwargs or {})
         )
@@ -117,12 +145,12 @@ class Strategy(StrategyScope, ABC):
             return (yield Merge(merged, tuple(args), named))
         context = self.enter(context)
         results = []
-        for index, replica in enumerate(self._do_copies(variable)):
+        for index, replica in enumerate(self._copies_of(variable)):
             own = [select(replica, value) for value in args]
             own_named = {key: select(replica, value) for key, value in named.items()}
             inside = Context(self, updating=replica, device=variable.devices[index])
             copy = Component(variable, index)
-            results.append((yield from run_maybe(function(inside, copy, *own, **own_named))))
+            results.append((yield from run_if_operation(function(inside, copy, *own, **own_named))))
         if group and len(results) > 1:  # grouped, results of writes are read
             results = [
                 map_structure(
@@ -142,7 +170,7 @@ class Strategy(StrategyScope, ABC):
 
         One tensor for one device, Mirrored for several. Lists item by item.
         """
-        context = self.crossing(context)
+        context = self.enter_cross_replica(context)
         check_destination(destination)
         return (yield from self._reduce_item(context, check_reduce_op(op), value, destination))
 
@@ -154,16 +182,16 @@ class Strategy(StrategyScope, ABC):
         options: Options = Options(),  # noqa: B008 - immutable
     ) -> Operation[list[object]]:
         """`reduce_to` of several values, each with its destination, packed as the options say."""
-        context = self.crossing(context)
-        return (yield from self._do_batch_reduce(context, check_reduce_op(op), pairs, options))
+        context = self.enter_cross_replica(context)
+        return (yield from self._batch_reduce_to(context, check_reduce_op(op), pairs, options))
 
     def broadcast_to(
         self, context: Context, value: object, destination: object
     ) -> Operation[object]:
         """A value on all devices of a destination; numbers pass as they are."""
-        context = self.crossing(context)
+        context = self.enter_cross_replica(context)
         check_destination(destination)
-        return (yield from self._do_broadcast(context, value, destination))
+        return (yield from self._broadcast_to(context, value, destination))
 
     def reduce(
         self, context: Context, op: object, value: object, axis: int | Sequence[int] | None = None
@@ -173,7 +201,7 @@ class Strategy(StrategyScope, ABC):
         Along an axis MEAN divides by the number of elements in all replicas. The result is on the
         current device.
         """
-        context = self.crossing(context)
+        context = self.enter_cross_replica(context)
         op = check_reduce_op(op)
         if axis is None:
             reduced = yield from self._reduce_item(context, op, value, context.device)
@@ -191,8 +219,8 @@ class Strategy(StrategyScope, ABC):
 
     def gather(self, context: Context, value: object, axis: int) -> Operation[object]:
         """`strategy.gather`: the parts of all replicas joined along an axis, in replica order."""
-        context = self.crossing(context)
-        return (yield from self._do_gather(context, value, context.device, axis))
+        context = self.enter_cross_replica(context)
+        return (yield from self._gather_to(context, value, context.device, axis))
 
     def all_reduce(self, context: Context, op: object, value: object) -> Operation[object]:
         """`ReplicaContext.all_reduce` of a tensor, or of a list of tensors, which is packed."""
@@ -214,7 +242,7 @@ class Strategy(StrategyScope, ABC):
             joined = []
             for value in values:
                 joined.append(  # noqa: PERF401
-                    (yield from self._do_gather(context, value, value, axis))
+                    (yield from self._gather_to(context, value, value, axis))
                 )
             return joined
 
@@ -233,7 +261,6 @@ class Strategy(StrategyScope, ABC):
     def _reduce_item(
         self, context: Context, op: ReduceOp, value: object, destination: object
     ) -> Operation[object]:
-        """Lists, tuples and dicts item by item."""
         if isinstance(value, list | tuple):
             items = []
             for item in value:
@@ -241,51 +268,51 @@ class Strategy(StrategyScope, ABC):
                     (yield from self._reduce_item(context, op, item, destination))
                 )
             return items if isinstance(value, list) else tuple(items)
-        return (yield from self._do_reduce(context, op, value, destination))
+        return (yield from self._reduce_to(context, op, value, destination))
 
-    # What a strategy is made of
+    # Implemented by each strategy
 
     @abstractmethod
-    def _do_create(
-        self,
-        initial: object,
-        attributes: Attributes,
-        optimizer: Optimizer | None,
-        devices: tuple[Device, ...] | None,
-    ) -> Operation[DistributedVariable]:
+    def _create_variable(self, new: NewVariable) -> Operation[DistributedVariable]:
         """Create a variable, on given devices or on those of the strategy."""
 
     @abstractmethod
-    def _do_copies(self, variable: Variable) -> Sequence[int]:
+    def _copies_of(self, variable: Variable) -> Sequence[int]:
         """For each copy of a variable that `update` visits: the replica whose part it takes."""
 
+    def _reduce_equal(
+        self, context: Context, op: ReduceOp, value: object, destination: object
+    ) -> Operation[object]:
+        """One value that is the same object in all replicas (see `reduce_one_value`)."""
+        replicas = self.num_replicas_in_sync
+        return (yield from reduce_one_value(context, op, value, destination, replicas))
+
     @abstractmethod
-    def _do_reduce(
+    def _reduce_to(
         self, context: Context, op: ReduceOp, value: object, destination: object
     ) -> Operation[object]:
         """One value onto a destination."""
 
-    def _do_batch_reduce(
+    def _batch_reduce_to(
         self,
         context: Context,
         op: ReduceOp,
         pairs: Sequence[tuple[object, object]],
         options: Options,
     ) -> Operation[list[object]]:
-        """Several values."""
         results = []
         for value, destination in pairs:
             results.append((yield from self._reduce_item(context, op, value, destination)))
         return results
 
     @abstractmethod
-    def _do_broadcast(
+    def _broadcast_to(
         self, context: Context, value: object, destination: object
     ) -> Operation[object]:
         """One value to all devices of a destination."""
 
     @abstractmethod
-    def _do_gather(
+    def _gather_to(
         self, context: Context, value: object, destination: object, axis: int
     ) -> Operation[object]:
         """Parts joined on the devices of a destination."""

@@ -1,4 +1,4 @@
-"""Tensors: immutable values on a device, and the arithmetic that TensorFlow does with them."""
+"""Tensors: immutable values on a device, with TensorFlow's arithmetic."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, TypeAlias
@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from varsim.values.operation import HERE, Device
+from varsim.values.operation import DEFAULT_DEVICE, Device
 from varsim.values.refusal import (
     InvalidArgumentError,
     RefusedAttributeError,
@@ -25,7 +25,7 @@ _FROM_BOOL: Final = frozenset({"bool", "int32", "int64", "float16", "float32", "
 
 
 class Tensor:
-    """One value on one device, told apart from other tensors by identity, not by its value.
+    """Immutable value on one device, compared by identity.
 
     The array is shared, not copied, and must never change; `tensor` makes one from data that may.
     ValueError for anything but numbers.
@@ -37,7 +37,7 @@ class Tensor:
         False  # to the right of minus and times: a ValueError if it differs
     )
 
-    def __init__(self, array: Values, device: Device = HERE) -> None:
+    def __init__(self, array: Values, device: Device = DEFAULT_DEVICE) -> None:
         self.array: Values = array_of(array)
         self.device = device
 
@@ -148,7 +148,7 @@ def _truth(one: Tensor) -> Tensor:
     return Tensor(np.asarray(np.real(one.array) != 0), one.device)
 
 
-def tensor(data: object, dtype: DTypeLike | None = None, device: Device = HERE) -> Tensor:
+def tensor(data: object, dtype: DTypeLike | None = None, device: Device = DEFAULT_DEVICE) -> Tensor:
     """A tensor with a copy of the data."""
     return Tensor(np.array(data, dtype), device)
 
@@ -230,7 +230,7 @@ def _holds(dtype: str, number: Number) -> bool:
 
 
 def shown(value: object) -> str:
-    """A value as part of a message: a number in full, of an array its dtype and shape."""
+    """A value as shown in messages: a number in full, an array by dtype and shape."""
     if isinstance(value, Tensor):
         value = value.array
     if isinstance(value, np.ndarray) and value.ndim:

@@ -1,6 +1,6 @@
-"""Optimizers on per-replica gradients: clipped alone, summed over replicas, applied to every copy.
+"""DistributedOptimizer, as in Keras 3: gradients clipped by replica, summed, applied to all copies.
 
-As in Keras 3. Gradients are summed whatever the aggregation of the variable says.
+Gradients are summed whatever the aggregation of the variable is.
 """
 
 import math
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from varsim.distribute.component import Component
+from varsim.distribute.container import Component
 from varsim.distribute.context import Context
-from varsim.distribute.creation import Asked
+from varsim.distribute.creation import VariableOptions
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, Values, kind_of
 from varsim.distribute.variable import DistributedVariable
@@ -23,7 +23,7 @@ from varsim.values.variable import Aggregation
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """How each replica clips its own gradient, before the sum; None: not at all."""
+    """Clipping of each replica's gradient before the sum; None: none."""
 
     value: float | None = None
     norm: float | None = None
@@ -40,9 +40,9 @@ class Clip:
 
 
 class DistributedOptimizer:
-    """An optimizer for the variables of a strategy; its slots stand beside each copy.
+    """Optimizer for the variables of a strategy, with slots for each copy.
 
-    `iterations` is a variable with ONLY_FIRST_REPLICA: all replicas ask, it counts once.
+    `iterations` has aggregation ONLY_FIRST_REPLICA, so a step of all replicas counts once.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class DistributedOptimizer:
         Adam where it corrects for the start: for variables of float64, too. (The training
         strategies of a scenario take them as they are given.)
         """
-        asked = Asked(aggregation=Aggregation.ONLY_FIRST_REPLICA, trainable=False)
-        iterations = yield from strategy.create(strategy.scope(), np.array(0, np.int64), asked)
+        options = VariableOptions(aggregation=Aggregation.ONLY_FIRST_REPLICA, trainable=False)
+        iterations = yield from strategy.create(strategy.scope(), np.array(0, np.int64), options)
         return cls(_in_float32(rule), strategy, iterations, clip)
 
     def apply_gradients(
@@ -114,7 +114,6 @@ class _KerasAdam(Adam):
     """Adam with the powers of Keras (keras/src/optimizers/adam.py: they are cast via float32)."""
 
     def rate(self, t: float) -> float:
-        """The factor of the t-th step, from betas in float32."""
         root = math.sqrt(1.0 - float(np.float32(self.beta2)) ** t)
         rate: float = self.learning_rate * root / (1.0 - float(np.float32(self.beta1)) ** t)
         return rate
@@ -132,5 +131,4 @@ def _in_float32(rule: Optimizer) -> Optimizer:
 
 
 def _apply(context: Context, copy: Component, gradient: Tensor) -> None:
-    """One step on one copy."""
     copy.variable.apply(copy.index, gradient.array)

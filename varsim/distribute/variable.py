@@ -1,15 +1,15 @@
-"""Distributed variables: what the strategies create; reads and writes in every context."""
+"""DistributedVariable, the base of all variables: reads, writes, sparse updates, checkpoints."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from varsim.distribute.component import Component, Unread, Write
-from varsim.distribute.container import Mirrored, is_per_replica, select
-from varsim.distribute.context import Context, StrategyInterface
-from varsim.distribute.scatter import Scatter, scattered
-from varsim.distribute.tensor import Tensor, Values, convert
-from varsim.values.operation import HERE, Device, Operation, Transfer, movement
+from varsim.distribute.container import Component, Mirrored, Unread, Write, is_per_replica, select
+from varsim.distribute.context import DEFAULT_CONTEXT, Context, StrategyInterface
+from varsim.distribute.tensor import Tensor, Values, convert, shown
+from varsim.values.operation import DEFAULT_DEVICE, Device, Operation, Transfer, movement
 from varsim.values.optimizer import Optimizer
 from varsim.values.refusal import (
     InvalidArgumentError,
@@ -18,18 +18,75 @@ from varsim.values.refusal import (
 )
 from varsim.values.variable import Attributes, Variable
 
+ScatterMethod: TypeAlias = Literal["add", "sub", "mul", "div", "min", "max", "update"]
+
+_UFUNCS: Final = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+# The methods that a kind of dtype has.
+_METHODS: Final = {"b": ("update",), "c": ("add", "sub", "mul", "div", "update")}
+
+
+def scatter_rows(method: ScatterMethod, value: Values, indices: Values, rows: Values) -> Values:
+    """A value with rows `indices` updated by rows of its dtype, one for each index, or a scalar.
+
+    Integers are divided towards zero. InvalidArgumentError for what does not fit.
+    """
+    _check(method, value, indices, rows)
+    new = value.copy()
+    with np.errstate(all="ignore"):
+        if method == "update":
+            new[indices] = rows
+        elif method == "div" and value.dtype.kind in "iu":
+            if not rows.all():
+                raise InvalidArgumentError(
+                    "dtype_unsupported",
+                    "integers cannot be divided by 0: give updates that do not contain it",
+                )
+            each = np.broadcast_to(rows, indices.shape + value.shape[1:])
+            for index, row in zip(indices, each, strict=True):
+                new[index] = np.trunc(new[index] / row)
+        else:
+            _UFUNCS[method].at(new, indices, rows)
+    return new
+
+
+def _check(method: ScatterMethod, value: Values, indices: Values, rows: Values) -> None:
+    if method not in _METHODS.get(value.dtype.kind, (method,)):
+        raise InvalidArgumentError(
+            "dtype_unsupported",
+            f"rows of {value.dtype} have no scatter_{method}: use scatter_update, or assign",
+        )
+    count = len(value) if value.ndim else 0
+    if rows.shape not in ((), indices.shape + value.shape[1:]):
+        raise InvalidArgumentError(
+            "shape_mismatch",
+            f"a sparse update of rows {indices.shape} of {value.shape} cannot have shape "
+            f"{rows.shape}; give one row for each index",
+        )
+    if not all(0 <= index < count for index in indices.ravel().tolist()):
+        raise InvalidArgumentError(
+            "axis_range",
+            f"indices {shown(indices)} are not all in [0, {count}): name rows that there are",
+        )
+
 
 class DistributedVariable(Variable, ABC):
-    """A variable that knows its strategy and the context in which it is read and written.
+    """Variable of a strategy (tf.distribute's DistributedVariable).
 
-    Subclasses say what a write in a replica, a write from outside and a read from outside mean.
-    Inside `update` a write touches the copy that is being updated, and nothing else.
+    Subclasses define writes in replica and cross-replica context, and reads in the latter. Inside
+    `update` a write touches only the copy that is being updated.
     """
 
     def __init__(
         self,
         initial: Values,
-        devices: tuple[Device, ...] = (HERE,),
+        devices: tuple[Device, ...] = (DEFAULT_DEVICE,),
         attributes: Attributes = Attributes(),  # noqa: B008 - immutable
         optimizer: Optimizer | None = None,
         strategy: StrategyInterface | None = None,
@@ -60,7 +117,7 @@ class DistributedVariable(Variable, ABC):
             return (yield from self.write_copy(self.local(context.updating), op, value))
         if context.replica is not None:
             return (yield from self.write_in_replica(context, op, value))
-        return (yield from self.write_outside(context, op, value))
+        return (yield from self.write_cross_replica(context, op, value))
 
     def read(self, context: Context) -> Operation[object]:
         """The value as this context sees it, a new tensor (read_value, value)."""
@@ -69,14 +126,14 @@ class DistributedVariable(Variable, ABC):
             return Component(self, self.local(context.updating)).tensor()
         if context.replica is not None:
             return (yield from self.read_copy(self.local(context.replica), context.device))
-        return (yield from self.read_outside(context))
+        return (yield from self.read_cross_replica(context))
 
     def as_tensor(self, context: Context) -> Operation[object]:
         """Conversion to a tensor: the same as `read`, but for variable_sync_on_read_context."""
         return (yield from self.read(context))
 
     def scatter(
-        self, context: Context, method: Scatter, indices: Values, values: object
+        self, context: Context, method: ScatterMethod, indices: Values, values: object
     ) -> Operation[object]:
         """Sparse update `scatter_<method>`: rows `indices` of every copy with the rows of `values`.
 
@@ -94,19 +151,21 @@ class DistributedVariable(Variable, ABC):
         return self.group(new)
 
     def scatter_copies(
-        self, copies: list[int], method: Scatter, indices: Values, values: object
+        self, copies: list[int], method: ScatterMethod, indices: Values, values: object
     ) -> Operation[list[Unread]]:
         """A sparse update of some copies."""
-        values = yield from bring("scatter", values, tuple(self.devices[i] for i in copies))
+        values = yield from move_to_copies(
+            "scatter", values, tuple(self.devices[i] for i in copies)
+        )
         new = []
         for place, index in enumerate(copies):
             rows = convert(select(place, values), self.dtype)
-            self.write(index, scattered(method, self.values[index], indices, rows))
+            self.write(index, scatter_rows(method, self.values[index], indices, rows))
             new.append(Unread(self, index))
         return new
 
     def scatter_in_replica(
-        self, context: Context, method: Scatter, indices: Values, values: object
+        self, context: Context, method: ScatterMethod, indices: Values, values: object
     ) -> Operation[object]:
         """A sparse update by one replica; of a variable with one copy, that copy."""
         return (yield from self.scatter_copies([0], method, indices, values))[0]
@@ -115,7 +174,7 @@ class DistributedVariable(Variable, ABC):
         """Set every copy to its part of a value from a checkpoint (see `check_restored`)."""
         self.check_restored(value)
         parts = self.parts(value)
-        source = self.strategy.current if self.strategy else HERE
+        source = self.strategy.current if self.strategy else DEFAULT_DEVICE
         yield from movement(
             "restore",
             [
@@ -150,14 +209,14 @@ class DistributedVariable(Variable, ABC):
         """A write by one replica."""
 
     @abstractmethod
-    def write_outside(self, context: Context, op: Write, value: object) -> Operation[object]:
+    def write_cross_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
         """A write in cross-replica context."""
 
     @abstractmethod
-    def read_outside(self, context: Context) -> Operation[object]:
+    def read_cross_replica(self, context: Context) -> Operation[object]:
         """A read in cross-replica context."""
 
-    def check_scatter(self, method: Scatter) -> None:
+    def check_scatter(self, method: ScatterMethod) -> None:
         """NotImplementedError for what TensorFlow does not offer."""
 
     def enter(self, context: Context) -> Context:
@@ -175,7 +234,7 @@ class DistributedVariable(Variable, ABC):
     def write_copy(self, index: int, op: Write, value: object) -> Operation[Unread]:
         """Write one copy: of a container or variable its part, else the value as it is."""
         value = select(index, value) if is_per_replica(value) else value
-        value = yield from bring(op, value, self.devices[index : index + 1])
+        value = yield from move_to_copies(op, value, self.devices[index : index + 1])
         if isinstance(value, Variable):
             value = Tensor(value.value, value.devices[0])
         self.write(index, self._new(op, self.values[index], convert(value, self.dtype)))
@@ -212,7 +271,6 @@ def check_shape(op: Write, shape: tuple[int, ...], value: tuple[int, ...]) -> No
 
 
 def _written(op: Write, old: Values, value: Values) -> Values:
-    """What a copy holds after a write."""
     check_shape(op, old.shape, value.shape)
     if op == "assign":
         return value
@@ -224,8 +282,8 @@ def _written(op: Write, old: Values, value: Values) -> Values:
         return np.asarray(old + value if op == "assign_add" else old - value)
 
 
-def bring(what: str, value: object, devices: tuple[Device, ...]) -> Operation[object]:
-    """A value on the devices of the copies, all moved side by side; numbers weigh nothing.
+def move_to_copies(what: str, value: object, devices: tuple[Device, ...]) -> Operation[object]:
+    """A value moved to the devices of the copies, in parallel; numbers are free.
 
     Returns it with a part on each device if there are several, else the value.
     """
@@ -246,6 +304,33 @@ def bring(what: str, value: object, devices: tuple[Device, ...]) -> Operation[ob
     return Mirrored(moved) if len(moved) > 1 else moved[0]
 
 
-def refuse_scatter(why: str) -> RefusedNotImplementedError:
-    """A sparse update that TensorFlow does not offer."""
+def scatter_unsupported(why: str) -> RefusedNotImplementedError:
+    """Error of a sparse update that TensorFlow does not offer."""
     return RefusedNotImplementedError("scatter_unsupported", why)
+
+
+def save(
+    variables: Mapping[str, DistributedVariable], context: Context = DEFAULT_CONTEXT
+) -> Operation[dict[str, Values]]:
+    """Checkpoint: each variable as read in cross-replica context (values_util.py, saveables).
+
+    ValueError for ON_READ without aggregation. All workers have to take part.
+    """
+    saved = {}
+    for name, variable in variables.items():
+        value = yield from variable.read(context)
+        assert isinstance(value, Tensor)
+        saved[name] = value.array
+    return saved
+
+
+def restore(
+    checkpoint: Mapping[str, Values], variables: Mapping[str, DistributedVariable]
+) -> Operation[None]:
+    """Restore the variables that a checkpoint names; a sum is divided among the copies.
+
+    ValueError for another shape.
+    """
+    for name, variable in variables.items():
+        if name in checkpoint:
+            yield from variable.restore(checkpoint[name])

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from varsim.distribute.program.act import Glance, View
+from varsim.distribute.program_run import ValueSummary, VariableView
 from varsim.report.parts import AS_TABLE, BESIDE, CARRIED, busiest_links
 from varsim.report.report import Block, Data, Figure, Media, Report, Row, Source, Table, Text
 from varsim.report.words.phrases import DOT, counted
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from varsim.cluster.program import ProgramTrace
-    from varsim.distribute.program.given import VariableDescription
+    from varsim.distribute.program import VariableDescription
     from varsim.study.variables import VariablesResult
 
 MOST_REPLICAS: Final = 64  # that have a row of their own
@@ -261,7 +261,7 @@ def _facts(trace: "ProgramTrace", whole: bool) -> dict[str, Any]:
     }
 
 
-def _view(view: View) -> dict[str, Any]:
+def _view(view: VariableView) -> dict[str, Any]:
     return {
         "variable": view.variable,
         "replicas": list(map(_glance, view.replicas)),
@@ -270,7 +270,7 @@ def _view(view: View) -> dict[str, Any]:
     }
 
 
-def _glance(glance: Glance | None) -> dict[str, Any] | None:
+def _glance(glance: ValueSummary | None) -> dict[str, Any] | None:
     if glance is None:
         return None
     return {"shape": list(glance.shape), "first": list(glance.first), "mean": glance.mean}

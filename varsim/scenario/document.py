@@ -21,7 +21,7 @@ LARGEST_TEXT: Final = 256 * 1024
 _LONGEST_NUMBER: Final = 40
 
 
-class Broken:
+class Unreadable:
     """Stands for a value that could not be read and was already reported; no field accepts it."""
 
 
@@ -31,7 +31,7 @@ class ScalarNode:
 
     mark: Mark
     text: str
-    value: str | int | float | bool | Broken | None
+    value: str | int | float | bool | Unreadable | None
 
 
 @dataclass(slots=True)
@@ -188,7 +188,7 @@ class _Builder:
         if name in ("MappingEndEvent", "SequenceEndEvent"):
             done = self._stack.pop()
             mark = done.node.mark
-            self._attach(ScalarNode(mark, "", Broken()) if done.broken else done.node)
+            self._attach(ScalarNode(mark, "", Unreadable()) if done.broken else done.node)
         elif name in ("ScalarEvent", "AliasEvent", "MappingStartEvent", "SequenceStartEvent"):
             self._node(name, event)
         return True
@@ -202,7 +202,7 @@ class _Builder:
             )
         if name == "AliasEvent":
             self._fault(mark, f"aliases are not allowed: write out what *{event.anchor} stands for")
-            self._attach(ScalarNode(mark, "", Broken()))
+            self._attach(ScalarNode(mark, "", Unreadable()))
             return
         if event.anchor is not None:
             self._fault(mark, f"anchors are not allowed: leave out &{event.anchor}")
@@ -222,15 +222,15 @@ class _Builder:
         unseen = _unseen(text, quoted_text=event.style is not None)
         if unseen:
             self._fault(_find(unseen, mark), _unseen_message(unseen))
-            node.value = Broken()
+            node.value = Unreadable()
         elif event.tag is not None:
-            node.value = Broken()
+            node.value = Unreadable()
         elif event.style is None and not self._awaits_key():
             try:
                 node.value = resolve(text)
             except ValueError as error:
                 self._fault(mark, str(error))
-                node.value = Broken()
+                node.value = Unreadable()
             if not text:
                 self._no_value(node)
         return node
@@ -241,7 +241,7 @@ class _Builder:
 
     def _no_value(self, node: ScalarNode) -> None:
         """Nothing stands behind a key or a dash: in YAML that is null, in a scenario a slip."""
-        node.value = Broken()
+        node.value = Unreadable()
         if not self._stack:
             self.faults.append(Fault(self._source, 0, 0, NOTHING))
             return
@@ -278,7 +278,7 @@ class _Builder:
         if not isinstance(node, ScalarNode):
             self._fault(node.mark, "a key must be one word, not a list or a mapping")
             return None
-        if isinstance(node.value, Broken):
+        if isinstance(node.value, Unreadable):
             return None
         if not node.text:
             self._fault(node.mark, "a key is missing before this ':'")

@@ -17,7 +17,7 @@ from varsim.scenario.training import Scenario
 from varsim.scenario.variables import VariablesScenario
 
 # A path; a text of at least one line; or what such a text says, as a dict.
-Given: TypeAlias = str | Path | Mapping[str, Any]
+ScenarioSource: TypeAlias = str | Path | Mapping[str, Any]
 Loaded: TypeAlias = Scenario | VariablesScenario | Sweep | Question
 
 _NAME: Final = "scenario"  # of what comes from no file
@@ -35,7 +35,7 @@ class Document(NamedTuple):
     seen: bool = True
 
     @classmethod
-    def of(cls, given: Given) -> "Document":
+    def of(cls, given: ScenarioSource) -> "Document":
         """What was given, as a text; ScenarioError where there is none to be had."""
         if isinstance(given, Mapping):
             try:
@@ -55,7 +55,7 @@ class Document(NamedTuple):
         return ScenarioError([replace(one, line=0) for one in error.problems], error.left_out)
 
 
-def load(given: Given, sets: Sequence[str] = (), strategies: Sequence[str] = ()) -> Loaded:
+def load(given: ScenarioSource, sets: Sequence[str] = (), strategies: Sequence[str] = ()) -> Loaded:
     """A scenario of training or of variables, or a sweep or plan where there is a block of one.
 
     Each of `sets` is `key.path=value`, as after `--set`. `strategies`: only those of these kinds or

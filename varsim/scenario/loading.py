@@ -15,10 +15,10 @@ from varsim.scenario.change import changed
 from varsim.scenario.document import (
     LARGEST_TEXT,
     NOTHING,
-    Broken,
     MappingNode,
     ScalarNode,
     SequenceNode,
+    Unreadable,
     copied,
     lines_of,
     plain,
@@ -28,7 +28,7 @@ from varsim.scenario.document import (
 from varsim.scenario.fault import Fault, ScenarioError, Source, nearest, quoted
 from varsim.scenario.training import Scenario
 from varsim.scenario.variables import VariablesScenario
-from varsim.scenario.wording import faults_of, mended
+from varsim.scenario.wording import apply_corrections, faults_of
 
 __all__ = ["ScenarioError", "dump_scenario", "load_scenario", "load_text", "scenario_schema"]
 
@@ -129,7 +129,7 @@ def validated(
             return result
     elif isinstance(root, SequenceNode):
         faults.append(Fault.at(root.mark, f"{_LINES}; this is a list"))
-    elif root is not None and not isinstance(root.value, Broken):
+    elif root is not None and not isinstance(root.value, Unreadable):
         faults.append(Fault.at(root.mark, f"{_LINES}; this is the text {quoted(root.text)}"))
     raise ScenarioError(faults, left_out)
 
@@ -151,12 +151,12 @@ def modelled(
         known = {(fault.line, fault.column, fault.message) for fault in faults}
         faults += [f for f in told.faults if (f.line, f.column, f.message) not in known]
         left_out = max(left_out, told.left_out)
-        if not told.mends:
+        if not told.corrections:
             break
         # What a misspelt kind or key hides is told of at once, as if it were spelt right.
         fresh = copied(root)
         assert isinstance(fresh, MappingNode)
-        root = mended(fresh, told.mends)
+        root = apply_corrections(fresh, told.corrections)
     return None, faults, left_out
 
 

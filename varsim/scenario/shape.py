@@ -109,7 +109,7 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
-def homes(root: type[BaseModel]) -> dict[str, list[str]]:
+def key_locations(root: type[BaseModel]) -> dict[str, list[str]]:
     """Every key of a model and of the models in it -> where it belongs: `cluster.network`."""
     found: dict[str, list[str]] = {}
     _collect([Shape(root)], "", found, set())

@@ -57,7 +57,7 @@ class Scenario(Model):
                 own = re.split(r"[.: ]", str(error))[0] in type(strategy).model_fields
                 raise ValueError(f"strategies.{index}{'.' if own else ': '}{error}") from None
         check_events(self.events, self.cluster.workers, self.stop.time)
-        self._refuse_idle_knobs(list(compress(self.strategies, chosen)))
+        self._refuse_unused_settings(list(compress(self.strategies, chosen)))
         if self.stop.time is not None and (self.report.measure_after or 0) >= self.stop.time:
             raise ValueError("report.measure_after leaves nothing to measure before stop.time")
         if len(self.strategies) == 1 and not self.stop.equal_examples:
@@ -153,7 +153,7 @@ class Scenario(Model):
         rule = self.stop if self.stop in rules else rules[0]
         return rule.model_copy(update={"equal_examples": True}) if len(rules) == 1 else rule
 
-    def _refuse_idle_events(self, running: Sequence[Strategy]) -> None:
+    def _refuse_unused_events(self, running: Sequence[Strategy]) -> None:
         most = max(strategy.workers(self.cluster) for strategy in self.strategies)
         for index, event in enumerate(self.events):
             if event.rank >= most:
@@ -188,8 +188,8 @@ class Scenario(Model):
                 "leave one of them out"
             )
 
-    def _refuse_idle_knobs(self, running: Sequence[Strategy]) -> None:
-        self._refuse_idle_events(running)
+    def _refuse_unused_settings(self, running: Sequence[Strategy]) -> None:
+        self._refuse_unused_events(running)
         self._check_optimizers(running)
         for strategy in running:
             if strategy.uses_servers:

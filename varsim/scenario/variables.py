@@ -5,10 +5,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from varsim.cluster.program import ReplicaCluster
-from varsim.distribute.program.action import Read, Writing
-from varsim.distribute.program.description import Program
-from varsim.distribute.program.given import VariableDescription, check_given
-from varsim.distribute.program.running import Algorithm, Mode, ProgramRun
+from varsim.distribute.program import Program, Read, VariableDescription, Writing, check_written
+from varsim.distribute.program_run import Algorithm, Mode, ProgramRun
 from varsim.values.operation import finish
 from varsim.values.refusal import DistributionError
 from varsim.values.schema import Model
@@ -16,7 +14,7 @@ from varsim.values.stream import stream
 
 AS_WRITTEN = "as written"
 
-_MOST_ACTS = 2_000_000
+_MOST_ACTIONS = 2_000_000
 _MOST_BYTES = 8e9  # of all copies of all variables
 
 
@@ -92,7 +90,7 @@ class VariablesScenario(Model):
                 if isinstance(action, Writing):
                     inside = self.cluster.workers if place.startswith("replicas") else None
                     try:
-                        check_given(action.value, there[name], inside)
+                        check_written(action.value, there[name], inside)
                     except ValueError as error:
                         raise ValueError(f"program.{place}.value: {error}") from None
                 if action.kind == "moving_average" and there[name].whole_numbers:
@@ -100,12 +98,12 @@ class VariablesScenario(Model):
                         f"program.{place}.variable: an average of whole numbers is refused, its "
                         f"shares would be cut: {name} is {there[name].dtype}"
                     )
-        self._check_number_of_acts("program.steps", self.program)
+        self._check_number_of_actions("program.steps", self.program)
         self._check_memory()
         return self
 
     @model_validator(mode="after")
-    def _no_idle_knobs(self) -> Self:
+    def _no_unused_settings(self) -> Self:
         cluster, modes = self.cluster, self.labels
         used = {name for _, one in self.program.actions() for name in one.on(self._names)}
         for index, name in enumerate(self._names):
@@ -147,11 +145,11 @@ class VariablesScenario(Model):
         if self.vary is not None:
             for ratio in self.vary.reads_per_write:
                 varied = self.with_reads_per_write(ratio)
-            self._check_number_of_acts("vary.reads_per_write", varied)
+            self._check_number_of_actions("vary.reads_per_write", varied)
         return self
 
     @model_validator(mode="after")
-    def _tensorflow_would_do_it(self) -> Self:
+    def _tensorflow_accepts(self) -> Self:
         """Carry out every action once, on variables of one element: what is refused is told now."""
         small = [one.model_copy(update={"shape": (1,) * len(one.shape)}) for one in self.variables]
         # What is restored must have been saved, which may stand behind it.
@@ -270,15 +268,15 @@ class VariablesScenario(Model):
                 "shape or cluster.workers"
             )
 
-    def _check_number_of_acts(self, key: str, program: Program) -> None:
+    def _check_number_of_actions(self, key: str, program: Program) -> None:
         """ValueError at `key` for a program that would go on for ever."""
         acts = sum(
             action.times * (program.steps // action.every) * len(action.on(self._names))
             for _, action in program.actions()
         )
-        if acts * self.cluster.workers > _MOST_ACTS:
+        if acts * self.cluster.workers > _MOST_ACTIONS:
             raise ValueError(
-                f"{key}: more than {_MOST_ACTS:,} reads and writes in all; lower steps or times"
+                f"{key}: more than {_MOST_ACTIONS:,} reads and writes in all; lower steps or times"
             )
 
 

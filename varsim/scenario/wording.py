@@ -8,10 +8,18 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from varsim.scenario.document import Broken, MappingNode, Node, ScalarNode, SequenceNode
+from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, Unreadable
 from varsim.scenario.fault import Fault, Mark, nearest, quoted
 from varsim.scenario.hint import hint, nested
-from varsim.scenario.shape import Shape, described, field_names, homes, kinds, listed, members
+from varsim.scenario.shape import (
+    Shape,
+    described,
+    field_names,
+    key_locations,
+    kinds,
+    listed,
+    members,
+)
 
 _MOST_WORDED: Final = 1000
 _LONGEST_MESSAGE: Final = 500
@@ -33,7 +41,7 @@ PATTERNS: Final[Mapping[str, str]] = {
 }
 
 
-class Mend(NamedTuple):
+class Correction(NamedTuple):
     """What was meant by a misspelt key (`old`), or by a misspelt kind: at a mapping's path."""
 
     path: tuple[str | int, ...]
@@ -41,21 +49,21 @@ class Mend(NamedTuple):
     meant: str
 
 
-class Told(NamedTuple):
+class Diagnosis(NamedTuple):
     """What is wrong with a file, how much of it was left out, and what was surely meant."""
 
     faults: list[Fault]
     left_out: int
-    mends: list[Mend]
+    corrections: list[Correction]
 
 
 # A key that is so like a known one (of 1) is taken for it misspelt.
 _ALIKE: Final = 0.9
 
 
-def mended(root: MappingNode, mends: Iterable[Mend]) -> MappingNode:
+def apply_corrections(root: MappingNode, corrections: Iterable[Correction]) -> MappingNode:
     """The tree, changed in place: misspelt keys and kinds as they were meant."""
-    for path, old, meant in mends:
+    for path, old, meant in corrections:
         node: Node | None = root
         for step in path:
             if isinstance(node, MappingNode):
@@ -72,7 +80,7 @@ def mended(root: MappingNode, mends: Iterable[Mend]) -> MappingNode:
     return root
 
 
-def faults_of(error: ValidationError, root: Node, model: type[BaseModel]) -> Told:
+def faults_of(error: ValidationError, root: Node, model: type[BaseModel]) -> Diagnosis:
     """What is wrong with the file `root`, from what `model` refused.
 
     A thousand refusals are looked at, so that a hostile file costs little more than its reading.
@@ -85,27 +93,27 @@ def faults_of(error: ValidationError, root: Node, model: type[BaseModel]) -> Tol
     places = [pair for pair in places if not _of_another_type(*pair, inside)]
     worded: dict[tuple[object, ...], Fault] = {}
     renamed: set[tuple[object, ...]] = set()
-    mends: list[Mend] = []
-    homes_of_keys = homes(model)
+    corrections: list[Correction] = []
+    locations = key_locations(model)
     for place, detail in places:
-        if place.broken or _beside_the_point(place, detail):
+        if place.broken or _redundant(place, detail):
             continue
         if detail["type"] == "extra_forbidden":
-            fault, meant = _unknown_key(place, homes_of_keys)
+            fault, meant = _unknown_key(place, locations)
             worded[place.path] = fault
             if meant is not None:
                 renamed.add((*place.path[:-1], meant))
-                mends.append(Mend(place.path[:-1], str(place.path[-1]), meant))
+                corrections.append(Correction(place.path[:-1], str(place.path[-1]), meant))
     for place, detail in places:
         # One fault to a place: the members of a union all complain of the same value. And a key
         # that is missing because it was misspelt is told of once.
-        if place.broken or _beside_the_point(place, detail):
+        if place.broken or _redundant(place, detail):
             continue
         if place.path not in worded and place.path not in renamed:
             worded[place.path] = Fault.at(*_worded(place, detail))
             if detail["type"] == "union_tag_invalid" and (kind := _meant_kind(place)):
-                mends.append(Mend(place.path, "kind", kind))
-    return Told(list(worded.values()), left_out, mends)
+                corrections.append(Correction(place.path, "kind", kind))
+    return Diagnosis(list(worded.values()), left_out, corrections)
 
 
 @dataclass(slots=True)
@@ -156,7 +164,7 @@ class _Place:
     @property
     def broken(self) -> bool:
         """Whether the value was reported already."""
-        return isinstance(self.node, ScalarNode) and isinstance(self.node.value, Broken)
+        return isinstance(self.node, ScalarNode) and isinstance(self.node.value, Unreadable)
 
     @property
     def value_mark(self) -> Mark:
@@ -222,7 +230,7 @@ def _many(count: int, unit: str) -> str:
     return f"{count} {unit if count == 1 else plural}"
 
 
-def _beside_the_point(place: _Place, detail: Mapping[str, Any]) -> bool:
+def _redundant(place: _Place, detail: Mapping[str, Any]) -> bool:
     """A refusal that says nothing of what is wrong, as another one does."""
     return _counted_short(place, detail) or _is_no_word(place, detail)
 
@@ -258,12 +266,10 @@ def _wrong_type(place: _Place) -> str:
     return f"{text}; {said}" if said else text
 
 
-def _unknown_key(
-    place: _Place, homes_of_keys: Mapping[str, Sequence[str]]
-) -> tuple[Fault, str | None]:
+def _unknown_key(place: _Place, locations: Mapping[str, Sequence[str]]) -> tuple[Fault, str | None]:
     """The fault of a key nobody knows, and the key that was meant if that is missing."""
     name, known = str(place.path[-1]), field_names(place.owner_shapes)
-    elsewhere = homes_of_keys.get(name, ())
+    elsewhere = locations.get(name, ())
     present = place.owner.keys if place.owner is not None else {}
     meant = nearest(name, known)
     text = f"{place.within}unknown key {quoted(name)}"
@@ -276,10 +282,10 @@ def _unknown_key(
     elif meant is not None and not (elsewhere and meant in present):
         text += f"; did you mean '{meant}'?"
     elif elsewhere:
-        homes = " or ".join(elsewhere[:3])
+        key_locations = " or ".join(elsewhere[:3])
         close = meant is not None and SequenceMatcher(None, name, meant).ratio() > _ALIKE
         text += f"; did you mean '{meant}', or " if close else "; "
-        text += f"does it belong in {homes}?" if close else f"it belongs in {homes}"
+        text += f"does it belong in {key_locations}?" if close else f"it belongs in {key_locations}"
         meant = None
     else:
         meant = None

@@ -83,15 +83,15 @@ class OnRead(Strategy):
         if worker.restarts:
             yield from copies.recover(worker)  # (0)
             if copies.is_due(worker, self.read_every):
-                yield from self.read_outside(job, worker, copies, meeting, moved)
+                yield from self.read_cross_replica(job, worker, copies, meeting, moved)
         while True:
             gradient = yield from worker.compute_gradient(copies.read(worker))  # (1)
             yield from worker.update_copy()
             copies.apply(worker, gradient)  # (2)
             if copies.steps[worker.rank] % self.read_every == 0:
-                yield from self.read_outside(job, worker, copies, meeting, moved)
+                yield from self.read_cross_replica(job, worker, copies, meeting, moved)
 
-    def read_outside(
+    def read_cross_replica(
         self,
         job: Job,
         worker: Worker,

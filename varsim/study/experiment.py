@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, TypeAlias
 
-from varsim.scenario.load import Document, Given, Loaded
+from varsim.scenario.load import Document, Loaded, ScenarioSource
 from varsim.scenario.load import load as read
 from varsim.scenario.plan.loading import question_of_text
 from varsim.scenario.plan.question import Question
@@ -20,7 +20,7 @@ from varsim.strategies import meant
 from varsim.study.simulation import simulate, simulate_variables
 
 if TYPE_CHECKING:
-    from varsim.distribute.program.running import Mode
+    from varsim.distribute.program_run import Mode
     from varsim.study.beginning import Beginning
     from varsim.study.plan.plan import Plan
     from varsim.study.program.beginning import ProgramBeginning
@@ -190,7 +190,7 @@ class PlanExperiment:
 
 AnyExperiment: TypeAlias = Training | Program | SweepExperiment | PlanExperiment
 # What an experiment is made from: a path, a text, a dict; or what came of them before.
-Source: TypeAlias = Given | Loaded | AnyExperiment
+Source: TypeAlias = ScenarioSource | Loaded | AnyExperiment
 
 
 def load(given: Source, sets: Sequence[str] = (), strategies: Sequence[str] = ()) -> AnyExperiment:
@@ -225,7 +225,7 @@ def run(
 
 
 def sweep(
-    given: Given,
+    given: ScenarioSource,
     sets: Sequence[str] = (),
     *,
     precision: float | None = None,
@@ -247,7 +247,7 @@ def sweep(
 
 
 def plan(
-    given: Given,
+    given: ScenarioSource,
     sets: Sequence[str] = (),
     *,
     minimize: str | None = None,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from varsim.cluster.job import Job
 from varsim.cluster.program import ProgramTrace, run_program
 from varsim.cluster.trace import Trace
-from varsim.distribute.program.act import MOST_COPIES
-from varsim.distribute.program.running import Mode
+from varsim.distribute.program_run import MOST_COPIES, Mode
 from varsim.scenario.randomness import runs_made
 from varsim.scenario.training import Scenario
 from varsim.scenario.variables import VariablesScenario

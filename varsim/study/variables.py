@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
 from varsim.cluster.program import ProgramTrace
-from varsim.distribute.program.act import View
+from varsim.distribute.program_run import VariableView
 from varsim.scenario.provenance import provenance
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.formatter import Told
@@ -73,7 +73,7 @@ class VariablesResult(Told):
         """One run of the program as it is written."""
         return self._traces(mode, None)[replication]
 
-    def view(self, mode: str, variable: str) -> View:
+    def view(self, mode: str, variable: str) -> VariableView:
         """What was to be seen of a variable when replication 0 had ended."""
         return next(view for view in self.trace(mode).views if view.variable == variable)
 

@@ -21,7 +21,7 @@ class Device(NamedTuple):
 
 
 # The device that is current where nobody says otherwise.
-HERE = Device()
+DEFAULT_DEVICE = Device()
 
 
 class Transfer(NamedTuple):
@@ -76,7 +76,7 @@ class Exchange(NamedTuple):
     part: object
 
 
-class SideBySide(NamedTuple):
+class Parallel(NamedTuple):
     """Operations of one worker, each going on for itself; the answer is their results, in order.
 
     Without a clock the first is carried out first. The first error ends them all.
@@ -91,11 +91,11 @@ class Computation(NamedTuple):
     device: Device
 
 
-class Now(NamedTuple):
+class CurrentTime(NamedTuple):
     """Asks for the time, in ns; it is 0 where there is no clock."""
 
 
-Request: TypeAlias = Movement | Merge | Exchange | SideBySide | Computation | Now
+Request: TypeAlias = Movement | Merge | Exchange | Parallel | Computation | CurrentTime
 
 # Something that may have to wait. Call it as `x = yield from f()`; alone it does nothing.
 Operation: TypeAlias = Generator[Request, Any, T]
@@ -131,11 +131,11 @@ def finish_together(
         if not parts:
             return [results[worker] for worker in range(len(operations))]
         if results:
-            raise left_alone(sorted(parts), sorted(results))
+            raise collective_mismatch(sorted(parts), sorted(results))
         answers = [[parts[worker] for worker in range(len(operations))]] * len(operations)
 
 
-def left_alone(waiting: Sequence[int], ended: Sequence[int]) -> RuntimeError:
+def collective_mismatch(waiting: Sequence[int], ended: Sequence[int]) -> RuntimeError:
     """The error of a collective that not all workers take part in."""
     return RuntimeError(
         f"workers {list(waiting)} wait in a collective that workers {list(ended)} do not take part "
@@ -145,9 +145,9 @@ def left_alone(waiting: Sequence[int], ended: Sequence[int]) -> RuntimeError:
 
 def _served(request: Request, worker: int, movements: list[Movement] | None) -> object:
     """The answer to a request for which nobody else is needed."""
-    if isinstance(request, SideBySide):
+    if isinstance(request, Parallel):
         return [finish(operation, movements) for operation in request.operations]
-    if isinstance(request, Now):
+    if isinstance(request, CurrentTime):
         return 0
     if isinstance(request, Movement) and movements is not None:
         # What several workers move together each of them reports; it is counted once.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from varsim.values.gradient import Array
 from varsim.values.gradient_form import IndexedSlices
-from varsim.values.operation import HERE, Device
+from varsim.values.operation import DEFAULT_DEVICE, Device
 from varsim.values.optimizer import Optimizer, State
 
 Values: TypeAlias = NDArray[Any]
@@ -72,7 +72,7 @@ class Variable:
     def __init__(
         self,
         initial: Values,
-        devices: Sequence[Device] = (HERE,),
+        devices: Sequence[Device] = (DEFAULT_DEVICE,),
         attributes: Attributes = Attributes(),  # noqa: B008 - immutable
         optimizer: Optimizer | None = None,
     ) -> None:

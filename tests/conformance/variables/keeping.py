@@ -6,10 +6,9 @@ from conformance.variables.program import Program
 from conformance.variables.records import Record
 from conformance.variables.steps import Observed, in_context, make_each
 from conformance.variables.world import World
-from varsim.distribute.checkpoint import restore, save
 from varsim.distribute.context import Context
 from varsim.distribute.training import Clip, DistributedOptimizer
-from varsim.distribute.variable import DistributedVariable
+from varsim.distribute.variable import DistributedVariable, restore, save
 from varsim.values.operation import Operation
 from varsim.values.optimizer import Adam, Momentum, Optimizer, Sgd
 

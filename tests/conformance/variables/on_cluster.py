@@ -16,7 +16,7 @@ from varsim.values.operation import (
     Device,
     Movement,
     Operation,
-    SideBySide,
+    Parallel,
     finish_together,
 )
 
@@ -159,7 +159,7 @@ def _each_delayed(operation: Operation[object]) -> Operation[object]:
             request = operation.send(answer)
         except StopIteration as end:
             return end.value
-        if isinstance(request, SideBySide):
+        if isinstance(request, Parallel):
             parts = enumerate(request.operations)
-            request = SideBySide(tuple(_delayed(number, part) for number, part in parts))
+            request = Parallel(tuple(_delayed(number, part) for number, part in parts))
         answer = yield request

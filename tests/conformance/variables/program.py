@@ -7,8 +7,7 @@ import numpy as np
 
 from conformance.variables.records import Record
 from conformance.variables.world import Handed, World
-from varsim.distribute.component import Component
-from varsim.distribute.container import Mirrored, PerReplica, part_on
+from varsim.distribute.container import Component, Mirrored, PerReplica, part_on
 from varsim.distribute.context import Context
 from varsim.distribute.tensor import Tensor
 from varsim.distribute.variable import DistributedVariable

@@ -11,8 +11,7 @@ from conformance.variables.records import Case, Record
 from conformance.variables.steps import Observed, make
 from conformance.variables.table import STEPS
 from conformance.variables.world import World, make_worlds
-from varsim.distribute.component import Component
-from varsim.distribute.container import Container
+from varsim.distribute.container import Component, Container
 from varsim.distribute.tensor import Tensor
 from varsim.values.operation import Operation, finish_together
 from varsim.values.refusal import DistributionError

@@ -10,8 +10,8 @@ from conformance.variables.records import Record, array
 from conformance.variables.steps import Observed
 from conformance.variables.world import World
 from varsim.distribute.all_reduce import ALGORITHMS
-from varsim.distribute.context import OUTSIDE, Context
-from varsim.distribute.packing import concat_and_split, group_by_size, options
+from varsim.distribute.context import DEFAULT_CONTEXT, Context
+from varsim.distribute.cross_device_ops import concat_and_split, group_by_size, options
 from varsim.distribute.tensor import Tensor
 from varsim.values.operation import Operation
 from varsim.values.refusal import DistributionError
@@ -38,7 +38,7 @@ def properties(world: World, step: Record) -> Operation[Observed]:
 
     found: Observed = {
         "in_cross_replica_context_in_scope": scope.in_cross_replica,
-        "in_cross_replica_context_outside": OUTSIDE.in_cross_replica,
+        "in_cross_replica_context_outside": DEFAULT_CONTEXT.in_cross_replica,
         "in_cross_replica_context_in_run": (
             yield from of_each(lambda context: context.in_cross_replica)
         ),

@@ -8,10 +8,10 @@ import numpy as np
 from conformance.variables.program import Program, destination, reduce_op, updater
 from conformance.variables.records import Record, array
 from conformance.variables.world import World
-from varsim.distribute.component import Component
-from varsim.distribute.context import OUTSIDE, Context
-from varsim.distribute.creation import Asked
-from varsim.distribute.single import create_outside
+from varsim.distribute.central import create_without_scope
+from varsim.distribute.container import Component
+from varsim.distribute.context import DEFAULT_CONTEXT, Context
+from varsim.distribute.creation import VariableOptions
 from varsim.distribute.tensor import Tensor, tensor_of
 from varsim.distribute.variable import DistributedVariable
 from varsim.values.operation import Operation
@@ -101,15 +101,15 @@ def make(world: World, record: Record, where: str = "cross_replica") -> Operatio
         return array(wanted)
 
     initial = initializer if record.get("initializer") == "callable" else Tensor(array(wanted))
-    asked = Asked(record["synchronization"], record["aggregation"], record["trainable"])
+    asked = VariableOptions(record["synchronization"], record["aggregation"], record["trainable"])
     strategy = world.other if record.get("scope") == "other" else world.strategy
 
     def act(context: Context) -> Operation[DistributedVariable]:
         if "colocate_with" in record:
             beside = world.variables[record["colocate_with"]]
             context = world.strategy.colocate_vars_with(context, beside)
-        if context is OUTSIDE:
-            return create_outside(initial, asked)
+        if context is DEFAULT_CONTEXT:
+            return create_without_scope(initial, asked)
         return (yield from strategy.create(context, initial, asked))
 
     if where == "replica":

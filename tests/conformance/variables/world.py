@@ -5,20 +5,20 @@ from typing import Final, TypeVar
 
 from conformance.variables.records import Record, Values, array
 from varsim.distribute.all_reduce import ALGORITHMS
-from varsim.distribute.central import CentralStorageStrategy, ParameterServerStrategy
-from varsim.distribute.container import Mirrored, PerReplica
-from varsim.distribute.context import OUTSIDE, Context
-from varsim.distribute.mirrored_strategy import MirroredStrategy
-from varsim.distribute.multi_worker import MultiWorkerMirroredStrategy
-from varsim.distribute.packing import Implementation
-from varsim.distribute.partition import (
+from varsim.distribute.central import (
+    CentralStorageStrategy,
+    DefaultStrategy,
     FixedShardsPartitioner,
     MaxSizePartitioner,
     MinSizePartitioner,
+    OneDeviceStrategy,
+    ParameterServerStrategy,
     Partitioner,
 )
-from varsim.distribute.reduction import CrossDeviceOps, ReductionToOneDevice
-from varsim.distribute.single import DefaultStrategy, OneDeviceStrategy
+from varsim.distribute.container import Mirrored, PerReplica
+from varsim.distribute.context import DEFAULT_CONTEXT, Context
+from varsim.distribute.cross_device_ops import CrossDeviceOps, Implementation, ReductionToOneDevice
+from varsim.distribute.mirrored_strategy import MirroredStrategy, MultiWorkerMirroredStrategy
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor
 from varsim.distribute.training import DistributedOptimizer
@@ -63,7 +63,7 @@ class World:
     def context(self, name: str) -> Context:
         """The context of a step, but for `replica`; entering it may be refused."""
         if name == "outside":
-            return OUTSIDE
+            return DEFAULT_CONTEXT
         if name == "other_scope":
             return self.other.scope()
         if name == "nested_scopes":

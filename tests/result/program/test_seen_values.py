@@ -6,18 +6,18 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from varsim.distribute.program.act import Glance
-from varsim.distribute.program.given import VariableDescription
+from varsim.distribute.program import VariableDescription
+from varsim.distribute.program_run import ValueSummary
 from varsim.report.words.program.values import described, number, shown, side_by_side
 from varsim.study.program.tables import exact
 
 
-def one(value: float) -> Glance:
-    return Glance.at(np.array(value))
+def one(value: float) -> ValueSummary:
+    return ValueSummary.at(np.array(value))
 
 
-def many(*values: float) -> Glance:
-    return Glance.at(np.array(values))
+def many(*values: float) -> ValueSummary:
+    return ValueSummary.at(np.array(values))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ LARGE = [many(*([value] * 10)) for value in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)]
         ),
     ],
 )
-def test_side_by_side(glances: Sequence[Glance | None], text: str) -> None:
+def test_side_by_side(glances: Sequence[ValueSummary | None], text: str) -> None:
     assert side_by_side(glances) == text
 
 
@@ -93,6 +93,6 @@ def test_a_variable_in_words(changes: dict[str, object], text: str) -> None:
 
 def test_exact_text_holds_every_digit() -> None:
     assert exact(one(0.1)) == "0.1"
-    assert exact(Glance.at(np.array(2**62 + 1))) == "4611686018427387905"
+    assert exact(ValueSummary.at(np.array(2**62 + 1))) == "4611686018427387905"
     assert exact(many(1.0, 2.0)) == "1.0 2.0"
-    assert exact(Glance.at(np.arange(9.0))) == "0.0 1.0 2.0 ... mean 4.0"
+    assert exact(ValueSummary.at(np.arange(9.0))) == "0.0 1.0 2.0 ... mean 4.0"

@@ -5,16 +5,16 @@ import numpy as np
 import pytest
 
 from varsim.cluster.replicas import LocalReplicas
+from varsim.distribute.central import DefaultStrategy
 from varsim.distribute.container import Mirrored, PerReplica
-from varsim.distribute.context import OUTSIDE, Context
-from varsim.distribute.creation import Asked
+from varsim.distribute.context import DEFAULT_CONTEXT, Context
+from varsim.distribute.creation import VariableOptions
+from varsim.distribute.mirrored import SyncOnReadVariable
 from varsim.distribute.mirrored_strategy import MirroredStrategy
-from varsim.distribute.single import DefaultStrategy
-from varsim.distribute.sync_on_read import SyncOnReadVariable
 from varsim.distribute.tensor import Tensor, convert, tensor
 from varsim.distribute.training import DistributedOptimizer
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import HERE, Device, Movement, Operation, finish
+from varsim.values.operation import DEFAULT_DEVICE, Device, Movement, Operation, finish
 from varsim.values.optimizer import Adam, Momentum, Sgd
 from varsim.values.refusal import DistributionError, RefusedAssertionError, RefusedRuntimeError
 from varsim.values.variable import Aggregation, Synchronization
@@ -30,7 +30,7 @@ def strategy() -> MirroredStrategy:
 def on_read(
     strategy: MirroredStrategy, aggregation: Aggregation, *copies: float
 ) -> DistributedVariable:
-    asked = Asked(Synchronization.ON_READ, aggregation)
+    asked = VariableOptions(Synchronization.ON_READ, aggregation)
     variable = finish(strategy.create(strategy.scope(), np.float32(0), asked))
     for index, value in enumerate(copies):
         variable.write(index, np.array(value, np.float32))
@@ -73,7 +73,7 @@ class TestAssigningAnOnReadVariableToAnother:
         source = on_read(strategy, Aggregation[aggregation], 4.0, 10.0)
         target = on_read(strategy, Aggregation.MEAN)
         moved: list[Movement] = []
-        result = finish(target.assign(OUTSIDE, source), moved)
+        result = finish(target.assign(DEFAULT_CONTEXT, source), moved)
 
         assert [copy.tolist() for copy in target.values] == [read, read]
         assert values(result) == read
@@ -84,19 +84,19 @@ class TestAssigningAnOnReadVariableToAnother:
     def test_a_copy_that_was_just_written_counts(self, strategy: MirroredStrategy) -> None:
         # 4 and 10: copy 0 becomes 7; copy 1 the mean of 7 and 10.
         variable = on_read(strategy, Aggregation.MEAN, 4.0, 10.0)
-        finish(variable.assign(OUTSIDE, variable))
+        finish(variable.assign(DEFAULT_CONTEXT, variable))
         assert [copy.tolist() for copy in variable.values] == [7.0, 8.5]
 
     def test_a_sum_is_read_once_and_shared_out(self, strategy: MirroredStrategy) -> None:
         variable = on_read(strategy, Aggregation.SUM, 4.0, 10.0)
-        finish(variable.assign(OUTSIDE, variable))
+        finish(variable.assign(DEFAULT_CONTEXT, variable))
         assert [copy.tolist() for copy in variable.values] == [7.0, 7.0]
 
     def test_without_aggregation_nothing_is_written(self, strategy: MirroredStrategy) -> None:
         source = on_read(strategy, Aggregation.NONE, 4.0, 10.0)
         target = on_read(strategy, Aggregation.MEAN, 1.0, 2.0)
         with pytest.raises(ValueError, match="cannot be read from outside"):
-            finish(target.assign(OUTSIDE, source))
+            finish(target.assign(DEFAULT_CONTEXT, source))
         assert [copy.tolist() for copy in target.values] == [1.0, 2.0]
 
 
@@ -105,22 +105,24 @@ class TestBroadcast:
         value = Mirrored([tensor(3.75, np.float32, device) for device in TWO])
         moved: list[Movement] = []
         variable = on_read(strategy, Aggregation.SUM)
-        result = finish(strategy.broadcast_to(OUTSIDE, value, variable), moved)
+        result = finish(strategy.broadcast_to(DEFAULT_CONTEXT, value, variable), moved)
         assert values(result) == [3.75, 3.75]
         assert moved == []  # each device has its copy
-        one = finish(strategy.broadcast_to(OUTSIDE, value, TWO[1]))
+        one = finish(strategy.broadcast_to(DEFAULT_CONTEXT, value, TWO[1]))
         assert isinstance(one, Tensor)
         assert one.device == TWO[1]
 
     def test_of_a_per_replica_value_sends_all_parts(self, strategy: MirroredStrategy) -> None:
         value = PerReplica([tensor(1.0, np.float32, TWO[0]), tensor(2.0, np.float32, TWO[1])])
-        result = finish(strategy.broadcast_to(OUTSIDE, value, on_read(strategy, Aggregation.SUM)))
+        result = finish(
+            strategy.broadcast_to(DEFAULT_CONTEXT, value, on_read(strategy, Aggregation.SUM))
+        )
         assert isinstance(result, Mirrored)
         assert values(result) == [[1.0, 2.0], [1.0, 2.0]]
 
     def test_to_nowhere_is_refused(self, strategy: MirroredStrategy) -> None:
         with pytest.raises(RefusedAssertionError, match="name one variable"):
-            finish(strategy.broadcast_to(OUTSIDE, tensor(1.0), None))
+            finish(strategy.broadcast_to(DEFAULT_CONTEXT, tensor(1.0), None))
 
 
 class TestMergesThatDoNotGoTogether:
@@ -130,7 +132,7 @@ class TestMergesThatDoNotGoTogether:
             return context.merge_call(lambda _, *args: None, args)
 
         with pytest.raises(RefusedAssertionError) as caught:
-            finish(strategy.run(OUTSIDE, replica))
+            finish(strategy.run(DEFAULT_CONTEXT, replica))
         assert caught.value.category == "merge_call_mismatch"
         return str(caught.value)
 
@@ -143,7 +145,7 @@ class TestMergesThatDoNotGoTogether:
         )
 
     def test_a_write_does_not_go_with_another_merge(self, strategy: MirroredStrategy) -> None:
-        asked = Asked(aggregation=Aggregation.SUM)
+        asked = VariableOptions(aggregation=Aggregation.SUM)
         variable = finish(strategy.create(strategy.scope(), np.float32(0), asked))
 
         def replica(context: Context) -> Operation[object]:
@@ -152,14 +154,14 @@ class TestMergesThatDoNotGoTogether:
             return context.merge_call(lambda _, value: value, (tensor(1.0),))
 
         with pytest.raises(RefusedAssertionError, match="read_value"):
-            finish(strategy.run(OUTSIDE, replica))
+            finish(strategy.run(DEFAULT_CONTEXT, replica))
 
 
 class TestColocation:
     def test_outside_of_the_scope_it_is_refused(self, strategy: MirroredStrategy) -> None:
         variable = on_read(strategy, Aggregation.SUM)
         with pytest.raises(RefusedRuntimeError, match="Need to be inside"):
-            strategy.colocate_vars_with(OUTSIDE, variable)
+            strategy.colocate_vars_with(DEFAULT_CONTEXT, variable)
         other = MirroredStrategy(TWO)
         with pytest.raises(RefusedRuntimeError, match="leave the other scope first"):
             strategy.colocate_vars_with(other.scope(), variable)
@@ -174,30 +176,30 @@ class TestColocation:
         def replica(context: Context) -> Operation[object]:
             return strategy.create(strategy.colocate_vars_with(context, variable), 1.0)
 
-        made = finish(strategy.run(OUTSIDE, replica))
+        made = finish(strategy.run(DEFAULT_CONTEXT, replica))
         assert isinstance(made, DistributedVariable)
         assert made.devices == variable.devices
 
     def test_without_a_strategy_no_scope_is_needed(self) -> None:
         default = DefaultStrategy()
-        variable = finish(default.create(OUTSIDE, 1.0))
-        context = default.colocate_vars_with(OUTSIDE, variable)
-        assert finish(default.create(context, 2.0)).devices == (HERE,)
+        variable = finish(default.create(DEFAULT_CONTEXT, 1.0))
+        context = default.colocate_vars_with(DEFAULT_CONTEXT, variable)
+        assert finish(default.create(context, 2.0)).devices == (DEFAULT_DEVICE,)
 
 
 def test_one_replica_gathers_what_it_has_whatever_the_axis() -> None:
     alone = MirroredStrategy(TWO[:1])
     variable = finish(alone.create(alone.scope(), np.float32(3)))
     for axis in (0, -1, 5):
-        assert values(finish(alone.gather(OUTSIDE, variable, axis))) == 3.0
+        assert values(finish(alone.gather(DEFAULT_CONTEXT, variable, axis))) == 3.0
 
 
 def test_bfloat16_is_a_float(strategy: MirroredStrategy) -> None:
-    asked = Asked(Synchronization.ON_READ, Aggregation.MEAN)
+    asked = VariableOptions(Synchronization.ON_READ, Aggregation.MEAN)
     initial = np.array([1.0, 2.0], ml_dtypes.bfloat16)
     variable = finish(strategy.create(strategy.scope(), initial, asked))
-    finish(variable.assign_add(OUTSIDE, [1.5, 1.5]))
-    result = finish(variable.read(OUTSIDE))
+    finish(variable.assign_add(DEFAULT_CONTEXT, [1.5, 1.5]))
+    result = finish(variable.read(DEFAULT_CONTEXT))
     assert isinstance(result, Tensor)
     assert result.array.dtype == ml_dtypes.bfloat16
     assert result.array.tolist() == [2.5, 3.5]
@@ -212,19 +214,19 @@ def test_a_write_returns_the_copy_as_it_is_when_it_is_looked_at(strategy: Mirror
         yield from variable.assign_add(context, 1.0)
         return [first, kept]
 
-    first, kept = finish(strategy.run(OUTSIDE, replica))
+    first, kept = finish(strategy.run(DEFAULT_CONTEXT, replica))
     assert (values(first), values(kept)) == ([2.0, 2.0], [1.0, 1.0])
 
 
 class TestNumbersThatKerasKeepsInFloat32:
     def step(self, rule: Sgd | Momentum | Adam) -> float:
         strategy = DefaultStrategy()
-        variable = finish(strategy.create(OUTSIDE, np.array(0.0)))
+        variable = finish(strategy.create(DEFAULT_CONTEXT, np.array(0.0)))
         optimizer = finish(DistributedOptimizer.create(strategy, rule))
         for _ in range(2):
             finish(
                 strategy.run(
-                    OUTSIDE,
+                    DEFAULT_CONTEXT,
                     lambda context: optimizer.apply_gradients(
                         context, [(tensor(-1.0, np.float64), variable)]
                     ),
@@ -250,12 +252,12 @@ class TestNumbersThatKerasKeepsInFloat32:
 
     def test_an_optimizer_makes_no_steps_of_integers(self) -> None:
         strategy = DefaultStrategy()
-        variable = finish(strategy.create(OUTSIDE, np.array(0)))
+        variable = finish(strategy.create(DEFAULT_CONTEXT, np.array(0)))
         optimizer = finish(DistributedOptimizer.create(strategy, Sgd(learning_rate=1.0)))
         with pytest.raises(DistributionError, match="variables of floats"):
             finish(
                 strategy.run(
-                    OUTSIDE,
+                    DEFAULT_CONTEXT,
                     lambda context: optimizer.apply_gradients(context, [(tensor(1), variable)]),
                 )
             )
@@ -266,7 +268,7 @@ def test_runs_read_on_read_variables_as_the_recorded_cases_do(
 ) -> None:
     """LocalReplicas has no way of its own to aggregate copies."""
     asked: list[SyncOnReadVariable] = []
-    read = SyncOnReadVariable.read_outside
+    read = SyncOnReadVariable.read_cross_replica
 
     def noted(self: SyncOnReadVariable, context: Context) -> Operation[object]:
         asked.append(self)

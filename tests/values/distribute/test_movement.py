@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from varsim.distribute.all_reduce import HierarchicalCopyAllReduce
-from varsim.distribute.central import CentralStorageStrategy, ParameterServerStrategy
+from varsim.distribute.central import (
+    CentralStorageStrategy,
+    FixedShardsPartitioner,
+    ParameterServerStrategy,
+)
 from varsim.distribute.container import PerReplica
-from varsim.distribute.context import OUTSIDE, Context
-from varsim.distribute.creation import Asked
-from varsim.distribute.mirrored_strategy import MirroredStrategy
-from varsim.distribute.multi_worker import MultiWorkerMirroredStrategy
-from varsim.distribute.packing import Options
-from varsim.distribute.partition import FixedShardsPartitioner
-from varsim.distribute.ring import chunk_length, ring_sum
+from varsim.distribute.context import DEFAULT_CONTEXT, Context
+from varsim.distribute.creation import VariableOptions
+from varsim.distribute.cross_device_ops import Options, chunk_length, ring_sum
+from varsim.distribute.mirrored_strategy import MirroredStrategy, MultiWorkerMirroredStrategy
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, tensor
 from varsim.distribute.variable import DistributedVariable
@@ -51,7 +52,9 @@ def moved(operation: Operation[object]) -> list[Round]:
 def variable(
     strategy: Strategy, synchronization: Synchronization, aggregation: Aggregation
 ) -> DistributedVariable:
-    return finish(strategy.create(strategy.scope(), VALUE, Asked(synchronization, aggregation)))
+    return finish(
+        strategy.create(strategy.scope(), VALUE, VariableOptions(synchronization, aggregation))
+    )
 
 
 def in_replicas(
@@ -68,7 +71,7 @@ class TestMirrored:
     strategy = MirroredStrategy(devices(3))
 
     def test_copies_start_from_copy_0(self) -> None:
-        create = self.strategy.create(OUTSIDE, VALUE)
+        create = self.strategy.create(DEFAULT_CONTEXT, VALUE)
 
         assert moved(create) == [[(0, 1, 16), (0, 2, 16)]]
 
@@ -81,23 +84,23 @@ class TestMirrored:
     def test_a_write_from_outside_goes_to_every_copy(self) -> None:
         on_write = variable(self.strategy, Synchronization.ON_WRITE, Aggregation.SUM)
 
-        assert moved(on_write.assign(OUTSIDE, tensor(VALUE))) == [[(0, 1, 16), (0, 2, 16)]]
+        assert moved(on_write.assign(DEFAULT_CONTEXT, tensor(VALUE))) == [[(0, 1, 16), (0, 2, 16)]]
 
     def test_a_number_weighs_nothing(self) -> None:
-        number = finish(self.strategy.create(OUTSIDE, np.float32(1.0)))
+        number = finish(self.strategy.create(DEFAULT_CONTEXT, np.float32(1.0)))
 
-        assert moved(number.assign(OUTSIDE, 2.0)) == []
+        assert moved(number.assign(DEFAULT_CONTEXT, 2.0)) == []
 
     def test_reading_it_costs_nothing(self) -> None:
         on_write = variable(self.strategy, Synchronization.ON_WRITE, Aggregation.SUM)
 
-        assert moved(on_write.read(OUTSIDE)) == []
+        assert moved(on_write.read(DEFAULT_CONTEXT)) == []
         assert moved(in_replicas(self.strategy, on_write.read)) == []
 
     def test_reading_it_elsewhere_takes_copy_0(self) -> None:
         on_write = variable(self.strategy, Synchronization.ON_WRITE, Aggregation.SUM)
 
-        assert moved(on_write.read(OUTSIDE.at(Device(number=7)))) == [[(0, 7, 16)]]
+        assert moved(on_write.read(DEFAULT_CONTEXT.at(Device(number=7)))) == [[(0, 7, 16)]]
 
     def test_sync_on_read_writes_for_nothing_and_pays_for_reading(self) -> None:
         on_read = variable(self.strategy, Synchronization.ON_READ, Aggregation.MEAN)
@@ -105,12 +108,12 @@ class TestMirrored:
 
         assert moved(write) == []
         assert moved(in_replicas(self.strategy, on_read.read)) == []
-        assert moved(on_read.read(OUTSIDE)) == [[(1, 0, 16), (2, 0, 16)]]
+        assert moved(on_read.read(DEFAULT_CONTEXT)) == [[(1, 0, 16), (2, 0, 16)]]
 
     def test_only_the_first_replica_costs_nothing_to_read(self) -> None:
         on_read = variable(self.strategy, Synchronization.ON_READ, Aggregation.ONLY_FIRST_REPLICA)
 
-        assert moved(on_read.read(OUTSIDE)) == []
+        assert moved(on_read.read(DEFAULT_CONTEXT)) == []
 
 
 class TestAllReduce:
@@ -138,7 +141,7 @@ class TestAllReduce:
             for size in (4, 4, 1)
         ]
         pairs = [(value, value) for value in values]
-        reduce = strategy.batch_reduce_to(OUTSIDE, "SUM", pairs, Options(bytes_per_pack=16))
+        reduce = strategy.batch_reduce_to(DEFAULT_CONTEXT, "SUM", pairs, Options(bytes_per_pack=16))
 
         assert moved(reduce) == [[(0, 1, 20)], [(1, 0, 20)], [(0, 1, 16)], [(1, 0, 16)]]
 
@@ -207,9 +210,9 @@ class TestOneCopy:
     def test_shards_are_read_and_written_side_by_side(self) -> None:
         # Five rows of 4 bytes on two servers: three and two.
         strategy = ParameterServerStrategy(2, FixedShardsPartitioner(2))
-        sharded = finish(strategy.create(OUTSIDE, np.zeros(5, np.float32)))
+        sharded = finish(strategy.create(DEFAULT_CONTEXT, np.zeros(5, np.float32)))
         movements: list[Movement] = []
-        finish(sharded.read(OUTSIDE), movements)
+        finish(sharded.read(DEFAULT_CONTEXT), movements)
 
         assert [
             (one.source.task, one.target.job, one.size)
@@ -220,9 +223,9 @@ class TestOneCopy:
 
     def test_writing_shards_reads_nothing_back(self) -> None:
         strategy = ParameterServerStrategy(2, FixedShardsPartitioner(2))
-        sharded = finish(strategy.create(OUTSIDE, np.zeros(5, np.float32)))
+        sharded = finish(strategy.create(DEFAULT_CONTEXT, np.zeros(5, np.float32)))
         movements: list[Movement] = []
-        written = finish(sharded.assign(OUTSIDE, np.ones(5, np.float32)), movements)
+        written = finish(sharded.assign(DEFAULT_CONTEXT, np.ones(5, np.float32)), movements)
 
         assert written is sharded
         assert {one.target.job for m in movements for r in m.rounds for one in r} == {"ps"}
@@ -240,7 +243,7 @@ def test_a_gather_joins_in_replica_order() -> None:
     strategy = MirroredStrategy(devices(2))
     value = PerReplica([tensor(VALUE[: 1 + index], device=d) for index, d in enumerate(devices(2))])
     movements: list[Movement] = []
-    result = finish(strategy.gather(OUTSIDE, value, 0), movements)
+    result = finish(strategy.gather(DEFAULT_CONTEXT, value, 0), movements)
 
     assert isinstance(result, Tensor)
     assert result.array.tolist() == [0, 0, 1]

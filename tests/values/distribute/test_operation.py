@@ -3,23 +3,29 @@
 import numpy as np
 import pytest
 
-from varsim.distribute.central import CentralStorageStrategy, ParameterServerStrategy
-from varsim.distribute.checkpoint import restore, save
-from varsim.distribute.component import Component
-from varsim.distribute.container import Mirrored, PerReplica, regroup, select
-from varsim.distribute.context import OUTSIDE, Context
-from varsim.distribute.creation import Asked
-from varsim.distribute.mirrored_strategy import MirroredStrategy
-from varsim.distribute.multi_worker import MultiWorkerMirroredStrategy
-from varsim.distribute.partition import (
+from varsim.distribute.central import (
+    CentralStorageStrategy,
     FixedShardsPartitioner,
     MaxSizePartitioner,
     MinSizePartitioner,
+    ParameterServerStrategy,
+    create_without_scope,
 )
+from varsim.distribute.container import Component, Mirrored, PerReplica, regroup, select
+from varsim.distribute.context import DEFAULT_CONTEXT, Context
+from varsim.distribute.creation import VariableOptions
+from varsim.distribute.mirrored_strategy import MirroredStrategy, MultiWorkerMirroredStrategy
 from varsim.distribute.plain import PlainVariable
-from varsim.distribute.single import create_outside
 from varsim.distribute.tensor import Tensor, convert, divide, kind_of, share, shown, tensor
-from varsim.values.operation import HERE, Device, Exchange, Operation, finish, finish_together
+from varsim.distribute.variable import restore, save
+from varsim.values.operation import (
+    DEFAULT_DEVICE,
+    Device,
+    Exchange,
+    Operation,
+    finish,
+    finish_together,
+)
 from varsim.values.refusal import DistributionError, InvalidArgumentError
 from varsim.values.variable import Aggregation, Synchronization
 
@@ -56,12 +62,14 @@ class TestCarryingOut:
             yield from context.merge_call(lambda _: seen.append("merge"))
             seen.append(f"after {context.replica_id}")
 
-        finish(strategy.run(OUTSIDE, replica))
+        finish(strategy.run(DEFAULT_CONTEXT, replica))
 
         assert seen == ["before 0", "before 1", "merge", "after 0", "after 1"]
 
     def test_a_replica_function_may_be_an_ordinary_one(self) -> None:
-        result = finish(MirroredStrategy(TWO).run(OUTSIDE, lambda context: context.replica_id))
+        result = finish(
+            MirroredStrategy(TWO).run(DEFAULT_CONTEXT, lambda context: context.replica_id)
+        )
 
         assert isinstance(result, PerReplica)
         assert result.values == (0, 1)
@@ -85,15 +93,15 @@ class TestGrouping:
         assert select(1, grouped) == {"a": [one, three]}
 
     def test_the_copies_of_a_variable_are_the_variable(self) -> None:
-        variable = finish(MirroredStrategy(TWO).create(OUTSIDE, 1.0))
+        variable = finish(MirroredStrategy(TWO).create(DEFAULT_CONTEXT, 1.0))
         copies = [select(replica, variable) for replica in (0, 1)]
 
         assert copies == [Component(variable, 0), Component(variable, 1)]
         assert regroup(copies) is variable
 
     def test_equal_copies_are_one_member_of_a_set(self) -> None:
-        variable = finish(MirroredStrategy(TWO).create(OUTSIDE, 1.0))
-        other = finish(MirroredStrategy(TWO).create(OUTSIDE, 1.0))
+        variable = finish(MirroredStrategy(TWO).create(DEFAULT_CONTEXT, 1.0))
+        other = finish(MirroredStrategy(TWO).create(DEFAULT_CONTEXT, 1.0))
         copies = {Component(variable, 0), Component(variable, 0), Component(variable, 1)}
 
         assert len(copies | {Component(other, 0)}) == 3
@@ -147,7 +155,7 @@ class TestRefusals:
     def test_an_error_is_of_tensorflows_type_and_has_a_category(self) -> None:
         strategy = MirroredStrategy(TWO)
         with pytest.raises(ValueError, match="ON_READ for independent copies") as caught:
-            finish(strategy.create(OUTSIDE, 1.0, Asked(Synchronization.NONE)))
+            finish(strategy.create(DEFAULT_CONTEXT, 1.0, VariableOptions(Synchronization.NONE)))
 
         assert isinstance(caught.value, DistributionError)
         assert caught.value.tensorflow == "ValueError"
@@ -159,47 +167,47 @@ class TestRefusals:
         for axis in (1, -2, (0, 1)):
             for op in ("SUM", "MEAN"):
                 with pytest.raises(ValueError, match="Invalid reduction dimension"):
-                    finish(strategy.reduce(OUTSIDE, op, value, axis))
+                    finish(strategy.reduce(DEFAULT_CONTEXT, op, value, axis))
 
     def test_bool_is_not_summed_along_an_axis(self) -> None:
         with pytest.raises(TypeError, match="cast"):
-            finish(MirroredStrategy(TWO).reduce(OUTSIDE, "SUM", tensor([True]), 0))
+            finish(MirroredStrategy(TWO).reduce(DEFAULT_CONTEXT, "SUM", tensor([True]), 0))
 
     def test_a_checkpoint_of_another_dtype(self) -> None:
-        variable = finish(MirroredStrategy(TWO).create(OUTSIDE, np.float32(1)))
+        variable = finish(MirroredStrategy(TWO).create(DEFAULT_CONTEXT, np.float32(1)))
         with pytest.raises(InvalidArgumentError, match="as it was saved"):
             finish(variable.restore(np.array(1.0)))
 
     def test_merge_call_needs_a_replica(self) -> None:
         with pytest.raises(RuntimeError, match="call the function itself"):
-            finish(OUTSIDE.merge_call(lambda _: None))
+            finish(DEFAULT_CONTEXT.merge_call(lambda _: None))
 
 
 class TestScatter:
     def test_replicas_add_their_rows_once(self) -> None:
         # Replica i adds 1 + i to row i; both add to row 2.
         strategy = MirroredStrategy(TWO)
-        asked = Asked(aggregation=Aggregation.SUM)
-        variable = finish(strategy.create(OUTSIDE, np.zeros(3, np.float32), asked))
+        asked = VariableOptions(aggregation=Aggregation.SUM)
+        variable = finish(strategy.create(DEFAULT_CONTEXT, np.zeros(3, np.float32), asked))
 
         def replica(context: Context) -> Operation[object]:
             number = context.replica_id
             rows = tensor([1 + number, 10 * (1 + number)], np.float32, context.device)
             return variable.scatter(context, "add", np.array([number, 2]), rows)
 
-        finish(strategy.run(OUTSIDE, replica))
+        finish(strategy.run(DEFAULT_CONTEXT, replica))
 
         assert [value.tolist() for value in variable.values] == [[1, 2, 30]] * 2
 
     def test_without_aggregation_each_writes_its_own(self) -> None:
         strategy = MirroredStrategy(TWO)
-        variable = finish(strategy.create(OUTSIDE, np.zeros(2, np.float32)))
+        variable = finish(strategy.create(DEFAULT_CONTEXT, np.zeros(2, np.float32)))
 
         def replica(context: Context) -> Operation[object]:
             one = tensor([5.0], np.float32, context.device)
             return variable.scatter(context, "update", np.array([context.replica_id]), one)
 
-        finish(strategy.run(OUTSIDE, replica))
+        finish(strategy.run(DEFAULT_CONTEXT, replica))
 
         assert [value.tolist() for value in variable.values] == [[5, 0], [0, 5]]
 
@@ -207,12 +215,12 @@ class TestScatter:
     def test_central_storage_makes_the_update_of_every_replica(
         self, aggregation: Aggregation
     ) -> None:
-        strategy = CentralStorageStrategy(TWO, HERE)
-        asked = Asked(aggregation=aggregation)
-        variable = finish(strategy.create(OUTSIDE, np.zeros(2, np.float32), asked))
+        strategy = CentralStorageStrategy(TWO, DEFAULT_DEVICE)
+        asked = VariableOptions(aggregation=aggregation)
+        variable = finish(strategy.create(DEFAULT_CONTEXT, np.zeros(2, np.float32), asked))
         finish(
             strategy.run(
-                OUTSIDE,
+                DEFAULT_CONTEXT,
                 lambda context: variable.scatter(
                     context, "add", np.array([0]), tensor([5.0], np.float32)
                 ),
@@ -224,25 +232,25 @@ class TestScatter:
 class TestShards:
     def test_the_first_shards_are_longer(self) -> None:
         strategy = ParameterServerStrategy(2, FixedShardsPartitioner(3))
-        variable = finish(strategy.create(OUTSIDE, np.arange(7, dtype=np.float32)))
+        variable = finish(strategy.create(DEFAULT_CONTEXT, np.arange(7, dtype=np.float32)))
 
         assert [shard.tolist() for shard in variable.values] == [[0, 1, 2], [3, 4], [5, 6]]
         assert [device.task for device in variable.devices] == [0, 1, 0]
 
     def test_it_is_written_and_read_as_a_whole(self) -> None:
         strategy = ParameterServerStrategy(2, FixedShardsPartitioner(3))
-        variable = finish(strategy.create(OUTSIDE, np.arange(7, dtype=np.float32)))
-        finish(variable.assign_add(OUTSIDE, np.ones(7, np.float32)))
+        variable = finish(strategy.create(DEFAULT_CONTEXT, np.arange(7, dtype=np.float32)))
+        finish(variable.assign_add(DEFAULT_CONTEXT, np.ones(7, np.float32)))
 
-        assert numbers(finish(variable.read(OUTSIDE))) == [1, 2, 3, 4, 5, 6, 7]
+        assert numbers(finish(variable.read(DEFAULT_CONTEXT))) == [1, 2, 3, 4, 5, 6, 7]
         with pytest.raises(InvalidArgumentError, match="nothing is broadcast"):
-            finish(variable.assign_add(OUTSIDE, np.ones(1, np.float32)))
+            finish(variable.assign_add(DEFAULT_CONTEXT, np.ones(1, np.float32)))
 
     def test_a_checkpoint_holds_it_whole(self) -> None:
         strategy = ParameterServerStrategy(2, FixedShardsPartitioner(3))
-        variable = finish(strategy.create(OUTSIDE, np.arange(7, dtype=np.float32)))
+        variable = finish(strategy.create(DEFAULT_CONTEXT, np.arange(7, dtype=np.float32)))
         saved = finish(save({"v": variable}))
-        finish(variable.assign(OUTSIDE, np.zeros(7, np.float32)))
+        finish(variable.assign(DEFAULT_CONTEXT, np.zeros(7, np.float32)))
         finish(restore(saved, {"v": variable}))
 
         assert saved["v"].tolist() == list(range(7))
@@ -267,7 +275,7 @@ class TestShards:
 
 
 def test_a_variable_made_outside_is_plain() -> None:
-    variable = create_outside(1.0, Asked(Synchronization.ON_READ, Aggregation.SUM))
+    variable = create_without_scope(1.0, VariableOptions(Synchronization.ON_READ, Aggregation.SUM))
 
     assert isinstance(variable, PlainVariable)
     assert not MirroredStrategy(TWO).created(variable)
@@ -276,11 +284,11 @@ def test_a_variable_made_outside_is_plain() -> None:
 def test_a_worker_restores_its_share_of_all_replicas() -> None:
     # Two workers with one replica: a sum of 6 is 3 each.
     workers = [MultiWorkerMirroredStrategy([Device(task=task)], task, 2) for task in (0, 1)]
-    asked = Asked(Synchronization.ON_READ, Aggregation.SUM)
+    asked = VariableOptions(Synchronization.ON_READ, Aggregation.SUM)
     variables = finish_together([one.create(one.scope(), 0.0, asked) for one in workers])
     for variable in variables:
         finish(variable.restore(np.array(6.0)))
 
     assert [variable.value.tolist() for variable in variables] == [3.0, 3.0]
-    reads = finish_together([variable.read(OUTSIDE) for variable in variables])
+    reads = finish_together([variable.read(DEFAULT_CONTEXT) for variable in variables])
     assert [numbers(value) for value in reads] == [6.0, 6.0]

@@ -8,19 +8,17 @@ import pytest
 from test_refusal_messages import CATEGORIES
 
 from varsim.distribute.all_reduce import NcclAllReduce
-from varsim.distribute.central import CentralStorageStrategy
+from varsim.distribute.central import CentralStorageStrategy, DefaultStrategy, create_without_scope
 from varsim.distribute.container import PerReplica
-from varsim.distribute.context import OUTSIDE, Context
-from varsim.distribute.creation import Asked
-from varsim.distribute.mirrored_strategy import MirroredStrategy
-from varsim.distribute.multi_worker import MultiWorkerMirroredStrategy
-from varsim.distribute.packing import options
-from varsim.distribute.single import DefaultStrategy, create_outside
+from varsim.distribute.context import DEFAULT_CONTEXT, Context
+from varsim.distribute.creation import VariableOptions
+from varsim.distribute.cross_device_ops import options
+from varsim.distribute.mirrored_strategy import MirroredStrategy, MultiWorkerMirroredStrategy
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, tensor
 from varsim.distribute.variable import DistributedVariable
 from varsim.scenario.loading import ScenarioError, load_text
-from varsim.values.operation import HERE, Device, Operation, finish, finish_together
+from varsim.values.operation import DEFAULT_DEVICE, Device, Operation, finish, finish_together
 from varsim.values.refusal import DistributionError
 from varsim.values.variable import Aggregation, Synchronization
 
@@ -38,7 +36,7 @@ def made(
 ) -> tuple[Strategy, DistributedVariable]:
     """A strategy with two replicas, and a variable of it."""
     strategy = strategy or MirroredStrategy(TWO)
-    asked = Asked(synchronization, aggregation)
+    asked = VariableOptions(synchronization, aggregation)
     value = np.asarray(initial, None if isinstance(initial, np.ndarray) else np.float32)
     return strategy, finish(strategy.create(strategy.scope(), value, asked))
 
@@ -53,7 +51,7 @@ def in_replicas(
     act: Callable[[Context, DistributedVariable], Operation[object]], **how: object
 ) -> object:
     strategy, variable = made(**how)  # type: ignore[arg-type]
-    return finish(strategy.run(OUTSIDE, lambda context: act(context, variable)))
+    return finish(strategy.run(DEFAULT_CONTEXT, lambda context: act(context, variable)))
 
 
 def outside(
@@ -70,7 +68,7 @@ def uneven_merges() -> object:
         if context.replica_id == 0:
             yield from context.merge_call(lambda _: None)
 
-    return finish(strategy.run(OUTSIDE, replica))
+    return finish(strategy.run(DEFAULT_CONTEXT, replica))
 
 
 def whole_batch() -> object:
@@ -80,12 +78,12 @@ def whole_batch() -> object:
 
 
 def gathered(axis: int) -> object:
-    strategy = CentralStorageStrategy(TWO, HERE)
+    strategy = CentralStorageStrategy(TWO, DEFAULT_DEVICE)
     return finish(strategy.gather(strategy.scope(), parts(), axis))
 
 
-def reduced(op: object, value: object, destination: object = HERE) -> object:
-    strategy = CentralStorageStrategy(TWO, HERE)
+def reduced(op: object, value: object, destination: object = DEFAULT_DEVICE) -> object:
+    strategy = CentralStorageStrategy(TWO, DEFAULT_DEVICE)
     return finish(strategy.reduce_to(strategy.scope(), op, value, destination))
 
 
@@ -120,7 +118,7 @@ PROVOKED: dict[str, tuple[str, Callable[[], object], str]] = {
         lambda: in_replicas(
             lambda context, variable: variable.assign(context, 1.0),
             aggregation=NONE,
-            strategy=CentralStorageStrategy(TWO, HERE),
+            strategy=CentralStorageStrategy(TWO, DEFAULT_DEVICE),
         ),
         "create it with SUM, MEAN or ONLY_FIRST_REPLICA, or update it from outside",
     ),
@@ -181,7 +179,9 @@ PROVOKED: dict[str, tuple[str, Callable[[], object], str]] = {
         lambda: finish_together(
             [
                 one.gather(one.scope(), tensor(1.0), 0)
-                for one in (MultiWorkerMirroredStrategy([HERE], worker, 2) for worker in (0, 1))
+                for one in (
+                    MultiWorkerMirroredStrategy([DEFAULT_DEVICE], worker, 2) for worker in (0, 1)
+                )
             ]
         ),
         "use one that all parts have, and give scalars one of length 1",
@@ -226,7 +226,9 @@ PROVOKED: dict[str, tuple[str, Callable[[], object], str]] = {
     ),
     "colocate": (
         "ValueError",
-        lambda: TWO_MIRRORED.colocate_vars_with(TWO_MIRRORED.scope(), create_outside(0.0, Asked())),
+        lambda: TWO_MIRRORED.colocate_vars_with(
+            TWO_MIRRORED.scope(), create_without_scope(0.0, VariableOptions())
+        ),
         "create it there",
     ),
     "destination": (
@@ -241,7 +243,7 @@ PROVOKED: dict[str, tuple[str, Callable[[], object], str]] = {
     ),
     "args_not_a_sequence": (
         "ValueError",
-        lambda: finish(MirroredStrategy(TWO).run(OUTSIDE, lambda _, x: x, 5)),  # type: ignore[arg-type]
+        lambda: finish(MirroredStrategy(TWO).run(DEFAULT_CONTEXT, lambda _, x: x, 5)),  # type: ignore[arg-type]
         "use (args,)",
     ),
     "invalid_option": (
@@ -256,14 +258,16 @@ PROVOKED: dict[str, tuple[str, Callable[[], object], str]] = {
     ),
     "not_implemented": (
         "NotImplementedError",
-        lambda: finish(DefaultStrategy().broadcast_to(OUTSIDE, tensor(1.0), HERE)),
+        lambda: finish(
+            DefaultStrategy().broadcast_to(DEFAULT_CONTEXT, tensor(1.0), DEFAULT_DEVICE)
+        ),
         "use one, such as OneDeviceStrategy",
     ),
     "algorithm_needs_gpu": (
         "InvalidArgumentError",
         lambda: finish(
             MirroredStrategy(TWO, NcclAllReduce()).run(
-                OUTSIDE,
+                DEFAULT_CONTEXT,
                 lambda context: context.strategy.all_reduce(context, "SUM", tensor(1.0)),
             )
         ),
@@ -342,7 +346,7 @@ program:
     - {kind: assign_add, variable: x, value: 1}
     - {kind: read, variable: fine}
   outside:
-    - {kind: OUTSIDE}
+    - {kind: DEFAULT_CONTEXT}
 """
 
 

@@ -7,10 +7,8 @@ import pytest
 from programs import MODES, add, held, number, read, seen, variable, without_a_clock
 from pydantic import ValidationError
 
-from varsim.distribute.program.act import OUTSIDE
-from varsim.distribute.program.action import OUTSIDE_ACTIONS, REPLICA_ACTIONS
-from varsim.distribute.program.description import Program
-from varsim.distribute.program.running import Mode
+from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS, Program
+from varsim.distribute.program_run import CROSS_REPLICA, Mode
 
 Line = dict[str, Any]
 
@@ -68,7 +66,7 @@ class TestWrites:
         outside = ({"kind": kind, "variable": "v", "value": 6.0},)
         done = run(mode, outside=outside, aggregation=aggregation, initial=10.0)
         (act,) = done.acts
-        assert (act.replica, held(act)) == (OUTSIDE, copies)
+        assert (act.replica, held(act)) == (CROSS_REPLICA, copies)
 
     @pytest.mark.parametrize("mode", MODES)
     def test_each_element_is_written(self, mode: Mode) -> None:
@@ -123,7 +121,7 @@ class TestReads:
     ) -> None:
         done = run(mode, (add(3.0, 1.0, 2.0), read()), (read(),), aggregation=aggregation)
         expected = [(1, replica, value) for replica, value in enumerate(inside)]
-        assert seen(done.acts) == [*expected, (1, OUTSIDE, outside)]
+        assert seen(done.acts) == [*expected, (1, CROSS_REPLICA, outside)]
 
 
 class TestCheckpoints:
@@ -142,15 +140,15 @@ class TestCheckpoints:
     ) -> None:
         outside = ({"kind": "save"}, {"kind": "restore"})
         done = run(mode, (add(3.0, 1.0, 2.0),), outside, aggregation=aggregation)
-        assert seen(done.acts, "save") == seen(done.acts, "restore") == [(1, OUTSIDE, saved)]
+        assert seen(done.acts, "save") == seen(done.acts, "restore") == [(1, CROSS_REPLICA, saved)]
         assert held(done.acts[-1]) == copies
 
     def test_whole_numbers_are_cut(self) -> None:
         # 3 + 2 + 2 = 7: each copy gets 2, and 6 is left.
         outside = ({"kind": "save"}, {"kind": "restore"}, read())
         done = run("on_read", (add(3.0, 2.0, 2.0),), outside, dtype="int32")
-        assert seen(done.acts, "save") == [(1, OUTSIDE, 7)]
-        assert seen(done.acts) == [(1, OUTSIDE, 6)]
+        assert seen(done.acts, "save") == [(1, CROSS_REPLICA, 7)]
+        assert seen(done.acts) == [(1, CROSS_REPLICA, 6)]
 
     def test_all_variables_one_after_the_other(self) -> None:
         program = {"steps": 1, "replicas": (add(1.0),), "outside": ({"kind": "save"},)}
@@ -163,12 +161,12 @@ class TestCheckpoints:
         outside = ({"kind": "save", "every": 2}, {"kind": "restore", "every": 3}, read())
         done = run("none", (add(1.0),), outside, steps=4)
         assert seen(done.acts) == [
-            (1, OUTSIDE, 3),
-            (2, OUTSIDE, 6),
-            (3, OUTSIDE, 6),
-            (4, OUTSIDE, 9),
+            (1, CROSS_REPLICA, 3),
+            (2, CROSS_REPLICA, 6),
+            (3, CROSS_REPLICA, 6),
+            (4, CROSS_REPLICA, 9),
         ]
-        assert seen(done.acts, "save") == [(2, OUTSIDE, 6), (4, OUTSIDE, 9)]
+        assert seen(done.acts, "save") == [(2, CROSS_REPLICA, 6), (4, CROSS_REPLICA, 9)]
 
 
 def test_compute_is_about_no_variable() -> None:
@@ -179,7 +177,7 @@ def test_compute_is_about_no_variable() -> None:
 
 
 def test_every_action_is_explained() -> None:
-    for table in (REPLICA_ACTIONS, OUTSIDE_ACTIONS):
+    for table in (REPLICA_ACTIONS, CROSS_REPLICA_ACTIONS):
         assert all(model.about and model.__doc__ for model in table.values())
 
 

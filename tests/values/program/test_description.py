@@ -6,7 +6,7 @@ import pytest
 from programs import add, read
 from pydantic import ValidationError
 
-from varsim.distribute.program.description import Program
+from varsim.distribute.program import Program
 
 
 def program(steps: int = 6, **parts: Any) -> Program:

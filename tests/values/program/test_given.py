@@ -5,11 +5,11 @@ import pytest
 from programs import variable
 from pydantic import ValidationError
 
-from varsim.distribute.program.given import (
-    Given,
+from varsim.distribute.program import (
     NormalElements,
     VariableDescription,
-    check_given,
+    WrittenValue,
+    check_written,
     drawn,
 )
 from varsim.values.stream import stream
@@ -28,8 +28,8 @@ class TestVariable:
         assert value.tolist() == [[7, 7, 7], [7, 7, 7]]
 
     def test_takes_the_mode_unless_it_has_a_synchronization_of_its_own(self) -> None:
-        assert describe().asked("on_read").synchronization is Synchronization.ON_READ
-        fixed = describe(synchronization="on_write").asked("on_read")
+        assert describe().options("on_read").synchronization is Synchronization.ON_READ
+        fixed = describe(synchronization="on_write").options("on_read")
         assert fixed.synchronization is Synchronization.ON_WRITE
         assert fixed.aggregation is Aggregation.SUM
         assert fixed.name == "v"
@@ -82,14 +82,14 @@ class TestGiven:
         ],
     )  # fmt: skip
     def test_what_does_not_fit_is_refused(
-        self, given: Given, replicas: int | None, changes: dict[str, object], message: str
+        self, given: WrittenValue, replicas: int | None, changes: dict[str, object], message: str
     ) -> None:
         with pytest.raises(ValueError, match=message.replace("+", r"\+")):
-            check_given(given, describe(**changes), replicas)
+            check_written(given, describe(**changes), replicas)
 
     @pytest.mark.parametrize("given", [1.0, (1.0, 2.0, 3.0), NORMAL])
-    def test_what_fits_passes(self, given: Given) -> None:
-        check_given(given, describe(), 3)
+    def test_what_fits_passes(self, given: WrittenValue) -> None:
+        check_written(given, describe(), 3)
 
     def test_one_number_is_for_all(self) -> None:
         for replica in range(3):

@@ -18,12 +18,10 @@ from programs import (
     without_a_clock,
 )
 
-from varsim.distribute.mirrored import MirroredVariable
+from varsim.distribute.mirrored import MirroredVariable, SyncOnReadVariable
 from varsim.distribute.plain import PlainVariable
-from varsim.distribute.program.act import MOST_COPIES, OUTSIDE
-from varsim.distribute.program.running import Mode, ProgramRun
-from varsim.distribute.sync_on_read import SyncOnReadVariable
-from varsim.values.operation import HERE, Device, finish
+from varsim.distribute.program_run import CROSS_REPLICA, MOST_COPIES, Mode, ProgramRun
+from varsim.values.operation import DEFAULT_DEVICE, Device, finish
 
 COUNTING: dict[str, Any] = {"replicas": (add(3.0, 1.0, 2.0), read()), "outside": (read(),)}
 
@@ -69,7 +67,7 @@ class TestOrder:
         told = [(act.step, act.part, act.number, act.replica) for act in done.acts]
         inside = [("replicas", line, rank) for rank in range(3) for line in range(2)]
         assert told == [
-            (step, *one) for step in (1, 2) for one in (*inside, ("outside", 0, OUTSIDE))
+            (step, *one) for step in (1, 2) for one in (*inside, ("outside", 0, CROSS_REPLICA))
         ]
 
     def test_replicas_meet_where_a_write_aggregates(self) -> None:
@@ -84,7 +82,7 @@ class TestOrder:
 
     def test_every_is_counted_in_steps(self) -> None:
         done = run("on_read", steps=6, outside=(read(every=3),))
-        assert seen(done.acts[-1:]) == [(6, OUTSIDE, 36)]
+        assert seen(done.acts[-1:]) == [(6, CROSS_REPLICA, 36)]
         assert [act.step for act in done.acts if act.part == "outside"] == [3, 6]
 
     def test_in_a_block_each_replica_goes_through_all_its_steps(self) -> None:
@@ -114,7 +112,7 @@ class TestValues:
         for step in (1, 2):
             values = {replica: value for at, replica, value in rows if at == step}
             assert [values[rank] for rank in range(3)] == list(inside[step - 1])
-            assert values[OUTSIDE] == outside[step - 1]
+            assert values[CROSS_REPLICA] == outside[step - 1]
         assert held(done.acts[-1]) == copies
 
     @pytest.mark.parametrize("mode", MODES)
@@ -260,7 +258,7 @@ def test_a_cluster_changes_no_value(way: str, mode: Mode, sharing: str) -> None:
             (act.step, act.part, act.number, act.variable, act.repetition, act.replica): (
                 act.handed,
                 # Without copies a replica sees what has arrived so far, which is for the clock.
-                None if mode == "none" and act.replica != OUTSIDE else act.seen,
+                None if mode == "none" and act.replica != CROSS_REPLICA else act.seen,
             )
             for act in acts
         }
@@ -277,9 +275,9 @@ def test_without_copies_what_is_read_and_then_written_may_be_lost() -> None:
     half = {"kind": "moving_average", "variable": "v", "value": 8.0, "momentum": 0.5}
     whole = scenario((half,), (read(),))
     at_once = without_a_clock(whole.program, whole.variables, "none")
-    assert seen(at_once.acts) == [(1, OUTSIDE, 7)]
-    assert seen(trace(whole, "none").acts) == [(1, OUTSIDE, 12)]
+    assert seen(at_once.acts) == [(1, CROSS_REPLICA, 7)]
+    assert seen(trace(whole, "none").acts) == [(1, CROSS_REPLICA, 12)]
 
 
 def test_the_outside_is_on_the_machine_of_replica_0() -> None:
-    assert run("on_read").variables["v"].variable.devices[0].task == HERE.task == 0
+    assert run("on_read").variables["v"].variable.devices[0].task == DEFAULT_DEVICE.task == 0

@@ -35,7 +35,7 @@ class Prediction(NamedTuple):
     kind: str
     family: str
     half: Half
-    asked: int
+    planned_updates: int
     measured: Totals
     ideal: Totals
     calibrated: Totals | None
@@ -47,7 +47,7 @@ class Prediction(NamedTuple):
         return self.ideal if self.calibrated is None else self.calibrated
 
 
-class Learnt(NamedTuple):
+class HalfCalibration(NamedTuple):
     """What one half of a family was calibrated to; None where it tells nothing."""
 
     family: str
@@ -59,7 +59,7 @@ class Comparison(NamedTuple):
     """All predictions, by kind and name, and the calibrations behind them."""
 
     predictions: tuple[Prediction, ...]
-    learnt: tuple[Learnt, ...]
+    half_calibrations: tuple[HalfCalibration, ...]
 
     @property
     def worst(self) -> Prediction:
@@ -85,7 +85,7 @@ def halves(runs: Iterable[Run]) -> dict[str, Half]:
     return found
 
 
-def learn(
+def calibrate_half(
     runs: Sequence[Run], family: str, half: Half | None = None, *, load: bool = True
 ) -> Calibration | None:
     """Calibrate with one half of a family, or with all of it; None if that tells nothing."""
@@ -108,17 +108,17 @@ def compare(
     Without `unloaded` there are no predictions that ignore foreign work, in half the time.
     """
     split = halves(runs)
-    learnt: list[Learnt] = []
+    half_calibrations: list[HalfCalibration] = []
     ignoring: dict[tuple[str, Half], Calibration | None] = {}
     for family in dict.fromkeys(family_of(run) for run in runs):
         for half in HALVES:
             said(f"calibrating: {family}, {half} half")
-            found = learn(runs, family, half)
-            learnt.append(Learnt(family, half, found))
+            found = calibrate_half(runs, family, half)
+            half_calibrations.append(HalfCalibration(family, half, found))
             if found is not None and found.load:
-                found = learn(runs, family, half, load=False) if unloaded else None
+                found = calibrate_half(runs, family, half, load=False) if unloaded else None
             ignoring[family, half] = found
-    loaded = {(one.family, one.half): one.calibration for one in learnt}
+    loaded = {(one.family, one.half): one.calibration for one in half_calibrations}
     predictions = []
     said(f"predicting: {len(split)} runs")
     for run in sorted(runs, key=lambda run: (run.kind, run.id)):
@@ -139,7 +139,7 @@ def compare(
                 _predicted(replay, ignoring[source]),
             )
         )
-    return Comparison(tuple(predictions), tuple(learnt))
+    return Comparison(tuple(predictions), tuple(half_calibrations))
 
 
 def family_of(run: Run) -> str:

@@ -7,7 +7,7 @@ from varsim.calibration.recorded.comparison import (
     HALVES,
     Comparison,
     Half,
-    Learnt,
+    HalfCalibration,
     Prediction,
     error,
     other,
@@ -46,13 +46,13 @@ def run_table(comparison: Comparison) -> Table:
     return Table(head, [_run_row(one) for one in comparison.predictions], named=2)
 
 
-def standstills(comparison: Comparison) -> list[str]:
+def incomplete_runs(comparison: Comparison) -> list[str]:
     """One line for each run that did not make all updates, or was predicted not to."""
     return [
         f"{one.run} was to make {one.asked} updates; it came to a standstill after "
         f"{one.measured.updates}, predicted {one.best.updates}"
         for one in comparison.predictions
-        if min(one.measured.updates, one.best.updates) < one.asked
+        if min(one.measured.updates, one.best.updates) < one.planned_updates
     ]
 
 
@@ -67,7 +67,7 @@ def summary_table(comparison: Comparison) -> Table:
 
 def calibration_table(comparison: Comparison) -> Table:
     """One column per half of a family: the overheads found."""
-    found = [one for one in comparison.learnt if one.calibration is not None]
+    found = [one for one in comparison.half_calibrations if one.calibration is not None]
     names = [
         name
         for name in Overheads.model_fields
@@ -95,12 +95,12 @@ def markdown(comparison: Comparison, command: str, picture: str) -> str:
         "## The overheads found",
         "On a machine with nothing else to do; per core of foreign load each is longer by so much.",
         _as_markdown(calibration_table(comparison)),
-        *_sources(comparison.learnt),
+        *_sources(comparison.half_calibrations),
         "## Run by run",
         "Times in seconds. `half`: the one that the run is in; it is predicted from the other. "
         "`ideal error`: that of the total time without any overheads.",
         _as_markdown(run_table(comparison)),
-        *standstills(comparison),
+        *incomplete_runs(comparison),
         "## Farthest off",
         _as_markdown(_farthest(comparison)),
     ]
@@ -221,8 +221,8 @@ def _farthest(comparison: Comparison, number: int = 8) -> Table:
     return Table(("run", "number", "error"), rows, named=2)
 
 
-def _sources(learnt: Sequence[Learnt]) -> Iterator[str]:
-    for one in learnt:
+def _sources(half_calibrations: Sequence[HalfCalibration]) -> Iterator[str]:
+    for one in half_calibrations:
         if one.calibration is None:
             yield f"From the {one.half} half of {one.family} nothing can be learnt."
         else:

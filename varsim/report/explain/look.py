@@ -6,9 +6,8 @@ from decimal import Decimal
 from math import isclose, isfinite
 from typing import Final
 
-from varsim.distribute.program.act import Glance
-from varsim.distribute.program.given import VariableDescription
-from varsim.distribute.program.running import Mode
+from varsim.distribute.program import VariableDescription
+from varsim.distribute.program_run import Mode, ValueSummary
 from varsim.report.explain.numbers import PLAIN, Spelling, number
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.program.rows import Copies, Row, merges
@@ -96,7 +95,7 @@ def _looks_whole(value: float, spelling: Spelling) -> bool:
     return isfinite(value) and value != int(value) and "." not in number(value, spelling)
 
 
-def _told_apart(before: Glance, after: Glance, spelling: Spelling) -> bool:
+def _told_apart(before: ValueSummary, after: ValueSummary, spelling: Spelling) -> bool:
     """Whether what is printed of them differs, or nothing of that is a number."""
     values = [*zip(before.first, after.first, strict=True), (before.mean, after.mean)]
     if before.shape == ():
@@ -136,14 +135,14 @@ def looks(
     }
 
 
-def _glances(name: str, rows: Sequence[Row]) -> Sequence[Glance]:
+def _glances(name: str, rows: Sequence[Row]) -> Sequence[ValueSummary]:
     """All that was seen of a variable."""
     acts = [act for row in rows if row.variable == name for act in row.acts]
     seen = [one for act in acts for one in (act.handed, act.seen, *act.copies) if one is not None]
     return [*seen, *(one for row in rows if row.variable == name for one in row.copies)]
 
 
-def _flat(value: Glance) -> bool:
+def _flat(value: ValueSummary) -> bool:
     """Do its elements look the same?"""
     first = value.first[0]
     return all(one == first for one in value.first) and isclose(value.mean, first, rel_tol=_FLAT)
@@ -153,5 +152,5 @@ def _numbers(copies: Copies) -> Copies:
     return tuple(map(_number, copies))
 
 
-def _number(value: Glance) -> Glance:
-    return Glance((), value.first[:1], value.mean)
+def _number(value: ValueSummary) -> ValueSummary:
+    return ValueSummary((), value.first[:1], value.mean)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from varsim.cluster.execution import Sent
-from varsim.distribute.program.act import MOST_COPIES, Glance
+from varsim.distribute.program_run import MOST_COPIES, ValueSummary
 from varsim.study.program.rows import Copies, Rounds
 from varsim.units import format_bytes
 from varsim.values.operation import Device
@@ -50,7 +50,7 @@ def number(value: float, spelling: Spelling = PLAIN) -> str:
     return f"{value:#.{digits}g}".rstrip(".") if text.lstrip("-").isdigit() else text
 
 
-def glance(value: Glance, spelling: Spelling = PLAIN) -> str:
+def glance(value: ValueSummary, spelling: Spelling = PLAIN) -> str:
     """A value: a number, or the elements of a small array, or the first and the average of all."""
     if value.shape == ():
         return number(value.first[0], spelling)
@@ -60,7 +60,7 @@ def glance(value: Glance, spelling: Spelling = PLAIN) -> str:
     return f"[{first}, ...], average {number(value.mean, spelling)}"
 
 
-def beside(values: Sequence[Glance], spelling: Spelling = PLAIN) -> str:
+def beside(values: Sequence[ValueSummary], spelling: Spelling = PLAIN) -> str:
     """Values of several replicas, `3 | 1 | 2`; one value where all are the same."""
     texts = [glance(one, spelling) for one in values]
     if len(set(map(repr, values))) == 1:  # nan is like nan
@@ -88,7 +88,10 @@ def side_by_side(copies: Copies, replicas: int, spelling: Spelling = PLAIN) -> l
 
 
 def added_up(
-    total: Glance, parts: Sequence[Glance], divided_by: int = 1, spelling: Spelling = PLAIN
+    total: ValueSummary,
+    parts: Sequence[ValueSummary],
+    divided_by: int = 1,
+    spelling: Spelling = PLAIN,
 ) -> str:
     """` = 3 + 1 + 2`, or ` = (3 + 1 + 2) / 3`, where that is true to the digit as it is printed."""
     if total.shape != () or not 1 < len(parts) <= _MOST_NUMBERS:
@@ -104,7 +107,9 @@ def added_up(
     return f" = {terms}" if divided_by == 1 else f" = ({terms}) / {divided_by}"
 
 
-def shared_out(total: Glance, count: int, part: Glance, spelling: Spelling = PLAIN) -> str:
+def shared_out(
+    total: ValueSummary, count: int, part: ValueSummary, spelling: Spelling = PLAIN
+) -> str:
     """`6 / 3 = 2`; where the division does not come out even, that it was cut or rounded."""
     sum_ = f"{glance(total, spelling)} / {count}"
     if total.shape != ():

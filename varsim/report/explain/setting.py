@@ -7,8 +7,15 @@ from math import prod
 
 import numpy as np
 
-from varsim.distribute.program.action import Action, MovingAverage, OnVariable, Writing
-from varsim.distribute.program.given import Given, NormalElements, VariableDescription
+from varsim.distribute.program import (
+    Action,
+    MovingAverage,
+    NormalElements,
+    OnVariable,
+    VariableDescription,
+    Writing,
+    WrittenValue,
+)
 from varsim.report.explain.look import Look, spellings
 from varsim.report.explain.numbers import PLAIN, Spelling, number, per_cent, shortened
 from varsim.report.words.phrases import joined
@@ -253,7 +260,7 @@ def _does(action: Action, steps: int, spelled: Mapping[str, Spelling]) -> str:
     return _DOES[action.kind].format(**blanks) + (f" ({', '.join(notes)})" if notes else "")
 
 
-def _given(given: Given, spelling: Spelling) -> str:
+def _given(given: WrittenValue, spelling: Spelling) -> str:
     if isinstance(given, NormalElements):
         return (
             f"numbers drawn around {number(given.mean, spelling)} (standard deviation "

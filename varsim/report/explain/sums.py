@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from varsim.distribute.program.act import MOST_COPIES, Glance
+from varsim.distribute.program_run import MOST_COPIES, ValueSummary
 from varsim.report.explain.numbers import PLAIN, Spelling, number
 
 _Array: TypeAlias = npt.NDArray[Any]
@@ -18,8 +18,13 @@ _SEEN: Final = Fraction(1, 1000)
 
 
 def reduced(
-    parts: Sequence[Glance], divided_by: int, old: Glance, new: Glance, sign: int, dtype: str
-) -> Glance:
+    parts: Sequence[ValueSummary],
+    divided_by: int,
+    old: ValueSummary,
+    new: ValueSummary,
+    sign: int,
+    dtype: str,
+) -> ValueSummary:
     """The sum of what was handed over, computed in its dtype and divided, as it is written.
 
     A ring begins the sum at any of the replicas: taken is the order by which old becomes new.
@@ -29,14 +34,14 @@ def reduced(
         for place, (before, after) in enumerate(zip(old.first, new.first, strict=True))
     )
     mean = sum(one.mean for one in parts) / divided_by
-    return Glance(new.shape, first, mean if all(map(math.isfinite, first)) else first[0])
+    return ValueSummary(new.shape, first, mean if all(map(math.isfinite, first)) else first[0])
 
 
 def remark(
-    parts: Sequence[Glance],
+    parts: Sequence[ValueSummary],
     divided_by: int,
-    old: Glance | None,
-    new: Glance,
+    old: ValueSummary | None,
+    new: ValueSummary,
     sign: int,
     dtype: str,
     spelling: Spelling = PLAIN,

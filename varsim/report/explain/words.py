@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from varsim.distribute.program.act import Glance
-from varsim.distribute.program.action import MovingAverage, Writing
-from varsim.distribute.program.given import NormalElements
+from varsim.distribute.program import MovingAverage, NormalElements, Writing
+from varsim.distribute.program_run import ValueSummary
 from varsim.report.explain.look import Look
 from varsim.report.explain.numbers import (
     added_up,
@@ -174,7 +173,7 @@ def _merged(row: Row, look: Look) -> str:
     return f"hand over {given}; {end[kind]}{odd}"
 
 
-def _moved(row: Row, look: Look, handed: Sequence[Glance]) -> str:
+def _moved(row: Row, look: Look, handed: Sequence[ValueSummary]) -> str:
     """What a merged moving average does."""
     if look.aggregation == "only_first_replica":
         goal = glance(handed[0], look.spelling)
@@ -190,13 +189,13 @@ def _moved(row: Row, look: Look, handed: Sequence[Glance]) -> str:
     return f"every copy moves by the sum of {_share(row)} of the way to each{but}{divided}: {span}"
 
 
-def _mean(values: Sequence[Glance]) -> Glance:
+def _mean(values: Sequence[ValueSummary]) -> ValueSummary:
     columns = zip(*(one.first for one in values), strict=True)
     first = tuple(sum(column) / len(values) for column in columns)
-    return Glance(values[0].shape, first, sum(one.mean for one in values) / len(values))
+    return ValueSummary(values[0].shape, first, sum(one.mean for one in values) / len(values))
 
 
-def _written(row: Row, look: Look, handed: Sequence[Glance]) -> Glance:
+def _written(row: Row, look: Look, handed: Sequence[ValueSummary]) -> ValueSummary:
     """What every copy was written with: what they hold now, or what was added to them."""
     new, old = row.copies[0], row.old[0]
     if _kind(row) == "assign":
@@ -210,7 +209,9 @@ def _sign(row: Row) -> int:
     return -1 if _kind(row) == "assign_sub" else 1
 
 
-def _off(look: Look, row: Row, parts: Sequence[Glance], old: Glance | None, new: Glance) -> str:
+def _off(
+    look: Look, row: Row, parts: Sequence[ValueSummary], old: ValueSummary | None, new: ValueSummary
+) -> str:
     """What became of a sum of parts where that is not what exact numbers say."""
     return remark(parts, 1, old, new, _sign(row), look.description.dtype, look.spelling)
 
@@ -229,7 +230,9 @@ def _odd(row: Row, look: Look) -> str:
         )
     # What was there before the first of many repetitions is not known.
     last = {} if row.doing == "again" else dict(enumerate(row.old))
-    writes = dict[tuple[Glance, Glance, Glance], None]()  # each once, in their order
+    writes = dict[
+        tuple[ValueSummary, ValueSummary, ValueSummary], None
+    ]()  # each once, in their order
     for act, one in zip(row.acts, _in_turn(row), strict=True):
         for copy in range(len(row.copies)) if row.outside else [act.replica]:
             if copy < len(row.copies):
@@ -239,7 +242,7 @@ def _odd(row: Row, look: Look) -> str:
     return _in_all([_off(look, row, [one], old, new) for one, old, new in writes])
 
 
-def _in_turn(row: Row) -> list[Glance]:
+def _in_turn(row: Row) -> list[ValueSummary]:
     """What was handed over, in the order of the acts."""
     return [act.handed for act in row.acts if act.handed is not None]
 
@@ -320,7 +323,7 @@ def _got(row: Row, look: Look) -> str:
     return f"{glance(seen, look.spelling)}{how}, the {look.aggregation} of all copies{odd}"
 
 
-def _spread(row: Row, look: Look, value: Glance | None) -> str:
+def _spread(row: Row, look: Look, value: ValueSummary | None) -> str:
     """What the copies become when the whole is set to a value."""
     assert value is not None
     part = row.copies[0]
@@ -342,7 +345,7 @@ def _share(row: Row) -> str:
     return per_cent(row.action.momentum)
 
 
-def _values(row: Row) -> list[Glance]:
+def _values(row: Row) -> list[ValueSummary]:
     """What each wrote or saw, by rank."""
     acts = sorted(row.acts, key=lambda act: act.replica)
     return [one for act in acts for one in (act.handed or act.seen,) if one is not None]

@@ -11,8 +11,8 @@ import numpy as np
 from varsim.cluster.execution import Sent
 from varsim.cluster.program import ProgramTrace
 from varsim.cluster.trace import LinkRow
-from varsim.distribute.program.act import OUTSIDE, Act, Glance, View
-from varsim.distribute.program.given import VariableDescription
+from varsim.distribute.program import VariableDescription
+from varsim.distribute.program_run import CROSS_REPLICA, ActionRecord, ValueSummary, VariableView
 from varsim.inert import number_or_cell, original
 from varsim.report.files.keeping import facts_of, head, put_run, scenario_of
 from varsim.report.render import csv_lines, csv_text
@@ -21,7 +21,7 @@ from varsim.report.variables import document
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.program.tables import COLUMNS, act_rows, sent_rows
 from varsim.study.variables import VariablesResult
-from varsim.values.operation import HERE, Device
+from varsim.values.operation import DEFAULT_DEVICE, Device
 
 _SECOND = 1_000_000_000
 _READ = ("acts", "sent", "links")  # the tables that are read back
@@ -121,19 +121,19 @@ class _Reading:
     def __init__(self, scenario: VariablesScenario) -> None:
         self._variables = {variable.name: variable for variable in scenario.variables}
 
-    def act(self, row: Row) -> Act:
+    def act(self, row: Row) -> ActionRecord:
         """One act."""
         part, _, number = row["line"].partition(".")
         variable = self._variables[row["variable"]] if row["variable"] else None
         copies = row["copies"].split(" | ") if row["copies"] else []
-        return Act(
+        return ActionRecord(
             step=int(row["step"]),
             part=part,
             number=int(number),
             kind=row["action"],
             variable=row["variable"],
             repetition=int(row["repetition"]),
-            replica=OUTSIDE if row["actor"] == "outside" else _rank(row["actor"]),
+            replica=CROSS_REPLICA if row["actor"] == "outside" else _rank(row["actor"]),
             begin=_nanoseconds(row["begin_s"]),
             end=_nanoseconds(row["end_s"]),
             handed=_parsed(row["handed"], variable),
@@ -143,11 +143,11 @@ class _Reading:
         )
 
 
-def _parsed(text: str, variable: VariableDescription | None) -> Glance | None:
+def _parsed(text: str, variable: VariableDescription | None) -> ValueSummary | None:
     return _glance_of(text, variable) if text else None
 
 
-def _glance_of(text: str, variable: VariableDescription | None) -> Glance:
+def _glance_of(text: str, variable: VariableDescription | None) -> ValueSummary:
     """A value of a variable from the text that `tables.exact` makes of it."""
     if variable is None:
         raise ValueError("a value without a variable")
@@ -155,8 +155,8 @@ def _glance_of(text: str, variable: VariableDescription | None) -> Glance:
     number = int if variable.whole_numbers else float
     numbers = tuple(map(number, first.split()))
     if not mean:
-        return Glance.at(np.array(numbers, variable.dtype).reshape(variable.shape))
-    return Glance(variable.shape, numbers, float(mean))
+        return ValueSummary.at(np.array(numbers, variable.dtype).reshape(variable.shape))
+    return ValueSummary(variable.shape, numbers, float(mean))
 
 
 def _message(row: Row) -> Sent:
@@ -176,8 +176,8 @@ def _link(row: Row) -> LinkRow:
     return LinkRow(row["link"], float(row["bandwidth_bytes_per_s"]), float(row["moved_bytes"]))
 
 
-def _view(view: dict[str, Any]) -> View:
-    return View(
+def _view(view: dict[str, Any]) -> VariableView:
+    return VariableView(
         view["variable"],
         tuple(map(_glance, view["replicas"])),
         _glance(view["outside"]),
@@ -185,14 +185,14 @@ def _view(view: dict[str, Any]) -> View:
     )
 
 
-def _glance(glance: dict[str, Any] | None) -> Glance | None:
+def _glance(glance: dict[str, Any] | None) -> ValueSummary | None:
     return None if glance is None else _known(glance)
 
 
-def _known(glance: dict[str, Any]) -> Glance:
+def _known(glance: dict[str, Any]) -> ValueSummary:
     """In JSON nan is null, and inf is text."""
     first = tuple(map(_number, glance["first"]))
-    return Glance(tuple(glance["shape"]), first, _number(glance["mean"]))
+    return ValueSummary(tuple(glance["shape"]), first, _number(glance["mean"]))
 
 
 def _number(value: float | str | None) -> float:
@@ -204,7 +204,7 @@ def _number(value: float | str | None) -> float:
 def _device(place: str) -> Device:
     """The inverse of `tables.place`."""
     if place == "outside":
-        return HERE
+        return DEFAULT_DEVICE
     job, _, number = place.partition(" ")
     return Device("ps", int(number)) if job == "ps" else Device(task=_rank(place), kind="gpu")
 

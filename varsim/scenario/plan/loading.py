@@ -60,10 +60,10 @@ def question_of_text(
     if not isinstance(node, MappingNode):
         raise ScenarioError([Fault.at(mark, f"write what is asked: {_EXAMPLE}")])
     context = Context(folder, tuple(strategies))
-    return _Asked(root, node, mark, context).question(sets, minimize)
+    return _PlanBlock(root, node, mark, context).question(sets, minimize)
 
 
-class _Asked:
+class _PlanBlock:
     """A plan block as it is read; `root` is the tree of the scenario without it."""
 
     def __init__(self, root: MappingNode, node: MappingNode, mark: Mark, context: Context) -> None:

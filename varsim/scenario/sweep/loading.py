@@ -9,11 +9,11 @@ from typing import Final
 from varsim.scenario.change import ChangeError, changed, put, remark, steps
 from varsim.scenario.document import (
     NOTHING,
-    Broken,
     MappingNode,
     Node,
     ScalarNode,
     SequenceNode,
+    Unreadable,
     plain,
     read_document,
 )
@@ -94,7 +94,7 @@ def sweep_of_text(
     if "plan" in root.keys:
         message = f"this file asks for a plan: 'varsim plan {name}'; a sweep has a file of its own"
         raise ScenarioError([Fault.at(root.keys["plan"], message)])
-    given = Block(root)
+    given = SweepBlock(root)
     mark = root.keys.pop(BLOCK, Mark(source, 0, 0))
     if BLOCK in root.values:
         given.read(mark, root.values.pop(BLOCK))
@@ -140,7 +140,7 @@ def percentage(text: str) -> float:
 
 
 @dataclass
-class Block:
+class SweepBlock:
     """A sweep block as it is read; `root` is the tree of the scenario without it."""
 
     root: MappingNode
@@ -154,7 +154,7 @@ class Block:
     def read(self, mark: Mark, node: Node) -> None:
         """Take in the block of a file."""
         if not isinstance(node, MappingNode):
-            if not (isinstance(node, ScalarNode) and isinstance(node.value, Broken)):
+            if not (isinstance(node, ScalarNode) and isinstance(node.value, Unreadable)):
                 self.faults.append(Fault.at(mark, _LIST))
             return
         for key, value in node.values.items():
@@ -263,7 +263,7 @@ class Block:
         seen: set[tuple[object, ...]] = set()
         for together in chosen:
             said = tuple(
-                _told_apart(value, quantity.dimension)
+                _identity(value, quantity.dimension)
                 for value, (quantity, _) in zip(together, made, strict=True)
             )
             if said in seen:
@@ -306,7 +306,7 @@ class Block:
         """What a path says, if there is such a thing in a scenario."""
         try:
             found = steps(path, self.root)
-            put(_skeleton(self.root), found, ScalarNode(mark, "", ""), Scenario)
+            put(_copy_of(self.root), found, ScalarNode(mark, "", ""), Scenario)
         except ChangeError as error:
             raise SpaceError(mark, str(error)) from None
         if found[0] in _FIXED:
@@ -333,7 +333,7 @@ def _within(path: Sequence[str], other: Sequence[str]) -> bool:
     return len(path) > len(other) and tuple(path[: len(other)]) == tuple(other)
 
 
-def _told_apart(value: Node, dimension: str) -> object:
+def _identity(value: Node, dimension: str) -> object:
     """Something that is equal for equal values: 1000 Mbit/s is 1 Gbit/s, and true is not 1."""
     number = value_of(value, dimension).number
     return number if type(number) in (int, float) else repr(plain(value))
@@ -347,7 +347,7 @@ def _no_such(step: str, above: Sequence[str], shapes: Sequence[Shape]) -> str:
     return f"{place} no {quoted(step)}{hint}"
 
 
-def _skeleton(node: Node) -> MappingNode:
+def _copy_of(node: Node) -> MappingNode:
     """A copy of a tree, to try a change on."""
     copy = copied(node)
     assert isinstance(copy, MappingNode)

@@ -20,7 +20,7 @@ MOST_POINTS: Final = 10_000
 _MOST_REFUSED: Final = 50  # points that are looked at further, once one is refused
 
 # A quantity, where it is in the tree, and its value there.
-Placed: TypeAlias = tuple[Quantity, Sequence[str], Node]
+PlacedValue: TypeAlias = tuple[Quantity, Sequence[str], Node]
 
 
 class Axis(NamedTuple):
@@ -54,7 +54,7 @@ def points_of(
     refusals = _Refusals()
     for chosen in product(*(axis.values for axis in axes)):
         tree, pairs = tree_at(root, axes, chosen)
-        if not let_through(tree, constraints):
+        if not satisfies(tree, constraints):
             continue
         if len(points) + refusals.points == MOST_POINTS:
             raise ScenarioError([Fault.at(place, f"more than {MOST_POINTS:,} points")])
@@ -86,7 +86,7 @@ def point_at(
     Raises ScenarioError where it is no valid scenario.
     """
     tree, pairs = tree_at(root, axes, chosen)
-    if not let_through(tree, constraints):
+    if not satisfies(tree, constraints):
         return None
     values = tuple(value_of(node, quantity.dimension) for quantity, _, node in pairs)
     scenario, faults, _ = modelled(Scenario, tree, context)
@@ -99,7 +99,7 @@ def point_at(
 
 def tree_at(
     root: MappingNode, axes: Sequence[Axis], chosen: Sequence[Sequence[Node]]
-) -> tuple[MappingNode, list[Placed]]:
+) -> tuple[MappingNode, list[PlacedValue]]:
     """The tree of a point, and what is put where; ScenarioError where there is no such place."""
     tree = copied(root)
     assert isinstance(tree, MappingNode)
@@ -134,7 +134,7 @@ class _Refusals:
     def add(
         self,
         faults: Iterable[Fault],
-        pairs: Sequence[Placed],
+        pairs: Sequence[PlacedValue],
         values: Sequence[Value],
     ) -> None:
         self.points += 1
@@ -163,12 +163,12 @@ class _Refusals:
         return faults
 
 
-def _placed(axes: Sequence[Axis], chosen: Sequence[Sequence[Node]]) -> Iterator[Placed]:
+def _placed(axes: Sequence[Axis], chosen: Sequence[Sequence[Node]]) -> Iterator[PlacedValue]:
     for axis, values in zip(axes, chosen, strict=True):
         yield from zip(axis.quantities, axis.paths, values, strict=True)
 
 
-def let_through(tree: MappingNode, constraints: Sequence[tuple[Mark, Constraint]]) -> bool:
+def satisfies(tree: MappingNode, constraints: Sequence[tuple[Mark, Constraint]]) -> bool:
     """Whether all constraints hold; ScenarioError where one cannot be told."""
     for mark, constraint in constraints:
         try:

@@ -87,7 +87,7 @@ class Sweep(NamedTuple):
         """Where a point lies, in words: `cluster.workers = 8, workload.batch_size = 32`."""
         return self._told(point, range(len(self.quantities)))
 
-    def told_of_times(self, point: Point) -> str:
+    def describe_for_times(self, point: Point) -> str:
         """The same without what can have no effect on times: optimizers, unless a loss ends runs.
 
         Empty where there is nothing else.

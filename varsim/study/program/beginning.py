@@ -11,10 +11,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from varsim.cluster.program import run_program
-from varsim.distribute.program.action import Action, MovingAverage, Writing
-from varsim.distribute.program.description import Program
-from varsim.distribute.program.given import VariableDescription
-from varsim.distribute.program.running import Mode
+from varsim.distribute.program import Action, MovingAverage, Program, VariableDescription, Writing
+from varsim.distribute.program_run import Mode
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.program.metrics import METRICS
 

@@ -10,10 +10,14 @@ import numpy as np
 
 from varsim.cluster.execution import Sent
 from varsim.cluster.program import ProgramTrace
-from varsim.distribute.program.act import MOST_COPIES, OUTSIDE, Act, Glance
-from varsim.distribute.program.action import Action, Writing
-from varsim.distribute.program.given import VariableDescription
-from varsim.distribute.program.running import Mode
+from varsim.distribute.program import Action, VariableDescription, Writing
+from varsim.distribute.program_run import (
+    CROSS_REPLICA,
+    MOST_COPIES,
+    ActionRecord,
+    Mode,
+    ValueSummary,
+)
 from varsim.scenario.variables import VariablesScenario
 
 # What a row is: a variable that comes to be, something done, a wait for the slowest replica, or
@@ -25,7 +29,7 @@ Doing: TypeAlias = Literal["start", "act", "wait", "again", "others"]
 MOST_REPETITIONS: Final = 3
 MOST_MOMENTS: Final = 5
 
-Copies: TypeAlias = tuple[Glance, ...]
+Copies: TypeAlias = tuple[ValueSummary, ...]
 # Rounds of transfers, each with what was sent side by side.
 Rounds: TypeAlias = tuple[tuple[Sent, ...], ...]
 
@@ -34,7 +38,7 @@ Rounds: TypeAlias = tuple[tuple[Sent, ...], ...]
 class Row:
     """One line of the story; times in ns.
 
-    `actors`: ranks of replicas, or OUTSIDE alone. `acts`: one per actor and repetition, in the
+    `actors`: ranks of replicas, or CROSS_REPLICA. `acts`: one per actor and repetition, in the
     order in which they ended. `together`: they met, to write what comes of all. `copies`: those of
     the variable when the row ends, `old`: before what ends then. `waits_for`: ranks of those who
     came last.
@@ -47,7 +51,7 @@ class Row:
     actors: tuple[int, ...]
     variable: str  # empty for compute
     action: Action | None = None
-    acts: tuple[Act, ...] = ()
+    acts: tuple[ActionRecord, ...] = ()
     old: Copies = ()
     copies: Copies = ()
     sent: Rounds = ()
@@ -57,7 +61,7 @@ class Row:
     @property
     def outside(self) -> bool:
         """Whether no replica acted."""
-        return self.actors == (OUTSIDE,)
+        return self.actors == (CROSS_REPLICA,)
 
 
 def rows_of(scenario: VariablesScenario, trace: ProgramTrace) -> list[Row]:
@@ -104,33 +108,33 @@ class _Story:
             end = max((row.end for some in sent for row in some), default=begin)
             copies = self._initial(description)
             name = description.name
-            yield Row("start", 0, begin, end, (OUTSIDE,), name, copies=copies, sent=sent)
+            yield Row("start", 0, begin, end, (CROSS_REPLICA,), name, copies=copies, sent=sent)
             begin = end
 
     def _initial(self, description: VariableDescription) -> Copies:
         """The copies of a new variable."""
         number = 1 if self._trace.mode == "none" else self._scenario.cluster.workers
         value = np.asarray(description.initial, description.dtype).item()
-        return (Glance.filled(description.shape, value),) * min(number, MOST_COPIES)
+        return (ValueSummary.filled(description.shape, value),) * min(number, MOST_COPIES)
 
-    def _events(self) -> list[list[Act]]:
+    def _events(self) -> list[list[ActionRecord]]:
         """The acts, those together that are the same thing done by all replicas.
 
         Where it is repeated often, all repetitions but the first are one event.
         """
-        events: dict[tuple[int, str, int, str, int], list[Act]] = defaultdict(list)
+        events: dict[tuple[int, str, int, str, int], list[ActionRecord]] = defaultdict(list)
         for act in self._trace.acts:
             number = min(act.repetition, 1) if self._often(act) else act.repetition
             events[act.step, act.part, act.number, act.variable, number].append(act)
         return list(events.values())
 
-    def _often(self, act: Act) -> bool:
+    def _often(self, act: ActionRecord) -> bool:
         return self._action(act).times > MOST_REPETITIONS
 
-    def _action(self, act: Act) -> Action:
+    def _action(self, act: ActionRecord) -> Action:
         return self._actions[f"{act.part}.{act.number}"]
 
-    def _told(self, acts: list[Act]) -> Iterator[Row]:
+    def _told(self, acts: list[ActionRecord]) -> Iterator[Row]:
         """The rows of one event."""
         first = acts[0]
         together = (
@@ -157,7 +161,7 @@ class _Story:
             if left:
                 yield self._row("others", [act for some in left for act in some])
 
-    def _row(self, doing: Doing, acts: Sequence[Act], together: bool = False) -> Row:
+    def _row(self, doing: Doing, acts: Sequence[ActionRecord], together: bool = False) -> Row:
         first = acts[0]
         return Row(
             doing,
@@ -172,7 +176,7 @@ class _Story:
             together=together,
         )
 
-    def _sent_for(self, acts: Sequence[Act], together: bool) -> Rounds:
+    def _sent_for(self, acts: Sequence[ActionRecord], together: bool) -> Rounds:
         """Round by round; where each acted alone, what each sent first is one round, and so on."""
         if together:
             return self._rounds(sorted({number for act in acts for number in act.moved}))
@@ -196,10 +200,10 @@ class _Story:
 _CREATION: Final = "initial value"
 
 
-def _by_moment(acts: Sequence[Act]) -> list[list[Act]]:
+def _by_moment(acts: Sequence[ActionRecord]) -> list[list[ActionRecord]]:
     """Those that began and ended together, the first to end first."""
 
-    def when(act: Act) -> tuple[int, int]:
+    def when(act: ActionRecord) -> tuple[int, int]:
         return (act.end, act.begin)
 
     return [list(some) for _, some in groupby(sorted(acts, key=when), when)]
@@ -212,7 +216,7 @@ class _History:
     alone changes its own copy, and what other rows do at that moment is not seen yet.
     """
 
-    def __init__(self, acts: Sequence[Act], copies: Mapping[str, Copies]) -> None:
+    def __init__(self, acts: Sequence[ActionRecord], copies: Mapping[str, Copies]) -> None:
         self._acts = sorted(enumerate(acts), key=lambda pair: (pair[1].end, pair[0]))
         self._place = {id(act): place for place, act in self._acts}
         self._next = 0
@@ -233,12 +237,12 @@ class _History:
             self._happens(self._place[id(act)], act)
         return replace(row, old=old, copies=tuple(self._copies[row.variable]))
 
-    def _happens(self, place: int, act: Act) -> None:
+    def _happens(self, place: int, act: ActionRecord) -> None:
         """One act changes one copy, or all."""
         if not act.variable:
             return
         held, last = self._copies[act.variable], self._last[act.variable]
-        alone = act.replica != OUTSIDE and len(held) > 1 and not act.moved
+        alone = act.replica != CROSS_REPLICA and len(held) > 1 and not act.moved
         changed = [act.replica] if alone else range(len(held))
         for copy in changed:
             if copy < len(held) and place > last[copy]:

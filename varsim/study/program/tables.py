@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from varsim.cluster.program import ProgramTrace
-from varsim.distribute.program.act import OUTSIDE, Glance
+from varsim.distribute.program_run import CROSS_REPLICA, ValueSummary
 from varsim.study.measure import NANOSECONDS, utilization
 from varsim.study.program.metrics import METRICS
 from varsim.study.statistics import Estimate
-from varsim.values.operation import HERE, Device
+from varsim.values.operation import DEFAULT_DEVICE, Device
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -185,17 +185,17 @@ def links(written: Written) -> "DataFrame":
 
 def actor(replica: int) -> str:
     """Who acted."""
-    return "outside" if replica == OUTSIDE else f"replica {replica}"
+    return "outside" if replica == CROSS_REPLICA else f"replica {replica}"
 
 
 def place(device: Device) -> str:
     """Where bytes came from or went to."""
     if device.job == "ps":
         return f"ps {device.task}"
-    return "outside" if device == HERE else f"replica {device.task}"
+    return "outside" if device == DEFAULT_DEVICE else f"replica {device.task}"
 
 
-def exact(glance: Glance) -> str:
+def exact(glance: ValueSummary) -> str:
     """A value to be read back: `1.0 2.0`, or `1.0 1.0 1.0 ... mean 1.5`."""
     first = " ".join(map(repr, glance.first))
     return first if glance.whole else f"{first} ... mean {glance.mean!r}"

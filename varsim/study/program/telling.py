@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from varsim.cluster.program import run_program
-from varsim.distribute.program.running import Mode
+from varsim.distribute.program_run import Mode
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.program.rows import Row, rows_of
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from varsim.distribute.program.act import OUTSIDE
+from varsim.distribute.program_run import CROSS_REPLICA
 
 if TYPE_CHECKING:
     from varsim.cluster.program import ProgramTrace
@@ -58,7 +58,7 @@ def last_whole(result: "VariablesResult", mode: str) -> int:
     if len(trace.acts) < trace.all_acts:
         # Of every actor's last step more may be missing.
         reached = {act.replica: act.step for act in trace.acts}
-        actors = range(scenario.cluster.workers) if scenario.program.replicas else [OUTSIDE]
+        actors = range(scenario.cluster.workers) if scenario.program.replicas else [CROSS_REPLICA]
         last = min(reached.get(replica, 0) for replica in actors) - 1
     if len(trace.sent) < trace.all_sent:
         late = [act.step for act in trace.acts if act.end > _known_until(trace)]

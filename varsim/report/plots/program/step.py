@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from varsim.distribute.program.act import OUTSIDE, Act
+from varsim.distribute.program_run import CROSS_REPLICA, ActionRecord
 from varsim.report.plots.figure import (
     FAINT,
     INK,
@@ -255,7 +255,7 @@ def _panel(result: "VariablesResult", mode: str, steps: range) -> Panel:
     )
 
 
-def _parts(act: Act, first_sent: dict[int, int]) -> list[tuple[str, int, int]]:
+def _parts(act: ActionRecord, first_sent: dict[int, int]) -> list[tuple[str, int, int]]:
     """Waiting for others, then the act itself; from when to when, ns.
 
     What is sent for a write in which all meet is sent when the last of them has come.
@@ -266,7 +266,7 @@ def _parts(act: Act, first_sent: dict[int, int]) -> list[tuple[str, int, int]]:
 
 
 def _rows(
-    result: "VariablesResult", trace: "ProgramTrace", acts: Sequence[Act], places: set[str]
+    result: "VariablesResult", trace: "ProgramTrace", acts: Sequence[ActionRecord], places: set[str]
 ) -> list[str]:
     """Replicas, the slow ones among them; the outside where it acts; servers that took part."""
     cluster = result.scenario.cluster
@@ -275,8 +275,8 @@ def _rows(
     ranks = dict.fromkeys(slow[: MOST_REPLICAS // 2])
     ranks.update(dict.fromkeys(range(min(cluster.workers, MOST_REPLICAS))))
     rows = [actor(rank) for rank in sorted(list(ranks)[:MOST_REPLICAS])]
-    if any(act.replica == OUTSIDE for act in acts):
-        rows.append(actor(OUTSIDE))
+    if any(act.replica == CROSS_REPLICA for act in acts):
+        rows.append(actor(CROSS_REPLICA))
     servers = [f"ps {task}" for task in range(cluster.parameter_servers)]
     return rows + [name for name in servers if name in places][:MOST_SERVERS]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from varsim.distribute.program.given import NormalElements
+from varsim.distribute.program import NormalElements
 from varsim.report.words.phrases import (
     Wording,
     capital,

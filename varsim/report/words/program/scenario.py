@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from varsim.distribute.program.action import Action
-from varsim.distribute.program.running import Mode
+from varsim.distribute.program import Action
+from varsim.distribute.program_run import Mode
 from varsim.report.words.scenario import about_machines, described
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.program.beginning import ProgramBeginning, size_of

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from varsim.distribute.program.act import Glance
-from varsim.distribute.program.given import VariableDescription
+from varsim.distribute.program import VariableDescription
+from varsim.distribute.program_run import ValueSummary
 
 NEVER: Final = "-"
 _MOST_IN_A_LINE: Final = 8  # numbers of different replicas
@@ -21,7 +21,7 @@ def number(value: float, digits: int = 6) -> str:
     return f"{value:.{digits}g}"
 
 
-def shown(glance: Glance | None) -> str:
+def shown(glance: ValueSummary | None) -> str:
     """One value: `3`, `[1, 2, 3]`, or of a large array its first elements and its mean."""
     if glance is None:
         return NEVER
@@ -33,12 +33,12 @@ def shown(glance: Glance | None) -> str:
     return f"[{first}]"
 
 
-def alike(one: Glance | None, other: Glance | None) -> bool:
+def alike(one: ValueSummary | None, other: ValueSummary | None) -> bool:
     """Whether both look the same; nan is like nan."""
     return repr(one) == repr(other)
 
 
-def side_by_side(glances: Sequence[Glance | None]) -> str:
+def side_by_side(glances: Sequence[ValueSummary | None]) -> str:
     """The values of all replicas: `3, 4, 6`, `6 each`, or a line for each of the first."""
     texts = list(map(shown, glances))
     runs = [(text, len(list(same))) for text, same in groupby(texts)]

@@ -1,15 +1,21 @@
-"""Cross-device algorithms: who adds what where (cross_device_ops.py)."""
+"""Cross-device algorithms (cross_device_ops.py): ring, packs, reduction to one device.
+
+A ring all-reduce of n ranks cuts a vector in n chunks: in n - 1 rounds each rank sends a chunk on,
+added up on the way, in n - 1 more the sums go round, so chunk c is added starting from rank c.
+Chunks are multiples of 64 bytes, hence a short vector is one chunk, and the last ones may be empty
+(tensorflow/core/common_runtime: ring_reducer.cc, base_collective_executor.cc AlignedChunkElts).
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import ClassVar, Final
 
 import numpy as np
 
-from varsim.distribute.packing import Implementation, Options, group_by_size
-from varsim.distribute.ring import ring_movement, ring_sum
 from varsim.distribute.tensor import Tensor, Values, add_in_order, divide
-from varsim.values.operation import Device, Exchange, Operation, Transfer, movement
+from varsim.values.operation import Device, Exchange, Movement, Operation, Transfer, movement
 from varsim.values.refusal import (
     InvalidArgumentError,
     RefusedIndexError,
@@ -18,16 +24,163 @@ from varsim.values.refusal import (
 )
 from varsim.values.variable import ReduceOp
 
+
+class Implementation(Enum):
+    """How collectives are carried out (tf.distribute.experimental.CommunicationImplementation)."""
+
+    AUTO = "AUTO"
+    RING = "RING"
+    NCCL = "NCCL"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """tf.distribute.experimental.CommunicationOptions."""
+
+    bytes_per_pack: int = 0
+    timeout_seconds: float | None = None
+    implementation: Implementation = Implementation.AUTO
+
+    def merge(self, other: "Options") -> "Options":
+        """These options, replaced by those of `other` that are not at their default."""
+        return Options(
+            other.bytes_per_pack or self.bytes_per_pack,
+            self.timeout_seconds if other.timeout_seconds is None else other.timeout_seconds,
+            self.implementation
+            if other.implementation is Implementation.AUTO
+            else other.implementation,
+        )
+
+
+def options(
+    bytes_per_pack: int = 0,
+    timeout_seconds: float | None = None,
+    implementation: str | Implementation = Implementation.AUTO,
+) -> Options:
+    """Checked options; the implementation may be named in any case. ValueError if refused."""
+    if bytes_per_pack < 0:
+        raise RefusedValueError(
+            "invalid_option",
+            f"bytes_per_pack must be >= 0, not {bytes_per_pack}: use 0 for one pack",
+        )
+    if isinstance(implementation, str):
+        if implementation.upper() not in Implementation.__members__:
+            raise RefusedValueError(
+                "invalid_option",
+                f"{implementation} is not a valid CommunicationImplementation: "
+                "use AUTO, RING or NCCL",
+            )
+        implementation = Implementation[implementation.upper()]
+    return Options(bytes_per_pack, timeout_seconds, implementation)
+
+
+def group_by_size(sizes: Sequence[int], bytes_per_pack: int) -> list[list[int]]:
+    """Indices of values of these sizes (bytes), cut in packs (cross_device_utils.group_by_size).
+
+    A new pack starts when the current one already holds more than the limit; 0: one pack.
+    """
+    if bytes_per_pack == 0:
+        return [list(range(len(sizes)))]
+    packs: list[list[int]] = []
+    held = 0
+    for index, size in enumerate(sizes):
+        if not packs or held > bytes_per_pack:
+            packs.append([])
+            held = 0
+        packs[-1].append(index)
+        held += size
+    return packs
+
+
+def check_num_packs(num_packs: int) -> None:
+    """ValueError if negative; 0 is no packing."""
+    if num_packs < 0:
+        raise RefusedValueError(
+            "invalid_option", f"num_packs must be >= 0, not {num_packs}: use 0 for no packing"
+        )
+
+
+def concat_and_split(values: Sequence[Values], num_packs: int) -> list[Values]:
+    """All values laid end to end and cut in equal parts; the last takes the rest.
+
+    (cross_device_ops._ConcatAndSplitPacker.) ValueError unless there is at least one part.
+    """
+    if num_packs <= 0:
+        raise RefusedValueError(
+            "invalid_option",
+            f"num_packs must be greater than zero, not {num_packs}: use 1 for one pack",
+        )
+    flat = np.concatenate([value.ravel() for value in values])
+    part = flat.size // num_packs
+    return np.split(flat, [part * index for index in range(1, num_packs)])
+
+
+def unpack(packs: Sequence[Values], like: Sequence[Values]) -> list[Values]:
+    """The reverse of `concat_and_split`: values of the same shapes as `like`."""
+    flat = np.concatenate(list(packs))
+    ends = np.cumsum([value.size for value in like])
+    parts = np.split(flat, ends[:-1])
+    return [part.reshape(value.shape) for part, value in zip(parts, like, strict=True)]
+
+
+ALIGNMENT = 64  # bytes; EIGEN_MAX_ALIGN_BYTES
+
+
+def chunk_length(count: int, itemsize: int, ranks: int) -> int:
+    """Elements per chunk of a vector of `count` elements."""
+    base = -(-count // ranks)
+    if itemsize >= ALIGNMENT:
+        return base
+    return (base * itemsize // ALIGNMENT + 1) * ALIGNMENT // itemsize
+
+
+def ring_sum(values: Sequence[Values]) -> Values:
+    """The sum over ranks with the ring's order of additions; shape and dtype of each value."""
+    ranks, first = len(values), values[0]
+    length = chunk_length(first.size, first.itemsize, ranks)
+    if first.size <= length or any(value.shape != first.shape for value in values):
+        return add_in_order(values)
+    flat = [value.ravel() for value in values]
+    parts = [
+        add_in_order([value[begin : begin + length] for value in flat[rank:] + flat[:rank]])
+        for rank, begin in enumerate(range(0, first.size, length))
+    ]
+    return np.concatenate(parts).reshape(first.shape)
+
+
+def ring_movement(
+    devices: Sequence[Device], values: Sequence[Values], parties: int
+) -> list[Movement]:
+    """What the ring sends for values reduced together, round by round."""
+    ranks = len(devices)
+    if ranks == 1:
+        return []
+    chunks = [0] * ranks
+    for value in values:
+        length = chunk_length(value.size, value.itemsize, ranks)
+        for chunk in range(ranks):
+            part = min(max(value.size - chunk * length, 0), length)
+            chunks[chunk] += part * value.itemsize
+    rounds = [
+        [
+            Transfer(devices[rank], devices[(rank + 1) % ranks], chunks[(rank - step) % ranks])
+            for rank in range(ranks)
+        ]
+        for step in range(2 * (ranks - 1))
+    ]
+    return movement("ring all-reduce", *rounds, parties=parties)
+
+
 # The dtypes that TensorFlow's collectives take on CPUs (collective_ops.cc); gathering: GATHERED.
-SENT: Final = ("bfloat16", "float16", "float32", "float64", "int32", "int64")
-GATHERED: Final = SENT[1:]
+REDUCIBLE_DTYPES: Final = ("bfloat16", "float16", "float32", "float64", "int32", "int64")
+GATHERABLE_DTYPES: Final = REDUCIBLE_DTYPES[1:]
 
 Devices = tuple[Device, ...]
 Pair = tuple[list[Tensor], Devices]
 
 
 class CrossDeviceOps(ABC):
-    """How per-replica tensors become one value on the destinations.
+    """Reduction and gathering of per-replica tensors onto destinations.
 
     Tensors come one per replica of this worker; results one per destination, in their order.
     """
@@ -59,11 +212,7 @@ class CrossDeviceOps(ABC):
 
 
 class ReductionToOneDevice(CrossDeviceOps):
-    """Copy all to one device, add there in replica order, copy to the destinations.
-
-    The device is the given one, or the first destination. Also what is left where an algorithm
-    cannot be used.
-    """
+    """Reduction in replica order on one device (default: the first destination), then copies."""
 
     name = "reduction_to_one_device"
 
@@ -73,7 +222,6 @@ class ReductionToOneDevice(CrossDeviceOps):
     def reduce(
         self, op: ReduceOp, tensors: list[Tensor], devices: Devices
     ) -> Operation[list[Tensor]]:
-        """One value, added from first to last."""
         place = self._device or devices[0]
         result = combine(op, [tensor.array for tensor in tensors])
         yield from movement(
@@ -106,7 +254,6 @@ class CollectiveAllReduce(CrossDeviceOps):
     def reduce(
         self, op: ReduceOp, tensors: list[Tensor], devices: Devices
     ) -> Operation[list[Tensor]]:
-        """All-reduce, then copy to the destinations that have no result yet."""
         (results,) = yield from self._all_reduce(op, [tensors], Options())
         return (yield from copy_to(results, devices))
 
@@ -122,7 +269,6 @@ class CollectiveAllReduce(CrossDeviceOps):
         return (yield from super().batch_reduce(op, pairs, options))
 
     def gather(self, tensors: list[Tensor], devices: Devices, axis: int) -> Operation[list[Tensor]]:
-        """All-gather over the replicas of all workers, then copy where there is no result yet."""
         rank = tensors[0].array.ndim
         if not 0 <= axis < rank:
             raise RefusedValueError(
@@ -130,11 +276,11 @@ class CollectiveAllReduce(CrossDeviceOps):
                 f"Requires start <= limit when delta > 0: there is no axis {axis} to gather along; "
                 "use one that all parts have, and give scalars one of length 1",
             )
-        if tensors[0].array.dtype.name not in GATHERED:
+        if tensors[0].array.dtype.name not in GATHERABLE_DTYPES:
             raise RefusedTypeError(
                 "dtype_unsupported",
                 f"{tensors[0].array.dtype} is not in the list of allowed values of a collective, "
-                f"which are {', '.join(GATHERED)}: cast it to one of them",
+                f"which are {', '.join(GATHERABLE_DTYPES)}: cast it to one of them",
             )
         everybody = yield from self._exchange([tensors])
         arrays = [tensor.array for tensor in everybody[0]]
@@ -161,11 +307,11 @@ class CollectiveAllReduce(CrossDeviceOps):
                 "reduce it by itself",
             )
         for tensor in tensors:
-            if tensor.array.dtype.name not in SENT:
+            if tensor.array.dtype.name not in REDUCIBLE_DTYPES:
                 raise InvalidArgumentError(
                     "dtype_unsupported",
                     f"{tensor.array.dtype} is not in the list of allowed values of a collective, "
-                    f"which are {', '.join(SENT)}: cast it to one of them",
+                    f"which are {', '.join(REDUCIBLE_DTYPES)}: cast it to one of them",
                 )
 
     def _exchange(self, batch: list[list[Tensor]]) -> Operation[list[list[Tensor]]]:

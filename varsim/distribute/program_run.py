@@ -1,26 +1,89 @@
-"""A program at work: its variables under one mode of synchronization, and what happens to them."""
+"""Execution of a program on its variables under one synchronization, and the records it leaves."""
 
 from collections.abc import Callable, Iterable, Sequence
+from math import prod
 from sys import maxsize
-from typing import Literal, TypeAlias, TypeVar
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from varsim.distribute.all_reduce import HierarchicalCopyAllReduce
 from varsim.distribute.central import ParameterServerStrategy
 from varsim.distribute.context import Context
+from varsim.distribute.cross_device_ops import CrossDeviceOps, ReductionToOneDevice
 from varsim.distribute.mirrored_strategy import MirroredStrategy
-from varsim.distribute.program.act import MOST_COPIES, OUTSIDE, Act, Glance, View
-from varsim.distribute.program.action import Action, Actor, Described
-from varsim.distribute.program.description import Program
-from varsim.distribute.program.given import VariableDescription
-from varsim.distribute.reduction import CrossDeviceOps, ReductionToOneDevice
+from varsim.distribute.program import Action, Actor, Program, ProgramVariable, VariableDescription
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Values
-from varsim.values.operation import Device, Movement, Now, Operation, SideBySide
+from varsim.values.operation import CurrentTime, Device, Movement, Operation, Parallel
 
-# What variables that leave their synchronization open are given: mirrored copies under the first
-# two, one copy on a parameter server under the last.
+# In the place of a replica's number: whoever acts outside of the replicas.
+CROSS_REPLICA: Final = -1
+
+# Of more copies than these only the first are looked at.
+MOST_COPIES: Final = 64
+_SHOWN: Final = 8
+
+
+class ValueSummary(NamedTuple):
+    """Summary of a value: all elements of a small one, else the first three and the mean."""
+
+    shape: tuple[int, ...]
+    first: tuple[float, ...]  # those of integers are int
+    mean: float  # of all elements, added as float64
+
+    @classmethod
+    def at(cls, value: Values) -> "ValueSummary":
+        """Summary of an array."""
+        with np.errstate(all="ignore"):
+            mean = float(value.mean(dtype=np.float64))
+        return cls(value.shape, tuple(value.ravel()[: _kept(value.shape)].tolist()), mean)
+
+    @classmethod
+    def filled(cls, shape: tuple[int, ...], number: float) -> "ValueSummary":
+        """Summary of an array filled with one number."""
+        return cls(shape, (number,) * _kept(shape), number)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all elements are there."""
+        return len(self.first) == prod(self.shape)
+
+
+def _kept(shape: tuple[int, ...]) -> int:
+    size = prod(shape)
+    return size if size <= _SHOWN else 3
+
+
+class ActionRecord(NamedTuple):
+    """Record of one action by one actor on one variable; times in ns."""
+
+    step: int  # from 1
+    part: str  # replicas or outside
+    number: int  # of the action in its part, from 0
+    kind: str
+    variable: str  # empty for compute
+    repetition: int  # from 0
+    replica: int  # CROSS_REPLICA: none
+    begin: int
+    end: int
+    handed: ValueSummary | None  # what it wrote with
+    seen: ValueSummary | None  # what it read, saved or restored
+    copies: tuple[ValueSummary, ...]  # the first MOST_COPIES of the variable, when it ended
+    moved: tuple[int, ...] = ()  # the run's movements, counted from 0, that were made for it
+
+
+class VariableView(NamedTuple):
+    """Final state of a variable as each actor last read it; None: never read."""
+
+    variable: str
+    replicas: tuple[ValueSummary | None, ...]  # what each read last
+    outside: ValueSummary | None  # what it read or saved last
+    copies: tuple[ValueSummary, ...]  # the first MOST_COPIES at the end
+
+
+# Synchronization of variables without one of their own: mirrored copies under the first two, one
+# copy on a parameter server under the last.
 Mode: TypeAlias = Literal["on_write", "on_read", "none"]
 Algorithm: TypeAlias = Literal["ring", "hierarchical_copy", "reduction_to_one_device"]
 
@@ -33,7 +96,7 @@ _ALGORITHMS: dict[Algorithm, Callable[[], CrossDeviceOps]] = {
 
 
 class ProgramRun:
-    """A program on so many replicas, each on the GPU of its own worker.
+    """Execution of a program on replicas, each on the GPU of its own worker.
 
     `acts` is what happened, of `count` acts the first `most_acts`; `current` the place of the
     action begun last: `replicas.0`; `began` is when the variables were there (ns), after `created`
@@ -41,7 +104,7 @@ class ProgramRun:
 
     Under `none` the variables lie on the parameter servers in turn, and each worker goes on for
     itself, as ClusterCoordinator schedules it; the others are a MirroredStrategy over the GPUs.
-    `generator(replica)` draws what a replica writes; that of OUTSIDE is the outside's.
+    `generator(replica)` draws what a replica writes, or cross-replica context (CROSS_REPLICA).
     """
 
     def __init__(
@@ -55,20 +118,20 @@ class ProgramRun:
         algorithm: Algorithm = "ring",
         most_acts: int | None = None,
     ) -> None:
-        self.acts: list[Act] = []
+        self.acts: list[ActionRecord] = []
         self.count = 0
         self.current = ""
         self.began = 0
         self.created = maxsize
         self._most_acts = most_acts
-        self._glances: dict[str, dict[int, tuple[Values, Glance]]] = {}
-        self._read: dict[tuple[str, int], Glance] = {}
+        self._glances: dict[str, dict[int, tuple[Values, ValueSummary]]] = {}
+        self._read: dict[tuple[str, int], ValueSummary] = {}
         self._movements = 0
         self._moved: list[int] = []  # by all replicas together, or by the outside
         self.devices = [Device(task=rank, kind="gpu") for rank in range(replicas)]
-        self.variables: dict[str, Described] = {}
+        self.variables: dict[str, ProgramVariable] = {}
         self._program, self._mode, self._descriptions = program, mode, variables
-        self._generators = {rank: generator(rank) for rank in (*range(replicas), OUTSIDE)}
+        self._generators = {rank: generator(rank) for rank in (*range(replicas), CROSS_REPLICA)}
         self._strategy: Strategy
         if mode == "none":
             self._strategy = ParameterServerStrategy(servers)
@@ -84,24 +147,24 @@ class ProgramRun:
         strategy, scope = self._strategy, self._strategy.scope()
         for description in self._descriptions:
             value = description.filled(description.initial)
-            variable = yield from strategy.create(scope, value, description.asked(self._mode))
-            self.variables[description.name] = Described(description, variable)
-        self.began = yield Now()
+            variable = yield from strategy.create(scope, value, description.options(self._mode))
+            self.variables[description.name] = ProgramVariable(description, variable)
+        self.began = yield CurrentTime()
         self.created = self._movements
-        outside = Actor(OUTSIDE, scope, self._generators[OUTSIDE], self._moved)
+        outside = Actor(CROSS_REPLICA, scope, self._generators[CROSS_REPLICA], self._moved)
         for steps in self._program.blocks():
             yield from self._in_replicas(steps)
             yield from self._part(outside, "outside", self._program.outside, steps[-1:])
-        end: int = yield Now()
+        end: int = yield CurrentTime()
         return end
 
-    def views(self) -> list[View]:
+    def views(self) -> list[VariableView]:
         """What is to be seen of every variable now."""
         return [
-            View(
+            VariableView(
                 name,
                 tuple(self._read.get((name, rank)) for rank in range(len(self.devices))),
-                self._read.get((name, OUTSIDE)),
+                self._read.get((name, CROSS_REPLICA)),
                 self._copies(name),
             )
             for name in self.variables
@@ -115,7 +178,7 @@ class ProgramRun:
             for rank, context in enumerate(map(strategy.on_worker, self.devices)):
                 moved: list[int] = []
                 replicas.append(self._noted(self._replica(rank, context, steps, moved), moved))
-            yield SideBySide(tuple(replicas))
+            yield Parallel(tuple(replicas))
             return
 
         def function(context: Context) -> Operation[None]:
@@ -147,7 +210,6 @@ class ProgramRun:
     def _part(
         self, actor: Actor, part: str, actions: Sequence[Action], steps: Iterable[int]
     ) -> Operation[None]:
-        """What one actor does in these steps."""
         for step in steps:
             for number, action in enumerate(actions):
                 if not action.happens_in(step):
@@ -164,29 +226,28 @@ class ProgramRun:
         name: str,
         where: tuple[int, str, int, str, str, int],
     ) -> Operation[None]:
-        """Carry out one action, and note it."""
         self.current = f"{where[1]}.{where[2]}"
-        begin: int = yield Now()
+        begin: int = yield CurrentTime()
         before = len(actor.moved)
         handed, seen = yield from action.perform(actor, self.variables, name)
-        end: int = yield Now()
-        saw = None if seen is None else Glance.at(seen)
+        end: int = yield CurrentTime()
+        saw = None if seen is None else ValueSummary.at(seen)
         if saw is not None and action.kind != "restore":
             self._read[name, actor.replica] = saw
         self.count += 1
         if self._most_acts is None or self.count <= self._most_acts:
-            gave = None if handed is None else Glance.at(handed)
+            gave = None if handed is None else ValueSummary.at(handed)
             moved, copies = tuple(actor.moved[before:]), self._copies(name)
-            act = Act(*where, actor.replica, begin, end, gave, saw, copies, moved)
+            act = ActionRecord(*where, actor.replica, begin, end, gave, saw, copies, moved)
             self.acts.append(act)
 
-    def _copies(self, name: str) -> tuple[Glance, ...]:
-        """A glance at the first copies of a variable; shared values are looked at once."""
+    def _copies(self, name: str) -> tuple[ValueSummary, ...]:
+        """Summaries of the first copies of a variable; shared values are summarized once."""
         values = self.variables[name].variable.values[:MOST_COPIES] if name else []
         before = self._glances.get(name, {})
-        now: dict[int, tuple[Values, Glance]] = {}
+        now: dict[int, tuple[Values, ValueSummary]] = {}
         for value in values:
             key = id(value)
-            now[key] = now.get(key) or before.get(key) or (value, Glance.at(value))
+            now[key] = now.get(key) or before.get(key) or (value, ValueSummary.at(value))
         self._glances[name] = now
         return tuple(now[id(value)][1] for value in values)

@@ -1,1 +1,0 @@
-"""Programs of reads and writes of distributed variables: what is described, and how it runs."""
