@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from varsim.cluster.trace import Phase, Trace
 from varsim.report.files.save import load_result, save
 from varsim.report.training import comparison, document
-from varsim.scenario.prices import Prices
 from varsim.scenario.provenance import sealed
+from varsim.scenario.targets import Prices
 from varsim.study.cost import COSTS, costs, estimates
 from varsim.study.simulation import simulate
 

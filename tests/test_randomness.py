@@ -9,7 +9,7 @@ from building import example, scenario
 from varsim.cluster.trace import Trace
 from varsim.report.files.save import load_result, save
 from varsim.report.words.scenario import describe
-from varsim.scenario.randomness import is_random, times_are_random
+from varsim.scenario.training import is_random, times_are_random
 from varsim.strategies import STRATEGIES
 from varsim.study import simulation
 from varsim.study.effort import effort

@@ -20,13 +20,12 @@ from varsim.distribute.program import (
     Program,
     VariableDescription,
 )
+from varsim.scenario import plan as plan_question
+from varsim.scenario.load import file_schema
 from varsim.scenario.loading import load_scenario
-from varsim.scenario.plan import question as plan_question
-from varsim.scenario.plan.loading import load_question, question_of_text
-from varsim.scenario.plan.question import MOST_CELLS, TRIALS
-from varsim.scenario.reporting import EQUAL_WITHIN
+from varsim.scenario.plan import MOST_CELLS, TRIALS, load_question, question_of_text
 from varsim.scenario.sweep.loading import load_sweep
-from varsim.scenario.sweep.schema import file_schema
+from varsim.scenario.targets import EQUAL_WITHIN
 from varsim.scenario.variables import VariablesScenario, Vary
 from varsim.strategies import STRATEGIES
 from varsim.study.plan.optimizer import BATCH

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from varsim.cli import app as cli
 from varsim.scenario.loading import ScenarioError, load_text
-from varsim.scenario.plan.loading import question_of_text
+from varsim.scenario.plan import question_of_text
 from varsim.scenario.sweep.loading import sweep_of_text
 from varsim.scenario.training import Scenario
 from varsim.study.sweep.case import cases_of

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from varsim.scenario.plan.loading import question_of_text
-from varsim.scenario.plan.question import Question
+from varsim.scenario.plan import Question, question_of_text
 from varsim.study.plan.cell import Cell, Places, all_cells
 from varsim.study.plan.plan import Plan
 from varsim.study.plan.runs import Runs

@@ -4,12 +4,11 @@ import pytest
 from planning import BASE, BLOCK, question, text
 
 from varsim.scenario.fault import ScenarioError
+from varsim.scenario.load import file_schema
 from varsim.scenario.loading import load_text
-from varsim.scenario.plan.loading import question_of_text
-from varsim.scenario.plan.question import MOST_REPLICATIONS, TRIALS
-from varsim.scenario.reporting import EQUAL_WITHIN
+from varsim.scenario.plan import MOST_REPLICATIONS, TRIALS, question_of_text
 from varsim.scenario.sweep.loading import sweep_of_text
-from varsim.scenario.sweep.schema import file_schema
+from varsim.scenario.targets import EQUAL_WITHIN
 
 
 def faults(block: str, *sets: str, base: str = BASE) -> list[str]:

@@ -14,7 +14,7 @@ from planning import plan_of, searched
 from varsim.report.plan import report
 from varsim.report.render import render
 from varsim.scenario.loading import load_text
-from varsim.scenario.plan.loading import load_question
+from varsim.scenario.plan import load_question
 from varsim.study.plan.cell import Places
 from varsim.study.plan.plan import Plan, answer_scenario
 from varsim.study.simulation import simulate

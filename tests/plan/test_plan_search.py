@@ -10,7 +10,7 @@ from planning import BASE, BLOCK, plan_of, question, searched
 from varsim.report.plan import document, table
 from varsim.report.words.plan import answer
 from varsim.report.words.plan import notes as notes_of
-from varsim.scenario.plan.objective import OBJECTIVES
+from varsim.scenario.plan import OBJECTIVES
 from varsim.study.plan import search as searching
 from varsim.study.plan.binding import binding, closest
 from varsim.study.plan.cell import Cell, Places, all_cells, distinct

@@ -13,7 +13,7 @@ from handmade import SECOND, a_result
 
 from varsim.report.files.save import load_result, save
 from varsim.report.plots.gallery import staleness
-from varsim.scenario.prices import Prices
+from varsim.scenario.targets import Prices
 from varsim.study.cost import costs
 from varsim.study.result import Result
 from varsim.study.simulation import Run, run_one, simulate

@@ -179,7 +179,7 @@ def schema() -> None:
     """Print the JSON Schema of a scenario."""
     import json
 
-    from varsim.scenario.sweep.schema import file_schema
+    from varsim.scenario.load import file_schema
 
     write(json.dumps(file_schema(), indent=2, ensure_ascii=False))
 

@@ -12,7 +12,7 @@ from varsim.cli.progress import SweepProgress
 from varsim.cli.weighing import asks_first, foreseen
 
 if TYPE_CHECKING:
-    from varsim.scenario.plan.question import Question
+    from varsim.scenario.plan import Question
     from varsim.scenario.sweep.space import Sweep
     from varsim.study.effort import Effort
     from varsim.study.sweep.campaign import Watcher

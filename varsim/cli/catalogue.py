@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
-    from varsim.scenario.plan.objective import Objective
+    from varsim.scenario.plan import Objective
     from varsim.scenario.shape import Shape
 
 
@@ -158,7 +158,7 @@ def models() -> dict[str, Entry]:
 
 def objectives() -> dict[str, Entry]:
     """What a plan can minimize -> what that is."""
-    from varsim.scenario.plan.objective import OBJECTIVES
+    from varsim.scenario.plan import OBJECTIVES
 
     needs = {name: _needed(one) for name, one in OBJECTIVES.items()}
     return {name: Entry(one.about + needs[name]) for name, one in OBJECTIVES.items()}

@@ -75,7 +75,7 @@ def plan(
     options.check_backend(backend, scheduler)
     from varsim.report.files.keeping import put_report
     from varsim.report.plan import SCENARIO, report, scenario_text
-    from varsim.scenario.plan.loading import load_question
+    from varsim.scenario.plan import load_question
     from varsim.study.plan.plan import Planning
     from varsim.study.plan.runs import Runs
 
@@ -110,7 +110,7 @@ def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
     """Say what a plan asks, and how large its space is."""
     from varsim.report.words.caution import cautions
     from varsim.report.words.targets import said as told_target
-    from varsim.scenario.plan.objective import OBJECTIVES
+    from varsim.scenario.plan import OBJECTIVES
     from varsim.study.plan.cell import distinct
     from varsim.study.plan.plan import Planning
 

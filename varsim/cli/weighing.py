@@ -59,7 +59,7 @@ def weigh_explaining(scenario: "Scenario", sure: bool) -> None:
 
 
 def _judge(scenario: "Scenario", found: "Effort", sure: bool) -> None:
-    from varsim.scenario.randomness import runs_made
+    from varsim.scenario.training import runs_made
 
     often = max(runs_made(scenario, strategy) for strategy in scenario.strategies)
     if found.gradients > TOO_MANY_GRADIENTS:

@@ -12,7 +12,7 @@ from varsim.report.report import Data, Figure, Media, Report, Table, Text
 from varsim.report.words.caution import guess_said
 from varsim.report.words.phrases import plus_minus
 from varsim.report.words.plan import amount_told, sentences
-from varsim.scenario.plan.objective import OBJECTIVES
+from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.provenance import MADE_BY, provenance_of_many
 from varsim.study.plan.pareto import shown, trade
 from varsim.study.plan.plan import Plan

@@ -1,4 +1,4 @@
-"""Changes of a scenario's tree: one value put at a path, from the command line or a sweep."""
+"""Changes of a scenario's tree: a value set at a path, by `--set` or by a sweep."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ class ChangeError(ValueError):
 
 
 def changed(root: Node | None, change: str, order: int, model: type[BaseModel]) -> list[Fault]:
-    """Make one `key.path=value` in the tree; what is wrong with it."""
+    """Apply one `key.path=value` to the tree; return its faults."""
     path, equals, text = change.partition("=")
     source = Source(f"--set {change}", order=order)
     mark = Mark(source, 1, 1)
@@ -57,10 +57,10 @@ def steps(path: str, root: Node | None = None) -> list[str]:
 
 
 def put(root: MappingNode, path: Sequence[str], value: Node, model: type[BaseModel]) -> None:
-    """Put a value at a path, its keys and indexes; mappings are made where there are none.
+    """Set the value at a path of keys and indexes, creating mappings on the way.
 
-    What was read from a file goes where another file is put.
-    Raises ChangeError where the path does not lead anywhere.
+    A value that was read from a file is dropped when the file is replaced.
+    Raises ChangeError where there is no such path.
     """
     node: Node = root
     shapes = [Shape(model)]
@@ -102,7 +102,7 @@ def found_at(root: Node, path: Sequence[str]) -> Node | None:
 
 
 def remark(node: Node, mark: Mark) -> None:
-    """A value from the command line has one place only: its `--set`."""
+    """Set the place of a whole tree, as all of a `--set` has one place."""
     node.mark = mark
     if isinstance(node, MappingNode):
         node.keys = dict.fromkeys(node.keys, mark)
@@ -114,7 +114,7 @@ def remark(node: Node, mark: Mark) -> None:
 
 
 def _begun(root: MappingNode, path: Sequence[str], mark: Mark) -> MappingNode:
-    """A mapping that was not there: empty, but a strategy's optimizer begins as the workload's."""
+    """New mapping at a path: empty, but a strategy's optimizer starts as the workload's."""
     if len(path) == 3 and (path[0], path[2]) == ("strategies", "optimizer"):
         shared = found_at(root, ("workload", "optimizer"))
         if isinstance(shared, MappingNode):
@@ -123,7 +123,7 @@ def _begun(root: MappingNode, path: Sequence[str], mark: Mark) -> MappingNode:
 
 
 def _strategy(step: str, listed: SequenceNode) -> str:
-    """The index of a strategy in the list, given by that, its name, or its kind."""
+    """Index of a strategy that is given by index, name or kind."""
     if re.fullmatch("-?[0-9]+", step):
         return step
     for key in ("name", "kind"):
@@ -143,7 +143,6 @@ def _strategy(step: str, listed: SequenceNode) -> str:
 
 
 def _called(listed: SequenceNode) -> list[str]:
-    """The names and kinds of strategies."""
     items = [item.values for item in listed.items if isinstance(item, MappingNode)]
     nodes = [values.get(key) for values in items for key in ("name", "kind")]
     return [node.text for node in nodes if isinstance(node, ScalarNode)]

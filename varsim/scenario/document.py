@@ -1,4 +1,4 @@
-"""YAML 1.2 text as a tree in which every key and value knows its place; the only ruamel.yaml.
+"""YAML 1.2 reader: a tree whose keys and values know their line and column.
 
 Read as a stream of events, so that hostile text costs no more than its length. Only what a
 scenario needs is accepted: no tags, anchors, aliases, repeated keys, empty values or second
@@ -22,12 +22,12 @@ _LONGEST_NUMBER: Final = 40
 
 
 class Unreadable:
-    """Stands for a value that could not be read and was already reported; no field accepts it."""
+    """Placeholder of a value that was already reported as unreadable; no field accepts it."""
 
 
 @dataclass(slots=True)
 class ScalarNode:
-    """One value: what it says and what it means."""
+    """Scalar: its text and its value."""
 
     mark: Mark
     text: str
@@ -36,7 +36,7 @@ class ScalarNode:
 
 @dataclass(slots=True)
 class SequenceNode:
-    """A list."""
+    """Sequence of nodes."""
 
     mark: Mark
     items: list["Node"] = field(default_factory=list)
@@ -44,7 +44,7 @@ class SequenceNode:
 
 @dataclass(slots=True)
 class MappingNode:
-    """Keys and their values, in the order of the file."""
+    """Mapping, in the order of the file; `keys` holds the place of each."""
 
     mark: Mark
     keys: dict[str, Mark] = field(default_factory=dict)
@@ -55,10 +55,10 @@ Node: TypeAlias = ScalarNode | SequenceNode | MappingNode
 
 
 def read_document(text: str, source: Source) -> tuple[Node | None, list[Fault]]:
-    """The tree of a YAML text, and what is wrong with it; a tree of the caller's own.
+    """Tree of a YAML text, for the caller to change, and its faults.
 
-    The tree is None where the text cannot be read to its end, or holds nothing. A text that is
-    asked for again and again, of one name, is read once.
+    The tree is None where the text cannot be read to its end, or holds nothing. The last text of a
+    file is cached.
     """
     if source.order:
         return _read(text, source)
@@ -67,13 +67,13 @@ def read_document(text: str, source: Source) -> tuple[Node | None, list[Fault]]:
 
 
 def copied(node: Node) -> Node:
-    """A tree that can be changed while this one stays as it is."""
+    """Copy of a tree, to be changed; scalars, which nobody changes, are shared."""
     if isinstance(node, MappingNode):
         values = {key: copied(value) for key, value in node.values.items()}
         return MappingNode(node.mark, dict(node.keys), values)
     if isinstance(node, SequenceNode):
         return SequenceNode(node.mark, list(map(copied, node.items)))
-    return ScalarNode(node.mark, node.text, node.value)
+    return node
 
 
 def lines_of(text: str) -> list[str]:
@@ -111,7 +111,7 @@ def plain(node: Node) -> object:
 
 
 def resolve(text: str) -> str | int | float | bool | None:
-    """What an unquoted value means in YAML 1.2's core schema.
+    """Value of an unquoted scalar in YAML 1.2's core schema.
 
     ValueError for numbers that no scenario needs: infinities, nan, or very many digits.
     """
@@ -150,15 +150,13 @@ _DIRECTIVE: Final = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*%")
 
 
 class _UnreadableError(Exception):
-    """Reading cannot go on."""
-
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
 
 
 @dataclass(slots=True)
 class _Frame:
-    """A collection that is being filled; `key` is that of the value to come."""
+    """Collection that is being filled; `key` is that of the next value."""
 
     node: SequenceNode | MappingNode
     key: str | None = None
@@ -167,7 +165,7 @@ class _Frame:
 
 
 class _Builder:
-    """Makes the tree from events; collects faults and goes on wherever that is possible."""
+    """Builder of the tree from parser events; collects faults and goes on where possible."""
 
     def __init__(self, source: Source) -> None:
         self.root: Node | None = None
@@ -240,7 +238,7 @@ class _Builder:
         return frame is not None and isinstance(frame.node, MappingNode) and not frame.has_key
 
     def _no_value(self, node: ScalarNode) -> None:
-        """Nothing stands behind a key or a dash: in YAML that is null, in a scenario a slip."""
+        """Report an empty value, which YAML reads as null."""
         node.value = Unreadable()
         if not self._stack:
             self.faults.append(Fault(self._source, 0, 0, NOTHING))
@@ -259,7 +257,6 @@ class _Builder:
             )
 
     def _attach(self, node: Node) -> None:
-        """Put a finished node where it belongs."""
         if not self._stack:
             self.root = node
             return
@@ -301,10 +298,7 @@ class _Builder:
 
 
 def _events(text: str) -> Iterator[Any]:
-    """The parser's events; an exception of its own is the last of them.
-
-    A parser that fails in another way than it promises is no reason to show a traceback.
-    """
+    """Events of the parser; any exception it raises is yielded as the last one."""
     from ruamel.yaml import YAML
 
     try:
@@ -330,7 +324,7 @@ def _unreadable(text: str, source: Source) -> Fault | None:
 
 
 def _unseen(text: str, *, quoted_text: bool) -> str | None:
-    """A character that looks like a space or like nothing, but is neither."""
+    """First control or invisible character of a value."""
     if text.isascii() and text.isprintable():
         return None
     suspects = ("Cc", "Cs", "Zl", "Zp") if quoted_text else ("Cc", "Cs", "Zl", "Zp", "Cf", "Zs")

@@ -1,4 +1,4 @@
-"""What is wrong with a scenario, and where: shown with the line, a caret and what to type."""
+"""Faults of a scenario with their places, shown as the line with a caret."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ _TEXT_SHOWN: Final = 40  # characters of a value that are repeated in a message
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """Where text came from: a file, or one `--set`, which has no lines worth showing."""
+    """Source of text: a file, or one `--set`, whose lines are not shown."""
 
     name: str
     lines: Sequence[str] = ()
@@ -22,7 +22,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One character of a source; line and column count from 1."""
+    """Place in a source; line and column count from 1."""
 
     source: Source
     line: int
@@ -31,7 +31,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong. `line` and `column` are 0 where the whole file is meant."""
+    """Fault at a place; `line` and `column` are 0 for the whole file."""
 
     source: Source
     line: int
@@ -56,7 +56,7 @@ class Fault:
 
 
 class ScenarioError(Exception):
-    """A scenario that cannot be run: everything that is wrong with it, in the file's order.
+    """Error of a scenario with all its faults, in the file's order.
 
     `problems` holds one Fault each; `str()` is what to show the user. At most fifty are shown;
     `left_out` counts those that were not even looked at.
@@ -80,13 +80,13 @@ class ScenarioError(Exception):
 
 
 def quoted(text: str) -> str:
-    """Text of the user's as part of a message: short, on one line, in quotes."""
+    """User's text as shown in a message: shortened, on one line, in quotes."""
     shown = text if len(text) <= _TEXT_SHOWN else text[: _TEXT_SHOWN - 3] + "..."
     return f"'{printable(shown)}'"
 
 
 def printable(text: str) -> str:
-    """Text that cannot steer the terminal it is printed on."""
+    """Text with unprintable characters escaped, safe for a terminal."""
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
         for letter in text
@@ -94,7 +94,7 @@ def printable(text: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant: of nearly these letters, or of these initials."""
+    """Known name nearest to a misspelt one: of similar letters, or of these initials."""
     if not 0 < len(name) <= 60:
         return None
     exact = {other.lower().replace("-", "_"): other for other in known}

@@ -1,4 +1,4 @@
-"""The one loader: a file, a text or a dict as an experiment's data, whatever its kind."""
+"""The loader: a file, text or dict as the data of an experiment of any kind; its JSON Schema."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,72 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from varsim.scenario.document import MappingNode, read_document
 from varsim.scenario.fault import Fault, ScenarioError, Source
-from varsim.scenario.loading import load_text, read_text
-from varsim.scenario.plan.loading import question_of_text
-from varsim.scenario.plan.question import Question
+from varsim.scenario.loading import load_text, read_text, scenario_schema
+from varsim.scenario.plan import Question, question_of_text
 from varsim.scenario.sweep.loading import sweep_of_text
 from varsim.scenario.sweep.space import Sweep
 from varsim.scenario.training import Scenario
 from varsim.scenario.variables import VariablesScenario
+
+_NUMBER = {"type": ["number", "string"]}
+_RANGE = {
+    "type": "object",
+    "properties": {
+        "from": _NUMBER,
+        "to": _NUMBER,
+        "step": _NUMBER,
+        "points": {"type": "integer", "minimum": 2},
+        "spacing": {"enum": ["linear", "log"]},
+    },
+    "required": ["from", "to"],
+    "additionalProperties": False,
+}
+_AXIS = {
+    "description": "a path of the scenario, and the values it takes: a list, or a range",
+    "anyOf": [{"type": "array", "minItems": 1}, _RANGE],
+}
+_ZIP = {"type": "object", "additionalProperties": _AXIS, "minProperties": 2}
+_COMPARISON = {"type": "string", "examples": ["cluster.parameter_servers <= cluster.workers"]}
+_BLOCK: dict[str, Any] = {
+    "description": "many scenarios from one: run it with varsim sweep",
+    "type": "object",
+    "properties": {
+        "zip": {"anyOf": [_ZIP, {"type": "array", "items": _ZIP}]},
+        "where": {"anyOf": [_COMPARISON, {"type": "array", "items": _COMPARISON}]},
+        "precision": {"type": "string", "examples": ["2 %"]},
+        "most_replications": {"type": "integer", "minimum": 1, "maximum": 10_000},
+    },
+    "additionalProperties": _AXIS,
+}
+_SPACE = {
+    "description": "paths of the scenario, each with its values",
+    "type": "object",
+    "properties": {"zip": _BLOCK["properties"]["zip"]},
+    "additionalProperties": _AXIS,
+}
+_PLAN = {
+    "description": "the least that reaches the targets: ask it with varsim plan",
+    "type": "object",
+    "properties": {
+        "minimize": {"type": "string", "examples": ["cost_per_hour", "time_to_target"]},
+        "space": _SPACE,
+        "where": _BLOCK["properties"]["where"],
+        "tolerance": {"type": "string", "examples": ["2 %"]},
+        "most_replications": {"type": "integer", "minimum": 2},
+        "trials": {"type": "integer", "minimum": 16},
+    },
+    "required": ["minimize"],
+    "additionalProperties": False,
+}
+
+
+def file_schema() -> dict[str, Any]:
+    """`scenario_schema`, with what a sweep or a plan may say."""
+    schema = scenario_schema()
+    schema["$defs"]["Scenario"]["properties"]["sweep"] = _BLOCK
+    schema["$defs"]["Scenario"]["properties"]["plan"] = _PLAN
+    return schema
+
 
 # A path; a text of at least one line; or what such a text says, as a dict.
 ScenarioSource: TypeAlias = str | Path | Mapping[str, Any]
@@ -24,9 +83,9 @@ _NAME: Final = "scenario"  # of what comes from no file
 
 
 class Document(NamedTuple):
-    """The text of a scenario, what errors call it, and the folder that its files are in.
+    """Text of a scenario, its name in errors, and the folder of its files.
 
-    `seen`: whether anybody has seen the lines of the text.
+    `seen`: whether the user wrote the text, so that errors may show its lines.
     """
 
     text: str
@@ -36,7 +95,7 @@ class Document(NamedTuple):
 
     @classmethod
     def of(cls, given: ScenarioSource) -> "Document":
-        """What was given, as a text; ScenarioError where there is none to be had."""
+        """Document of a path, text or dict; ScenarioError where it cannot be read."""
         if isinstance(given, Mapping):
             try:
                 return cls(json.dumps(given, indent=1, allow_nan=False, default=dict), seen=False)
@@ -49,7 +108,7 @@ class Document(NamedTuple):
         return cls(read_text(path), str(path), path.parent)
 
     def as_seen(self, error: ScenarioError) -> ScenarioError:
-        """The error without lines, where nobody has seen them: every message names its key."""
+        """The error without lines where the user did not write them."""
         if self.seen:
             return error
         return ScenarioError([replace(one, line=0) for one in error.problems], error.left_out)

@@ -1,4 +1,4 @@
-"""A scenario from a YAML file, with changes from the command line; and back to YAML."""
+"""Reading of a scenario from YAML, with changes from the command line; writing to YAML."""
 
 import re
 import stat
@@ -40,10 +40,10 @@ AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
 class Context(NamedTuple):
-    """What a scenario is read with besides its text.
+    """Validation context: the folder of a scenario's files, and the strategies that will run.
 
-    `folder`: where its files are. `strategies`: the kinds or labels of those that will run, all if
-    empty; the others need not fit, but what they alone use is no mistake.
+    `strategies`: kinds or labels, empty for all. The others need not be valid, but settings that
+    only they use are accepted.
     """
 
     folder: Path = Path()
@@ -84,7 +84,7 @@ def load_text(
 
 
 def _model(text: str, name: str) -> type[Scenario] | type[VariablesScenario]:
-    """What a file is to become: a scenario of training, which has no kind, or one of variables.
+    """Model of a file: a scenario of training, which has no kind, or of variables.
 
     ScenarioError where its kind is none of these, or where it is left out of one of variables.
     """
@@ -181,7 +181,7 @@ def scenario_schema() -> dict[str, Any]:
 
 
 def _tidied(schema: object) -> object:
-    """Without the bounds that pydantic leaves beside a quantity, where no one reads them."""
+    """The schema without the bounds that pydantic leaves beside the `anyOf` of a quantity."""
     if isinstance(schema, list):
         return [_tidied(item) for item in schema]
     if not isinstance(schema, dict):
@@ -234,7 +234,7 @@ def read_text(path: Path) -> str:
 
 @cache
 def _piped() -> bytes:
-    """What stands in standard input, which can be read but once."""
+    """Content of standard input, which can be read only once."""
     return sys.stdin.buffer.read(LARGEST_TEXT + 1)
 
 

@@ -1,25 +1,23 @@
-"""Enough to know whether two results may be compared."""
+"""Provenance of results: hashes and versions by which they are compared; sealed JSON."""
 
 import hashlib
 import json
 import math
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
-from varsim.cluster.trace import Trace
-
-if TYPE_CHECKING:
-    pass
-from typing import Final
-
-from varsim.cluster.trace import ENGINE_VERSION
+from varsim.cluster.trace import ENGINE_VERSION, Trace
 from varsim.scenario.training import SCHEMA_VERSION, Scenario
 from varsim.scenario.variables import VariablesScenario
 from varsim.version import __version__
 
+MADE_BY: Final = "varsim"  # the key by which a summary.json is recognised
+SEAL: Final = "sha256"
+_ROWS: Final = ("spans", "gradients", "steps", "copy_staleness")
+
 
 def provenance(scenario: Scenario | VariablesScenario) -> dict[str, str | int]:
-    """What was simulated, and by which version of what."""
+    """Hash of the resolved scenario, seed, and versions of package, schema and engine."""
     resolved = json.dumps(scenario.model_dump(mode="json"), sort_keys=True)
     return {
         "scenario_sha256": hashlib.sha256(resolved.encode()).hexdigest(),
@@ -30,21 +28,10 @@ def provenance(scenario: Scenario | VariablesScenario) -> dict[str, str | int]:
     }
 
 
-def provenance_of_many(scenario: Scenario) -> dict[str, str | int]:
-    """`provenance` of what comes of many scenarios, of which this is one."""
-    made = provenance(scenario)
-    made.pop("scenario_sha256")
-    return made
-
-
-_ROWS: Final = ("spans", "gradients", "steps", "copy_staleness")
-
-
 def trace_sha256(trace: Trace) -> str:
-    """The hash of what was simulated: rows of integers, losses and bytes to the last bit.
+    """SHA-256 of a trace: rows of integers, losses and bytes to the last bit.
 
-    Nothing that statistics make of them: percentiles and intervals differ in their last digits
-    between versions of libraries. Counters of how it was computed are left out, too.
+    Statistics are left out, as their last digits depend on versions of libraries.
     """
     digest = hashlib.sha256()
     for name in _ROWS:
@@ -57,13 +44,6 @@ def trace_sha256(trace: Trace) -> str:
     rest = (trace.end, trace.global_step, trace.stopped_by, stuck, losses, links)
     digest.update(repr(rest).encode())
     return digest.hexdigest()
-
-
-# Whoever reads a summary.json knows by this key that it is ours.
-MADE_BY = "varsim"
-
-
-SEAL = "sha256"
 
 
 def to_json(value: object) -> str:

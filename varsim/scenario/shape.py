@@ -1,14 +1,18 @@
-"""What a scenario's models expect at a place, read from the models themselves."""
+"""Types that the models accept at a place of a scenario, in words, with hints for wrong values."""
 
+import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from varsim.units import Dimension
+from varsim.scenario.document import Node, ScalarNode, resolve
+from varsim.scenario.fault import nearest
+from varsim.units import DIMENSIONS, Dimension, parse, to_text
 
 _BOUNDS: Final = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 _MOST_LISTED: Final = 30
@@ -16,7 +20,7 @@ _MOST_LISTED: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One type that a value may have, with what else its field asks for."""
+    """Type that a value may have, with the constraints of its field."""
 
     type: Any
     constraints: tuple[Any, ...] = ()
@@ -170,3 +174,92 @@ _SIMPLE: Final[Mapping[Any, str]] = {
     float: "a number",
     str: "text",
 }
+
+
+_FALSE_WORDS: Final = ("no", "off", "n", "f", "0")
+_TRUE_WORDS: Final = ("yes", "on", "y", "t", "1")
+
+
+def hint(node: Node | None, shapes: Sequence[Shape]) -> str:
+    """What to type instead of a value of the wrong type, where that is plain to see."""
+    types = {shape.type for shape in shapes}
+    if not isinstance(node, ScalarNode):
+        return ""
+    if node.text[:1] in ("{", "["):
+        return "leave out the quotation marks"
+    tagged = kinds(shapes)
+    if tagged:
+        meant = nearest(node.text, tagged)
+        if not meant and (whole := _of_one_quantity(node.text, tagged)):
+            return f"write {whole}"
+        return f"write {{kind: {meant}}}" if meant else f"kinds: {listed(list(tagged))}"
+    if whole := _with_one_quantity(node.text, shapes):
+        return f"write {whole}"
+    word = node.text.lower()
+    if bool in types and word in _TRUE_WORDS + _FALSE_WORDS:
+        return f"write {'true' if word in _TRUE_WORDS else 'false'}"
+    if not types & {int, float} or any(shape.dimension for shape in shapes):
+        return ""
+    if isinstance(node.value, float) and int in types and node.value == int(node.value):
+        return f"write {int(node.value)}"
+    if isinstance(node.value, str):
+        return _number_hint(node.value)
+    return ""
+
+
+def nested(name: str, shapes: Sequence[Shape]) -> str:
+    """Nested form of a dotted key such as `stop.time`; empty where it is no path."""
+    keys = name.split(".")
+    if len(keys) < 2:
+        return ""
+    for key in keys:
+        if key not in field_names(shapes):
+            return ""
+        shapes = members(shapes, key)
+    return ": {".join(keys) + ": ..." + "}" * (len(keys) - 1)
+
+
+def _of_one_quantity(text: str, tagged: Mapping[str, Shape]) -> str:
+    """Mapping of the first kind whose only required field takes this quantity; else empty."""
+    for kind, shape in tagged.items():
+        assert shape.model is not None
+        needed = [name for name, info in shape.model.model_fields.items() if info.is_required()]
+        if len(needed) == 1 and (value := _as_quantity(text, members([shape], needed[0]))):
+            return f"{{kind: {kind}, {needed[0]}: {value}}}"
+    return ""
+
+
+def _with_one_quantity(text: str, shapes: Sequence[Shape]) -> str:
+    """Mapping with this text as its only field of such a unit; else empty."""
+    found = {
+        name: value
+        for name in field_names(shapes)
+        if (value := _as_quantity(text, members(shapes, name)))
+    }
+    return ", ".join(f"{{{name}: {value}}}" for name, value in found.items() if len(found) == 1)
+
+
+def _as_quantity(text: str, shapes: Sequence[Shape]) -> str:
+    """Text as a quantity of these shapes; empty if it is none."""
+    for shape in shapes:
+        for name, dimension in DIMENSIONS.items():
+            if shape.dimension is dimension:
+                with suppress(ValueError):
+                    return to_text(parse(text, name), name)
+    return ""
+
+
+def _number_hint(text: str) -> str:
+    if isinstance(resolve(text) if len(text) < 40 else text, int | float):
+        return "leave out the quotation marks"
+    if re.fullmatch(r"[+-]?[0-9.]+[,;]", text):
+        return f"write {text[:-1]}"
+    if re.fullmatch(r"[+-]?[0-9]{1,3}([,_ ][0-9]{3})+", text):
+        return f"write {re.sub('[,_ ]', '', text)}"
+    if re.fullmatch(r"[+-]?[0-9]+,[0-9]+", text):
+        return f"write {text.replace(',', '.')}"
+    if re.fullmatch(r"[+-]?[0-9.]+ ?%", text):
+        return "write the fraction: 50 % is 0.5"
+    if re.fullmatch(r"[+-]?[0-9.]+ ?[^\W\d][\w/]*", text):
+        return "it has no unit"
+    return ""

@@ -1,4 +1,4 @@
-"""What a slip in YAML looks like to the one who made it: the parser's complaints, reworded."""
+"""Parser errors of YAML, reworded for the author of a scenario."""
 
 import re
 import unicodedata
@@ -55,7 +55,6 @@ def _line(mark: Mark) -> str:
 
 
 def _text(source: Source, line: int) -> str:
-    """The line without its comment."""
     return _line(Mark(source, line, 1)).partition("#")[0].strip()
 
 

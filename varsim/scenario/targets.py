@@ -1,15 +1,18 @@
-"""What a scenario is to reach: bounds on throughput, staleness, waste, times of steps or a loss."""
+"""Targets, prices and reporting options of a scenario: how its results are judged."""
 
-from typing import Final, NamedTuple
+import math
+from typing import Annotated, Final, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, StringConstraints, model_validator
 
+from varsim.cluster.description import Cluster
+from varsim.strategies.base import Strategy
 from varsim.units import ExamplesPerSecond, Seconds
 from varsim.values.schema import Model
 
 
 class Bound(NamedTuple):
-    """On which metric of a result a target is, and whether that is to be at least so much."""
+    """Metric that a target bounds, from below (`at_least`) or from above."""
 
     metric: str
     at_least: bool
@@ -50,3 +53,107 @@ class Targets(Model):
         """Raise ValueError for a time to no loss."""
         if self.time_to_loss is not None and self.loss is None and stop_loss is None:
             raise ValueError("targets.time_to_loss needs targets.loss (for example loss: 0.4)")
+
+
+_HOUR: Final = 3600.0  # seconds
+_GIGABYTE: Final = 1e9  # bytes
+
+
+class Prices(Model):
+    """Prices in one currency: per hour of a worker's device and of a dedicated server, per GB sent.
+
+    What is sent from machine to machine is counted once, however many links it passes; 1 GB is 10^9
+    bytes. Parameter servers on the workers' machines cost nothing besides.
+    """
+
+    currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")] = "USD"
+    device_hour: float = Field(0.0, ge=0, allow_inf_nan=False)
+    server_hour: float = Field(0.0, ge=0, allow_inf_nan=False)
+    gigabyte: float = Field(0.0, ge=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _costs_something(self) -> Self:
+        if not (self.device_hour or self.server_hour or self.gigabyte):
+            raise ValueError("give a price: device_hour, server_hour or gigabyte (in one currency)")
+        return self
+
+    def machines(self, strategy: Strategy, cluster: Cluster) -> float:
+        """Price per hour of a strategy's machines, to nine decimals."""
+        workers, servers = counted(strategy, cluster)
+        return round(workers * self.device_hour + servers * self.server_hour, 9)
+
+    def costs(
+        self, machines: float, sent_per_s: float, examples_per_s: float, time_to_target: float
+    ) -> dict[str, float]:
+        """Costs of a run by name; nan where undefined.
+
+        `machines` are paid by the hour; bytes sent and examples are those of a second on average.
+        """
+        traffic = self.gigabyte * sent_per_s * _HOUR / _GIGABYTE if self.gigabyte else 0.0
+        hourly = machines + traffic
+        per_million = hourly * 1e6 / (_HOUR * examples_per_s) if examples_per_s > 0 else math.nan
+        return {
+            "cost_per_hour": hourly,
+            "cost_per_million_examples": per_million,
+            "cost_to_target": hourly * time_to_target / _HOUR,
+        }
+
+    def used_by(self, strategies: tuple[Strategy, ...], cluster: Cluster) -> "Prices | None":
+        """The prices that these strategies pay; None where there are none."""
+        changes = dict.fromkeys(self.unused(strategies, cluster), 0.0)
+        left = self.model_copy(update=changes)
+        return left if left.device_hour or left.server_hour or left.gigabyte else None
+
+    def unused(self, strategies: tuple[Strategy, ...], cluster: Cluster) -> dict[str, str]:
+        """Prices that none of these strategies pays, each with the reason."""
+        placed = [(one, one.on.applied_to(cluster) if one.on else cluster) for one in strategies]
+        served = any(one.uses_servers and own.servers_on == "dedicated" for one, own in placed)
+        sends = any(one.uses_servers or one.workers(own) > 1 for one, own in placed)
+        found = {}
+        if self.server_hour and not served:
+            found["server_hour"] = "none of the strategies has parameter servers of their own"
+        if self.gigabyte and not sends:
+            found["gigabyte"] = "none of the strategies sends anything"
+        return found
+
+
+def counted(strategy: Strategy, cluster: Cluster) -> tuple[int, int]:
+    """Numbers of workers and of dedicated servers of a strategy on its cluster."""
+    own = strategy.uses_servers and cluster.servers_on == "dedicated"
+    return strategy.workers(cluster), cluster.parameter_servers if own else 0
+
+
+EQUAL_WITHIN: Final = 0.02
+# By default rates are measured between whole rounds: `varsim.study.rounds` says why.
+
+
+class Reporting(Model):
+    """How results are read; nothing here changes a run.
+
+    `equal_within`: alternatives that surely differ by no more than this share are called
+    practically equal, and none that leads by less is called the best. `measure_after`: rates and
+    shares (of updates, gradients, examples, the time split, wasted compute; times of steps and
+    iterations), and the staleness and age of gradients, are measured from this moment of a run to
+    its end, 0 s: over all of it. Left out: between whole rounds of all workers, from the end of the
+    second to that of the last, where there are five or more and nothing is to happen in the middle
+    of a run; else over all of it. Totals, losses, times to a loss, links and the staleness of
+    copies always count from the start to the end.
+    """
+
+    equal_within: float = Field(
+        EQUAL_WITHIN,
+        ge=0,
+        lt=1,
+        description="share of a difference that does not matter: practically equal",
+    )
+
+    measure_after: Seconds | None = Field(
+        None,
+        ge=0,
+        description="a warm-up, left out of all rates; 0 s measures the whole run (default: "
+        "between whole rounds of all workers, from the end of the second to that of the last)",
+    )
+
+    def measuring(self) -> "Reporting":
+        """The options that affect the numbers of a single run; the others at their defaults."""
+        return self.model_copy(update={"equal_within": EQUAL_WITHIN})

@@ -1,4 +1,4 @@
-"""One experiment, whole: seed, replications, cluster, workload, strategies, when to stop."""
+"""Scenario of training: seed, replications, cluster, workload, strategies, stop rule."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,9 +11,7 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent, check_events
 from varsim.cluster.placement import check_parts
 from varsim.cluster.stop import Stop
-from varsim.scenario.prices import Prices
-from varsim.scenario.reporting import Reporting
-from varsim.scenario.targets import Targets
+from varsim.scenario.targets import Prices, Reporting, Targets
 from varsim.strategies import AnyStrategy, Strategy, meant
 from varsim.values.schema import Model
 from varsim.values.workload import Workload
@@ -38,7 +36,7 @@ class Scenario(Model):
 
     @model_validator(mode="after")
     def _strategies_fit(self, info: ValidationInfo) -> Self:
-        """Those of the context need to fit alone, if it names some: the others will not run."""
+        """Check the strategies that will run: those that the context names, by default all."""
         wanted: Sequence[str] = (info.context or {}).get("strategies", ())
         chosen = meant(self.strategies, wanted)
         labels = [strategy.label for strategy in self.strategies]
@@ -77,7 +75,7 @@ class Scenario(Model):
         return max(sizes) if len(sizes) > 1 else None
 
     def stop_of(self, strategy: Strategy) -> Stop:
-        """When the runs of a strategy end: by `stop`; where updates differ, over equal examples."""
+        """Stop rule of a strategy: `stop`, or equal examples where updates differ in size."""
         most = self.largest_update
         if self.stop.global_steps is None or not self.stop.equal_examples or most is None:
             return self.stop
@@ -92,7 +90,7 @@ class Scenario(Model):
     def workload_of(self, strategy: Strategy) -> Workload:
         """The workload this strategy trains: the scenario's, with the strategy's own optimizer.
 
-        One that is not of the scenario, the yardstick, has that of the first strategy where the
+        A baseline that is not of the scenario uses the optimizer of the first strategy where the
         workload has none.
         """
         own = strategy.optimizer
@@ -101,7 +99,7 @@ class Scenario(Model):
         return self.workload if own is None else self.workload.with_optimizer(own)
 
     def with_distribution_alone(self, speed: float = 1.0) -> "Scenario":
-        """The scenario with the law that its device comes to, so many times as fast, in its place.
+        """The scenario with its device replaced by the distribution that it implies, sped up.
 
         Itself where compute times are given.
         """
@@ -148,7 +146,7 @@ class Scenario(Model):
         return Scenario.model_validate({**dict(self), **changes})
 
     def _stop_of_all(self, strategies: Sequence[Strategy]) -> Stop:
-        """The rule with which these run alone as they do in the company of the others."""
+        """Stop rule with which these strategies run alone as they do beside the others."""
         rules = [self.stop_of(strategy) for strategy in strategies]
         rule = self.stop if self.stop in rules else rules[0]
         return rule.model_copy(update={"equal_examples": True}) if len(rules) == 1 else rule
@@ -226,8 +224,8 @@ class Scenario(Model):
                 "cluster.optimizer_time has no effect: in none of the strategies a worker updates "
                 "a copy of its own (what servers need says cluster.server_update)"
             )
-        idle = {} if self.prices is None else self.prices.idle(self.strategies, self.cluster)
-        for key, why in idle.items():
+        unused = {} if self.prices is None else self.prices.unused(self.strategies, self.cluster)
+        for key, why in unused.items():
             raise ValueError(f"prices.{key} has no effect: {why}")
         self.cluster.check_overheads(_overheads_of(self.strategies))
         if self.cluster.device is not None:
@@ -265,3 +263,27 @@ def _reduces_meanwhile(strategy: Strategy) -> bool:
 def _overheads_of(strategies: Iterable[Strategy]) -> frozenset[str]:
     """The names of all overheads that any of these strategies is subject to."""
     return frozenset[str]().union(*(strategy.subject_to() for strategy in strategies))
+
+
+def times_are_random(scenario: Scenario, strategy: Strategy) -> bool:
+    """Whether the times of events may differ between replications of a strategy.
+
+    Compute times and the servers' own are all that is drawn; values matter where they end a run.
+    """
+    cluster = scenario.cluster_of(strategy)
+    update = cluster.server_update if strategy.uses_servers else None
+    return (
+        cluster.compute_distribution(scenario.workload).is_random
+        or (update is not None and update.time is not None and update.time.is_random)
+        or (scenario.stop.loss is not None and scenario.workload.problem.is_random)
+    )
+
+
+def is_random(scenario: Scenario, strategy: Strategy) -> bool:
+    """Whether anything in the replications of a strategy may differ, times or values."""
+    return scenario.workload.problem.is_random or times_are_random(scenario, strategy)
+
+
+def runs_made(scenario: Scenario, strategy: Strategy) -> int:
+    """How often a strategy is run: once where every replication would be the same."""
+    return scenario.replications if is_random(scenario, strategy) else 1

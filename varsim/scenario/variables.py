@@ -1,4 +1,4 @@
-"""One experiment with distributed variables alone, `kind: variables`: watched and priced."""
+"""Scenario of distributed variables alone, `kind: variables`."""
 
 from typing import Annotated, Literal, Self
 
@@ -19,7 +19,7 @@ _MOST_BYTES = 8e9  # of all copies of all variables
 
 
 class Vary(Model):
-    """What is changed from run to run: how often the outside reads, for each write of a replica."""
+    """Parameter varied between runs: cross-replica reads per write of a replica."""
 
     reads_per_write: tuple[Annotated[float, Field(ge=0)], ...] = Field(min_length=2, max_length=100)
 
@@ -150,7 +150,7 @@ class VariablesScenario(Model):
 
     @model_validator(mode="after")
     def _tensorflow_accepts(self) -> Self:
-        """Carry out every action once, on variables of one element: what is refused is told now."""
+        """Run every action once on variables of one element, to report what TensorFlow refuses."""
         small = [one.model_copy(update={"shape": (1,) * len(one.shape)}) for one in self.variables]
         # What is restored must have been saved, which may stand behind it.
         once = {
@@ -257,7 +257,7 @@ class VariablesScenario(Model):
         )
 
     def _check_memory(self) -> None:
-        """ValueError for copies that no machine that runs varsim could hold."""
+        """Raise ValueError for copies that take too much memory."""
         sizes = [one.filled_size for one in self.variables]
         total = sum(sizes) * self.cluster.workers
         if total > _MOST_BYTES:
@@ -269,7 +269,7 @@ class VariablesScenario(Model):
             )
 
     def _check_number_of_actions(self, key: str, program: Program) -> None:
-        """ValueError at `key` for a program that would go on for ever."""
+        """Raise ValueError at `key` for a program of too many actions."""
         acts = sum(
             action.times * (program.steps // action.every) * len(action.on(self._names))
             for _, action in program.actions()
@@ -281,5 +281,5 @@ class VariablesScenario(Model):
 
 
 def _place(run: ProgramRun) -> str:
-    """The key of the action that was being carried out, or of the variable that was being made."""
+    """Key of the current action, or of the variable being created."""
     return f"program.{run.current}" if run.current else f"variables.{len(run.variables)}"

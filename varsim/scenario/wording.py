@@ -1,4 +1,4 @@
-"""A model's refusals as faults of the file: each at its place, in words of the scenario."""
+"""Validation errors of the models as faults of the file, each at its place."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,15 +10,16 @@ from pydantic import BaseModel, ValidationError
 
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, Unreadable
 from varsim.scenario.fault import Fault, Mark, nearest, quoted
-from varsim.scenario.hint import hint, nested
 from varsim.scenario.shape import (
     Shape,
     described,
     field_names,
+    hint,
     key_locations,
     kinds,
     listed,
     members,
+    nested,
 )
 
 _MOST_WORDED: Final = 1000
@@ -42,7 +43,7 @@ PATTERNS: Final[Mapping[str, str]] = {
 
 
 class Correction(NamedTuple):
-    """What was meant by a misspelt key (`old`), or by a misspelt kind: at a mapping's path."""
+    """Correction of a misspelt key (`old`) or kind of the mapping at a path."""
 
     path: tuple[str | int, ...]
     old: str
@@ -50,7 +51,7 @@ class Correction(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """What is wrong with a file, how much of it was left out, and what was surely meant."""
+    """Faults of a file, the number left out, and corrections of misspelt names."""
 
     faults: list[Fault]
     left_out: int
@@ -62,7 +63,7 @@ _ALIKE: Final = 0.9
 
 
 def apply_corrections(root: MappingNode, corrections: Iterable[Correction]) -> MappingNode:
-    """The tree, changed in place: misspelt keys and kinds as they were meant."""
+    """Correct misspelt keys and kinds of a tree, in place."""
     for path, old, meant in corrections:
         node: Node | None = root
         for step in path:
@@ -81,9 +82,9 @@ def apply_corrections(root: MappingNode, corrections: Iterable[Correction]) -> M
 
 
 def faults_of(error: ValidationError, root: Node, model: type[BaseModel]) -> Diagnosis:
-    """What is wrong with the file `root`, from what `model` refused.
+    """Faults of the file `root` from the validation error of `model`.
 
-    A thousand refusals are looked at, so that a hostile file costs little more than its reading.
+    At most a thousand details are looked at, to bound the cost of a hostile file.
     """
     details = error.errors(include_url=False, include_input=False)
     left_out = max(0, len(details) - _MOST_WORDED)
@@ -118,7 +119,7 @@ def faults_of(error: ValidationError, root: Node, model: type[BaseModel]) -> Dia
 
 @dataclass(slots=True)
 class _Place:
-    """Where in the file a refusal belongs, and what is expected there."""
+    """Place of a validation error in the file, with the shapes expected there."""
 
     path: tuple[str | int, ...]
     node: Node | None  # None where a key is missing
@@ -163,7 +164,6 @@ class _Place:
 
     @property
     def broken(self) -> bool:
-        """Whether the value was reported already."""
         return isinstance(self.node, ScalarNode) and isinstance(self.node.value, Unreadable)
 
     @property
@@ -194,7 +194,6 @@ class _Place:
 
 
 def _dotted(path: Iterable[str | int]) -> str:
-    """Keys and indexes as one text."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return "".join(steps).removeprefix(".")
 
@@ -231,12 +230,12 @@ def _many(count: int, unit: str) -> str:
 
 
 def _redundant(place: _Place, detail: Mapping[str, Any]) -> bool:
-    """A refusal that says nothing of what is wrong, as another one does."""
+    """Whether another error says better what is wrong."""
     return _counted_short(place, detail) or _is_no_word(place, detail)
 
 
 def _is_no_word(place: _Place, detail: Mapping[str, Any]) -> bool:
-    """A mapping is not one of some words, where a mapping may stand."""
+    """Whether a literal refuses a mapping where a mapping is possible."""
     return (
         detail["type"] == "literal_error"
         and isinstance(place.node, MappingNode)
@@ -245,7 +244,7 @@ def _is_no_word(place: _Place, detail: Mapping[str, Any]) -> bool:
 
 
 def _counted_short(place: _Place, detail: Mapping[str, Any]) -> bool:
-    """A list that is long enough, but not by those of its entries that are right."""
+    """Whether a list is too short only because some of its entries are invalid."""
     return (
         detail["type"] == "too_short"
         and isinstance(place.node, SequenceNode)
@@ -256,7 +255,7 @@ def _counted_short(place: _Place, detail: Mapping[str, Any]) -> bool:
 def _of_another_type(
     place: _Place, detail: Mapping[str, Any], inside: Collection[tuple[str | int, ...]]
 ) -> bool:
-    """A complaint by a member of a union, where another member takes it and looked inside."""
+    """Whether a union member refuses the type of a value that another member accepts."""
     return detail["type"].endswith("_type") and place.path in inside
 
 
@@ -267,7 +266,7 @@ def _wrong_type(place: _Place) -> str:
 
 
 def _unknown_key(place: _Place, locations: Mapping[str, Sequence[str]]) -> tuple[Fault, str | None]:
-    """The fault of a key nobody knows, and the key that was meant if that is missing."""
+    """Fault of an unknown key, and the missing key that was probably meant."""
     name, known = str(place.path[-1]), field_names(place.owner_shapes)
     elsewhere = locations.get(name, ())
     present = place.owner.keys if place.owner is not None else {}
@@ -333,7 +332,7 @@ def _unknown_option(place: _Place) -> str:
 
 
 def _refused(place: _Place, message: str) -> tuple[Mark, str]:
-    """A refusal in a model's own words; the most telling place within the model's mapping."""
+    """A model's own message, at the place within its mapping that it names."""
     if len(message) > _LONGEST_MESSAGE:
         message = f"{message[:_LONGEST_MESSAGE]}..."
     if isinstance(place.node, ScalarNode) or place.node is None:
@@ -345,7 +344,7 @@ def _refused(place: _Place, message: str) -> tuple[Mark, str]:
 
 
 def _pointed(message: str, node: Node) -> Mark | None:
-    """The value or key that a message speaks of, or None."""
+    """Place of the value or key that a message names, or None."""
     entries = list(_entries(node))
     path = re.match(r"(?:an? |the )?([A-Za-z_]\w*(?:\.\w+)*)", message)
     names = path[1].split(".") if path else []
@@ -411,7 +410,6 @@ def _follow(node: Node, names: Iterable[str]) -> Mark | None:
 
 
 def _shown(node: Node | None) -> str:
-    """A value as part of a message."""
     if isinstance(node, MappingNode):
         return "a mapping"
     if isinstance(node, SequenceNode):

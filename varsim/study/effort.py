@@ -11,8 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
-from varsim.scenario.randomness import runs_made
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
 from varsim.study.beginning import Beginning, begin, rates
 from varsim.units import format_bytes, format_rate, format_seconds

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, TypeAlias
 
 from varsim.scenario.load import Document, Loaded, ScenarioSource
 from varsim.scenario.load import load as read
-from varsim.scenario.plan.loading import question_of_text
-from varsim.scenario.plan.question import Question
+from varsim.scenario.plan import Question, question_of_text
 from varsim.scenario.sweep.loading import sweep_of_text
 from varsim.scenario.sweep.space import Sweep
 from varsim.scenario.training import Scenario

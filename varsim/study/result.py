@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from varsim.cluster.job import DeadlockError
 from varsim.cluster.trace import Trace
 from varsim.scenario.provenance import provenance
-from varsim.scenario.randomness import is_random, times_are_random
 from varsim.scenario.targets import BOUNDS
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import Scenario, is_random, times_are_random
 from varsim.study import measure as measuring
 from varsim.study import rounds, tables
 from varsim.study.formatter import Told

@@ -10,8 +10,7 @@ from varsim.cluster.job import Job
 from varsim.cluster.program import ProgramTrace, run_program
 from varsim.cluster.trace import Trace
 from varsim.distribute.program_run import MOST_COPIES, Mode
-from varsim.scenario.randomness import runs_made
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import Scenario, runs_made
 from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import Single, Strategy
 

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.stop import Stop
-from varsim.scenario.randomness import runs_made
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import Scenario, runs_made
 
 if TYPE_CHECKING:
     from varsim.study.result import Result

@@ -10,7 +10,7 @@ from varsim.distribute.program import (
     VariableDescription,
     WrittenValue,
     check_written,
-    drawn,
+    draw_value,
 )
 from varsim.values.stream import stream
 from varsim.values.variable import Aggregation, Synchronization
@@ -93,25 +93,26 @@ class TestGiven:
 
     def test_one_number_is_for_all(self) -> None:
         for replica in range(3):
-            assert drawn(4.0, describe(), replica, stream(0, 0, "program", 0)) == 4.0
+            assert draw_value(4.0, describe(), replica, stream(0, 0, "program", 0)) == 4.0
 
     def test_of_a_list_each_gets_its_own(self) -> None:
         values = [
-            drawn((3.0, 1.0, 2.0), describe(), rank, stream(0, 0, "program", 0)) for rank in (0, 1)
+            draw_value((3.0, 1.0, 2.0), describe(), rank, stream(0, 0, "program", 0))
+            for rank in (0, 1)
         ]
         assert values == [3.0, 1.0]
 
     def test_drawn_elements_are_normal(self) -> None:
         generator = stream(0, 0, "program", 0)
-        value = drawn(NORMAL, describe(shape=(100_000,)), 0, generator)
+        value = draw_value(NORMAL, describe(shape=(100_000,)), 0, generator)
         assert value.dtype == np.float32
         # Standard errors: 0.5 / sqrt(100,000) = 0.0016, and 0.5 / sqrt(200,000) = 0.0011.
         assert float(value.mean()) == pytest.approx(2.0, abs=0.008)
         assert float(value.std()) == pytest.approx(0.5, abs=0.006)
-        again = drawn(NORMAL, describe(shape=(100_000,)), 0, generator)
+        again = draw_value(NORMAL, describe(shape=(100_000,)), 0, generator)
         assert not np.array_equal(value, again), "new ones for each write"
 
     def test_beyond_the_largest_number_is_infinity_without_a_warning(self) -> None:
         wide = NormalElements(mean=0.0, standard_deviation=3e38)
-        value = drawn(wide, describe(shape=(1000,)), 0, stream(0, 0, "program", 0))
+        value = draw_value(wide, describe(shape=(1000,)), 0, stream(0, 0, "program", 0))
         assert np.isinf(value).any()

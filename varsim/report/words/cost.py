@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.report.words.phrases import Wording, plus_minus, quoted, told
-from varsim.scenario.prices import Prices, counted
+from varsim.scenario.targets import Prices, counted
 from varsim.study.cost import costs, estimates
 
 if TYPE_CHECKING:

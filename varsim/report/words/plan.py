@@ -14,7 +14,7 @@ from varsim.report.words.rates import rate
 from varsim.report.words.resources import busy, resource
 from varsim.report.words.targets import amount, said
 from varsim.report.words.work import short_rows
-from varsim.scenario.plan.objective import OBJECTIVES
+from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.targets import BOUNDS
 from varsim.study.cost import COSTS
 from varsim.study.measure import ACTIVITIES

@@ -8,9 +8,8 @@ from varsim.cluster.description import Cluster, SlowWorker
 from varsim.cluster.topology import Topology
 from varsim.cluster.updating import ServerUpdate
 from varsim.report.words.table import most_time
-from varsim.scenario.prices import Prices
-from varsim.scenario.randomness import runs_made
-from varsim.scenario.training import Scenario
+from varsim.scenario.targets import Prices
+from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
 from varsim.study.beginning import Beginning
 from varsim.study.measure import NANOSECONDS

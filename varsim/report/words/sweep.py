@@ -11,7 +11,7 @@ from varsim.report.words.cost import CHEAPEST, for_nothing
 from varsim.report.words.phrases import Wording, joined, plus_minus, time, told
 from varsim.report.words.rates import rate
 from varsim.report.words.work import short_rows
-from varsim.scenario.prices import counted
+from varsim.scenario.targets import counted
 from varsim.study.statistics import Estimate
 from varsim.study.sweep.campaign import STEERING, TARGET
 from varsim.study.sweep.table import Row, Table, short_names

@@ -1,4 +1,4 @@
-"""A sweep from a scenario file with a `sweep` block, with changes from the command line."""
+"""Reader of a `sweep` block, with changes from the command line."""
 
 import re
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from varsim.scenario.document import (
     ScalarNode,
     SequenceNode,
     Unreadable,
+    copied,
     plain,
     read_document,
 )
@@ -21,9 +22,18 @@ from varsim.scenario.fault import Fault, Mark, ScenarioError, Source, nearest, q
 from varsim.scenario.loading import Context, block, flow, read_text
 from varsim.scenario.shape import Shape, field_names, members, read_from
 from varsim.scenario.sweep.constraint import Constraint, ConstraintError, parse
-from varsim.scenario.sweep.points import Axis, copied, dimension_at, points_of
-from varsim.scenario.sweep.space import MOST_REPLICATIONS, PRECISION, Quantity, Sweep
-from varsim.scenario.sweep.values import SpaceError, dimension_of, text_of, value_of, values_of
+from varsim.scenario.sweep.points import Axis, dimension_at, points_of
+from varsim.scenario.sweep.space import (
+    MOST_REPLICATIONS,
+    PRECISION,
+    Quantity,
+    SpaceError,
+    Sweep,
+    dimension_of,
+    text_of,
+    value_of,
+    values_of,
+)
 from varsim.scenario.training import Scenario
 from varsim.values.measured_times import read_step_times
 
@@ -141,7 +151,7 @@ def percentage(text: str) -> float:
 
 @dataclass
 class SweepBlock:
-    """A sweep block as it is read; `root` is the tree of the scenario without it."""
+    """Sweep block; `root` is the tree of the scenario without it."""
 
     root: MappingNode
     axes: list[Axis] = field(default_factory=list)
@@ -152,7 +162,7 @@ class SweepBlock:
     faults: list[Fault] = field(default_factory=list)
 
     def read(self, mark: Mark, node: Node) -> None:
-        """Take in the block of a file."""
+        """Add the block of a file."""
         if not isinstance(node, MappingNode):
             if not (isinstance(node, ScalarNode) and isinstance(node.value, Unreadable)):
                 self.faults.append(Fault.at(mark, _LIST))
@@ -164,7 +174,7 @@ class SweepBlock:
                 self.faults.append(Fault.at(error.mark, str(error)))
 
     def change(self, change: str, order: int) -> None:
-        """Take in one --set: an axis where it has several values, else a change of all points."""
+        """Apply one --set: an axis where it has several values, else a change of all points."""
         path, _, text = change.partition("=")
         mark = Mark(Source(f"--set {change}", order=order), 1, 1)
         values = _several(text, mark)
@@ -193,7 +203,7 @@ class SweepBlock:
             self.faults.append(Fault.at(mark, str(error)))
 
     def yaml(self, folder: Path) -> str:
-        """A scenario file with this block; what is read from files in `folder` is written out."""
+        """Scenario file with this block, the contents of files in `folder` written out."""
         scenario = _listed(plain(self.root), folder)
         assert isinstance(scenario, dict)
         assert self.precision is not None
@@ -235,7 +245,6 @@ class SweepBlock:
             self._add([(quantity, values_of(value, self._shapes(quantity.place)))])
 
     def _zip(self, mark: Mark, group: Node) -> None:
-        """Quantities that change together."""
         if not isinstance(group, MappingNode) or len(group.values) < 2:
             raise SpaceError(mark, "zip takes a mapping of two or more paths to lists")
         made = []
@@ -274,7 +283,7 @@ class SweepBlock:
         self.axes.insert(len(self.axes) if place is None else place, axis)
 
     def _drop(self, path: tuple[str, ...], mark: Mark) -> int | None:
-        """Leave out the axis of a path that the command line says otherwise of; its place."""
+        """Remove the axis of a path that the command line overrides; return its index."""
         for place, axis in enumerate(self.axes):
             if path not in axis.paths:
                 continue
@@ -303,7 +312,7 @@ class SweepBlock:
         return node.mark, constraint
 
     def _quantity(self, path: str, mark: Mark) -> Quantity:
-        """What a path says, if there is such a thing in a scenario."""
+        """Quantity at a path; SpaceError where a scenario has no such path."""
         try:
             found = steps(path, self.root)
             put(_copy_of(self.root), found, ScalarNode(mark, "", ""), Scenario)
@@ -329,12 +338,11 @@ class SweepBlock:
 
 
 def _within(path: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether a path leads into what another leads to."""
     return len(path) > len(other) and tuple(path[: len(other)]) == tuple(other)
 
 
 def _identity(value: Node, dimension: str) -> object:
-    """Something that is equal for equal values: 1000 Mbit/s is 1 Gbit/s, and true is not 1."""
+    """Key by which values are equal: 1000 Mbit/s is 1 Gbit/s, but true is not 1."""
     number = value_of(value, dimension).number
     return number if type(number) in (int, float) else repr(plain(value))
 
@@ -348,7 +356,7 @@ def _no_such(step: str, above: Sequence[str], shapes: Sequence[Shape]) -> str:
 
 
 def _copy_of(node: Node) -> MappingNode:
-    """A copy of a tree, to try a change on."""
+    """Copy of a tree, to try a change."""
     copy = copied(node)
     assert isinstance(copy, MappingNode)
     return copy

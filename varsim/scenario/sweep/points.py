@@ -1,4 +1,4 @@
-"""The points of a space: every combination of values that the constraints let through."""
+"""Points of a space: the combinations of values that satisfy the constraints."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
@@ -6,13 +6,12 @@ from math import prod
 from typing import Final, NamedTuple, TypeAlias
 
 from varsim.scenario.change import ChangeError, found_at, put, steps
-from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode
+from varsim.scenario.document import MappingNode, Node, ScalarNode, copied
 from varsim.scenario.fault import Fault, Mark, ScenarioError, quoted
 from varsim.scenario.loading import Context, modelled
 from varsim.scenario.shape import Shape, members
 from varsim.scenario.sweep.constraint import Constraint
-from varsim.scenario.sweep.space import Point, Quantity, Value
-from varsim.scenario.sweep.values import dimension_of, value_of
+from varsim.scenario.sweep.space import Point, Quantity, Value, dimension_of, value_of
 from varsim.scenario.training import Scenario
 
 MOST_COMBINATIONS: Final = 200_000
@@ -112,23 +111,13 @@ def tree_at(
     return tree, pairs
 
 
-def copied(node: Node) -> Node:
-    """A copy of a tree that can be changed; the values themselves are shared."""
-    if isinstance(node, MappingNode):
-        values = {key: copied(value) for key, value in node.values.items()}
-        return MappingNode(node.mark, dict(node.keys), values)
-    if isinstance(node, SequenceNode):
-        return SequenceNode(node.mark, [copied(item) for item in node.items])
-    return node
-
-
 class _Refusals:
-    """What is wrong with points, each thing told once, with a point at which it is."""
+    """Faults of refused points, each once, with the first point that has it."""
 
     def __init__(self) -> None:
         self.points = 0
         self._found: dict[tuple[int, int, int, str], tuple[Fault, str, int]] = {}
-        # What is wrong with the one value that a point has: nothing that 'where' is for.
+        # Faults of a point's only value, for which 'where' is no remedy.
         self._values: set[tuple[int, int, int, str]] = set()
 
     def add(

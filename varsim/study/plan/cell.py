@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
-from varsim.scenario.plan.objective import OBJECTIVES, Machines
-from varsim.scenario.plan.question import Question
+from varsim.scenario.plan import OBJECTIVES, Machines, Question
 from varsim.scenario.sweep.space import Point, Quantity
 from varsim.scenario.training import Scenario
 from varsim.study.plan.objective import costs, known, value

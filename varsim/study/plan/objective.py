@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from varsim.scenario.plan.objective import OBJECTIVES, Machines
+from varsim.scenario.plan import OBJECTIVES, Machines
 from varsim.study.cost import COSTS
 from varsim.study.sweep.case import SENT
 

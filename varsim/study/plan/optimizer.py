@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from varsim.scenario.plan.question import Question
+from varsim.scenario.plan import Question
 from varsim.scenario.sweep.space import Number
 from varsim.study.plan.cell import Cell, cell_of
 from varsim.study.plan.runs import Runs

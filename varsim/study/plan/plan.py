@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from varsim.scenario.plan.question import Question
+from varsim.scenario.plan import Question
 from varsim.scenario.training import Scenario
 from varsim.study.plan.binding import Binding, binding
 from varsim.study.plan.cell import Places, all_cells, distinct, some_cells

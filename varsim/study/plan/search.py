@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from varsim.scenario.plan.question import Question
+from varsim.scenario.plan import Question
 from varsim.scenario.sweep.space import Point
 from varsim.study.plan.cell import Cell, cell_of, distinct
 from varsim.study.plan.runs import Runs

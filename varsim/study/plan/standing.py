@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from varsim.scenario.plan.question import Question
-from varsim.scenario.randomness import is_random, times_are_random
+from varsim.scenario.plan import Question
 from varsim.scenario.targets import BOUNDS
+from varsim.scenario.training import is_random, times_are_random
 from varsim.study.plan.cell import Cell
 from varsim.study.plan.objective import free
 from varsim.study.statistics import Estimate, interval, one_sided

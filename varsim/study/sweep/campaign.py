@@ -6,9 +6,8 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from varsim.scenario.randomness import is_random
 from varsim.scenario.sweep.space import Sweep
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import Scenario, is_random
 from varsim.study.statistics import interval
 from varsim.study.sweep.case import Case, Finished, Task, packed
 from varsim.study.sweep.execution import Backend

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from varsim.scenario.randomness import is_random, times_are_random
 from varsim.scenario.sweep.space import Number, Sweep
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import Scenario, is_random, times_are_random
 from varsim.study.cost import COSTS
 from varsim.study.measure import METRICS, OF_VALUES
 from varsim.study.statistics import Estimate, interval

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from varsim.scenario.randomness import times_are_random
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import Scenario, times_are_random
 from varsim.study.statistics import Estimate, interval
 from varsim.study.stragglers import Table, compute_times
 from varsim.study.verdict import CLOSE, WORSE, beside, lead_of, verdict

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from varsim.report.words.phrases import times
-from varsim.scenario.reporting import EQUAL_WITHIN
+from varsim.scenario.targets import EQUAL_WITHIN
 from varsim.study.statistics import Estimate, interval
 from varsim.study.verdict import Ranking, Rival, lead_of, ranked, verdict
 

@@ -1,21 +1,157 @@
-"""A plan from a scenario file with a `plan` block, with changes from the command line."""
+"""Plan block of a scenario file: objectives, the question it asks, and its reader."""
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, product
+from math import prod
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from varsim.scenario.document import MappingNode, Node, ScalarNode
 from varsim.scenario.fault import Fault, Mark, ScenarioError, Source, nearest, quoted
 from varsim.scenario.loading import Context, read_text
-from varsim.scenario.plan.objective import OBJECTIVES
-from varsim.scenario.plan.question import MOST_CELLS, MOST_REPLICATIONS, TRIALS, Question
+from varsim.scenario.provenance import provenance
 from varsim.scenario.sweep.loading import BLOCK as SWEEP
-from varsim.scenario.sweep.loading import Block, percentage, tree_of
+from varsim.scenario.sweep.loading import SweepBlock, percentage, tree_of
 from varsim.scenario.sweep.points import point_at, points_of
-from varsim.scenario.sweep.space import Point
-from varsim.scenario.sweep.values import value_of
+from varsim.scenario.sweep.space import Number, Point, Quantity, value_of
+from varsim.scenario.targets import EQUAL_WITHIN, Prices, Targets, counted
 from varsim.scenario.training import Scenario
+from varsim.strategies import Strategy
+
+
+class Machines(NamedTuple):
+    """Machines of a strategy on its cluster; `hourly` is their price, 0 without prices."""
+
+    workers: int
+    servers: int  # on machines of their own
+    hourly: float
+    prices: Prices | None
+
+    @classmethod
+    def of(cls, scenario: Scenario, strategy: Strategy) -> "Machines":
+        """Those of a strategy of a scenario."""
+        cluster, prices = scenario.cluster_of(strategy), scenario.prices
+        hourly = 0.0 if prices is None else prices.machines(strategy, cluster)
+        return cls(*counted(strategy, cluster), hourly, prices)
+
+
+class Objective(NamedTuple):
+    """Objective to minimize.
+
+    `metric`: of a run, or empty where it follows from the machines or their costs. `floor`: lower
+    bound by the machines alone, before any simulation; None: unknown.
+    """
+
+    about: str
+    metric: str = ""
+    floor: Callable[[Machines], float] | None = None
+    needs_prices: bool = False
+    needs_loss: bool = False
+
+
+OBJECTIVES: Final = {
+    "cost_per_hour": Objective(
+        "the cost per hour", floor=lambda machines: machines.hourly, needs_prices=True
+    ),
+    "cost_per_million_examples": Objective("the cost of a million examples", needs_prices=True),
+    "cost_to_target": Objective(
+        "the cost until the target loss", needs_prices=True, needs_loss=True
+    ),
+    "time_to_target": Objective(
+        "the time to the target loss", metric="time_to_target", needs_loss=True
+    ),
+    "step_time": Objective("the mean time of a step", metric="step_time_mean"),
+    "staleness": Objective("the mean staleness", metric="staleness_mean"),
+    "wasted": Objective("the share of compute time that is wasted", metric="wasted_compute"),
+    "workers": Objective("the number of workers", floor=lambda machines: float(machines.workers)),
+    "parameter_servers": Objective(
+        "the number of parameter servers", floor=lambda machines: float(machines.servers)
+    ),
+}
+
+
+# Of so many combinations of values and strategies all are looked at; of more, some are chosen.
+MOST_CELLS: Final = 5_000
+MOST_REPLICATIONS: Final = 30
+TRIALS: Final = 400
+# What of a cluster one buys or rents, besides its machines; the rest is a matter of settings.
+_BOUGHT: Final = ("device", "compute", "network", "server_update")
+
+
+@dataclass(frozen=True)
+class Question:
+    """Question of a plan.
+
+    `texts` and `numbers`: the values of each quantity, as they were written and in SI. `sizes`: how
+    many values each axis of the space has. `at` gives the point at an index of each
+    axis, or None where the constraints leave it out. A cell is a point and one of `strategies`; it
+    is run `first_replications` times to see whether it is worth a second look, and up to
+    `most_replications` times. What is cheaper by no more than the share `tolerance` is as cheap.
+    `trials`: of a space that is too large, so many cells are tried.
+    """
+
+    name: str
+    objective: str
+    base: Scenario
+    quantities: tuple[Quantity, ...]
+    texts: tuple[tuple[str, ...], ...]
+    numbers: tuple[tuple[Number, ...], ...]
+    sizes: tuple[int, ...]
+    at: Callable[[Sequence[int]], Point | None]
+    strategies: tuple[str, ...]
+    first_replications: int
+    most_replications: int = MOST_REPLICATIONS
+    tolerance: float = EQUAL_WITHIN
+    trials: int = TRIALS
+
+    @property
+    def sha256(self) -> str:
+        """The hash of what is asked, and of how well it is to be known."""
+        space = {one.path: texts for one, texts in zip(self.quantities, self.texts, strict=True)}
+        base = provenance(self.base)["scenario_sha256"]
+        counts = (self.first_replications, self.most_replications, self.tolerance, self.trials)
+        asked = json.dumps([base, self.objective, space, self.strategies, counts])
+        return hashlib.sha256(asked.encode()).hexdigest()
+
+    @property
+    def targets(self) -> Targets:
+        """What every cell is to reach."""
+        return self.base.targets
+
+    @property
+    def loss(self) -> float | None:
+        """The target loss, if there is one."""
+        return self.base.target_loss
+
+    @property
+    def currency(self) -> str:
+        """What costs are counted in; empty without prices."""
+        return "" if self.base.prices is None else self.base.prices.currency
+
+    @cached_property
+    def unpriced(self) -> tuple[int, ...]:
+        """The indexes of the quantities that one buys or rents, but no price goes with them."""
+        priced = {one.group for one in self.quantities if one.place[0] == "prices"}
+        return tuple(
+            index
+            for index, one in enumerate(self.quantities)
+            if one.group not in priced and one.place[0] == "cluster" and one.place[1] in _BOUGHT
+        )
+
+    @property
+    def combinations(self) -> int:
+        """How many cells there are at most."""
+        return prod(self.sizes) * len(self.strategies)
+
+    @property
+    def enumerated(self) -> bool:
+        """Whether every cell is looked at."""
+        return self.combinations <= MOST_CELLS
+
 
 BLOCK: Final = "plan"
 KEYS: Final = ("minimize", "space", "where", "tolerance", "most_replications", "trials")
@@ -64,15 +200,14 @@ def question_of_text(
 
 
 class _PlanBlock:
-    """A plan block as it is read; `root` is the tree of the scenario without it."""
+    """Reader of a plan block; `root` is the tree of the scenario without it."""
 
     def __init__(self, root: MappingNode, node: MappingNode, mark: Mark, context: Context) -> None:
         self._root, self._node, self._mark, self._context = root, node, mark, context
-        self._space = Block(root)
+        self._space = SweepBlock(root)
         self._faults: list[Fault] = []
 
     def question(self, sets: Sequence[str], minimize: str | None) -> Question:
-        """All of it; ScenarioError with all that is wrong."""
         self._check_keys()
         self._read_space()
         objective = minimize or self._objective()
@@ -122,10 +257,7 @@ class _PlanBlock:
         return point_at(self._root, axes, chosen, self._space.constraints, self._context)
 
     def _base(self) -> Scenario:
-        """The scenario at the first point that there is; the points are all tried if they are few.
-
-        So everything that is wrong with one of them is told at once.
-        """
+        """Scenario of the first valid point; few points are all validated, to report all faults."""
         axes, constraints = self._space.axes, self._space.constraints
         count = 1
         for axis in axes:
@@ -221,7 +353,7 @@ class _PlanBlock:
         self._space.change(change, order)
 
     def _check(self, question: Question) -> None:
-        """Raise ScenarioError where what is asked has no answer, or an answer without a run."""
+        """Raise ScenarioError where the question has no answer, or a trivial one."""
         objective = OBJECTIVES[question.objective]
         node = self._node.values.get("minimize")
         mark = self._mark if node is None else node.mark

@@ -1,1 +1,0 @@
-"""Plans: what is asked of which space, read and checked."""
