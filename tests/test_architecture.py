@@ -232,19 +232,17 @@ def test_no_file_is_too_long() -> None:
 
 
 def test_public_methods_are_documented_where_they_are_first_defined() -> None:
-    classes = {
-        node.name: node
-        for path in MODULES
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.ClassDef)
-    }
+    classes: dict[str, list[ast.ClassDef]] = {}
+    for path in MODULES:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ClassDef):
+                classes.setdefault(node.name, []).append(node)
 
     def inherited(owner: ast.ClassDef) -> set[str]:
         names = {n.id for base in owner.bases for n in ast.walk(base) if isinstance(n, ast.Name)}
-        parents = [classes[name] for name in names & classes.keys() - {owner.name}]
-        return {
-            m.name for one in parents for m in one.body if isinstance(m, ast.FunctionDef)
-        }.union(*map(inherited, parents))
+        parents = [one for name in names - {owner.name} for one in classes.get(name, ())]
+        methods = {m.name for one in parents for m in one.body if isinstance(m, ast.FunctionDef)}
+        return methods.union(*map(inherited, parents))
 
     def bare(path: Path, tree: ast.Module) -> list[str]:
         return [

@@ -176,6 +176,7 @@ class CentralStorageStrategy(Strategy):
         return True
 
     def cross_device_ops(self, value: object = None) -> CrossDeviceOps:
+        """The algorithm, for any value."""
         return self._cross_device_ops
 
     def _create_variable(self, new: NewVariable) -> Operation[DistributedVariable]:
