@@ -10,11 +10,11 @@ from varsim.calibration.recorded.comparison import (
     Comparison,
     Prediction,
     Spread,
+    Totals,
     error,
     other,
     spread,
 )
-from varsim.calibration.recorded.outcome import Totals
 
 _SERVERS, _COLLECTIVES = FAMILIES
 _SOURCE: Final = "recorded for this project; see validation/data/MEASURED.md"

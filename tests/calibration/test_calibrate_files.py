@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 import varsim
 from varsim.calibration.measurement import with_unit
-from varsim.calibration.nccl_text import read_nccl_text
+from varsim.calibration.nccl import read_nccl_text
 from varsim.cli import app as cli
 from varsim.scenario.loading import load_scenario, load_text
 from varsim.scenario.training import Scenario

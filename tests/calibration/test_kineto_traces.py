@@ -11,8 +11,15 @@ from typing import Any
 
 import pytest
 
-from varsim.calibration.intervals import clipped, length, overlap, union
-from varsim.calibration.kineto import Trace, looks_like_kineto, read_kineto
+from varsim.calibration.kineto import (
+    Trace,
+    clipped,
+    length,
+    looks_like_kineto,
+    overlap,
+    read_kineto,
+    union,
+)
 from varsim.calibration.measurement import UnreadableError
 from varsim.calibration.ranks import combine_ranks
 from varsim.cluster.description import Cluster

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from varsim.calibration.families import Fit, Times, fits
-from varsim.calibration.law import choose
+from varsim.calibration.families import Fit, Times, choose, fits
 from varsim.values.distributions import DISTRIBUTIONS, Distribution
 from varsim.values.stream import stream
 

@@ -8,9 +8,12 @@ import pytest
 from calibration.nccl_output import HEADER, SIZES, devices, table
 
 from varsim.calibration.measurement import TransferTable, UnreadableError
-from varsim.calibration.nccl import transfers_of
-from varsim.calibration.nccl_json import read_nccl_json
-from varsim.calibration.nccl_text import looks_like_nccl_text, read_nccl_text
+from varsim.calibration.nccl import (
+    looks_like_nccl_text,
+    read_nccl_json,
+    read_nccl_text,
+    transfers_of,
+)
 
 DATA = Path(__file__).parent.parent / "data" / "calibration"
 ROW = "1024 256 float sum -1 50.00 0.02 0.03 0 50.00 0.02 0.03 0\n"

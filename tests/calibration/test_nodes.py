@@ -7,9 +7,8 @@ import pytest
 
 from varsim.calibration.forms import Measurements
 from varsim.calibration.fragment import fragment
-from varsim.calibration.line import Line
 from varsim.calibration.measurement import TransferTable, UnreadableError, transfer
-from varsim.calibration.nodes import described, ring_time
+from varsim.calibration.network_fit import Line, described, ring_time
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import Run, run_one

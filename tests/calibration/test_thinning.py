@@ -8,8 +8,7 @@ import pytest
 
 from varsim.calibration.compute_text import ComputePart, compute_part
 from varsim.calibration.measurement import StepTable
-from varsim.calibration.steps import dependence
-from varsim.calibration.thinning import thinned
+from varsim.calibration.steps import dependence, thinned
 from varsim.cluster.description import Cluster
 from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from varsim.calibration.line import fit, piece_for, pieces
 from varsim.calibration.measurement import COLLECTIVES, Transfer, pattern, transfer
+from varsim.calibration.network_fit import fit, piece_for, pieces
 from varsim.values.stream import stream
 
 SIZES = [2.0**power for power in range(6, 28)]

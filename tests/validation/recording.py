@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from building import gradient_rows, span_rows
 
-from varsim.calibration.recorded.replay import Replay
 from varsim.calibration.recorded.runs import (
     AsyncRun,
     AsyncWorker,
     CollectiveRun,
     Killed,
     Rank,
+    Replay,
     Run,
     SyncRun,
     SyncWorker,

@@ -7,7 +7,7 @@ import pytest
 
 from tests.validation.recording import asynchronous, collective, run_of, sync, table
 from varsim.calibration.recorded.overheads import Calibration, calibrate
-from varsim.calibration.recorded.replay import Replay
+from varsim.calibration.recorded.runs import Replay
 from varsim.cluster.overheads import Overheads
 
 TRUE = Overheads(

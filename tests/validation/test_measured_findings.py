@@ -4,8 +4,7 @@ import pytest
 
 from validation.finding import Verdict
 from validation.measured import findings
-from varsim.calibration.recorded.comparison import Comparison, Prediction
-from varsim.calibration.recorded.outcome import Totals
+from varsim.calibration.recorded.comparison import Comparison, Prediction, Totals
 
 
 def totals(total: float, p90_step: float = 0.1, dropped: int | None = None) -> Totals:

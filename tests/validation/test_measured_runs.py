@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from validation.command import RUNS
-from varsim.calibration.recorded.comparison import HALVES, Comparison, Half, compare, spread
-from varsim.calibration.recorded.outcome import Totals
+from varsim.calibration.recorded.comparison import HALVES, Comparison, Half, Totals, compare, spread
 from varsim.calibration.recorded.runs import Run, read_runs
 
 PAGE = Path(__file__).parent.parent.parent / "reports" / "validation" / "measured.md"

@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 
 from tests.validation.recording import asynchronous, collective, run_of, simulated, sync, table
-from varsim.calibration.recorded import latencies, outcome
-from varsim.calibration.recorded.latencies import Latencies
-from varsim.calibration.recorded.replay import Replay
+from varsim.calibration.recorded.comparison import measured_totals, predicted_totals
+from varsim.calibration.recorded.overheads import (
+    Latencies,
+    measured_latencies,
+    predicted_latencies,
+)
+from varsim.calibration.recorded.runs import Replay
 from varsim.cluster.overheads import Overheads
 from varsim.strategies.sync_replicas import SyncReplicas
 
@@ -30,8 +34,8 @@ FILES: dict[str, tuple[Any, Overheads]] = {
 def test_a_replay_with_the_same_overheads_is_the_run_again(case: str, tmp_path: Path) -> None:
     file, overheads = FILES[case]
     run = run_of(file, tmp_path)
-    again = outcome.predicted(run, Replay(run).trace(overheads))
-    seen = outcome.measured(run)
+    again = predicted_totals(run, Replay(run).trace(overheads))
+    seen = measured_totals(run)
 
     assert again == pytest.approx(seen)
     assert seen.updates == run.steps
@@ -43,8 +47,8 @@ def test_a_replay_with_the_same_overheads_is_the_run_again(case: str, tmp_path: 
 def test_latencies_are_the_same_on_paper_and_in_a_replay(case: str, tmp_path: Path) -> None:
     file, overheads = FILES[case]
     run = run_of(file, tmp_path)
-    seen = latencies.measured(run)
-    again = latencies.predicted(run, Replay(run).trace(overheads))
+    seen = measured_latencies(run)
+    again = predicted_latencies(run, Replay(run).trace(overheads))
 
     for name in ("start", "back", "on", "collective"):
         one, other = getattr(seen, name), getattr(again, name)
@@ -73,7 +77,7 @@ def test_latencies_by_hand(tmp_path: Path) -> None:
         "step_done": [0.205, 0.415, 0.625],
         "contributions": [[1, 1]] * 3,
     }
-    found = latencies.measured(run_of(file, tmp_path))
+    found = measured_latencies(run_of(file, tmp_path))
 
     # Four times somebody went on, which is too few for a mean.
     assert found == Latencies(start=0.0)
@@ -94,7 +98,7 @@ def test_latencies_by_hand(tmp_path: Path) -> None:
         "contributions": [[1, 1]] * 8,
         "steps": 8,
     }
-    found = latencies.measured(run_of(longer, tmp_path))
+    found = measured_latencies(run_of(longer, tmp_path))
     assert found.back == pytest.approx(0.01)
     assert found.on is None
 
@@ -125,7 +129,7 @@ def test_a_run_of_all_processes_of_which_one_was_killed(tmp_path: Path) -> None:
     file = sync("dead", table(3, 40), 3, init_tokens=0, killed=killed)
     file["steps"] = 30
     run = run_of(file, tmp_path)
-    seen, again = outcome.measured(run), outcome.predicted(run, Replay(run).trace())
+    seen, again = measured_totals(run), predicted_totals(run, Replay(run).trace())
 
     assert seen == pytest.approx(again)
     assert seen.updates < 30

@@ -1,1 +1,1 @@
-"""Measurements of a cluster made into parts of a scenario: files read, fitted, and told of."""
+"""Calibration: measured files, fitted and written as parts of a scenario."""

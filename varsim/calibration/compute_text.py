@@ -1,17 +1,24 @@
-"""The law of step times as it stands in a scenario, and how good it is, as comments."""
+"""YAML of the fitted distribution of step times, with its goodness of fit as comments."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from varsim.calibration.families import Fit
-from varsim.calibration.law import FEWEST, SHARES, WORST, Choice, choose
+from varsim.calibration.families import FEWEST, SHARES, WORST, Choice, Fit, choose
 from varsim.calibration.measurement import StepTable, with_unit
-from varsim.calibration.spells import SHARES as SPELL_SHARES
-from varsim.calibration.spells import MarkovFit, fit_markov
-from varsim.calibration.steps import Slow, WarmUp, dependence, slow_workers, warm_up
-from varsim.calibration.thinning import Rows, thinned
+from varsim.calibration.steps import (
+    MARKOV_SHARES,
+    MarkovFit,
+    Rows,
+    Slow,
+    WarmUp,
+    dependence,
+    fit_markov,
+    slow_workers,
+    thinned,
+    warm_up,
+)
 from varsim.study.stragglers import SAMPLED, equal_to_previous
 from varsim.units import format_seconds
 
@@ -22,7 +29,7 @@ _ENOUGH: Final = 10  # samples beyond a quantile from which it is known well
 
 
 class ComputePart(NamedTuple):
-    """Lines of comment, lines of YAML that stand under `cluster`, and the CSV that these name."""
+    """Comments, YAML lines under `cluster`, and the CSV that these name."""
 
     comments: tuple[str, ...]
     yaml: tuple[str, ...]
@@ -30,7 +37,7 @@ class ComputePart(NamedTuple):
 
 
 def compute_part(table: StepTable, beside: str | None) -> ComputePart:
-    """The law of a table's steps; `beside` is a name for a CSV of them, should one be needed."""
+    """Distribution of a table's step times; `beside`: file name of a CSV, if one is needed."""
     whole: Rows = dict(enumerate(table.rows.values()))
     warm = warm_up(whole)
     rows = whole if warm is None else _without(whole, warm.steps)
@@ -59,7 +66,7 @@ def compute_part(table: StepTable, beside: str | None) -> ComputePart:
 
 
 def _law(fit: Fit) -> str:
-    """A fitted law as it stands in a scenario."""
+    """YAML of a fitted distribution."""
     values = [
         f"kind: {fit.kind}",
         *(f"{name}: {with_unit(value, 'time')}" for name, value in fit.seconds.items()),
@@ -69,7 +76,7 @@ def _law(fit: Fit) -> str:
 
 
 def _markov_yaml(found: MarkovFit) -> list[str]:
-    """The law of spells, as it stands under `cluster`."""
+    """YAML of a two-state Markov chain."""
     return [
         "compute:",
         "  kind: markov",
@@ -81,7 +88,7 @@ def _markov_yaml(found: MarkovFit) -> list[str]:
 
 
 def _dependent(rows: Rows, similar: float, found: MarkovFit | None, fits: bool) -> Iterator[str]:
-    """That steps depend on the one before, what that may come from, and which laws keep it."""
+    """Comments on autocorrelated steps: possible causes, and the distribution that keeps them."""
     yield (
         f"  steps are like the one before (autocorrelation {similar:.2f}): a law that draws each "
         "anew is wrong here"
@@ -97,7 +104,7 @@ def _dependent(rows: Rows, similar: float, found: MarkovFit | None, fits: bool) 
         return
     ratios = ", ".join(
         f"p{100 * share:g} {ratio:.3f}"
-        for share, ratio in zip(SPELL_SHARES, found.ratios, strict=True)
+        for share, ratio in zip(MARKOV_SHARES, found.ratios, strict=True)
     )
     yield (
         f"  as spells (kind: markov): from {format_seconds(found.border)} a step is slow, "
@@ -111,7 +118,7 @@ def _dependent(rows: Rows, similar: float, found: MarkovFit | None, fits: bool) 
 
 
 def _without(rows: Rows, steps: int) -> Rows:
-    """Rows without their first steps; of those that have no others, all."""
+    """Rows without their first steps, unless they have no others."""
     return {worker: row[steps:] if len(row) > steps else row for worker, row in rows.items()}
 
 
@@ -160,7 +167,7 @@ def _warned(warm: WarmUp | None, slow: Sequence[Slow]) -> list[str]:
 
 
 def _compared(choice: Choice, similar: float | None) -> list[str]:
-    """Every family with AIC and quantiles, and what became of it.
+    """Table of all families with AIC and quantile ratios.
 
     Where steps are `similar` to the one before, none is chosen.
     """
@@ -198,7 +205,7 @@ def _empirical(
     in_order: bool,
     warm: bool,
 ) -> ComputePart:
-    """The empirical law: of the table's own file, of a new one beside the fragment, or inline."""
+    """Empirical distribution: the table's own file, a new CSV beside the fragment, or inline."""
     lines = list(comments)
     steps = sum(map(len, rows.values()))
     replay = "cycle" if in_order else "resample"
@@ -223,7 +230,7 @@ def _empirical(
 
 
 def _slower(slow: Sequence[Slow]) -> list[str]:
-    """The workers that are slow by a factor, as they stand under `cluster`."""
+    """YAML of the slow workers."""
     listed = [f"  - {{rank: {one.worker}, factor: {one.factor:.4g}}}" for one in slow]
     return ["slow_workers:", *listed] if slow else []
 

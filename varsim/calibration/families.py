@@ -1,7 +1,9 @@
-"""Laws of compute times fitted by maximum likelihood: parameters, likelihood, quantiles.
+"""Maximum-likelihood fits of distributions of step times, and the choice between them.
 
-Each family is a law of varsim with the same name. A fit that does not exist (a shape out of the
-law's bounds, a normal law that would have to be cut at 0) is None.
+A family is refused if its p50, p90 or p99 is more than WORST off, however good its likelihood,
+since barriers wait for the tail; of the others the one with the least AIC is chosen. p99.9 is
+shown only, as few files have enough steps to know it. If all are refused, the empirical
+distribution is left.
 """
 
 import math
@@ -19,7 +21,7 @@ _CUT: Final = 4.0  # standard deviations above 0 from which the cut of a normal 
 
 
 class Fit(NamedTuple):
-    """A fitted law: seconds but for `plain` numbers, its log likelihood, its quantile function."""
+    """Fitted distribution: parameters in seconds and `plain` ones, log likelihood, quantiles."""
 
     kind: str
     seconds: Mapping[str, float]
@@ -184,7 +186,7 @@ _FAMILIES: Final[tuple[Callable[[Times], Fit | None], ...]] = (
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float | None:
-    """Where a function changes its sign, searched over the logarithm; None where it does not."""
+    """Root of a function, by Brent's method over the logarithm; None without a sign change."""
     from scipy.optimize import brentq
 
     def of_log(point: float) -> float:
@@ -208,3 +210,49 @@ def _rounded_up(value: float) -> float:
 
 def _last_digit(value: float) -> float:
     return 10.0 ** (math.floor(math.log10(value)) + 1 - _DIGITS)
+
+
+WORST: Final = 0.10
+SHARES: Final = (0.5, 0.9, 0.99, 0.999)
+FEWEST: Final = 20  # steps that can tell one family from another
+_CHECKED: Final = SHARES[:3]
+
+
+class Candidate(NamedTuple):
+    """Fitted family with the ratios of its quantiles to the measured ones (at SHARES)."""
+
+    fit: Fit
+    ratios: tuple[float, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Is one of the quantiles up to p99 too far off?"""
+        return self.farthest[1] > WORST
+
+    @property
+    def farthest(self) -> tuple[float, float]:
+        """Probability and relative error of the worst quantile up to p99."""
+        off = [abs(ratio - 1) for ratio in self.ratios[: len(_CHECKED)]]
+        return _CHECKED[off.index(max(off))], max(off)
+
+
+class Choice(NamedTuple):
+    """All families by AIC; `best` is None where only the empirical distribution is left."""
+
+    candidates: tuple[Candidate, ...]
+    best: Candidate | None
+    quantiles: tuple[float, ...]
+
+
+def choose(times: Times) -> Choice:
+    """Choice of a distribution for independent times (s)."""
+    measured = tuple(float(value) for value in np.quantile(times, SHARES))
+    candidates = []
+    for fit in fits(times):
+        pairs = zip(SHARES, measured, strict=True)
+        candidates.append(Candidate(fit, tuple(fit.quantile(p) / value for p, value in pairs)))
+    candidates.sort(key=lambda one: one.fit.aic)
+    fine = [one for one in candidates if not one.refused]
+    constant = bool(candidates) and candidates[0].fit.kind == "constant"
+    best = fine[0] if fine and (constant or times.size >= FEWEST) else None
+    return Choice(tuple(candidates), best, measured)

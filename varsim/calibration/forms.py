@@ -1,4 +1,4 @@
-"""Files of measurements: opened, recognised by what is in them, and read."""
+"""Measurement files: opened, recognised by content, and read."""
 
 import gzip
 import json
@@ -9,9 +9,14 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from varsim.calibration.kineto import Trace, looks_like_kineto, read_kineto
 from varsim.calibration.measurement import StepTable, TransferTable, UnreadableError
-from varsim.calibration.nccl import Table, transfers_of
-from varsim.calibration.nccl_json import looks_like_nccl_json, read_nccl_json
-from varsim.calibration.nccl_text import looks_like_nccl_text, read_nccl_text
+from varsim.calibration.nccl import (
+    Table,
+    looks_like_nccl_json,
+    looks_like_nccl_text,
+    read_nccl_json,
+    read_nccl_text,
+    transfers_of,
+)
 from varsim.calibration.ranks import Idle, combine_ranks
 from varsim.calibration.tables import lacks_unit, looks_like_table, read_steps, read_transfers
 from varsim.values.measured_times import read_step_times
@@ -31,7 +36,7 @@ _LARGEST: Final = {"text": _LARGEST_TEXT, "JSON": _LARGEST_JSON}
 
 
 class Options(NamedTuple):
-    """What the caller knows that a file may not say."""
+    """User's options for what a file may not say."""
 
     form: Form | None = None
     collective: str | None = None
@@ -41,10 +46,10 @@ class Options(NamedTuple):
 
 
 class Measurements(NamedTuple):
-    """All that was read: tables of transfers, step times of all workers, remarks on these.
+    """Contents of all files: tables of transfers, step times of all workers, notes.
 
-    `traced`: all transfers are the collectives of traces. `recorded`: the remarks on the ranks and
-    steps the traces hold.
+    `traced`: all transfers are collectives of traces. `recorded`: notes on the ranks and steps that
+    the traces hold.
     """
 
     transfers: tuple[TransferTable, ...]
@@ -139,7 +144,7 @@ def _read(
 
 
 def _with_file(path: Path, table: StepTable) -> StepTable:
-    """With its file's name, if the law `trace` reads the same from it."""
+    """The table with its file's name, if `kind: trace` reads the same from it."""
     try:
         played = read_step_times(path)
     except ValueError:
@@ -182,7 +187,7 @@ def _accepted() -> str:
 
 
 def _text(path: Path) -> str:
-    """A file's text, decompressed if it is packed; never more than the largest of its kind."""
+    """Text of a file, decompressed if necessary, of bounded size."""
     if path.is_dir():
         raise UnreadableError(
             [f"{path.name or path}: a folder; name its files (or --runs for recordings)"]
@@ -222,7 +227,7 @@ def _json(text: str, source: str) -> object:
 
 
 def _joined(tables: Sequence[StepTable]) -> StepTable:
-    """Tables of several files as one; files of one nameless worker each are workers in turn."""
+    """Tables of several files as one; files of one unnumbered worker each are numbered."""
     if len(tables) == 1:
         return tables[0]
     if all(list(table.rows) == [0] for table in tables):

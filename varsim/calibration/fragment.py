@@ -1,4 +1,4 @@
-"""What was measured as part of a scenario: YAML to paste, with errors as comments."""
+"""Measurements as a YAML fragment of a scenario, with errors of the fit as comments."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,7 +66,7 @@ def calibrate(
     size: float | None = None,
     per_node: int | None = None,
 ) -> Fragment:
-    """What measured files say of a cluster: nccl-tests, tables, profiler traces, step times.
+    """Fragment of `cluster` from measured files: nccl-tests, tables, traces, step times.
 
     `options`: what the files do not say. Otherwise as `fragment`; raises UnreadableError, and
     OSError where there is no such file.

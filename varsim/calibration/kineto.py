@@ -1,4 +1,4 @@
-"""Chrome traces of PyTorch's profiler (Kineto): one file per rank, from several ranks a picture.
+"""Chrome traces of PyTorch's profiler (Kineto), one file per rank.
 
 Format of pytorch/kineto, libkineto/src/output_json.cpp: complete events (ph X) with ts and dur in
 us; `ProfilerStep#n` of category user_annotation; kernels of category kernel, whose `correlation` is
@@ -10,14 +10,67 @@ Collectives of gloo are annotations of the CPU, gloo:all_reduce and so on, on th
 
 import math
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from varsim.calibration.intervals import Intervals, clipped, length, overlap, union, without
 from varsim.calibration.measurement import LARGEST, LONGEST, SHORTEST, UnreadableError
+
+Intervals: TypeAlias = list[tuple[float, float]]
+
+
+def union(intervals: Iterable[tuple[float, float]]) -> Intervals:
+    """All of them, those that touch or overlap joined."""
+    joined: Intervals = []
+    for start, end in sorted(intervals):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def clipped(intervals: Sequence[tuple[float, float]], start: float, end: float) -> Intervals:
+    """What of a union lies between two times."""
+    first = bisect_right(intervals, start, key=lambda one: one[1])
+    last = bisect_left(intervals, end, key=lambda one: one[0])
+    return [(max(a, start), min(b, end)) for a, b in intervals[first:last]]
+
+
+def without(
+    intervals: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]]
+) -> Intervals:
+    """What of a union is not in another."""
+    left: Intervals = []
+    for start, end in intervals:
+        for a, b in clipped(others, start, end):
+            if a > start:
+                left.append((start, a))
+            start = b
+        if start < end:
+            left.append((start, end))
+    return left
+
+
+def length(intervals: Sequence[tuple[float, float]]) -> float:
+    """How long they are together."""
+    return sum(end - start for start, end in intervals)
+
+
+def overlap(one: Sequence[tuple[float, float]], other: Sequence[tuple[float, float]]) -> float:
+    """How long both are, of two unions."""
+    total, i, j = 0.0, 0, 0
+    while i < len(one) and j < len(other):
+        start, end = max(one[i][0], other[j][0]), min(one[i][1], other[j][1])
+        total += max(0.0, end - start)
+        if one[i][1] <= other[j][1]:
+            i += 1
+        else:
+            j += 1
+    return total
+
 
 _MICROSECONDS: Final = 1e-6
 _RANKS: Final = 10**6
@@ -192,7 +245,7 @@ def _window(mark: _Event, kernels: Sequence[_Event], launches: Mapping[str, _Eve
 
 
 def _whole(windows: Sequence[_Window]) -> list[_Window]:
-    """Those that were recorded whole: no stubs, and none that launch nothing where others do."""
+    """Steps recorded completely: not cut short, and with kernel launches if others have any."""
     longest = max(window.end - window.start for window in windows)
     launch = any(window.done is not None for window in windows)
     return [
@@ -203,9 +256,9 @@ def _whole(windows: Sequence[_Window]) -> list[_Window]:
 
 
 def _by_device(windows: Sequence[_Window]) -> tuple[float, list[_Window]]:
-    """How far the GPU is behind the host (us), and the steps, on the GPU where that is much.
+    """Lag of the GPU behind the host (us), and the steps: on the GPU where the lag is large.
 
-    Then a step lasts from the end of the one before, so that the first of a row is left out.
+    Such a step lasts from the end of the one before, so the first of a sequence is left out.
     """
     behind = [window.done - window.end for window in windows if window.done is not None]
     lag = median(behind) if behind else 0.0
@@ -220,7 +273,7 @@ def _by_device(windows: Sequence[_Window]) -> tuple[float, list[_Window]]:
 
 
 def _activity(events: Sequence[_Event], kernels: Sequence[_Event]) -> tuple[Intervals, Intervals]:
-    """When there was computation, and when communication."""
+    """Intervals of computation and of communication."""
     gloo = [e for e in events if e.name.startswith(_GLOO) and e.category not in _ON_DEVICE]
     communicating = _spans([*(kernel for kernel in kernels if _is_nccl(kernel)), *gloo])
     if kernels:
@@ -316,7 +369,7 @@ def _collectives(
 
 
 def _external(event: _Event) -> str:
-    """What a kernel has in common with the call that led to it."""
+    """Id that a kernel shares with the call that launched it."""
     return str(event.values.get("External id", event.values.get("external id", "none")))
 
 

@@ -1,4 +1,4 @@
-"""What measured files hold once they are read: times of transfers, and times of steps."""
+"""Measurements as read from files: tables of transfers and of step times."""
 
 import math
 import re
@@ -22,7 +22,7 @@ LARGEST: Final = 1e18
 
 
 class UnreadableError(Exception):
-    """Files that cannot be used: one line for each thing that is wrong."""
+    """Error of unusable files, one line per problem."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         shown = list(lines[:_MOST_LINES])
@@ -87,7 +87,7 @@ class StepTable(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """What a collective of p ranks costs in varsim's model, and its bus bandwidth.
+    """Cost of a collective of p ranks in varsim's model, and its bus bandwidth factor.
 
     `messages` and `share` (of the size) are those of one link; the bus bandwidth of nccl-tests is
     `bus` * size / time (doc/PERFORMANCE.md there).
@@ -162,7 +162,7 @@ def bytes_of(text: str, unit: float) -> float:
 
 
 def with_unit(value: float, dimension: str) -> str:
-    """A time or a rate as it stands in a scenario, six digits: `20.138 us`, `1.2022 GB/s`."""
+    """Time or rate with its unit, six digits: `20.138 us`, `1.2022 GB/s`."""
     units, value = _WRITTEN[dimension], float(f"{value:.6g}")
     smallest = units[-1] if value else units[0]
     name, size = next((unit for unit in units if value >= unit[1]), smallest)
@@ -170,7 +170,7 @@ def with_unit(value: float, dimension: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """What stands in a file, as it can be shown in one line."""
+    """Text of a file, shortened to be shown in one line."""
     text = text.strip()
     return repr(text if len(text) <= 40 else text[:37] + "...")
 

@@ -1,22 +1,25 @@
-"""The network that was fitted, as it stands in a scenario, and how well it fits, as comments."""
+"""YAML of the fitted network, with its goodness of fit as comments."""
 
 from collections.abc import Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
-from varsim.calibration.line import (
+from varsim.calibration.measurement import Transfer, TransferTable, UnreadableError, with_unit
+from varsim.calibration.network_fit import (
     MOST_PIECES,
     WORST,
     Line,
     Piece,
+    described,
     fit,
+    fit_cards,
     fit_latency,
     piece_for,
     pieces,
+    ring_time,
     rounded,
+    split,
 )
-from varsim.calibration.measurement import Transfer, TransferTable, UnreadableError, with_unit
-from varsim.calibration.nodes import described, fit_cards, ring_time, split
 from varsim.units import format_seconds
 
 _MOST_SHOWN: Final = 60
@@ -64,8 +67,8 @@ def nodes_part(tables: Sequence[TransferTable], per_node: int) -> NetworkPart:
     cards = fit_cards(outer, per_node, inside)
     nodes = described(per_node, inside, cards)
     links = [
-        f"bandwidth: {with_unit(line.bandwidth, 'rate')}, latency: {with_unit(line.latency, 'time')}"
-        for line in (inside, cards)
+        f"bandwidth: {with_unit(one.bandwidth, 'rate')}, latency: {with_unit(one.latency, 'time')}"
+        for one in (inside, cards)
     ]
     kind = f"kind: nodes, workers_per_node: {per_node}"
     yaml = f"network: {{{kind}, inside: {{{links[0]}}}, {links[1]}}}"

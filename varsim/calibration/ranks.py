@@ -1,4 +1,4 @@
-"""What the traces of all ranks tell together: computation per step, and times of collectives."""
+"""Traces of all ranks combined: compute time per step, and times of collectives."""
 
 from collections.abc import Iterator, Sequence
 from statistics import median
@@ -64,7 +64,7 @@ def combine_ranks(traces: Sequence[Trace], idle: Idle = "keep") -> CombinedTrace
 
 
 def _recorded(traces: Sequence[Trace]) -> Iterator[str]:
-    """Of which ranks there are traces, and which steps they do not hold whole."""
+    """Notes on missing ranks and incomplete steps."""
     ranks = {trace.ranks for trace in traces}
     (all_ranks,) = ranks if len(ranks) == 1 else (None,)
     if all_ranks is None:

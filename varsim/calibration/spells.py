@@ -8,9 +8,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from varsim.calibration.families import Fit, Times, rounded
-from varsim.calibration.law import WORST, choose
-from varsim.calibration.thinning import Rows
+from varsim.calibration.families import WORST, Fit, Times, choose, rounded
+from varsim.calibration.steps import Rows
 
 SHARES: Final = (0.5, 0.9, 0.99)
 _FEWEST: Final = 3  # changes each way that tell how often there is one

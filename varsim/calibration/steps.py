@@ -1,7 +1,8 @@
-"""Step times of several workers looked at: warm-up, slow workers, steps that depend on others.
+"""Step times of workers: warm-up, slow workers, autocorrelation, thinning, Markov fit.
 
-Medians are compared, so that a few late steps do not make a worker slow. The interval of a factor
-is that of two medians (99 %, from the ranks of the order statistics, on the logarithm of times).
+Slow workers are found by medians, so that a few late steps do not count; the 99 % interval of a
+factor comes from the order statistics around the medians, on the logarithm of times. For the
+two-state Markov fit times are cut where the logarithms within both parts vary least (Otsu, 1979).
 """
 
 import math
@@ -10,8 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from varsim.calibration.families import Times
-from varsim.calibration.law import FEWEST
+from varsim.calibration.families import FEWEST, SHARES, WORST, Fit, Times, choose, rounded
 from varsim.study.stragglers import autocorrelation
 
 _WARM: Final = 1.5  # medians that a first step must take to count as warm-up
@@ -23,7 +23,7 @@ _DEPENDENT: Final = 0.2  # lag-1 autocorrelation from which a law that forgets m
 
 
 class Slow(NamedTuple):
-    """A worker that is `factor` times as slow as others, with its 99 % interval.
+    """Slow worker: its factor to the others, with the 99 % confidence interval.
 
     `tail` is the same of the 90th percentiles: far from `factor` where slowness is not constant.
     """
@@ -36,7 +36,7 @@ class Slow(NamedTuple):
 
 
 class WarmUp(NamedTuple):
-    """So many first steps are longer; the first of all by `excess` seconds (median of workers)."""
+    """Warm-up of the first `steps`; the first takes `excess` (s) more, median of workers."""
 
     steps: int
     excess: float
@@ -95,9 +95,168 @@ def _error(times: Times) -> float:
 
 
 def dependence(rows: Mapping[int, Sequence[float]]) -> float | None:
-    """How alike steps are that follow each other, where they surely are; else None."""
+    """Lag-1 autocorrelation of step times where it is significant; else None."""
     value = autocorrelation(list(rows.values()), 1)
     count = sum(map(len, rows.values()))
     if value is None or count < FEWEST or value <= max(_DEPENDENT, 1.96 / math.sqrt(count)):
         return None
     return value
+
+
+Rows = Mapping[int, Sequence[float]]
+
+_TELLING: Final = 200  # times of a worker in which its p99 can be seen
+
+
+class Thinned(NamedTuple):
+    """Thinned rows, one per worker or (`pooled`) one for all, with a description."""
+
+    rows: tuple[Times, ...]
+    pooled: bool
+    words: tuple[str, ...]
+
+
+def thinned(rows: Rows, alike: Rows, most: int, *, in_order: bool) -> Thinned:
+    """At most so many of the times (s) of all workers.
+
+    `in_order`: their order counts, and of every so many steps one is kept. Otherwise a worker's
+    times in order of size are cut into equal groups, of each of which the mean is kept: the mean of
+    all stays, and the tail is not lost. Where a worker had too few of them, `alike`, times that are
+    divided by the factors of slow workers, are taken together.
+    """
+    whole = [np.array(row) for row in rows.values()]
+    if sum(row.size for row in whole) <= most:
+        return Thinned(tuple(whole), False, ())
+    if in_order:
+        return _strided(whole, most)
+    each = most // len(whole)
+    pooled = len(whole) > 1 and each < _TELLING
+    if pooled:
+        whole, each = [np.concatenate([np.array(row) for row in alike.values()])], most
+    kept = tuple(_grouped(row, each) for row in whole)
+    steps = sum(row.size for row in whole)
+    groups = max(row.size for row in kept)
+    who = (
+        "steps of all workers" if pooled else "steps" if len(whole) == 1 else "steps, each worker's"
+    )
+    words = f"{steps} {who}, in order of size, in {groups} groups; of each stands its mean"
+    return Thinned(kept, pooled, (words, _quality(kept, whole)))
+
+
+def _strided(whole: Sequence[Times], most: int) -> Thinned:
+    stride = -(-sum(row.size for row in whole) // most)
+    while sum(-(-row.size // stride) for row in whole) > most and stride < max(
+        row.size for row in whole
+    ):
+        stride += 1
+    kept = tuple(row[::stride] for row in whole)
+    words = f"of every {stride} steps one is kept, so that they are less like the one before"
+    return Thinned(kept, False, (words, _quality(kept, whole)))
+
+
+def _grouped(row: Times, number: int) -> Times:
+    """The means of so many equal groups of times in order of size; two groups may share one."""
+    if row.size <= number:
+        return row
+    sums = np.concatenate([[0.0], np.cumsum(np.sort(row))])
+    bounds = np.linspace(0, row.size, number + 1)
+    means: Times = np.diff(np.interp(bounds, np.arange(row.size + 1), sums)) * number / row.size
+    return means
+
+
+def _quality(kept: Sequence[Times], whole: Sequence[Times]) -> str:
+    """Ratios of mean and quantiles after thinning to those before."""
+    left, everything = np.concatenate(kept), np.concatenate(whole)
+    ratios = [f"mean {left.mean() / everything.mean():.3f}"]
+    for share, now, was in zip(
+        SHARES, np.quantile(left, SHARES), np.quantile(everything, SHARES), strict=True
+    ):
+        ratios.append(f"p{100 * share:g} {now / was:.3f}")
+    return f"what is kept / measured: {', '.join(ratios)}"
+
+
+MARKOV_SHARES: Final = (0.5, 0.9, 0.99)
+_FEWEST_CHANGES: Final = 3  # changes each way that tell how often there is one
+_ENOUGH: Final = 0.5  # of the measured autocorrelation, that the law has to keep
+_POINTS: Final = (np.arange(1000) + 0.5) / 1000
+
+
+class MarkovFit(NamedTuple):
+    """Fit of a two-state Markov chain, its lag-1 autocorrelation and quantile ratios.
+
+    `border` (s): from there on a step is slow.
+    """
+
+    fast: Fit
+    slow: Fit
+    to_slow: float
+    to_fast: float
+    border: float
+    autocorrelation: float
+    ratios: tuple[float, ...]
+
+    @property
+    def share_slow(self) -> float:
+        """Share of the steps that are slow, in the long run."""
+        return self.to_slow / (self.to_slow + self.to_fast)
+
+    def fits(self, measured: float) -> bool:
+        """Does it keep enough of the measured autocorrelation, and all quantiles?"""
+        near = all(abs(ratio - 1) <= WORST for ratio in self.ratios)
+        return near and self.autocorrelation >= _ENOUGH * measured
+
+
+def fit_markov(rows: Rows) -> MarkovFit | None:
+    """Two-state Markov fit of all rows; None where steps hardly ever change their state."""
+    times = np.concatenate([np.array(row) for row in rows.values()])
+    border = _border(times)
+    before = np.concatenate([np.array(row[:-1]) >= border for row in rows.values()])
+    after = np.concatenate([np.array(row[1:]) >= border for row in rows.values()])
+    slower, faster = int((~before & after).sum()), int((before & ~after).sum())
+    if min(slower, faster) < _FEWEST_CHANGES:
+        return None
+    to_slow, to_fast = rounded(slower / (~before).sum()), rounded(faster / before.sum())
+    fast, slow = _best_fit(times[times < border]), _best_fit(times[times >= border])
+    points = np.concatenate(
+        [[distribution.quantile(p) for p in _POINTS] for distribution in (fast, slow)]
+    )
+    share = to_slow / (to_slow + to_fast)
+    weights = np.repeat([1 - share, share], len(_POINTS))
+    between = share * (1 - share) * (points[len(_POINTS) :].mean() - points[: len(_POINTS)].mean())
+    mean = np.average(points, weights=weights)
+    variance = np.average((points - mean) ** 2, weights=weights)
+    gap = points[len(_POINTS) :].mean() - points[: len(_POINTS)].mean()
+    return MarkovFit(
+        fast,
+        slow,
+        to_slow,
+        to_fast,
+        border,
+        float((1 - to_slow - to_fast) * between * gap / variance),
+        tuple(
+            float(_quantile(points, weights, share) / np.quantile(times, share))
+            for share in MARKOV_SHARES
+        ),
+    )
+
+
+def _border(times: Times) -> float:
+    """Where to cut, so that the variance between both parts is largest."""
+    values = np.unique(times)
+    logs = np.log(np.sort(times))
+    counts = np.searchsorted(np.sort(times), values[1:])
+    sums = np.concatenate([[0.0], np.cumsum(logs)])
+    low, high = sums[counts] / counts, (sums[-1] - sums[counts]) / (logs.size - counts)
+    between = counts * (logs.size - counts) * (high - low) ** 2
+    return float(values[1 + int(np.argmax(between))])
+
+
+def _best_fit(times: Times) -> Fit:
+    choice = choose(times)
+    return (choice.best or choice.candidates[0]).fit
+
+
+def _quantile(points: Times, weights: Times, share: float) -> float:
+    order = np.argsort(points)
+    reached = np.cumsum(weights[order]) / weights.sum()
+    return float(points[order][np.searchsorted(reached, share)])

@@ -141,7 +141,6 @@ def read_steps(text: str, source: str, unit: str | None) -> StepTable:
 def _long(
     header: _Line, lines: Sequence[_Line], columns: list[_Column], source: str, unit: str | None
 ) -> StepTable:
-    """One line per step."""
     times = [i for i, column in enumerate(columns) if column.holds == "time"]
     if len(times) != 1:
         names = ", ".join(header.fields[i].strip() for i in times)
@@ -236,7 +235,6 @@ def _all_lines(text: str, source: str) -> list[_Line]:
 
 
 def _column(name: str) -> _Column:
-    """What the name of a column says."""
     bare = name.strip().lower()
     words = [word for word in re.split(r"[^a-z\u00b5\u03bc]+", bare) if word]
     last = words[-1] if words else ""

@@ -1,21 +1,86 @@
-"""Predicted against measured: every run with overheads that were calibrated without it.
+"""Cross-validation of predictions: every run is predicted with overheads calibrated without it.
 
-The runs of one kind, in the order of their names, go in turn to the first and the second half.
-Each half is predicted with what the other one was calibrated to; runs in which nothing is computed
-have nothing to be predicted and are there for both calibrations. Parameter servers are one family,
-synchronized or not, collectives another: what a half of one says is used for nothing else.
+The runs of one kind, in the order of their names, go in turn to the first and the second half, and
+each half is predicted with the calibration of the other. Runs in which nothing is computed serve
+both calibrations. Parameter servers, synchronized or not, are one family, collectives another; the
+families share nothing.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from statistics import median
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from varsim.calibration.recorded import outcome
-from varsim.calibration.recorded.outcome import Totals
+import numpy as np
+
 from varsim.calibration.recorded.overheads import Calibration, calibrate
-from varsim.calibration.recorded.replay import Replay
-from varsim.calibration.recorded.runs import CollectiveRun, Run, computes
+from varsim.calibration.recorded.runs import DROPPED, AsyncRun, CollectiveRun, Replay, Run, computes
+from varsim.cluster.trace import GradientRow, Outcome, Trace
+
+_OUTCOME, _READ_STEP, _APPLIED_STEP = (
+    GradientRow._fields.index(name) for name in ("outcome", "read_step", "applied_step")
+)
+
+
+class Totals(NamedTuple):
+    """A run until its last update.
+
+    `total`: seconds until then; `p90_step`: 90th percentile of the time from one update to the next
+    (the first one's from the start); `dropped`: gradients until then that went into no update, None
+    where none can; `staleness`: mean over the gradients of these updates, None where it is 0 by
+    design.
+    """
+
+    updates: int
+    total: float
+    p90_step: float
+    dropped: int | None
+    staleness: float | None
+
+
+def measured_totals(run: Run) -> Totals:
+    """What was recorded."""
+    if isinstance(run, CollectiveRun):
+        return _totals([max(ends) for ends in zip(*(rank.end for rank in run.ranks), strict=True)])
+    if isinstance(run, AsyncRun):
+        updates = sorted(
+            update
+            for worker in run.workers
+            for update in zip(worker.applied_as, worker.end, worker.staleness, strict=True)
+            if update[0] <= run.steps
+        )
+        # A worker may notice the end of its update after the next one's; then both are done.
+        ends = list(accumulate((end for _, end, _ in updates), max))
+        staleness = sum(updates_missed for _, _, updates_missed in updates) / run.steps
+        return _totals(ends, staleness=staleness)
+    dropped = sum(
+        fate == DROPPED and end <= run.step_done[-1]
+        for worker in run.workers
+        for fate, end in zip(worker.accepted, worker.compute_end, strict=True)
+    )
+    return _totals(run.step_done, dropped=dropped)
+
+
+def predicted_totals(run: Run, trace: Trace) -> Totals:
+    """The same of a simulated run."""
+    ends = (trace.steps / 1e9).tolist()
+    if isinstance(run, CollectiveRun):
+        return _totals(ends)
+    fates = trace.gradients[:, _OUTCOME]
+    if isinstance(run, AsyncRun):
+        applied = trace.gradients[fates == Outcome.APPLIED]
+        staleness = applied[:, _APPLIED_STEP] - applied[:, _READ_STEP]
+        return _totals(ends, staleness=float(staleness.mean()))
+    return _totals(ends, dropped=int((fates == Outcome.DROPPED).sum()))
+
+
+def _totals(
+    ends: Sequence[float], dropped: int | None = None, staleness: float | None = None
+) -> Totals:
+    lengths = np.diff(ends, prepend=0.0)
+    p90_step = float(np.quantile(lengths, 0.9))
+    return Totals(len(ends), ends[-1], p90_step, dropped, staleness)
+
 
 Half: TypeAlias = Literal["first", "second"]
 HALVES: Final[tuple[Half, Half]] = ("first", "second")
@@ -24,7 +89,7 @@ FAMILIES: Final = ("parameter servers", "collectives")
 
 
 class Prediction(NamedTuple):
-    """A run as it was and as it was predicted: with no overheads, and with those of other runs.
+    """Prediction of a run, without overheads (`ideal`) and with those of other runs.
 
     `asked`: the updates that it was to make. `calibrated` is None where the other half tells
     nothing; `unloaded` is predicted with overheads that were calibrated, and applied, without a
@@ -63,7 +128,7 @@ class Comparison(NamedTuple):
 
     @property
     def worst(self) -> Prediction:
-        """The run whose total time is farthest off."""
+        """Run with the largest relative error of the total time."""
         return max(self.predictions, key=lambda one: abs(error(one.best.total, one.measured.total)))
 
 
@@ -133,8 +198,8 @@ def compare(
                 family_of(run),
                 half,
                 run.steps,
-                outcome.measured(run),
-                outcome.predicted(run, replay.trace()),
+                measured_totals(run),
+                predicted_totals(run, replay.trace()),
                 _predicted(replay, loaded[source]),
                 _predicted(replay, ignoring[source]),
             )
@@ -153,12 +218,12 @@ def other(half: Half) -> Half:
 
 
 def error(predicted: float, measured: float) -> float:
-    """Relative to what was measured; of a number that was 0, to 1."""
+    """Error relative to the measured number, or absolute where that is 0."""
     return (predicted - measured) / (measured or 1.0)
 
 
 def spread(pairs: Iterable[tuple[float | None, float | None]]) -> Spread | None:
-    """Of pairs of a predicted and a measured number, where both are there."""
+    """Spread of the errors of (predicted, measured) pairs, where both exist."""
     errors = [abs(error(a, b)) for a, b in pairs if a is not None and b is not None]
     return Spread(len(errors), median(errors), max(errors)) if errors else None
 
@@ -166,4 +231,4 @@ def spread(pairs: Iterable[tuple[float | None, float | None]]) -> Spread | None:
 def _predicted(replay: Replay, calibration: Calibration | None) -> Totals | None:
     if calibration is None:
         return None
-    return outcome.predicted(replay.run, replay.trace(calibration.applied_to(replay)))
+    return predicted_totals(replay.run, replay.trace(calibration.applied_to(replay)))

@@ -1,29 +1,170 @@
-"""Overheads from measured runs: those with which replays have the latencies that were recorded.
+"""Calibration of overheads: those with which replays have the recorded latencies.
 
-Least squares over the logarithms of the overheads. What is fitted are the times between one
-computation and the next (see `latencies`), each as a share of an iteration; how long a run took,
-and what went into which update, is not looked at.
-
-Foreign work on the machine of parameter servers lengthens all of it: with f cores busy with that,
-overheads take 1 + `load` f times as long, and `load` is fitted besides. f is recorded with a run.
+Least squares over the logarithms of the overheads. Fitted are the mean times between one
+computation and the next, each as a share of an iteration, read the same way off a recording and a
+simulated run; the duration of a run and the contents of its updates are not used. With f cores of
+the servers' machine busy with foreign work, overheads take 1 + `load` f times as long; `load` is
+fitted, f is recorded with a run.
 """
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from varsim.calibration.recorded import latencies
-from varsim.calibration.recorded.latencies import Latencies
-from varsim.calibration.recorded.replay import Replay
-from varsim.calibration.recorded.runs import CollectiveRun, Run, SyncRun, compute_tables
+from varsim.calibration.recorded.runs import (
+    ACCEPTED,
+    AsyncRun,
+    AsyncWorker,
+    CollectiveRun,
+    Replay,
+    Run,
+    SyncRun,
+    SyncWorker,
+    compute_tables,
+)
 from varsim.cluster.overheads import Overheads
+from varsim.cluster.trace import GradientRow, Outcome, Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+# A request is alone when no other worker makes one from so long before it until so long after (s).
+_BEFORE: Final = 12e-3
+_AFTER: Final = 4e-3
+_FEWEST: Final = 6  # from so many on a mean counts
+
+_COLUMNS: Final = {name: column for column, name in enumerate(GradientRow._fields)}
+
+
+class Latencies(NamedTuple):
+    """Mean times (s); None where a run has too few of a kind.
+
+    `start`: until a worker first computes. `pull`: a read while no other worker asks the server for
+    anything. `back`: from the last gradient that an update needed to the next computation of a
+    worker that waited for it. `on`: from the end of a computation to the next one of a worker that
+    did not have to wait for an update. `collective`: from when the last rank has computed until the
+    last one has the result.
+    """
+
+    start: float | None = None
+    pull: float | None = None
+    back: float | None = None
+    on: float | None = None
+    collective: float | None = None
+
+
+class Iteration(NamedTuple):
+    """One iteration of one worker: when (s) it computed, and in which update it was, if any."""
+
+    begin: float
+    end: float
+    update: int | None
+
+
+def measured_latencies(run: Run) -> Latencies:
+    """As recorded, up to the last update."""
+    if isinstance(run, CollectiveRun):
+        computed = np.array([rank.compute_end for rank in run.ranks]).max(axis=0)
+        ended = np.array([rank.end for rank in run.ranks]).max(axis=0)
+        return Latencies(collective=float((ended - computed).mean()))
+    iterations = [
+        [
+            Iteration(begin, begin + compute, update)
+            for begin, compute, update in zip(
+                worker.compute_begin, worker.compute, _updates(run, rank), strict=False
+            )
+        ]
+        for rank, worker in enumerate(run.workers)
+    ]
+    return _of_servers(run, iterations)._replace(pull=_mean(_lone_reads(run.workers)))
+
+
+def predicted_latencies(run: Run, trace: Trace) -> Latencies:
+    """The same of a simulated run, but `pull`."""
+    by_name = {name: trace.gradients[:, column] for name, column in _COLUMNS.items()}
+    computed = by_name["computed"] / 1e9
+    if isinstance(run, CollectiveRun):
+        steps = by_name["iteration"]
+        last = np.zeros(len(trace.steps))
+        np.maximum.at(last, steps, computed)
+        return Latencies(collective=float((trace.steps / 1e9 - last).mean()))
+    updates = np.where(by_name["outcome"] == Outcome.APPLIED, by_name["applied_step"], -1)
+    begun = by_name["compute_start"] / 1e9
+    iterations = []
+    for worker in range(trace.workers):
+        rows = np.flatnonzero(by_name["worker"] == worker)
+        rows = rows[np.argsort(by_name["iteration"][rows])]
+        iterations.append(
+            [
+                Iteration(float(begun[row]), float(computed[row]), _or_none(int(updates[row])))
+                for row in rows
+                if computed[row] >= begun[row]
+            ]
+        )
+    return _of_servers(run, iterations)
+
+
+def _of_servers(run: Run, iterations: Sequence[Sequence[Iteration]]) -> Latencies:
+    needed: dict[int, float] = {}
+    if isinstance(run, SyncRun):
+        for iteration in (one for worker in iterations for one in worker):
+            if iteration.update is not None:
+                last = needed.get(iteration.update, 0.0)
+                needed[iteration.update] = max(last, iteration.end)
+    moments = sorted(needed.values())
+    back, on = [], []
+    for worker in iterations:
+        for this, following in pairwise(worker):
+            place = bisect_left(moments, following.begin) - 1
+            if place >= 0 and moments[place] >= this.end:
+                back.append(following.begin - moments[place])
+            else:
+                on.append(following.begin - this.end)
+    starts = [worker[0].begin for worker in iterations if worker]
+    return Latencies(start=fmean(starts), back=_mean(back), on=_mean(on))
+
+
+def _updates(run: SyncRun | AsyncRun, rank: int) -> list[int | None]:
+    """For each iteration of a worker the update that its gradient was in."""
+    worker = run.workers[rank]
+    if isinstance(worker, AsyncWorker):
+        return [number - 1 for number in worker.applied_as]
+    assert isinstance(run, SyncRun)
+    counted = iter([step for step, row in enumerate(run.contributions) for _ in range(row[rank])])
+    return [next(counted, None) if fate == ACCEPTED else None for fate in worker.accepted]
+
+
+def _lone_reads(workers: Sequence[SyncWorker | AsyncWorker]) -> Iterable[float]:
+    """Times of reads without concurrent requests, except the first of each worker."""
+    requests = sorted(
+        (moment, rank)
+        for rank, worker in enumerate(workers)
+        for moment in (*worker.begin, *worker.compute_end)
+    )
+    moments = [moment for moment, _ in requests]
+    for rank, worker in enumerate(workers):
+        for begin, read in list(zip(worker.begin, worker.compute_begin, strict=True))[1:]:
+            first = bisect_left(moments, begin - _BEFORE)
+            near = requests[first : bisect_left(moments, begin + _AFTER)]
+            if all(other == rank for _, other in near):
+                yield read - begin
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return fmean(found) if len(found) >= _FEWEST else None
+
+
+def _or_none(update: int) -> int | None:
+    return None if update < 0 else update
+
 
 # Where the search starts: times in seconds, the rate in bytes/s, the load per core.
 START: Final = {
@@ -54,7 +195,7 @@ class Fitted(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """Overheads on a machine with nothing else to do, `load`, and where they come from."""
+    """Calibrated overheads of an otherwise idle machine, `load`, and their source runs."""
 
     overheads: Overheads
     load: float
@@ -62,13 +203,13 @@ class Calibration(NamedTuple):
     residuals: tuple[Fitted, ...] = ()
 
     def applied_to(self, replay: Replay) -> Overheads:
-        """What a run is to be replayed with: under its foreign load, without what it has not."""
+        """Overheads for the replay of a run, under its foreign load."""
         stretch = 1 + self.load * replay.run.foreign_cores
         return self.overheads.stretched(stretch).only(replay.subject_to())
 
 
 class _Recording(NamedTuple):
-    """A run to be fitted: what is to be met, and how long an iteration and the whole of it is."""
+    """Run to be fitted: its latencies, mean iteration and total compute time (s)."""
 
     replay: Replay
     seen: Latencies
@@ -123,11 +264,11 @@ def _recording(run: Run) -> _Recording:
     tables = compute_tables(run)
     iteration = fmean(fmean(row) for row in tables)
     whole = iteration * fmean(len(row) for row in tables)
-    return _Recording(Replay(run), latencies.measured(run), iteration, whole)
+    return _Recording(Replay(run), measured_latencies(run), iteration, whole)
 
 
 def _names(runs: Sequence[Run], load: bool) -> list[str]:
-    """The overheads that these runs tell of."""
+    """Names of the overheads that these runs identify."""
     if not runs:
         return []
     collective = [isinstance(run, CollectiveRun) for run in runs]
@@ -152,7 +293,7 @@ def _calibration(
     recordings: Sequence[_Recording],
     digits: int = 17,
 ) -> Calibration:
-    """What stands at a point: logarithms of everything relative to where the search starts."""
+    """Calibration at a point: logarithms of the parameters relative to START."""
     values = {
         name: float(f"{START[name] * math.exp(where):.{digits}g}")
         for name, where in zip(names, point, strict=True)
@@ -166,7 +307,7 @@ def _pairs(recording: _Recording, tried: Calibration) -> list[tuple[str, float, 
     """Name, measured and simulated value of each latency that the recording has."""
     replay = recording.replay
     overheads = tried.applied_to(replay)
-    simulated = latencies.predicted(replay.run, replay.trace(overheads))
+    simulated = predicted_latencies(replay.run, replay.trace(overheads))
     simulated = simulated._replace(pull=overheads.pull + overheads.copying(replay.size))
     triples = zip(Latencies._fields, recording.seen, simulated, strict=True)
     # What does not occur in a replay is no nearer or farther for it.
@@ -174,7 +315,7 @@ def _pairs(recording: _Recording, tried: Calibration) -> list[tuple[str, float, 
 
 
 def _misses(recording: _Recording, tried: Calibration) -> list[float]:
-    """How far a replay is off: in percent of an iteration; a collective by what factor (log)."""
+    """Residuals of a replay in percent of an iteration; of a collective, log of the ratio."""
     misses = []
     for name, seen, simulated in _pairs(recording, tried):
         if name == "collective":

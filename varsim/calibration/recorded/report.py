@@ -1,4 +1,4 @@
-"""Predictions against measurements, in words and tables: for a terminal, and for a page."""
+"""Predicted against measured runs, as tables for a terminal and a Markdown page."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -9,11 +9,11 @@ from varsim.calibration.recorded.comparison import (
     Half,
     HalfCalibration,
     Prediction,
+    Totals,
     error,
     other,
     spread,
 )
-from varsim.calibration.recorded.outcome import Totals
 from varsim.calibration.recorded.overheads import Calibration
 from varsim.cluster.overheads import Overheads
 from varsim.units import format_rate, format_seconds
@@ -29,7 +29,7 @@ _WHAT: Final = {
 
 
 class Table(NamedTuple):
-    """Rows of text under a head; the first columns (`named`) hold words, the others numbers."""
+    """Table of text cells; the first `named` columns hold words, the others numbers."""
 
     head: Row
     rows: Sequence[Row]
@@ -49,7 +49,7 @@ def run_table(comparison: Comparison) -> Table:
 def incomplete_runs(comparison: Comparison) -> list[str]:
     """One line for each run that did not make all updates, or was predicted not to."""
     return [
-        f"{one.run} was to make {one.asked} updates; it came to a standstill after "
+        f"{one.run} was to make {one.planned_updates} updates; it came to a standstill after "
         f"{one.measured.updates}, predicted {one.best.updates}"
         for one in comparison.predictions
         if min(one.measured.updates, one.best.updates) < one.planned_updates

@@ -1,15 +1,20 @@
-"""Recordings of real training clusters, one file per run, as they are read.
+"""Recordings of real training clusters, one file per run, and their replay as scenarios.
 
-Times are seconds since the common start of the run. The compute part of an iteration was a sleep
-of prescribed length (`compute`); reads, pushes, queues, updates and collectives were real.
+Times are seconds since the common start of the run. The compute part of an iteration was a sleep of
+prescribed length (`compute`); reads, pushes, queues, updates and collectives were real.
 """
 
 from collections.abc import Sequence
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from varsim.cluster.overheads import Overheads
+from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario
+from varsim.study import simulation
 
 Length = Annotated[float, Field(ge=0, lt=1e6)]
 Moment = Annotated[float, Field(ge=-1, lt=1e9)]  # a process may begin a little early
@@ -27,7 +32,7 @@ class RunFileError(Exception):
 
 
 class _Recorded(BaseModel):
-    """Part of a file; what else stands there is not looked at."""
+    """Part of a recording; unknown keys are ignored."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
 
@@ -103,8 +108,6 @@ class Noise(_Recorded):
 
 
 class _Run(_Recorded):
-    """What every recording says. `id` is its name."""
-
     version: Literal[1] = Field(alias="schema")
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
     steps: Positive
@@ -193,7 +196,7 @@ def compute_tables(run: Run) -> tuple[tuple[float, ...], ...]:
 
 
 def computes(run: Run) -> bool:
-    """False where the workers only communicate: there is nothing to be replayed then."""
+    """Whether workers compute at all; otherwise there is nothing to replay."""
     return any(map(any, compute_tables(run)))
 
 
@@ -235,7 +238,7 @@ def read_run(path: Path) -> Run:
 
 
 def _first(error: ValidationError) -> str:
-    """The first complaint, in one line, and how many there are besides."""
+    """First validation error, in one line, and the number of others."""
     first, *others = error.errors()
     if first["type"] == "union_tag_not_found":
         return "kind is missing"
@@ -265,3 +268,84 @@ def _in_order(*columns: Sequence[float]) -> None:
     moments = list(chain.from_iterable(zip(*columns, strict=True)))
     if any(later < earlier for earlier, later in pairwise(moments)):
         raise ValueError("its times run backwards")
+
+
+# All processes were on one machine: what its loopback network takes is among the overheads.
+_NO_NETWORK: Final = {"bandwidth": 1e18, "latency": 0.0, "sharing": "first_come"}
+
+# A variable of a few bytes, where no larger one travelled.
+_FEW_BYTES: Final = 4
+
+# A law of compute times has none of no length.
+_NO_SLEEP: Final = 1e-9
+
+
+class Replay:
+    """Replay of a measured run with given overheads."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._scenario = _scenario(run)
+
+    def scenario(self, overheads: Overheads | None = None) -> Scenario:
+        """The run's scenario on a cluster with these overheads; None: an ideal one."""
+        cluster = self._scenario.cluster.model_copy(update={"overheads": overheads})
+        return self._scenario.model_copy(update={"cluster": cluster})
+
+    def trace(self, overheads: Overheads | None = None) -> Trace:
+        """Simulate it."""
+        return simulation.run_one(simulation.Run(self.scenario(overheads), 0, 0), record=False)
+
+    def subject_to(self) -> frozenset[str]:
+        """The names of the overheads that can occur in it."""
+        (strategy,) = self._scenario.strategies
+        return strategy.subject_to()
+
+    @property
+    def size(self) -> int:
+        """Bytes that are read, and sent as a gradient, in each iteration."""
+        return max(self.run.payload_bytes, _FEW_BYTES)
+
+
+def _scenario(run: Run) -> Scenario:
+    tables = tuple(tuple(max(time, _NO_SLEEP) for time in row) for row in compute_tables(run))
+    cluster: dict[str, Any] = {
+        "workers": len(tables),
+        "compute": {"kind": "trace", "seconds": tables},
+        "network": _NO_NETWORK,
+    }
+    events: tuple[dict[str, Any], ...] = ()
+    if not isinstance(run, CollectiveRun):
+        # Whole variables on one server each, as TensorFlow places them.
+        placement = "partitioned" if run.ps == 1 else "round_robin"
+        cluster |= {"parameter_servers": run.ps, "placement": placement}
+    if isinstance(run, SyncRun):
+        in_order = sorted(run.killed, key=lambda killed: killed.at)
+        events = tuple({"at": dead.at, "kill": {"worker": dead.worker}} for dead in in_order)
+    size = float(max(run.payload_bytes, _FEW_BYTES))
+    return Scenario.model_validate(
+        {
+            "name": run.id,
+            "replications": 1,
+            "cluster": cluster,
+            "workload": {"problem": {"kind": "timing", "size": size}, "batch_size": 1},
+            "strategies": (_strategy(run),),
+            "events": events,
+            "stop": {"global_steps": run.steps},
+        }
+    )
+
+
+def _strategy(run: Run) -> dict[str, Any]:
+    match run:
+        case SyncRun():
+            return {
+                "kind": "sync_replicas",
+                "replicas_to_aggregate": run.aggregate,
+                "total_num_replicas": run.total,
+                "initial_tokens": run.init_tokens,
+            }
+        case AsyncRun():
+            return {"kind": "none"}
+        case CollectiveRun():
+            return {"kind": "on_write"}

@@ -1,22 +1,29 @@
-"""Latency and bandwidth from times over sizes: one line, or several where one is not enough.
+"""Fits of latency and bandwidth: a line, or pieces of it, and the links of nodes.
 
 time = messages * latency + carried / bandwidth, neither below 0, by least squares of relative
-errors: a microsecond counts as much for a small message as a millisecond for one that takes a
-thousand times as long.
-Where the worst error is above WORST the sizes are cut into pieces (protocols change with the size):
-as few as bring every error below it, and of those the ones with the least squares. If none do, the
-number of pieces is chosen by the Bayesian information criterion.
+errors. Where the worst error is above WORST the sizes are cut into pieces (protocols change with
+the size): as few as bring every error below it, and of those the ones with the least squares; if
+none do, their number is chosen by the Bayesian information criterion. A ring across nodes leaves
+each by one link while its other hops stay inside, so its time is no line in that link's latency
+and bandwidth: these are searched for on the network of nodes, given the links inside.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.calibration.measurement import Transfer
+from varsim.calibration.measurement import Transfer, TransferTable, UnreadableError
+from varsim.cluster.clock import Clock
+from varsim.cluster.collectives import ring
+from varsim.cluster.collectives.plan import Path, Plan
+from varsim.cluster.collectives.recurrence import Recurrence
+from varsim.cluster.collectives.schedule import Schedule
+from varsim.cluster.network import network
+from varsim.cluster.topology.nodes import Inside, Nodes
 
 WORST: Final = 0.10
 MOST_PIECES: Final = 5
@@ -188,3 +195,105 @@ def _squares(line: Line, relative: _Relative) -> float:
 
 def _errors(line: Line, relative: _Relative) -> _Relative:
     return relative[:, 0] * line.latency + relative[:, 1] * line.per_byte - 1
+
+
+RINGS: Final[dict[str, Callable[[int], Schedule]]] = {
+    "all_reduce": ring.all_reduce,
+    "all_gather": ring.all_gather,
+    "reduce_scatter": ring.reduce_scatter,
+}
+_LEAST: Final = 1e-9  # s of latency, which is searched for by its logarithm
+_MOST_RANKS: Final = 1024
+
+
+def split(
+    tables: Sequence[TransferTable], per_node: int
+) -> tuple[list[TransferTable], list[TransferTable]]:
+    """The tables of one node, and those across nodes. Raises UnreadableError where one is missing.
+
+    Also for a collective across nodes that is no ring, or leaves a node half filled.
+    """
+    wrong = []
+    inside, outside = [], []
+    for table in tables:
+        if table.collective is None:
+            wrong.append(f"{table.source}: messages from host to host: inside nodes or outside?")
+            continue
+        name, ranks = table.collective
+        if ranks <= per_node:
+            inside.append(table)
+        elif name not in RINGS:
+            wrong.append(
+                f"{table.source}: {name} across nodes cannot be fitted, only rings can: "
+                f"{', '.join(RINGS)}"
+            )
+        elif ranks % per_node or ranks > _MOST_RANKS:
+            wrong.append(
+                f"{table.source}: {ranks} ranks are not whole nodes of {per_node} workers, "
+                f"or more than {_MOST_RANKS}"
+            )
+        else:
+            outside.append(table)
+    for found, where in (
+        (inside, f"of at most {per_node} ranks, inside one"),
+        (outside, "of more ranks, across several"),
+    ):
+        if not found and not wrong:
+            wrong.append(f"nodes of {per_node} workers need a collective {where}; there is none")
+    if wrong:
+        raise UnreadableError(wrong)
+    return inside, outside
+
+
+def ring_time(name: str, ranks: int, size: float, nodes: Nodes) -> float:
+    """Seconds that a ring takes on nodes where nothing else happens."""
+    joined = network(Clock(), nodes)
+    places = [joined.routing.worker(rank) for rank in range(ranks)]
+
+    def path(source: int, target: int) -> Path:
+        return Path(joined, joined.routing.route(places[source], places[target]))
+
+    return max(Recurrence(Plan(RINGS[name](ranks), size, path)).ends([0] * ranks)) / 1e9
+
+
+def described(per_node: int, inside: Line, outside: Line) -> Nodes:
+    """Nodes with these links."""
+    return Nodes(
+        workers_per_node=per_node,
+        inside=Inside(bandwidth=inside.bandwidth, latency=inside.latency),
+        bandwidth=outside.bandwidth,
+        latency=outside.latency,
+    )
+
+
+def fit_cards(tables: Sequence[TransferTable], per_node: int, inside: Line) -> Line:
+    """Latency and time per byte of the network cards, one a node, given the links inside."""
+    from scipy.optimize import least_squares
+
+    measured: list[tuple[str, int, Transfer]] = [
+        (*table.collective, one)
+        for table in tables
+        if table.collective is not None
+        for one in table.transfers
+    ]
+
+    def errors(point: Sequence[float]) -> list[float]:
+        nodes = described(per_node, inside, _line_at(point))
+        return [
+            ring_time(name, ranks, one.size, nodes) / one.seconds - 1
+            for name, ranks, one in measured
+        ]
+
+    start = fit([one for _, _, one in measured])
+    if start.per_byte <= 0:
+        raise UnreadableError(
+            ["the times across nodes do not grow with the size: measure larger sizes"]
+        )
+    first = [math.log(max(start.latency, _LEAST)), math.log(start.per_byte)]
+    found = least_squares(errors, first, diff_step=1e-4, xtol=1e-10, ftol=1e-14)
+    return rounded(_line_at(np.asarray(found.x).tolist()))
+
+
+def _line_at(point: Sequence[float]) -> Line:
+    latency = math.exp(point[0])
+    return Line(0.0 if latency <= _LEAST else latency, math.exp(point[1]))
