@@ -10,7 +10,7 @@ import pytest
 
 from varsim.calibration.compute_text import compute_part
 from varsim.calibration.measurement import StepTable
-from varsim.calibration.spells import fit_markov
+from varsim.calibration.steps import fit_markov
 from varsim.study.stragglers import autocorrelation
 from varsim.values.distribution import Lognormal
 from varsim.values.distributions import DISTRIBUTIONS, Markov

@@ -28,6 +28,13 @@ def provenance(scenario: Scenario | VariablesScenario) -> dict[str, str | int]:
     }
 
 
+def provenance_of_many(scenario: Scenario) -> dict[str, str | int]:
+    """`provenance` of what comes of many scenarios, of which this is one."""
+    made = provenance(scenario)
+    made.pop("scenario_sha256")
+    return made
+
+
 def trace_sha256(trace: Trace) -> str:
     """SHA-256 of a trace: rows of integers, losses and bytes to the last bit.
 
