@@ -13,7 +13,7 @@ from varsim.distribute.variable import (
     DistributedVariable,
     ScatterMethod,
     move_to_copies,
-    scatter_unsupported,
+    refuse_scatter,
 )
 from varsim.values.gradient_form import IndexedSlices
 from varsim.values.operation import Merge, Operation
@@ -144,7 +144,7 @@ class MirroredVariable(MergingVariable):
             Aggregation.SUM,
             Aggregation.MEAN,
         ):
-            raise scatter_unsupported(
+            raise refuse_scatter(
                 f"scatter_{method} is only supported for mirrored variable with aggregation NONE "
                 f"or ONLY_FIRST_REPLICA, not {self.aggregation.name}: use scatter_add, or assign "
                 "the whole value"
@@ -273,7 +273,7 @@ class SyncOnReadVariable(DistributedVariable):
         return (yield from self.strategy.all_reduce(context, op, local))
 
     def check_scatter(self, method: ScatterMethod) -> None:
-        raise scatter_unsupported(
+        raise refuse_scatter(
             f"a variable with `synchronization=ON_READ` doesn't support scatter_{method}: "
             "assign the whole value"
         )

@@ -304,7 +304,7 @@ def move_to_copies(what: str, value: object, devices: tuple[Device, ...]) -> Ope
     return Mirrored(moved) if len(moved) > 1 else moved[0]
 
 
-def scatter_unsupported(why: str) -> RefusedNotImplementedError:
+def refuse_scatter(why: str) -> RefusedNotImplementedError:
     """Error of a sparse update that TensorFlow does not offer."""
     return RefusedNotImplementedError("scatter_unsupported", why)
 

@@ -274,7 +274,7 @@ def test_runs_read_on_read_variables_as_the_recorded_cases_do(
         asked.append(self)
         return read(self, context)
 
-    monkeypatch.setattr(SyncOnReadVariable, "read_outside", noted)
+    monkeypatch.setattr(SyncOnReadVariable, "read_cross_replica", noted)
     strategy = MirroredStrategy(TWO)
     variable = on_read(strategy, Aggregation.MEAN, 4.0, 10.0)
     replicas = object.__new__(LocalReplicas)

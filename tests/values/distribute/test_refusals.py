@@ -346,7 +346,7 @@ program:
     - {kind: assign_add, variable: x, value: 1}
     - {kind: read, variable: fine}
   outside:
-    - {kind: DEFAULT_CONTEXT}
+    - {kind: OUTSIDE}
 """
 
 
