@@ -1,1 +1,1 @@
-"""What is computed: variables, gradients, optimizers, problems, laws of compute time. No clock."""
+"""Values: variables, gradients, optimizers, problems, distributions of compute times. No clock."""

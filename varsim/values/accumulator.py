@@ -1,4 +1,4 @@
-"""The gradient accumulator of one variable: what is stale, and when a take is served.
+"""Gradient accumulator of one variable: staleness, and the order in which takes are served.
 
 TensorFlow's ConditionalAccumulator and SparseConditionalAccumulator
 (tensorflow/core/kernels/conditional_accumulator_base.h). This is the rule that both share; a
@@ -17,7 +17,7 @@ G = TypeVar("G")
 
 
 class Take(Generic[G]):
-    """Somebody who asks for gradients: how many at least, and what to do with them."""
+    """Waiting take: the gradients it requires at least, and its callback."""
 
     __slots__ = ("required", "then")
 
@@ -27,9 +27,9 @@ class Take(Generic[G]):
 
 
 class Accumulator(Generic[G]):
-    """Collects the gradients of one variable until a waiting take can be served.
+    """Accumulator of one variable's gradients, with a FIFO queue of takes.
 
-    State: `step` (from 0), the gradients inside, and a first-in first-out list of takes.
+    State: `step` (from 0), the gradients inside, the takes.
     """
 
     def __init__(self) -> None:
@@ -97,11 +97,11 @@ class Accumulator(Generic[G]):
 
 
 class GradientAccumulator(Accumulator[Gradient]):
-    """Collects gradients that need not have been worked out; `Gradients` checks them then."""
+    """Accumulator of lazy gradients, which `Gradients` checks when it evaluates them."""
 
 
 class ConditionalAccumulator(Accumulator[G]):
-    """Collects gradients as values, each checked when it comes in.
+    """Accumulator of gradient values, each checked when it is added.
 
     TensorFlow's accumulators as its Python interface has them: `form` holds dtype, declared shape
     and reduction, and aggregates what a take was served.

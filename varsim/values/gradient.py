@@ -1,4 +1,4 @@
-"""Gradients as lazy values: what a gradient is, when it is worked out, how gradients are averaged.
+"""Lazy gradients: evaluated when they are aggregated, in stacks, and averaged.
 
 A gradient is determined by the parameters it was computed from and by its batch. Working it out
 can wait until it is aggregated, together with others in one stacked matrix product, and need
@@ -37,7 +37,7 @@ EXAMPLES = 2**18
 
 
 class Gradient:
-    """One worker's gradient of one batch; its values are worked out by `Gradients`.
+    """Gradient of one worker's batch; its values are computed by `Gradients`.
 
     `read` is what the worker read: parameters, time, global_step. Times in ns.
     """
@@ -69,7 +69,7 @@ class Gradient:
 
 
 class Gradients:
-    """Works out gradients of one task, checks and counts them; without `lazy`, one by one.
+    """Evaluator of the gradients of one task; checks and counts them; eager without `lazy`.
 
     `trained`: the numbers of the variables that have a gradient; all if left out. `batch_size`:
     the examples of a gradient, about. RefusedValueError if the task gives what is no gradient of
@@ -142,7 +142,7 @@ class Gradients:
 
     @staticmethod
     def _are_a_stack(gradients: Sequence[Gradient], stack: StackedGradients) -> bool:
-        """Whether these are just the gradients of a stack, in its order."""
+        """Whether these are exactly the gradients of a stack, in order."""
         if len(stack[0]) != len(gradients):
             return False
         for row, gradient in enumerate(gradients):
@@ -151,7 +151,7 @@ class Gradients:
         return True
 
     def _work_out(self, gradients: Sequence[Gradient]) -> None:
-        """Work out gradients in stacks; what they were computed from is let go."""
+        """Evaluate gradients in stacks; their batches are released."""
         self.evaluated += len(gradients)
         if not self._task.has_values:
             for gradient in gradients:

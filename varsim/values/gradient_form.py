@@ -48,7 +48,7 @@ Values: TypeAlias = NDArray[Any]
 
 
 class IndexedSlices:
-    """A gradient that is 0 but for the rows named: `values[i]` belongs to row `indices[i]`.
+    """Sparse gradient (tf.IndexedSlices): `values[i]` belongs to row `indices[i]`, others are 0.
 
     indices (n,), values (n, *rest). `dense_shape` is that of the whole, -1 for a length that is
     not known; None if nothing is said. A row may be named more than once: its values add up.
@@ -167,7 +167,7 @@ DTYPES: Final = frozenset({"float16", "float32", "float64"})
 
 
 class GradientForm(ABC, Generic[G]):
-    """dtype, declared shape and reduction of one variable's gradients.
+    """Form of one variable's gradients: dtype, declared shape, reduction.
 
     InvalidArgumentError if there is no accumulator for the dtype, RefusedValueError if the
     reduction is none.
@@ -208,7 +208,7 @@ class GradientForm(ABC, Generic[G]):
 
 
 class DenseForm(GradientForm[Values]):
-    """Gradients as arrays. Those of one round all have the shape of the first."""
+    """Form of dense gradients; those of one round have equal shapes."""
 
     def check(self, gradient: object) -> None:
         if not isinstance(gradient, np.ndarray | np.generic):
@@ -229,7 +229,7 @@ class DenseForm(GradientForm[Values]):
 
 
 class SparseForm(GradientForm[IndexedSlices]):
-    """Gradients as indexed slices. The mean of a row is over those that held it."""
+    """Form of sparse gradients; the mean of a row is over the gradients that contain it."""
 
     def check(self, gradient: object) -> None:
         if not isinstance(gradient, IndexedSlices):

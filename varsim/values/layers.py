@@ -1,4 +1,4 @@
-"""Layers: in which order, and when in the backward pass, the gradients of a model are ready."""
+"""Layers of a model: when in the backward pass the gradient of each tensor is ready."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Layer(Model):
 
 
 class Part(NamedTuple):
-    """A stretch of a model in forward order: its bytes, and the work of its backward pass."""
+    """Part of a model in forward order: its bytes, and the work of its backward pass."""
 
     size: int
     backward: float
@@ -55,7 +55,7 @@ def check(layers: Layers, model: str | None) -> None:
 
 
 def chosen(layers: Layers | None, model: str | None) -> Layers:
-    """What is given, or the default: the model's profile, or by FLOPs; without a model by bytes."""
+    """The layers, or their default: the model's profile, else by FLOPs or (no model) bytes."""
     if layers is not None:
         return layers
     if model is None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 
 class Device(NamedTuple):
-    """A device of a task: `worker/0/1` is device 1 of worker 0; CPUs and GPUs are told apart."""
+    """Device of a task: `worker/0/1` is device 1 of worker 0."""
 
     job: str = "worker"
     task: int = 0
@@ -33,7 +33,7 @@ class Transfer(NamedTuple):
 
 
 class Movement(NamedTuple):
-    """What an operation moves, in rounds: the transfers of a round run side by side.
+    """Data movement of an operation, in rounds of concurrent transfers.
 
     A round starts when the one before has ended. `parties` workers take part; if there are several,
     each of them reports the whole movement, and it is to be counted once.
@@ -63,7 +63,7 @@ T = TypeVar("T")
 
 
 class Merge(NamedTuple):
-    """A replica waits for the others; `function(context, *args)` then runs once for all of them."""
+    """Request: wait for all replicas, then run `function(context, *args)` once (merge_call)."""
 
     function: Callable[..., object]
     args: tuple[object, ...] = ()
@@ -71,28 +71,28 @@ class Merge(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """A worker gives its part and waits; the answer is the list of all workers' parts, in order."""
+    """Request: wait for all workers; the answer is the list of their parts, in order."""
 
     part: object
 
 
 class Parallel(NamedTuple):
-    """Operations of one worker, each going on for itself; the answer is their results, in order.
+    """Request: run operations of one worker concurrently; the answer is their results, in order.
 
-    Without a clock the first is carried out first. The first error ends them all.
+    Without a clock they run one after the other. The first error ends them all.
     """
 
     operations: "tuple[Operation[Any], ...]"
 
 
 class Computation(NamedTuple):
-    """A device computes for one step; how long that takes is for the driver to know."""
+    """Request: compute one step on a device, for a time that the driver knows."""
 
     device: Device
 
 
 class CurrentTime(NamedTuple):
-    """Asks for the time, in ns; it is 0 where there is no clock."""
+    """Request: the time in ns; 0 without a clock."""
 
 
 Request: TypeAlias = Movement | Merge | Exchange | Parallel | Computation | CurrentTime

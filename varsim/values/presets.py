@@ -47,7 +47,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSpeed:
-    """How fast somebody trained a model on one device: examples/s at one batch size or several.
+    """Published training speeds of a model on one device: examples/s by batch size.
 
     `speeds`: (batch, examples/s), the smallest batch first.
     """
@@ -78,7 +78,7 @@ class MeasuredSpeed:
         return batch / self.speeds[0 if batch < self.speeds[0][0] else -1][1]
 
     def distance(self, batch: int) -> float:
-        """How many times as large or small as the nearest measured batch this is; 1 between two."""
+        """Ratio of a batch to the nearest measured one, at least 1."""
         return max(self.speeds[0][0] / batch, batch / self.speeds[-1][0], 1.0)
 
 

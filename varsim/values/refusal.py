@@ -1,4 +1,4 @@
-"""What is refused, with TensorFlow's type of error and a name for the reason.
+"""Errors of operations that TensorFlow refuses, with its type of error and a category.
 
 Every error says what to do instead. `category` is the reason, independent of words; `tensorflow`
 the name of the type that TensorFlow raises, which the error also is where Python has that type.

@@ -1,4 +1,4 @@
-"""The pattern of what a scenario names: a frozen, strict model, found by its kind in one table."""
+"""Base of all models of a scenario: frozen, strict, found by `kind` in a table."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Union

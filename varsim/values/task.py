@@ -1,4 +1,4 @@
-"""What a problem is: named variables, and a task that gives real gradients of a real loss."""
+"""Problem and Task: named variables, and real gradients of a real loss."""
 
 import math
 from abc import ABC, abstractmethod
@@ -52,7 +52,7 @@ class VariableSpec(NamedTuple):
 
 
 class Task(ABC):
-    """A problem made concrete for one seed and replication: data, start, batches, gradients.
+    """Instance of a problem for one seed and replication: data, start, batches, gradients.
 
     It is deterministic, and nothing it is given is ever changed.
     """
@@ -89,11 +89,10 @@ class Task(ABC):
         """The training loss over all examples."""
 
     def floor(self, parameters: Parameters, loss: float) -> Floor | None:
-        """What the loss elsewhere is at least, seen from here; None if it is as cheap as a bound.
+        """Lower bound of the loss elsewhere, from these parameters; None if the loss is as cheap.
 
-        `loss`: that of `parameters`, which whoever asks has measured.
-
-        With it few updates need to be measured to know when a loss is first reached.
+        `loss`: that of `parameters`. With it few updates need to be measured to find when a loss is
+        first reached.
         """
         return None
 
@@ -103,7 +102,7 @@ class Task(ABC):
 
 
 def tangent(loss: float, slope: Parameters, touched: Parameters) -> Floor:
-    """The floor of a convex loss: its tangent plane, less what rounding may make of it."""
+    """Lower bound of a convex loss: its tangent plane, less a margin for rounding."""
     if math.isnan(loss):
         return lost(touched)
 
@@ -116,7 +115,7 @@ def tangent(loss: float, slope: Parameters, touched: Parameters) -> Floor:
 
 
 def lost(parameters: Parameters) -> Floor:
-    """The floor of a loss that is no number: while a parameter is none, the loss is none either."""
+    """Lower bound from parameters with nan: infinite while that parameter stays nan."""
     for number, part in enumerate(parameters):
         if np.isnan(part).any():
             place = np.unravel_index(int(np.isnan(part).argmax()), part.shape)

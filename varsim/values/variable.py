@@ -1,4 +1,4 @@
-"""One logical variable: its copies on their devices, and what is done to one copy.
+"""Variable: one logical variable with its copies on devices.
 
 The enums carry TensorFlow's names and meaning (tf.VariableSynchronization, tf.VariableAggregation,
 tf.distribute.ReduceOp). Values are never changed in place: a version is a reference, and copies
@@ -50,7 +50,7 @@ class ReduceOp(Enum):
 
 
 class Attributes(NamedTuple):
-    """What a variable is asked to be, and reports."""
+    """Attributes of a variable, as it reports them."""
 
     synchronization: Synchronization = Synchronization.AUTO
     aggregation: Aggregation = Aggregation.NONE
