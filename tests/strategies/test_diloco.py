@@ -8,7 +8,7 @@ from building import assert_same, kill, life, losses, milliseconds, run, scenari
 from pydantic import ValidationError
 
 from varsim.cluster.outer import cut
-from varsim.values.precision import rounded
+from varsim.values.gradient_form import rounded
 
 WIRE = {"bandwidth": 400.0, "latency": 0.0, "sharing": "first_come"}
 FAIR = {**WIRE, "sharing": "fair"}

@@ -11,9 +11,8 @@ from varsim.cluster.job import Job
 from varsim.cluster.replicas import LocalReplicas
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Array, Parameters
-from varsim.values.gradient_form import sum_in_order
+from varsim.values.gradient_form import BYTES, Precision, rounded, sum_in_order
 from varsim.values.optimizer import Optimizer
-from varsim.values.precision import BYTES, Precision, rounded
 from varsim.values.variable import Aggregation
 
 

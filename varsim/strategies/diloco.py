@@ -11,8 +11,8 @@ from varsim.cluster.job import Job
 from varsim.cluster.outer import OuterReplicas
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Pair, Round, Sends, Strategy
+from varsim.values.gradient_form import Precision
 from varsim.values.optimizer import AnyOptimizer, Momentum
-from varsim.values.precision import Precision
 from varsim.values.workload import Workload
 
 
