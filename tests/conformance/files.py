@@ -14,7 +14,7 @@ KINDS: Final = frozenset({"accumulator", "sync_replicas", "async_ps", "errors"})
 
 # And those of strategies in between synchronous and asynchronous.
 BETWEEN: Final[frozenset[str]] = frozenset(
-    {"diloco", "local_sgd", "post_local_sgd", "hierarchical"}
+    {"diloco", "local_sgd", "post_local_sgd", "hierarchical", "ssp"}
 )
 
 

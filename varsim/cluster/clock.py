@@ -101,6 +101,13 @@ class Clock(simpy.Environment):
         if time > self.time:
             yield Pause(self, time)
 
+    def let_pass(self) -> Activity[None]:
+        """Wait until all else that happens at this moment has happened."""
+        event = Event(self)
+        event._ok, event._value = True, None
+        self.schedule(event, LAST)
+        yield event
+
     def call_at(self, time: int, function: Callable[[], None]) -> None:
         """Call a function at a moment (ns); one event on the heap."""
         Pause(self, time).callbacks.append(lambda _: function())

@@ -1,6 +1,7 @@
 """Synchronization primitives: barrier, countdown, lock, token queue."""
 
 from collections import deque
+from collections.abc import Callable
 from typing import ClassVar
 
 from simpy.events import Event
@@ -8,6 +9,7 @@ from simpy.events import Event
 from varsim.cluster.clock import Activity, Clock, Ended
 from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Worker
+from varsim.values.gradient import Gradient
 
 _TOKEN, _BARRIER, _LOCK = int(Phase.TOKEN), int(Phase.BARRIER), int(Phase.LOCK)
 
@@ -188,3 +190,66 @@ class TokenQueue:
         self._inside.appendleft((step, 1))
         self._hand_out()
         self._wake()
+
+
+class Arrivals:
+    """Arrivals of one moment, taken in at its end in the order of the ranks they come from."""
+
+    def __init__(self, clock: Clock, take_in: Callable[[int, Gradient], None]) -> None:
+        self._clock, self._take_in = clock, take_in
+        self._come: list[tuple[int, int, Gradient]] = []
+
+    def receive(self, variable: int, gradient: Gradient) -> None:
+        """A variable's gradient has arrived; `take_in(variable, gradient)` follows."""
+        if not self._come:
+            self._clock.call_last(self._clock.time, self._settle)
+        self._come.append((gradient.worker, variable, gradient))
+
+    def _settle(self) -> None:
+        come, self._come = self._come, []
+        for _, variable, gradient in sorted(come, key=lambda one: one[:2]):
+            self._take_in(variable, gradient)
+
+
+class BoundedClocks:
+    """Clocks of all workers, of which none may be ahead of the slowest by more than a bound.
+
+    All who wait share one event: it happens when the slowest clock moves. Nobody goes on before
+    all that arrives at the moment is taken in.
+    """
+
+    def __init__(self, clock: Clock, workers: int, bound: int) -> None:
+        self._clock, self._bound = clock, bound
+        self._clocks = [0] * workers
+        self._event = Event(clock)
+        self.slowest = 0
+
+    def tick(self, rank: int) -> None:
+        """A worker has done another iteration."""
+        self._clocks[rank] += 1
+        slowest = min(self._clocks) if self._clocks[rank] == self.slowest + 1 else self.slowest
+        if slowest > self.slowest:
+            self.slowest = slowest
+            event, self._event = self._event, Event(self._clock)
+            event.succeed()
+
+    def suffices(self, worker: Worker, stamp: int) -> bool:
+        """Whether what contains all iterations up to `stamp` is new enough for a worker."""
+        return stamp >= self._clocks[worker.rank] - self._bound
+
+    def wait(self, worker: Worker) -> Activity[None]:
+        """Wait until the worker is at most as far ahead as it may be."""
+        yield from worker.catch_up()
+        yield from self._clock.let_pass()
+        if not self.suffices(worker, self.slowest):
+            worker.waits(_BARRIER, self)
+            while not self.suffices(worker, self.slowest):
+                yield self._event
+            worker.goes_on()
+
+    def __str__(self) -> str:
+        late = [str(rank) for rank, own in enumerate(self._clocks) if own == self.slowest]
+        return (
+            f"the slowest clock (at {self.slowest}: worker{'s' * (len(late) > 1)} "
+            f"{', '.join(late)}; nobody may be more than {self._bound} ahead)"
+        )

@@ -11,6 +11,7 @@ from varsim.strategies.on_read import OnRead
 from varsim.strategies.on_write import OnWrite
 from varsim.strategies.plugin import plugins
 from varsim.strategies.single import Single
+from varsim.strategies.ssp import StaleSynchronous
 from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.values.schema import one_of
 
@@ -21,6 +22,7 @@ STRATEGIES: Final[dict[str, type[Strategy]]] = {
     "on_read": OnRead,
     "none": NoSynchronization,
     "sync_replicas": SyncReplicas,
+    "ssp": StaleSynchronous,
     "backup_workers": BackupWorkers,
     "local_sgd": LocalSgd,
     "diloco": DiLoCo,

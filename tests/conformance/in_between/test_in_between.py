@@ -5,6 +5,7 @@ from typing import Final
 
 from conformance.files import BETWEEN
 from conformance.in_between.averaged import hierarchical, local_sgd
+from conformance.in_between.bounded import ssp
 from conformance.in_between.outer import diloco
 from conformance.in_between.recorded import Case, Record
 
@@ -14,6 +15,7 @@ REPLAY: Final[dict[str, Callable[[Record], None]]] = {
     "local_sgd": local_sgd,
     "post_local_sgd": local_sgd,
     "hierarchical": hierarchical,
+    "ssp": ssp,
 }
 
 

@@ -1,0 +1,104 @@
+"""Stale synchronous parallel: nobody is more than some iterations ahead of the slowest."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from pydantic import NonNegativeInt
+
+from varsim.cluster.cache import ParameterCache
+from varsim.cluster.clock import Activity
+from varsim.cluster.deadlock import restart_all
+from varsim.cluster.job import Job
+from varsim.cluster.server import ParameterServer
+from varsim.cluster.waiting import Arrivals, BoundedClocks
+from varsim.cluster.worker import Worker
+from varsim.strategies.base import Round, Sends, Strategy
+from varsim.values.gradient import Gradient
+from varsim.values.workload import Workload
+
+
+class StaleSynchronous(Strategy):
+    """Asynchronous SGD in which a worker waits while it is too far ahead of the slowest.
+
+    Replicas: (1) read the variables, (2) compute a gradient, (3) push it, variable by variable.
+    Servers: (4) apply each variable's gradient as it arrives; when all of a gradient is applied,
+    (5) count the step, and an iteration on the clock of its worker.
+    Replicas: (6) wait until their clock is at most `staleness` ahead of the slowest one. So a read
+    contains every update older than that, and with `staleness: 0` all work on one iteration.
+    With `refresh: when_stale` a replica keeps (1) what it read: (C1) while the slowest clock at the
+    read was at most `staleness` behind its own, it goes on with that and its own gradients, which
+    (C2) it applies there, too, as the servers do, with plain SGD.
+    Ho et al., 2013 (More Effective Distributed ML via a Stale Synchronous Parallel Parameter
+    Server); the cache is that of Petuum. With unlimited staleness it is the kind `none`.
+    """
+
+    about: ClassVar[str] = "asynchronous, but nobody runs ahead of the slowest by more than a bound"
+    others: ClassVar[Mapping[str, object]] = {"staleness": 0, "refresh": "when_stale"}
+
+    kind: Literal["ssp"] = "ssp"
+    staleness: NonNegativeInt
+    refresh: Literal["always", "when_stale"] = "always"
+
+    @classmethod
+    def example(cls, workers: int) -> dict[str, object]:
+        """One iteration ahead."""
+        return {"staleness": 1}
+
+    @property
+    def sends(self) -> Sends:
+        """See Strategy."""
+        return Sends("gradients", to="servers")
+
+    @property
+    def round(self) -> Round:
+        """See Strategy."""
+        return Round("iteration", gradients=1)
+
+    def check_workload(self, workload: Workload) -> None:
+        """A cache takes up gradients as the servers do only where these remember nothing."""
+        super().check_workload(workload)
+        rule = workload.update_rule()
+        if self.refresh == "when_stale" and workload.has_values and rule.kind != "sgd":
+            raise ValueError(
+                f"refresh: when_stale goes with plain sgd only, not {rule.kind}: a replica cannot "
+                "know what the servers' optimizer remembers (refresh: always goes with all)"
+            )
+
+    def start(self, job: Job) -> None:
+        """Start the servers and a replica on every worker."""
+        server = ParameterServer(job, drops=False)
+        clocks = BoundedClocks(job.clock, len(job.workers), self.staleness)
+        cache = None
+        if self.refresh == "when_stale":
+            cache = ParameterCache(job, server, clocks)
+        job.observe(lambda: server.parameters)
+        job.explain(restart_all)
+
+        def take_in(variable: int, gradient: Gradient) -> None:
+            server.apply(variable, [gradient])  # (4)
+            if gradient.open == 0:
+                job.count_step()
+                clocks.tick(gradient.worker)  # (5)
+
+        server.on_arrival(Arrivals(job.clock, take_in).receive)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, server, clocks, cache)
+
+    def replica(
+        self,
+        worker: Worker,
+        server: ParameterServer,
+        clocks: BoundedClocks,
+        cache: ParameterCache | None,
+    ) -> Activity[None]:
+        """One replica's training loop."""
+        while True:
+            if cache is None:
+                read = yield from server.fetch(worker)  # (1)
+            else:
+                read = yield from cache.read(worker)  # (C1)
+            gradient = yield from server.begin(worker, read)  # (2)
+            yield from server.finish(worker, gradient)  # (3)
+            if cache is not None:
+                cache.apply(worker, gradient)  # (C2)
+            yield from clocks.wait(worker)  # (6)
