@@ -30,7 +30,7 @@ class ParameterCache:
         self._job, self._server, self._clocks = job, server, clocks
         self._copies: dict[int, _Copy] = {}
 
-    def read(self, worker: Worker) -> Activity[Read]:
+    def fetch(self, worker: Worker) -> Activity[Read]:
         """The worker's copy, if that is new enough; else what the servers send."""
         copy = self._copies.get(worker.rank)
         known = worker.rank in self._copies and worker.restarts == 0

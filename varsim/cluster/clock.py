@@ -63,7 +63,7 @@ class Clock(simpy.Environment):
     def __init__(self) -> None:
         super().__init__(initial_time=0)
         self.time = 0  # now, in ns
-        self._stopped = False
+        self.stopped = False  # no further event is served
 
     def run_until_stopped(self) -> None:
         """Serve events until somebody calls `stop` or nothing is left to happen.
@@ -75,7 +75,7 @@ class Clock(simpy.Environment):
         collecting = gc.isenabled()
         gc.disable()
         try:
-            while queue and not self._stopped:
+            while queue and not self.stopped:
                 time, _, _, event = heappop(queue)
                 self._now = self.time = time  # type: ignore[assignment]
                 callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
@@ -94,7 +94,7 @@ class Clock(simpy.Environment):
 
     def stop(self) -> None:
         """End the run: no further event is served."""
-        self._stopped = True
+        self.stopped = True
 
     def sleep_until(self, time: int) -> Activity[None]:
         """Wait until a moment (ns)."""

@@ -208,7 +208,8 @@ class Arrivals:
     def _settle(self) -> None:
         come, self._come = self._come, []
         for _, variable, gradient in sorted(come, key=lambda one: one[:2]):
-            self._take_in(variable, gradient)
+            if not self._clock.stopped:  # the run may end with one of them
+                self._take_in(variable, gradient)
 
 
 class BoundedClocks:

@@ -96,7 +96,7 @@ class StaleSynchronous(Strategy):
             if cache is None:
                 read = yield from server.fetch(worker)  # (1)
             else:
-                read = yield from cache.read(worker)  # (C1)
+                read = yield from cache.fetch(worker)  # (C1)
             gradient = yield from server.begin(worker, read)  # (2)
             yield from server.finish(worker, gradient)  # (3)
             if cache is not None:
