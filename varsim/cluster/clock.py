@@ -14,8 +14,10 @@ T = TypeVar("T")
 # A function that waits. Call it as `x = yield from f()`; without `yield from` it does nothing.
 Activity: TypeAlias = Generator[Event, Any, T]
 
-# Events of one instant are served in the order (priority, sequence number); this one comes last.
-LAST = EventPriority(2)
+# Events of one instant are served in the order (priority, sequence number): what follows from all
+# arrivals of the instant comes after the others, and the end of a run last.
+_SETTLED = EventPriority(2)
+LAST = EventPriority(3)
 
 # As far as a run may go, in ns (146 years): rows keep times in 64 bits, a sign and some room left.
 END_OF_TIME: Final = 1 << 62
@@ -102,11 +104,12 @@ class Clock(simpy.Environment):
             yield Pause(self, time)
 
     def let_pass(self) -> Activity[None]:
-        """Wait until all else that happens at this moment has happened."""
-        event = Event(self)
-        event._ok, event._value = True, None
-        self.schedule(event, LAST)
-        yield event
+        """Wait until all that arrives at this moment has arrived."""
+        yield self._settled()
+
+    def call_settled(self, function: Callable[[], None]) -> None:
+        """Call a function when all that arrives at this moment has arrived."""
+        self._settled().callbacks.append(lambda _: function())
 
     def call_at(self, time: int, function: Callable[[], None]) -> None:
         """Call a function at a moment (ns); one event on the heap."""
@@ -118,6 +121,12 @@ class Clock(simpy.Environment):
         event._ok, event._value = True, None
         event.callbacks.append(lambda _: function())
         self.schedule(event, LAST, time - self.time)
+
+    def _settled(self) -> Event:
+        event = Event(self)
+        event._ok, event._value = True, None
+        self.schedule(event, _SETTLED)
+        return event
 
     def call_after(self, events: int, function: Callable[[], None]) -> None:
         """Call a function as soon as so many more events have been put on the heap."""

@@ -202,7 +202,7 @@ class Arrivals:
     def receive(self, variable: int, gradient: Gradient) -> None:
         """A variable's gradient has arrived; `take_in(variable, gradient)` follows."""
         if not self._come:
-            self._clock.call_last(self._clock.time, self._settle)
+            self._clock.call_settled(self._settle)
         self._come.append((gradient.worker, variable, gradient))
 
     def _settle(self) -> None:

@@ -1,0 +1,147 @@
+"""Stale synchronous parallel, with times worked out by hand, and beside its neighbours."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from building import MS, gradient_rows, kill, life, milliseconds, run, scenario, slow
+
+from varsim.cluster.trace import Trace
+from varsim.scenario.fault import ScenarioError
+from varsim.scenario.load import load
+
+# Worker 2 takes 300 ms, the others 100 ms; nothing takes time to send.
+ONE_SLOW: dict[str, Any] = {"cluster": {"slow_workers": (slow(2, 3.0),)}}
+
+
+def ssp(**settings: Any) -> dict[str, Any]:
+    return {"kind": "ssp", **settings}
+
+
+def pushes(trace: Trace, worker: int) -> list[float]:
+    """When a worker's gradients were applied (ms)."""
+    return [row.applied / MS for row in gradient_rows(trace) if row.worker == worker]
+
+
+@pytest.mark.parametrize(
+    ("staleness", "expected"),
+    [
+        # With 0 everybody begins when the slowest has finished: at 0, 300, 600, 900 ms.
+        (0, [100, 400, 700, 1000]),
+        # With 1 the fast ones do two, wait at 200 ms for the slowest's first, at 300 ms; then they
+        # do one at a time: 400, wait until 600, 700, wait until 900, 1,000.
+        (1, [100, 200, 400, 700, 1000]),
+        # With 3 they go on at 400 ms, as 4 - 1 is 3; at 500 ms they wait for 600; at 700 for 900.
+        (3, [100, 200, 300, 400, 500, 700, 1000]),
+    ],
+)
+def test_a_fast_worker_waits_for_the_slowest_clock(staleness: int, expected: list[float]) -> None:
+    trace = run(ssp(staleness=staleness), **ONE_SLOW, stop={"time": 1.0})
+    assert pushes(trace, 0) == pushes(trace, 1) == expected
+    assert pushes(trace, 2) == [300, 600, 900]
+
+
+def test_the_wait_is_a_barrier_in_the_time_split() -> None:
+    trace = run(ssp(staleness=1), **ONE_SLOW, stop={"time": 0.7})
+    assert life(trace, 0) == [
+        ("compute", 0, 100),
+        ("compute", 100, 200),
+        ("barrier", 200, 300),
+        ("compute", 300, 400),
+        ("barrier", 400, 600),
+        ("compute", 600, 700),
+    ]
+
+
+def test_links_take_their_time() -> None:
+    # 10 parameters of 4 bytes on 40 kB/s: 1 ms a message. Reads of the two go out one after the
+    # other, at 1 and 2 ms; gradients arrive at 102 and 103 ms. Both wait for the other's clock:
+    # they go on at 103 ms, and read until 104 and 105 ms.
+    trace = run(
+        ssp(staleness=0),
+        cluster={"workers": 2},
+        network={"bandwidth": 40e3, "latency": 0.0, "sharing": "first_come"},
+        stop={"time": 0.3},
+    )
+    assert pushes(trace, 0) == [102, 205]
+    assert pushes(trace, 1) == [103, 206]
+
+
+CHANGES: dict[str, Any] = {
+    "cluster": {"workers": 4, "compute": {"kind": "exponential", "mean": 0.1}},
+    "problem": {"kind": "quadratic", "noise": 0.1},
+    "stop": {"time": 5.0},
+}
+
+
+def test_without_a_bound_it_is_asynchronous() -> None:
+    bounded, free = run(ssp(staleness=10**6), **CHANGES), run("none", **CHANGES)
+    assert bounded.gradients.tolist() == free.gradients.tolist()
+    assert bounded.spans.tolist() == free.spans.tolist()
+    assert [row.loss for row in bounded.evaluations] == [row.loss for row in free.evaluations]
+
+
+def test_with_0_steps_end_with_those_of_on_write_and_so_do_the_values() -> None:
+    # Four gradients one by one at a rate, of one model, are their mean at four times the rate.
+    changes = CHANGES | {"problem": {"kind": "quadratic"}}
+    rate = {"kind": "sgd", "learning_rate": 0.05}
+    together = {"kind": "sgd", "learning_rate": 0.2}
+    bounded = run(ssp(staleness=0), **changes, optimizer=rate)
+    mirrored = run("on_write", **changes, optimizer=together)
+    slowest = milliseconds(bounded.steps)[3::4]
+    assert slowest == milliseconds(mirrored.steps)
+    assert bounded.evaluations[-1].loss == pytest.approx(mirrored.evaluations[-1].loss, rel=0.3)
+    ends = run(ssp(staleness=0), **changes | {"stop": {"global_steps": 40}}, optimizer=rate)
+    same = run("on_write", **changes | {"stop": {"global_steps": 10}}, optimizer=together)
+    assert ends.evaluations[-1].loss == pytest.approx(same.evaluations[-1].loss, rel=1e-12)
+
+
+@pytest.mark.parametrize("refresh", ["always", "when_stale"])
+@pytest.mark.parametrize("staleness", [0, 1, 3])
+def test_nobody_is_further_ahead_than_the_bound_and_one(staleness: int, refresh: str) -> None:
+    trace = run(ssp(staleness=staleness, refresh=refresh), **CHANGES)
+    clocks = np.zeros(4, dtype=int)
+    for row in sorted(gradient_rows(trace), key=lambda row: (row.applied_step < 0, row.applied)):
+        if row.applied >= 0:
+            clocks[row.worker] += 1
+            assert clocks.max() - clocks.min() <= staleness + 1
+
+
+def test_a_cache_changes_no_time_where_sending_takes_none() -> None:
+    always = run(ssp(staleness=2), **CHANGES)
+    cached = run(ssp(staleness=2, refresh="when_stale"), **CHANGES)
+    assert cached.steps.tolist() == always.steps.tolist()
+    assert cached.sent < always.sent
+
+
+def test_a_cache_needs_plain_sgd() -> None:
+    with pytest.raises(ValueError, match="goes with plain sgd only, not momentum"):
+        scenario(
+            ssp(staleness=1, refresh="when_stale"),
+            optimizer={"kind": "momentum", "learning_rate": 0.1},
+        )
+
+
+def test_a_dead_worker_holds_up_all_and_is_named() -> None:
+    trace = run(
+        ssp(staleness=1),
+        stop={"time": 3.0},
+        events=(kill(0.15, 2),),
+    )
+    assert trace.standstill is not None
+    said = trace.standstill.report
+    assert "waiting for the slowest clock (at 1: worker 2; nobody may be more than 1 ahead)" in said
+    assert "to free it: restart worker 2" in said
+
+
+def test_what_is_missing_or_wrong_is_a_line_each() -> None:
+    text = (Path(__file__).parents[2] / "scenarios" / "bounded_staleness.yaml").read_text()
+    text = text.replace("staleness: 0, name", "name").replace("staleness: 1,", "staleness: -1,")
+    with pytest.raises(ScenarioError) as caught:
+        load(text.replace("staleness: 3,", "staleness: 3, refresh: nevr,"))
+    assert [one.message for one in caught.value.problems] == [
+        "strategies[0].staleness is missing: a whole number of at least 0",
+        "strategies[1].staleness must be a whole number of at least 0, not '-1'",
+        "strategies[2]: unknown refresh 'nevr' (one of: always, when_stale)",
+    ]
