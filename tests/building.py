@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link
 from varsim.cluster.topology.star import StarRouting
@@ -77,6 +78,16 @@ def example(kind: str, workers: int = 3) -> dict[str, Any]:
 def declared(strategy: Mapping[str, Any]) -> Strategy:
     """The strategy that such settings make."""
     return STRATEGIES[strategy["kind"]].model_validate(strategy)
+
+
+def allows_deaths(strategy: Mapping[str, Any]) -> bool:
+    """Whether workers may die in it; if not, that has a reason of its own, and a test."""
+    death = ProcessEvent.model_validate({"at": 1.0, "kill": {"worker": 0}})
+    try:
+        declared(strategy).check_events([death])
+    except ValueError:
+        return False
+    return True
 
 
 def run(strategy: str | Mapping[str, Any], **changes: Any) -> Trace:

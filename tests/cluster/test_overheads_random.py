@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from building import NO_TIME, assert_same, example, run, scenario, span_rows
+from building import NO_TIME, allows_deaths, assert_same, example, run, scenario, span_rows
 
 from varsim.strategies import STRATEGIES
 
@@ -62,7 +62,9 @@ def test_a_random_cluster_with_overheads(seed: int) -> None:
                 },
             ]
         ),
-        "events": deaths(chance, dying) if chance.random() < 0.5 else (),
+        "events": deaths(chance, dying)
+        if chance.random() < 0.5 and allows_deaths(described)
+        else (),
         "problem": {"kind": chance.choice(["quadratic", "linear_regression"])},
         "stop": {"global_steps": 15, "time": 20.0},
     }

@@ -13,6 +13,7 @@ from building import (
     NO_TIME,
     PARTLY,
     PENDING,
+    allows_deaths,
     assert_same,
     computed_until,
     declared,
@@ -23,7 +24,6 @@ from building import (
     span_rows,
 )
 
-from varsim.cluster.events import ProcessEvent
 from varsim.cluster.trace import GradientRow, Phase, Trace
 from varsim.strategies import STRATEGIES
 from varsim.study.measure import worker_time
@@ -77,16 +77,6 @@ def strategies(source: random.Random, workers: int) -> list[Case]:
     kinds = {strategy["kind"] for strategy in listed}
     others = [example(kind, workers) for kind in STRATEGIES if kind not in kinds]
     return listed + [strategy for strategy in others if allows_deaths(strategy)]
-
-
-def allows_deaths(strategy: Case) -> bool:
-    """Whether workers may die in it; if not, that has a reason of its own, and a test."""
-    death = ProcessEvent.model_validate({"at": 1.0, "kill": {"worker": 0}})
-    try:
-        declared(strategy).check_events([death])
-    except ValueError:
-        return False
-    return True
 
 
 def random_cases(seed: int) -> list[tuple[Case, Case]]:
