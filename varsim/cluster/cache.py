@@ -8,7 +8,7 @@ from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import BoundedClocks
 from varsim.cluster.worker import Read, Worker
 from varsim.values.gradient import Gradient, Parameters
-from varsim.values.indexed_slices import IndexedSlices
+from varsim.values.gradient_form import IndexedSlices
 
 
 class _Copy(NamedTuple):
