@@ -126,13 +126,14 @@ def _of_a_strategy(kind: str) -> Iterator[tuple[str, tuple[Case, Case]]]:
         "workload": {"layers": layers(1.0, 1e3)},
         "stop": {"global_steps": 12},
     }
+    trained = {**base, "workload": {"optimizer": None}}
     for field, other in model.others.items():
         settings = other if isinstance(other, Pair) else Pair({}, {field: other})
         one, changed = ({**strategy, **each} for each in settings)
         assert {key for key in {*one, *changed} if one.get(key) != changed.get(key)} == {field}
-        yield f"{model.__name__}.{field}", two(base, strategy=(one, changed))
+        around = trained if "optimizer" in changed else base
+        yield f"{model.__name__}.{field}", two(around, strategy=(one, changed))
     rates = tuple({"kind": "sgd", "learning_rate": rate} for rate in (0.1, 0.2))
-    trained = {**base, "workload": {"optimizer": None}}
     yield f"{model.__name__}.optimizer", two(trained, strategy__optimizer=rates)
     if declared(strategy).sends.to != "nobody":
         yield f"{model.__name__}.on", two(base, strategy__on=(None, {"network": OTHER_STAR}))

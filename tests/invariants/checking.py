@@ -75,8 +75,14 @@ def _steps(scenario: Scenario, number: int, trace: Trace) -> Iterator[str]:
         yield f"steps: {trace.global_step}, at {steps}"
     # Replicas that go on alone count their own steps; a copy may be a step ahead of the last.
     strategy = scenario.strategies[number]
+    applied: dict[int, list[int]] = {}
+    for row in gradient_rows(trace):
+        applied.setdefault(row.worker, []).append(row.applied)
     for row in gradient_rows(trace) if strategy.round.of != "outer step" else ():
         least, most = np.searchsorted(trace.steps, [row.read, row.read + 1])
+        # What a worker keeps may have its own gradients in it that were applied since the read.
+        own = applied.get(row.worker, [])
+        most += sum(row.read < moment <= row.compute_start for moment in own)
         if not least <= row.read_step <= most + strategy.updates_copies:
             yield f"read step {row.read_step} of {least} to {most}: {row}"
     rows = trace.evaluations
@@ -128,8 +134,11 @@ def _messages(scenario: Scenario, number: int, trace: Trace) -> Iterator[str]:
     computing = {(span[0], span[4]) for span in trace.spans.tolist() if span[1] == Phase.COMPUTE}
     begun = computing | {(row.worker, row.iteration) for row in rows if _began(row, trace)}
     done = sum(row.outcome != PENDING for row in rows)
+    # Gradients at what a worker has kept need no read, and nor may those under way at the end.
+    kept = len(rows) - len({(row.worker, row.read) for row in rows})
+    reads = len(begun) - kept - (trace.workers if kept else 0)
     for what, way, size, least, most in (
-        ("read", "up", read, len(begun), len(begun) + trace.workers),
+        ("read", "up", read, reads, len(begun) + trace.workers),
         ("pushed", "down", pushed, done, len(begun) + trace.workers),
     ):
         moved = math.fsum(

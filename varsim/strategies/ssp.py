@@ -12,7 +12,7 @@ from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Arrivals, BoundedClocks
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy
+from varsim.strategies.base import Pair, Round, Sends, Strategy
 from varsim.values.gradient import Gradient
 from varsim.values.workload import Workload
 
@@ -33,7 +33,13 @@ class StaleSynchronous(Strategy):
     """
 
     about: ClassVar[str] = "asynchronous, but nobody runs ahead of the slowest by more than a bound"
-    others: ClassVar[Mapping[str, object]] = {"staleness": 0, "refresh": "when_stale"}
+    others: ClassVar[Mapping[str, object]] = {
+        "staleness": 0,
+        "refresh": Pair(
+            {"optimizer": {"kind": "sgd", "learning_rate": 0.1}},
+            {"optimizer": {"kind": "sgd", "learning_rate": 0.1}, "refresh": "when_stale"},
+        ),
+    }
 
     kind: Literal["ssp"] = "ssp"
     staleness: NonNegativeInt
