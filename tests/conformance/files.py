@@ -14,7 +14,16 @@ KINDS: Final = frozenset({"accumulator", "sync_replicas", "async_ps", "errors"})
 
 # And those of strategies in between synchronous and asynchronous.
 BETWEEN: Final[frozenset[str]] = frozenset(
-    {"diloco", "local_sgd", "post_local_sgd", "hierarchical", "ssp"}
+    {
+        "diloco",
+        "local_sgd",
+        "post_local_sgd",
+        "hierarchical",
+        "ssp",
+        "k_async",
+        "k_batch_async",
+        "k_sync",
+    }
 )
 
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.strategies.base import Strategy, meant
 from varsim.strategies.diloco import DiLoCo
+from varsim.strategies.k_async import KAsync
+from varsim.strategies.k_batch_async import KBatchAsync
 from varsim.strategies.local_sgd import LocalSgd
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.on_read import OnRead
@@ -23,6 +25,8 @@ STRATEGIES: Final[dict[str, type[Strategy]]] = {
     "none": NoSynchronization,
     "sync_replicas": SyncReplicas,
     "ssp": StaleSynchronous,
+    "k_async": KAsync,
+    "k_batch_async": KBatchAsync,
     "backup_workers": BackupWorkers,
     "local_sgd": LocalSgd,
     "diloco": DiLoCo,

@@ -6,6 +6,7 @@ from typing import Final
 from conformance.files import BETWEEN
 from conformance.in_between.averaged import hierarchical, local_sgd
 from conformance.in_between.bounded import ssp
+from conformance.in_between.first_k import k_family, k_sync
 from conformance.in_between.outer import diloco
 from conformance.in_between.recorded import Case, Record
 
@@ -16,6 +17,9 @@ REPLAY: Final[dict[str, Callable[[Record], None]]] = {
     "post_local_sgd": local_sgd,
     "hierarchical": hierarchical,
     "ssp": ssp,
+    "k_sync": k_sync,
+    "k_async": k_family,
+    "k_batch_async": k_family,
 }
 
 

@@ -1,0 +1,76 @@
+"""K-async: every K finished gradients make an update, and only who gave them waits for it."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from pydantic import PositiveInt
+
+from varsim.cluster.buffer import GradientBuffer
+from varsim.cluster.clock import Activity
+from varsim.cluster.deadlock import restart_any
+from varsim.cluster.description import Cluster
+from varsim.cluster.job import Job
+from varsim.cluster.server import ParameterServer
+from varsim.cluster.worker import Worker
+from varsim.strategies.base import Round, Sends, Strategy
+
+
+class KAsync(Strategy):
+    """Asynchronous SGD whose updates are of K gradients, each of another worker.
+
+    Replicas: (1) read the variables, (2) compute a gradient, (3) push it, (4) wait for the update
+    that it is part of; then only these begin with (1) anew, and all others compute on.
+    Servers: (5) keep whole gradients, in the order in which they come; of every K of them they
+    (6) update all variables with the mean and (7) count the step.
+    With K 1 it is the kind `none`, with all workers a barrier.
+    Dutta et al., 2018 (Slow and Stale Gradients Can Win the Race), K-async SGD. Their K-sync is the
+    kind `backup_workers`.
+    """
+
+    about: ClassVar[str] = "updates of K workers' gradients; only these K wait, nobody is stopped"
+    others: ClassVar[Mapping[str, object]] = {"k": 1}
+
+    kind: Literal["k_async"] = "k_async"
+    k: PositiveInt
+
+    @classmethod
+    def example(cls, workers: int) -> dict[str, object]:
+        """Two of them."""
+        return {"k": min(2, workers)}
+
+    @property
+    def sends(self) -> Sends:
+        """See Strategy."""
+        return Sends("gradients", to="servers")
+
+    @property
+    def round(self) -> Round:
+        """See Strategy."""
+        return Round("iteration", gradients=self.k)
+
+    def check(self, cluster: Cluster) -> None:
+        """K workers must be there, as each gives one gradient to an update."""
+        if self.k > cluster.workers:
+            raise ValueError(
+                f"k {self.k} is more than there are workers ({cluster.workers}): each gives one "
+                "gradient to an update and waits for it, which would never come"
+            )
+
+    def start(self, job: Job) -> None:
+        """Start the servers and a replica on every worker."""
+        server = ParameterServer(job, drops=False)
+        buffer = GradientBuffer(job, server, self.k)  # (5), (6), (7)
+        job.observe(lambda: server.parameters)
+        job.explain(restart_any)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, server, buffer)
+
+    def replica(
+        self, worker: Worker, server: ParameterServer, buffer: GradientBuffer
+    ) -> Activity[None]:
+        """One replica's training loop."""
+        while True:
+            read = yield from server.fetch(worker)  # (1)
+            gradient = yield from server.begin(worker, read)  # (2)
+            yield from buffer.push(worker, gradient)  # (3)
+            yield from buffer.wait(worker)  # (4)
