@@ -21,6 +21,19 @@ def restart_any(dead: Sequence[int]) -> str:
     return f"restart {'any of ' if len(dead) > 1 else ''}{named(dead)}" if dead else ""
 
 
+def restart_enough(needed: int, workers: int, key: str) -> Remedy:
+    """The remedy where so many of the workers are needed; `key` is the setting that says so."""
+
+    def remedy(dead: Sequence[int]) -> str:
+        alive = workers - len(dead)
+        missing = needed - alive
+        whom = named(dead) if missing >= len(dead) else f"{missing} of {named(dead)}"
+        spare = f"; with {key}: {alive} it would have gone on" if alive else ""
+        return f"restart {whom}{spare}"
+
+    return remedy
+
+
 def named(ranks: Iterable[int]) -> str:
     """`worker 3`, `workers 0, 1, 2`."""
     numbers = [str(rank) for rank in ranks]

@@ -1,13 +1,12 @@
 """Synchronous SGD with backup workers as the textbook has it: the first N end the step."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.deadlock import named
+from varsim.cluster.deadlock import restart_enough
 from varsim.cluster.description import Cluster
 from varsim.cluster.failures import Cutoff, StepOverError
 from varsim.cluster.job import Job
@@ -73,7 +72,8 @@ class BackupWorkers(Strategy):
         server = ParameterServer(job, drops=True, overlap=self.overlap)
         job.observe(lambda: server.parameters)
         gradients: list[Gradient] = []
-        job.explain(partial(self._remedy, len(job.workers)))
+        needed = self.replicas_to_aggregate
+        job.explain(restart_enough(needed, len(job.workers), "replicas_to_aggregate"))
 
         def receive(variable: int, gradient: Gradient) -> None:
             if gradient.unsent:
@@ -102,11 +102,3 @@ class BackupWorkers(Strategy):
                 yield from steps.wait(worker)  # (4)
             except StepOverError:
                 continue
-
-    def _remedy(self, workers: int, dead: Sequence[int]) -> str:
-        """What would free the run for good, whoever has come to this step; see `Job.explain`."""
-        alive = workers - len(dead)
-        missing = self.replicas_to_aggregate - alive
-        whom = named(dead) if missing >= len(dead) else f"{missing} of {named(dead)}"
-        spare = f"; with replicas_to_aggregate: {alive} it would have gone on" if alive else ""
-        return f"restart {whom}{spare}"

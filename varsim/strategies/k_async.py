@@ -7,7 +7,7 @@ from pydantic import PositiveInt
 
 from varsim.cluster.buffer import GradientBuffer
 from varsim.cluster.clock import Activity
-from varsim.cluster.deadlock import restart_any
+from varsim.cluster.deadlock import restart_enough
 from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
@@ -61,7 +61,7 @@ class KAsync(Strategy):
         server = ParameterServer(job, drops=False)
         buffer = GradientBuffer(job, server, self.k)  # (5), (6), (7)
         job.observe(lambda: server.parameters)
-        job.explain(restart_any)
+        job.explain(restart_enough(self.k, len(job.workers), "k"))
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, server, buffer)
 
