@@ -30,7 +30,9 @@ class BackupWorkers(Strategy):
     SyncReplicasOptimizer, which says to be this, is `sync_replicas`.
     """
 
-    about: ClassVar[str] = "textbook (K-sync): the first N gradients end the step, others are abandoned"
+    about: ClassVar[str] = (
+        "textbook (K-sync): the first N gradients end the step, others are abandoned"
+    )
     others: ClassVar[Mapping[str, object]] = {"replicas_to_aggregate": 1, "overlap": True}
 
     gives_up: ClassVar[bool] = True
