@@ -12,10 +12,11 @@ from varsim.values.gradient_form import IndexedSlices
 
 
 class _Copy(NamedTuple):
-    """What a worker holds; `stamp`: the slowest clock when it was read."""
+    """What a worker holds, until it restarts; `stamp`: the slowest clock when it was read."""
 
     read: Read
     stamp: int
+    restarts: int
 
 
 class ParameterCache:
@@ -33,22 +34,22 @@ class ParameterCache:
     def fetch(self, worker: Worker) -> Activity[Read]:
         """The worker's copy, if that is new enough; else what the servers send."""
         copy = self._copies.get(worker.rank)
-        known = worker.rank in self._copies and worker.restarts == 0
-        if copy is not None and known and self._clocks.suffices(worker, copy.stamp):
+        held = copy is not None and copy.restarts == worker.restarts
+        if copy is not None and held and self._clocks.suffices(worker, copy.stamp):
             return copy.read
         stamp = self._clocks.slowest
         read = yield from self._server.fetch(worker)
-        self._copies[worker.rank] = _Copy(read, stamp)
+        self._copies[worker.rank] = _Copy(read, stamp, worker.restarts)
         return read
 
     def apply(self, worker: Worker, gradient: Gradient) -> None:
         """The worker's own gradient is part of its copy from now on."""
-        read, stamp = self._copies[worker.rank]
-        parameters = read.parameters
+        copy = self._copies[worker.rank]
+        parameters = copy.read.parameters
         if self._job.task.has_values:
             parameters = self._updated(parameters, gradient)
-        read = read._replace(parameters=parameters, global_step=read.global_step + 1)
-        self._copies[worker.rank] = _Copy(read, stamp)
+        read = copy.read._replace(parameters=parameters, global_step=copy.read.global_step + 1)
+        self._copies[worker.rank] = copy._replace(read=read)
 
     def _updated(self, parameters: Parameters, gradient: Gradient) -> Parameters:
         rule, found = self._job.workload.update_rule(), list(parameters)

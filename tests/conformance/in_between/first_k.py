@@ -7,7 +7,6 @@ from building import MS, PENDING, gradient_rows
 
 from conformance.comparison import assert_close
 from conformance.in_between.recorded import Record, Replay, blocked
-from varsim.cluster.trace import Phase
 from varsim.strategies import Strategy
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.strategies.k_async import KAsync
@@ -58,4 +57,3 @@ def k_family(record: Record) -> None:
         assert [row.worker for row in kept] == expected["in_buffer"]
     if "blocked" in expected:
         assert blocked(trace, until + 0.5) == expected["blocked"]
-    assert Phase.TOKEN not in trace.spans[:, 1]
