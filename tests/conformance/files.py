@@ -16,6 +16,7 @@ KINDS: Final = frozenset({"accumulator", "sync_replicas", "async_ps", "errors"})
 BETWEEN: Final[frozenset[str]] = frozenset(
     {
         "diloco",
+        "easgd",
         "local_sgd",
         "post_local_sgd",
         "hierarchical",

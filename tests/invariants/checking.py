@@ -75,10 +75,11 @@ def _steps(scenario: Scenario, number: int, trace: Trace) -> Iterator[str]:
         yield f"steps: {trace.global_step}, at {steps}"
     # Replicas that go on alone count their own steps; a copy may be a step ahead of the last.
     strategy = scenario.strategies[number]
+    alone = {"outer step", "iteration"} if strategy.updates_copies else {"outer step"}
     applied: dict[int, list[int]] = {}
     for row in gradient_rows(trace):
         applied.setdefault(row.worker, []).append(row.applied)
-    for row in gradient_rows(trace) if strategy.round.of != "outer step" else ():
+    for row in gradient_rows(trace) if strategy.round.of not in alone else ():
         least, most = np.searchsorted(trace.steps, [row.read, row.read + 1])
         # What a worker keeps may have its own gradients in it that were applied since the read.
         own = applied.get(row.worker, [])

@@ -30,11 +30,11 @@ def evaluated(strategy: dict[str, Any], examples: int) -> dict[str, int]:
 
 
 SEQUENTIAL: dict[str, dict[str, Any]] = {
-    # An outer optimizer makes steps of its own, even of one worker alone.
+    # An outer optimizer makes steps of its own, even of one worker alone; a centre follows it.
     **{
         kind: example(kind, 1)
         for kind, strategy in STRATEGIES.items()
-        if "outer" not in strategy.model_fields
+        if not {"outer", "moving_rate"} & strategy.model_fields.keys()
     },
     "on_read often": {"kind": "on_read", "read_every": 1},
     "on_read written back": {"kind": "on_read", "read_every": 1, "write_back": True},

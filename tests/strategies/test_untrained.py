@@ -60,6 +60,8 @@ def test_it_keeps_its_value_and_nobody_waits_for_it(kind: str, network: dict[str
     if "outer" in type(strategy).model_fields:  # an outer step of 1: to the mean of the copies
         plain = Sgd(learning_rate=1.0)
         strategy = strategy.model_copy(update={"outer": plain})
+    if "moving_rate" in type(strategy).model_fields:
+        strategy = strategy.model_copy(update={"period": 1})
     cluster = Cluster.model_validate(
         {"workers": 3, "compute": {"kind": "constant", "value": 0.1}, "network": network}
     )
@@ -74,6 +76,11 @@ def test_it_keeps_its_value_and_nobody_waits_for_it(kind: str, network: dict[str
     a, b, c, d = (value.tolist() for value in job.model())
 
     assert (a, c) == ([7.0, 8.0], 9.0)
+    if "moving_rate" in type(strategy).model_fields:
+        # Three copies are a step away as, one after the other, they move the centre by 0.3 of it.
+        step = (1 - 0.7**3) / 8
+        assert [*b, *d] == pytest.approx([1 - step, -1 - step, 0.5 - step])
+        return
     # With gradients of 1 every update is a step of 1/8, whatever is averaged.
     made = round((1 - b[0]) * 8) if strategy.round.of == "outer step" else 6
     assert (b, d) == ([1 - made / 8, -1 - made / 8], [0.5 - made / 8])

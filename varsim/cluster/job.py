@@ -77,6 +77,7 @@ class Job:
         self._stop = stop
         self._model: Callable[[], Parameters] | None = None
         self._divergence: Callable[[], float] | None = None
+        self._at_reads_only = False
         self._remedy: Remedy = restart_any
         number = cluster.workers if workers is None else workers
         self._evaluate_every = workload.examples_between_evaluations(number)
@@ -144,16 +145,22 @@ class Job:
         self._remedy = remedy
 
     def observe(
-        self, model: Callable[[], Parameters], divergence: Callable[[], float] | None = None
+        self,
+        model: Callable[[], Parameters],
+        divergence: Callable[[], float] | None = None,
+        *,
+        at_any_time: bool = False,
     ) -> None:
         """Say where an outsider finds the model; it is measured from time to time, for free.
 
         Always at the start and at the end. In between only where there is one model; where the
-        copies differ (`divergence` is given), that takes a read, for the strategy to arrange. But
-        until a loss is reached that is waited for, every update is looked at, of any strategy.
+        copies differ (`divergence` is given), that takes a read, for the strategy to arrange,
+        unless it has none and is looked at from outside (`at_any_time`). But until a loss is
+        reached that is waited for, every update is looked at, of any strategy.
         """
         self._model = model
         self._divergence = divergence
+        self._at_reads_only = divergence is not None and not at_any_time
         self.evaluate(model())
 
     def model(self) -> Parameters:
@@ -200,8 +207,8 @@ class Job:
         """The model has been updated once more; ends the run if that was enough."""
         ledger = self.ledger
         ledger.count_step(self.clock.time)
-        if self._divergence is None and ledger.examples >= self._next_evaluation:
-            self.evaluate(self.model())
+        if not self._at_reads_only and ledger.examples >= self._next_evaluation:
+            self.evaluate(self.model(), self._divergence() if self._divergence else 0.0)
         elif self._awaited:
             self._look()
         if self._stop.global_steps is not None and ledger.global_step >= self._stop.global_steps:

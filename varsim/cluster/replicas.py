@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity
@@ -135,9 +136,16 @@ class LocalReplicas:
 
     def read(self, worker: Worker) -> Read:
         """A worker's own copy; takes no time."""
-        parameters = tuple([variable.values[worker.rank] for variable in self.variables])
         self._job.recorder.copy_staleness.append(self.missed(worker.rank))
-        return Read(parameters, worker.ready_at, self.steps[worker.rank])
+        return Read(self.copy(worker.rank), worker.ready_at, self.version(worker.rank))
+
+    def copy(self, rank: int) -> Parameters:
+        """One replica's values."""
+        return tuple([variable.values[rank] for variable in self.variables])
+
+    def version(self, rank: int) -> int:
+        """How often a copy has been changed, but for what all have met for; here by its steps."""
+        return self.steps[rank]
 
     def missed(self, rank: int) -> int:
         """How many updates, made by others, a copy does not contain."""
@@ -159,24 +167,29 @@ class LocalReplicas:
 
         With its own gradient, or with what came of it and those of others (`mean`).
         """
-        job, step = self._job, self.steps[worker.rank]
+        job, version = self._job, self.version(worker.rank)
         for place, index in enumerate(job.trained):
             if mean is None:
                 value = job.gradients.value(gradient, index, job.ledger.in_flight)
             else:
                 value = mean[place]
             self.variables[index].apply(worker.rank, value)
-        self.steps[worker.rank] = step + 1
         self._seen[worker.rank] += 1
         self._made += 1
         gradient.arrived = job.clock.time
         gradient.applied = len(job.trained)
-        job.ledger.ended(gradient, job.clock.time, step)
-        left = self._unfinished.pop(step, len(job.workers)) - 1
+        job.ledger.ended(gradient, job.clock.time, version)
+        self._made_step(worker.rank)
+
+    def _made_step(self, rank: int) -> None:
+        """A replica has made its step; it counts when all have."""
+        step = self.steps[rank]
+        self.steps[rank] += 1
+        left = self._unfinished.pop(step, len(self.steps)) - 1
         if left:
             self._unfinished[step] = left
         else:
-            job.count_step()
+            self._job.count_step()
 
     def outside_read(self, worker: Worker) -> OutsideRead:
         """What an outsider reads when a replica has met the others; all of them get the same.
@@ -224,6 +237,33 @@ class LocalReplicas:
         for variable, value in zip(self.variables, read.parameters, strict=True):
             variable.write(worker.rank, variable.share(value))
         self._seen[worker.rank] = read.updates
+
+
+class DriftingReplicas(LocalReplicas):
+    """Local copies that take over from others what these have learnt, and never meet all at once.
+
+    The model is looked at from outside at any time. `counts_each`: every update of one copy counts
+    as a step, not only what all have made.
+    """
+
+    def __init__(self, job: Job, *, counts_each: bool) -> None:
+        super().__init__(job, Aggregation.MEAN)
+        self._counts_each = counts_each
+        # How many updates by each replica (column) something of is in each copy (row).
+        number = len(job.workers)
+        self.contained = np.zeros((number, number), dtype=np.int64)
+
+    def missed(self, rank: int) -> int:
+        """How many updates, made by others, a copy contains nothing of."""
+        return self._made - int(self.contained[rank].sum())
+
+    def _made_step(self, rank: int) -> None:
+        self.contained[rank, rank] += 1
+        if not self._counts_each:
+            super()._made_step(rank)
+            return
+        self.steps[rank] += 1
+        self._job.count_step()
 
 
 class Recovery:

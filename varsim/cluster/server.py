@@ -9,16 +9,17 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.exchange import GradientExchange
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import Overheads
-from varsim.cluster.placement import server_places, traffic_per_port
+from varsim.cluster.placement import bytes_per_port, server_places, traffic_per_port
 from varsim.cluster.request_queue import AnsweredTokenQueue, Handling, RequestQueues
 from varsim.cluster.trace import Phase
+from varsim.cluster.transport import Arrived, Content
 from varsim.cluster.updating import Updater
 from varsim.cluster.wait_free import WaitFreePush
 from varsim.cluster.waiting import Lock, TokenQueue
 from varsim.cluster.worker import Read, Worker
 from varsim.distribute.central import ParameterServerStrategy
 from varsim.distribute.creation import VariableOptions
-from varsim.values.gradient import Gradient, Parameters
+from varsim.values.gradient import Array, Gradient, Parameters
 from varsim.values.operation import finish
 from varsim.values.variable import Synchronization
 
@@ -36,10 +37,13 @@ class ParameterServer(GradientExchange):
     are, those in flight can be worked out ahead. Where the cluster has overheads, requests are
     handled one after the other, and a worker goes on when it is told to: that its gradient was
     handled, or, once there is a `token_queue`, that it has a token. With `server_update` handling a
-    gradient includes applying it. `overlap`: gradients are sent while they are computed.
+    gradient includes applying it. `overlap`: gradients are sent while they are computed. `whole`:
+    what travels is all rows of all variables, as parameters, and not what a gradient needs.
     """
 
-    def __init__(self, job: Job, *, drops: bool, overlap: bool = False) -> None:
+    def __init__(
+        self, job: Job, *, drops: bool, overlap: bool = False, whole: bool = False
+    ) -> None:
         self._wait_free = WaitFreePush(job) if overlap else None
         super().__init__(job, () if self._wait_free is None else self._wait_free.ready)
         self._ledger = job.ledger
@@ -52,8 +56,12 @@ class ParameterServer(GradientExchange):
         self.trained = job.trained
         self._number = len(self.trained)
         self._parameters: Parameters | None = None
-        sizes = traffic_per_port(job.workload, job.cluster)
-        ratios = job.workload.gradient_ratios()
+        if whole:
+            sizes = bytes_per_port(job.workload.tensor_sizes(), job.cluster)
+            ratios = [1.0] * len(sizes)
+        else:
+            sizes = traffic_per_port(job.workload, job.cluster)
+            ratios = job.workload.gradient_ratios()
         network = job.network
         if self._wait_free is None:
             ports = server_places(network.routing, job.cluster, sizes)
@@ -61,12 +69,12 @@ class ParameterServer(GradientExchange):
             ports = self._wait_free.ports
         self._queues: RequestQueues | None = None
         if job.cluster.overheads is not None or job.cluster.server_update is not None:
-            self._queues = _queues(job, sizes)
+            self._queues = _queues(job, sizes, ratios)
         self._confirms = True
         self.on_arrival(_keep)
         # The commonest push takes a shorter way.
-        whole = self._number == len(self.variables)
-        self._plain = whole and self._queues is None and not job.may_break_off and not overlap
+        all_trained = self._number == len(self.variables)
+        self._plain = all_trained and self._queues is None and not job.may_break_off and not overlap
         self._reads: list[MessageBatch] = []
         self._pushes: list[MessageBatch] = []
         for worker in job.workers:
@@ -110,8 +118,19 @@ class ParameterServer(GradientExchange):
         if self._job.may_break_off:
             gradient.unsent = self._number
         if self._queues is not None:
-            return self._push_handled(worker, gradient, self._queues)
+            return self._push_handled(worker, gradient, self._receive, self._queues)
         return self._send(worker, gradient, self._receive)
+
+    def push(self, worker: Worker, content: Content, arrived: Arrived) -> Activity[None]:
+        """Send something else of every trained variable; `arrived(variable, content)` of each."""
+        if self._queues is not None:
+            return self._push_handled(worker, content, arrived, self._queues)
+        return self._send(worker, content, arrived)
+
+    def write(self, variable: int, value: Array) -> None:
+        """Set a variable."""
+        self.variables[variable].write(0, value)
+        self._parameters = None
 
     def token_queue(self) -> TokenQueue:
         """A queue of tokens on the first server."""
@@ -178,28 +197,29 @@ class ParameterServer(GradientExchange):
         if gradient.open == 0:
             self._ledger.ended(gradient, self._clock.time)
 
-    def _send(self, worker: Worker, gradient: Gradient, arrived: Receive) -> Activity[None]:
+    def _send(self, worker: Worker, content: Content, arrived: Arrived) -> Activity[None]:
         """Send a gradient over the links; `arrived(variable, gradient)` as each part is there."""
         if self._number < len(self.variables):
             arrived = partial(_arrived_of, self.trained, arrived)
         if self._wait_free is not None:
+            assert isinstance(content, Gradient)
             moments = self._moments[worker.rank]
-            return self._wait_free.send(worker, gradient, moments, arrived)
-        return self._network.send(worker, self._pushes[worker.rank], gradient, arrived)
+            return self._wait_free.send(worker, content, moments, arrived)
+        return self._network.send(worker, self._pushes[worker.rank], content, arrived)
 
     def _fetch_handled(self, worker: Worker, queues: RequestQueues) -> Activity[Read]:
         yield from queues.handle_read(worker)
         return (yield from self._network.fetch(worker, self._reads[worker.rank], self._read_now))
 
     def _push_handled(
-        self, worker: Worker, gradient: Gradient, queues: RequestQueues
+        self, worker: Worker, content: Content, receive: Arrived, queues: RequestQueues
     ) -> Activity[None]:
         handling = Handling()
 
-        def arrived(variable: int, gradient: Gradient) -> None:
-            queues.take_in(variable, handling, partial(self._receive, variable, gradient))
+        def arrived(variable: int, content: Content) -> None:
+            queues.take_in(variable, handling, partial(receive, variable, content))
 
-        yield from self._send(worker, gradient, arrived)
+        yield from self._send(worker, content, arrived)
         yield from queues.wait_for_push(worker, handling)
         if self._confirms:
             yield from queues.answer(worker)
@@ -207,12 +227,12 @@ class ParameterServer(GradientExchange):
 
 def _arrived_of(
     trained: Sequence[int],
-    arrived: Receive,
+    arrived: Arrived,
     item: int,
-    gradient: Gradient,
+    content: Content,
 ) -> None:
     """A part of a gradient is there, numbered among the variables that have one."""
-    arrived(trained[item], gradient)
+    arrived(trained[item], content)
 
 
 def _keep(variable: int, gradient: Gradient) -> None:
@@ -226,7 +246,7 @@ def _receive_if_wanted(receive: Receive, variable: int, gradient: Gradient) -> N
         receive(variable, gradient)
 
 
-def _queues(job: Job, sizes: list[list[float]]) -> RequestQueues:
+def _queues(job: Job, sizes: list[list[float]], ratios: Sequence[float]) -> RequestQueues:
     """A queue for every server, with what then applies gradients, if that takes time.
 
     Servers that hold the same bytes of every variable, and never differ, are one.
@@ -235,7 +255,6 @@ def _queues(job: Job, sizes: list[list[float]]) -> RequestQueues:
     columns = [column for column in zip(*sizes, strict=True) if any(column)]
     if described is None or not described.is_random:
         columns = list(dict.fromkeys(columns))
-    ratios = job.workload.gradient_ratios()
     pushed = [
         [size * ratio for size, ratio in zip(column, ratios, strict=True)] for column in columns
     ]

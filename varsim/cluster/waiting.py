@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import ClassVar
 
 from simpy.events import Event
@@ -210,6 +211,68 @@ class Arrivals:
         for _, variable, gradient in sorted(come, key=lambda one: one[:2]):
             if not self._clock.stopped:  # the run may end with one of them
                 self._take_in(variable, gradient)
+
+
+class RankOrder:
+    """Order of those who come at one moment: by rank, and each when the one before is through.
+
+    That is with what takes it no time. Nobody goes on before all that arrives at the moment has.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._come: list[tuple[int, Event]] = []
+
+    def wait(self, worker: Worker) -> Activity[None]:
+        """Come, and go on when those of lower ranks are through."""
+        yield from worker.catch_up()
+        turn = Event(self._clock)
+        if not self._come:
+            self._clock.call_settled(self._next)
+        heappush(self._come, (worker.rank, turn))
+        yield turn
+
+    def wait_for_all(self) -> Activity[None]:
+        """Go on when all who have come at this moment are through."""
+        while self._come:
+            yield from self._clock.let_pass()
+
+    def _next(self) -> None:
+        _, turn = heappop(self._come)
+        turn.succeed()
+        if self._come:
+            self._clock.call_settled(self._next)
+
+
+class RoundRobin:
+    """Round-robin order: workers have their turns by rank, one after the other, again and again."""
+
+    def __init__(self, clock: Clock, workers: int) -> None:
+        self._clock, self._workers = clock, workers
+        self._next = 0  # whose turn it is
+        self._waiting: dict[int, Event] = {}
+
+    def wait(self, worker: Worker) -> Activity[None]:
+        """Wait for the worker's turn, which lasts until it passes it on, also beyond its death."""
+        yield from worker.catch_up()
+        if self._next == worker.rank:
+            return
+        turn = self._waiting[worker.rank] = Event(self._clock)
+        worker.waits(_BARRIER, self)
+        try:
+            yield turn
+        finally:
+            self._waiting.pop(worker.rank, None)
+        worker.goes_on()
+
+    def pass_on(self) -> None:
+        """The turn is over; the next worker has it, whether it is there or not."""
+        self._next = (self._next + 1) % self._workers
+        if self._next in self._waiting:
+            self._waiting.pop(self._next).succeed()
+
+    def __str__(self) -> str:
+        return f"its turn, which is worker {self._next}'s"
 
 
 class BoundedClocks:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.strategies.base import Strategy, meant
 from varsim.strategies.diloco import DiLoCo
+from varsim.strategies.easgd import ElasticAveraging
 from varsim.strategies.k_async import KAsync
 from varsim.strategies.k_batch_async import KBatchAsync
 from varsim.strategies.local_sgd import LocalSgd
@@ -30,6 +31,7 @@ STRATEGIES: Final[dict[str, type[Strategy]]] = {
     "backup_workers": BackupWorkers,
     "local_sgd": LocalSgd,
     "diloco": DiLoCo,
+    "easgd": ElasticAveraging,
     "single": Single,
 }
 

@@ -26,13 +26,15 @@ class Sends(NamedTuple):
     """What a strategy sends, and where to.
 
     `to`: "servers": parameter servers, which have the model; "sums": servers that add gradients up
-    for workers with copies of their own; "workers": all reduce it among themselves; "copies": one
-    worker broadcasts it; "nobody". `committed_by`: by whom updates are made one after the other, an
-    update loop in worker 0's process, or whoever holds a lock; else they are made as they come.
+    for workers with copies of their own; "centre": servers with a model that such copies exchange
+    with; "workers": all reduce it among themselves; "neighbours": each sends it to some; "copies":
+    one worker broadcasts it; "nobody". `committed_by`: by whom updates are made one after the
+    other, an update loop in worker 0's process, or whoever holds a lock; else they are made as they
+    come.
     """
 
     what: Literal["gradients", "parameters", "nothing"]
-    to: Literal["servers", "sums", "workers", "copies", "nobody"]
+    to: Literal["servers", "sums", "centre", "workers", "neighbours", "copies", "nobody"]
     committed_by: Literal["", "chief", "lock"] = ""
 
 
@@ -60,7 +62,9 @@ class Pair(NamedTuple):
 _OVERHEADS: Final[Mapping[str, frozenset[str]]] = {
     "servers": OF_SERVERS,
     "sums": frozenset(),
+    "centre": OF_SERVERS,
     "workers": OF_REDUCTIONS,
+    "neighbours": frozenset(),
     "copies": OF_COLLECTIVES,
     "nobody": frozenset(),
 }
@@ -110,7 +114,7 @@ class Strategy(Model, ABC):
     @property
     def uses_servers(self) -> bool:
         """Whether anything is sent to parameter servers."""
-        return self.sends.to in ("servers", "sums")
+        return self.sends.to in ("servers", "sums", "centre")
 
     @property
     def updates_copies(self) -> bool:

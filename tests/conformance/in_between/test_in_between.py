@@ -6,6 +6,7 @@ from typing import Final
 from conformance.files import BETWEEN
 from conformance.in_between.averaged import hierarchical, local_sgd
 from conformance.in_between.bounded import ssp
+from conformance.in_between.elastic import easgd
 from conformance.in_between.first_k import k_family, k_sync
 from conformance.in_between.outer import diloco
 from conformance.in_between.recorded import Case, Record
@@ -13,6 +14,7 @@ from conformance.in_between.recorded import Case, Record
 # By kind, how a case is run and compared; it raises AssertionError where something differs.
 REPLAY: Final[dict[str, Callable[[Record], None]]] = {
     "diloco": diloco,
+    "easgd": easgd,
     "local_sgd": local_sgd,
     "post_local_sgd": local_sgd,
     "hierarchical": hierarchical,

@@ -88,7 +88,9 @@ def marching(scenario: Scenario) -> str:
     queueing = [
         f"'{one.label}'"
         for one in scenario.strategies
-        if one.round.of == "iteration" and one.workers(scenario.cluster_of(one)) > 1
+        if one.round.of == "iteration"
+        and one.uses_servers
+        and one.workers(scenario.cluster_of(one)) > 1
     ]
     if not queueing:
         return ""

@@ -1,0 +1,51 @@
+"""Strategies that exchange copies do what the rules of the recorded cases make of them."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import pytest
+from conformance.in_between.elastic import easgd
+from conformance.in_between.recorded import Record
+
+from oracle import exchanging
+from oracle.periodic import Drawn
+
+SAMPLE = range(300)
+KINDS: dict[str, tuple[Callable[[int], Drawn], Callable[[Record], None]]] = {
+    "easgd": (exchanging.easgd, easgd),
+}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def compare(kind: str, seeds: Sequence[int]) -> None:
+    draw, replay = KINDS[kind]
+    for seed in seeds:
+        record = draw(seed)
+        try:
+            replay(record)
+        except AssertionError as error:
+            pytest.fail(f"case {seed}: {error}\n{record}")
+
+
+@every_kind
+def test_to_the_last_bit(kind: str) -> None:
+    compare(kind, SAMPLE[:30])
+
+
+@pytest.mark.slow
+@every_kind
+def test_many_to_the_last_bit(kind: str) -> None:
+    compare(kind, SAMPLE[30:])
+
+
+def test_what_is_drawn_of_easgd() -> None:
+    met: Counter[str] = Counter()
+    for seed in SAMPLE[:100]:
+        case = exchanging.easgd(seed)
+        met[case["mode"]] += 1
+        met["alone"] += case["moving_rate"] == 0
+        met["waits"] += any(case["expect"]["blocked"])
+        times = Counter((one["t"]) for one in case["expect"]["exchanges"])
+        met["ties"] += max(times.values(), default=0) > 1
+    assert min(met.values()) >= 10, met
+    assert len(met) == 5

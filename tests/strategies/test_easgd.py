@@ -1,0 +1,199 @@
+"""EASGD by hand: 100 ms a step, 40 bytes of parameters that take 100 ms on a link."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from building import (
+    NO_TIME,
+    Model,
+    gradient_rows,
+    kill,
+    life,
+    losses,
+    milliseconds,
+    report,
+    restart,
+    run,
+    scenario,
+    slow,
+)
+from pydantic import ValidationError
+
+from varsim.study.simulation import Run, started
+from varsim.values.variable import divergence
+
+WIRE = {"bandwidth": 400.0, "latency": 0.0, "sharing": "first_come"}
+FAIR = {**WIRE, "sharing": "fair"}
+EXPONENTIAL = {"kind": "exponential", "mean": 0.1}
+
+
+def easgd(**settings: Any) -> dict[str, Any]:
+    return {"kind": "easgd", "period": 1, **settings}
+
+
+class TestTimes:
+    def test_an_exchange_is_a_read_and_a_write_of_the_model(self) -> None:
+        # Steps 0 and 2 exchange: 100 ms to fetch the centre, 100 ms to send the difference.
+        trace = run(
+            easgd(period=2), cluster={"workers": 1}, network=WIRE, stop={"global_steps": 3}
+        )
+        assert life(trace, 0) == [
+            *(("compute", 0, 100), ("read", 100, 200), ("write", 200, 300)),
+            *(("compute", 300, 400), ("compute", 400, 500)),
+            *(("read", 500, 600), ("write", 600, 700)),
+        ]
+        assert milliseconds(trace.steps) == [300, 400, 700]
+        moved = {link.name: link.moved for link in trace.links}
+        assert moved["ps 0 up"] == moved["ps 0 down"] == 80
+
+    def test_two_at_a_time_queue_at_the_server(self) -> None:
+        # Worker 1 fetches after worker 0, and sends after it.
+        trace = run(easgd(), cluster={"workers": 2}, network=WIRE, stop={"global_steps": 2})
+        assert life(trace, 1)[:4] == [
+            *(("compute", 0, 100), ("queue", 100, 200)),
+            *(("read", 200, 300), ("write", 300, 400)),
+        ]
+        assert milliseconds(trace.steps) == [300, 400]
+
+    def test_or_share_its_links(self) -> None:
+        trace = run(easgd(), cluster={"workers": 2}, network=FAIR, stop={"global_steps": 2})
+        assert milliseconds(trace.steps) == [500, 500]
+
+    def test_in_round_robin_a_worker_waits_for_its_turn(self) -> None:
+        # Worker 0 takes 300 ms a step: worker 1 waits until its exchange is over.
+        cluster = {"workers": 2, "slow_workers": (slow(0, 3.0),)}
+        trace = run(
+            easgd(mode="round_robin"), cluster=cluster, network=WIRE, stop={"global_steps": 2}
+        )
+        assert life(trace, 0)[:3] == [("compute", 0, 300), ("read", 300, 400), ("write", 400, 500)]
+        assert life(trace, 1)[:4] == [
+            *(("compute", 0, 100), ("barrier", 100, 500)),
+            *(("read", 500, 600), ("write", 600, 700)),
+        ]
+        free = run(easgd(), cluster=cluster, network=WIRE, stop={"global_steps": 3})
+        assert life(free, 1)[:3] == [("compute", 0, 100), ("read", 100, 200), ("write", 200, 300)]
+
+    def test_servers_that_need_time_to_handle_requests(self) -> None:
+        overheads = {"pull": 0.01, "push": 0.02, "wake": 0.005}
+        cluster = {
+            "workers": 1,
+            "overheads": overheads,
+            "server_update": {"time": {"kind": "constant", "value": 0.03}},
+        }
+        trace = run(easgd(), cluster=cluster, network=WIRE, stop={"global_steps": 1})
+        assert milliseconds(trace.steps) == [100 + 10 + 100 + 100 + 20 + 30 + 5]
+
+
+class TestValues:
+    def test_the_papers_steps(self) -> None:
+        # Equal workers in rank order: x_i moves to the centre, and it to x_i, by a = 1/4.
+        made = scenario(easgd(moving_rate=0.25), problem={"noise": 1.0}, stop={"global_steps": 9})
+        job, strategy = started(Run(made, 0, 0))
+        job.run(strategy.label)
+
+        model = Model(made)
+        copies, centre = [model.start[0]] * 3, model.start[0]
+        for step in range(3):
+            for rank in range(3):
+                x = copies[rank]
+                gradient = model.gradient((x,), rank, step)[0]
+                difference = 0.25 * (x - centre)
+                copies[rank] = x - difference - 0.1 * gradient
+                centre = centre + difference
+        np.testing.assert_allclose(job.model()[0], centre, rtol=1e-14)
+
+    @pytest.mark.parametrize("mode", ["asynchronous", "round_robin"])
+    def test_without_a_force_everybody_trains_alone(self, mode: str) -> None:
+        changes: dict[str, Any] = {"problem": {"noise": 1.0}, "stop": {"global_steps": 12}}
+        trace = run(easgd(moving_rate=0.0, mode=mode), **changes)
+        made = scenario(easgd(), **changes)
+        model = Model(made)
+        copies = [model.start] * 3
+        for step in range(4):
+            for rank in range(3):
+                copies[rank] = model.step(copies[rank], model.gradient(copies[rank], rank, step))
+        assert set(losses(trace)) == {model.loss(model.start)}  # the centre stays
+        assert trace.evaluations[-1].divergence == divergence(copies)
+        # Nobody learns anything of the 2 others: 0, 2, 4, ... updates are missing.
+        assert trace.copy_staleness.max() >= 6
+
+    def test_a_gradient_is_never_stale_but_a_copy_is(self) -> None:
+        trace = run(
+            easgd(period=2),
+            cluster={"workers": 4, "compute": EXPONENTIAL},
+            stop={"global_steps": 60},
+        )
+        assert all(row.applied_step == row.read_step for row in gradient_rows(trace))
+        assert trace.copy_staleness.max() > 3
+        # Once all are in the centre, an exchange brings a copy up to date.
+        assert trace.copy_staleness[30:].min() < trace.copy_staleness[30:].max()
+
+    def test_the_centre_is_measured_as_often_as_is_asked_for(self) -> None:
+        trace = run(easgd(), workload={"evaluate_every": 2}, stop={"global_steps": 8})
+        assert [row.global_step for row in trace.evaluations] == [0, 2, 4, 6, 8]
+        assert trace.evaluations[-1].divergence > 0
+
+
+class TestDeaths:
+    def test_who_begins_again_takes_the_centre(self) -> None:
+        # Worker 1 dies as it computes, at 450 ms, and comes back at 600 ms; a fetch of 100 ms.
+        trace = run(
+            easgd(period=4),
+            cluster={"workers": 2},
+            network=WIRE,
+            events=(kill(0.45, 1), restart(0.6, 1)),
+            stop={"time": 1.0},
+        )
+        assert life(trace, 1) == [
+            *(("compute", 0, 100), ("queue", 100, 200), ("read", 200, 300), ("write", 300, 400)),
+            *(("compute", 400, 450), ("down", 450, 600), ("read", 600, 700)),
+            *(("compute", 700, 800), ("compute", 800, 900), ("compute", 900, 1000)),
+        ]
+
+    def test_what_was_on_its_way_is_lost(self) -> None:
+        # Worker 1 dies while its difference is on the links; the centre never gets it.
+        def centre(*events: Any) -> Any:
+            made = scenario(
+                easgd(moving_rate=0.5),
+                cluster={"workers": 2},
+                network=WIRE,
+                problem={"noise": 1.0},
+                events=events,
+                stop={"time": 0.75},
+            )
+            job, strategy = started(Run(made, 0, 0))
+            job.run(strategy.label)
+            return job.model()[0]
+
+        # The second differences are there at 600 (worker 0) and 700 ms (worker 1).
+        assert not np.array_equal(centre(), centre(kill(0.65, 1)))
+        np.testing.assert_array_equal(centre(kill(0.65, 1)), centre(kill(0.55, 1)))
+
+    def test_in_round_robin_the_others_wait_for_it(self) -> None:
+        events = (kill(0.15, 1),)
+        stuck = run(easgd(mode="round_robin"), events=events, stop={"global_steps": 20})
+        said = report(stuck)
+        assert said[0] == "workers 0, 2: waiting for its turn, which is worker 1's"
+        assert said[-1] == "to free it: restart worker 1"
+        freed = run(
+            easgd(mode="round_robin"),
+            events=(*events, restart(0.5, 1)),
+            network=NO_TIME,
+            stop={"global_steps": 20},
+        )
+        assert freed.stopped_by == "global_steps"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"moving_rate": 1.5}, "less than or equal to 1"),
+        ({"moving_rate": -0.1}, "greater than or equal to 0"),
+        ({"period": 0}, "greater than 0"),
+        ({"mode": "synchronous"}, "'asynchronous' or 'round_robin'"),
+    ],
+)
+def test_what_is_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        scenario(easgd(**settings))

@@ -1,0 +1,90 @@
+"""Elastic averaging SGD: copies explore on their own, and are drawn to a centre, and it to them."""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, PositiveInt
+
+from varsim.cluster.clock import Activity
+from varsim.cluster.deadlock import restart_all, restart_any
+from varsim.cluster.elastic import ElasticReplicas
+from varsim.cluster.job import Job
+from varsim.cluster.waiting import RoundRobin
+from varsim.cluster.worker import Worker
+from varsim.strategies.base import Round, Sends, Strategy
+
+
+class ElasticAveraging(Strategy):
+    """Every `period` steps, a copy and the centre on the servers are drawn to each other.
+
+    Replicas: (1) compute a gradient on their own copy; at steps 0, period, 2 period, ... (2) fetch
+    the centre, (3) take the elastic difference, `moving_rate` times copy less centre, from their
+    copy, (4) send it to the servers, which add it to the centre, variable by variable, as it
+    arrives; (5) apply the gradient of (1) to their copy. One that begins again (0) takes the centre
+    for its copy. What is measured is the centre.
+    `mode: asynchronous` (algorithm 1): nobody waits for anybody. `round_robin` (the scheme of the
+    paper's section 4): exchanges, (2) to (4), are by rank, one worker after the other, and a worker
+    waits for its turn. The synchronous form, in which all exchange with one centre at one moment,
+    is not offered.
+    `moving_rate`: 0.9 divided by the workers by default, the paper's choice; 0 is training alone.
+    Zhang, Choromanska, LeCun, 2015 (Deep Learning with Elastic Averaging SGD).
+    """
+
+    about: ClassVar[str] = "copies on their own, drawn to a centre on the servers, and it to them"
+    about_values: ClassVar[tuple[str, ...]] = ("moving_rate",)
+    others: ClassVar[Mapping[str, object]] = {
+        "period": 3,
+        "moving_rate": 0.5,
+        "mode": "round_robin",
+    }
+
+    kind: Literal["easgd"] = "easgd"
+    period: PositiveInt = 10
+    moving_rate: Annotated[float, Field(ge=0, le=1)] | None = None
+    mode: Literal["asynchronous", "round_robin"] = "asynchronous"
+
+    @classmethod
+    def example(cls, workers: int) -> dict[str, object]:
+        """Exchanges that come soon."""
+        return {"period": 2}
+
+    @property
+    def sends(self) -> Sends:
+        """See Strategy; a difference is as large as the parameters that it is of."""
+        return Sends("parameters", to="centre")
+
+    @property
+    def round(self) -> Round:
+        """See Strategy."""
+        return Round("iteration", steps=self.period, gradients=1)
+
+    def start(self, job: Job) -> None:
+        """Start the servers and a replica on every worker."""
+        workers = len(job.workers)
+        rate = 0.9 / workers if self.moving_rate is None else self.moving_rate
+        copies = ElasticReplicas(job, rate)
+        turns = RoundRobin(job.clock, workers) if self.mode == "round_robin" else None
+        job.observe(lambda: copies.centre, copies.divergence, at_any_time=True)
+        job.explain(restart_any if turns is None else restart_all)
+        for worker in job.workers:
+            job.start_on(worker, self.replica, worker, copies, turns)
+
+    def replica(
+        self, worker: Worker, copies: ElasticReplicas, turns: RoundRobin | None
+    ) -> Activity[None]:
+        """One replica's training loop."""
+        if worker.restarts:
+            yield from copies.recover(worker)  # (0)
+        while True:
+            gradient = yield from worker.compute_gradient(copies.read(worker))  # (1)
+            yield from copies.by_rank(worker)
+            if copies.steps[worker.rank] % self.period == 0:
+                if turns is not None:
+                    yield from turns.wait(worker)
+                centre = yield from copies.fetch(worker)  # (2)
+                difference = copies.draw(worker, centre)  # (3)
+                yield from copies.push(worker, difference)  # (4)
+                if turns is not None:
+                    turns.pass_on()
+            yield from worker.update_copy()
+            copies.apply(worker, gradient)  # (5)
