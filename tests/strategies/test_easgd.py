@@ -35,9 +35,7 @@ def easgd(**settings: Any) -> dict[str, Any]:
 class TestTimes:
     def test_an_exchange_is_a_read_and_a_write_of_the_model(self) -> None:
         # Steps 0 and 2 exchange: 100 ms to fetch the centre, 100 ms to send the difference.
-        trace = run(
-            easgd(period=2), cluster={"workers": 1}, network=WIRE, stop={"global_steps": 3}
-        )
+        trace = run(easgd(period=2), cluster={"workers": 1}, network=WIRE, stop={"global_steps": 3})
         assert life(trace, 0) == [
             *(("compute", 0, 100), ("read", 100, 200), ("write", 200, 300)),
             *(("compute", 300, 400), ("compute", 400, 500)),
