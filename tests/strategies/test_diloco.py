@@ -217,3 +217,107 @@ def test_a_precision_needs_numbers() -> None:
             problem={"kind": "timing", "size": 1e6},
             workload={"optimizer": None},
         )
+
+
+class TestOverlap:
+    """Forward pass 40 ms; layers 3, 2, 1 are ready at 50, 70 and 100, and take 30, 10 and 5 ms."""
+
+    LAYERS = tuple(
+        {"backward": backward, "size": size}
+        for backward, size in ((0.03, 5e6), (0.02, 10e6), (0.01, 30e6))
+    )
+
+    def trace(self, settings: Any, network: Any = None, **changes: Any) -> Any:
+        wire = {"bandwidth": 1e9, "latency": 0.0, "sharing": "first_come"}
+        phases = {"kind": "phases", "forward": 0.04, "backward": 0.06}
+        return run(
+            diloco(**settings),
+            cluster={"workers": 2, "compute": phases, **changes.pop("cluster", {})},
+            network=network or wire,
+            workload={"layers": changes.pop("layers", self.LAYERS), "optimizer": None},
+            problem={"kind": "timing"},
+            **changes,
+        )
+
+    def test_layers_are_sent_in_the_backward_pass_before_a_sync(self) -> None:
+        # Every second step: at 150 - 180, 180 - 190 and 200 - 205; then again 205 ms later.
+        trace = self.trace({"inner_steps": 2, "overlap": True}, stop={"global_steps": 5})
+
+        assert life(trace, 0) == life(trace, 1)
+        assert life(trace, 0) == [
+            *(("compute", 0, 100), ("compute", 100, 200), ("write", 200, 205)),
+            *(("compute", 205, 305), ("compute", 305, 405), ("write", 405, 410)),
+            ("compute", 410, 510),
+        ]
+        assert (trace.sending, trace.hidden) == (4 * 45e6, 4 * 40e6)
+
+    def test_latency_is_one_of_each_round_of_each_layer(self) -> None:
+        # Two rounds of 5 ms: layers 3 and 2 take 40 and 20 ms, 150 - 190 - 210, and layer 1 15 ms.
+        network = {"bandwidth": 1e9, "latency": 5e-3, "sharing": "first_come"}
+        trace = self.trace({"inner_steps": 2, "overlap": True}, network, stop={"global_steps": 2})
+
+        assert life(trace, 0)[1:] == [("compute", 100, 200)]
+        trace = self.trace({"inner_steps": 2, "overlap": True}, network, stop={"global_steps": 3})
+        assert life(trace, 0)[2:] == [("write", 200, 225), ("compute", 225, 325)]
+
+    def test_the_slowest_is_waited_for_layer_by_layer(self) -> None:
+        # Worker 1 takes twice as long: its layers are ready at 100, 140 and 200.
+        cluster = {"slow_workers": (slow(1, 2.0),)}
+        settings = {"inner_steps": 1, "overlap": True}
+        trace = self.trace(settings, cluster=cluster, stop={"global_steps": 2})
+
+        assert life(trace, 0)[:3] == [
+            *(("compute", 0, 100), ("write", 100, 130), ("barrier", 130, 140)),
+        ]
+        assert life(trace, 1)[:2] == [("compute", 0, 200), ("write", 200, 205)]
+
+    def test_with_a_delay_layers_are_sent_earlier_too(self) -> None:
+        # Sent in step 1 of 2: there before it is applied, at any time after 105.
+        settings = {"inner_steps": 2, "delay": 1, "overlap": True}
+        trace = self.trace(settings, stop={"global_steps": 6})
+
+        assert {name for name, *_ in life(trace, 0)} == {"compute"}
+        assert trace.hidden == trace.sending == 2 * 3 * 45e6
+
+    def test_a_synchronization_of_every_step_is_an_all_reduce_of_every_step(self) -> None:
+        settings = {"inner_steps": 1, "overlap": True}
+        one = self.trace(settings, stop={"global_steps": 9})
+        mirrored = run(
+            {"kind": "on_write", "bucketing": "layers", "overlap": True},
+            cluster={
+                "workers": 2,
+                "compute": {"kind": "phases", "forward": 0.04, "backward": 0.06},
+            },
+            network={"bandwidth": 1e9, "latency": 0.0, "sharing": "first_come"},
+            workload={"layers": self.LAYERS, "optimizer": None},
+            problem={"kind": "timing"},
+            stop={"global_steps": 9},
+        )
+        assert np.diff(one.steps).tolist() == np.diff(mirrored.steps).tolist()
+
+    def test_values_are_those_without_overlap(self) -> None:
+        changes: dict[str, Any] = {
+            "cluster": {"workers": 3, "compute": {"kind": "exponential", "mean": 0.1}},
+            "network": FAIR,
+            "problem": {"kind": "digits", "model": "softmax"},
+            "stop": {"global_steps": 9},
+        }
+        one = run(diloco(inner_steps=3, overlap=True), **changes)
+        other = run(diloco(inner_steps=3), **changes)
+
+        assert losses(one) == losses(other)
+        assert one.end < other.end
+
+    @pytest.mark.parametrize(
+        ("settings", "cluster", "why"),
+        [
+            ({"fragments": 2}, {}, "overlap does not go with 2 fragments"),
+            ({}, {"optimizer_time": 0.01}, "does not go with cluster.optimizer_time"),
+            ({}, {"overlap_pace": 0.5}, "cluster.overlap_pace"),
+        ],
+    )
+    def test_what_cannot_be_sent_in_a_step_is_refused(
+        self, settings: Any, cluster: Any, why: str
+    ) -> None:
+        with pytest.raises(ValidationError, match=why):
+            self.trace({"inner_steps": 2, "overlap": True, **settings}, cluster=cluster)

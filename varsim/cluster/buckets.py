@@ -99,9 +99,14 @@ class ReadyBucket(NamedTuple):
     ready: float
 
 
-def ready_buckets(workload: Workload, bucketing: Bucketing | None) -> list[ReadyBucket]:
-    """The buckets of a workload's gradients, in the order in which they are ready; None: one."""
-    tensors = workload.gradient_tensors()
+def ready_buckets(
+    workload: Workload, bucketing: Bucketing | None, number_bytes: int | None = None
+) -> list[ReadyBucket]:
+    """The buckets of a workload's gradients, in the order in which they are ready; None: one.
+
+    `number_bytes`: of one number in them, by default that of a gradient.
+    """
+    tensors = workload.gradient_tensors(number_bytes)
     if bucketing is None:
         return [ReadyBucket(sum(tensors), 1.0)]
     ready = workload.ready_after(workload.tensors())

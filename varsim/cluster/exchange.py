@@ -160,29 +160,38 @@ class AllReduce(GradientExchange):
 class BackgroundAllReduce:
     """All-reduces that workers hand over, compute on, and come back for: one after the other.
 
-    A stream per worker takes part in them, as a communicator does, in the order in which they are
-    handed over. Only what is left when a worker comes back is its time to wait or to write.
+    Each is of vectors of these `sizes` (bytes), again one after the other. A stream per worker
+    takes part in them, as a communicator does, in the order in which they are handed over. Only
+    what is left when a worker comes back is its time to wait or to write.
     """
 
-    def __init__(self, job: Job, size: float, number_bytes: int | None = None) -> None:
+    def __init__(self, job: Job, sizes: Sequence[float], number_bytes: int | None = None) -> None:
         ranks = len(job.workers)
+        vectors = [Vector(ring.all_reduce(ranks), size) for size in sizes]
         self._job = job
         self._streams = [Stream(job, worker) for worker in job.workers]
         self._handed_over = [0] * ranks
+        # When the vectors of those not yet begun are ready (ns).
+        self._moments: list[deque[Sequence[int]]] = [deque() for _ in job.workers]
         self._done = [0] * ranks
         self._awaited: list[int | None] = [None] * ranks  # how many are to be done, who waits
+        self._number = len(vectors)
         self._collective = Collective(
             job,
-            ring.all_reduce(ranks),
-            size,
+            *vectors[0],
+            more=vectors[1:],
             members=self._streams,
             number_bytes=number_bytes,
         )
 
-    def begin(self, worker: Worker) -> None:
-        """The worker's part of the next one is there; takes it no time."""
+    def begin(self, worker: Worker, moments: Sequence[int] = ()) -> None:
+        """Hand over the next one; takes the worker no time.
+
+        `moments`: when its part of each vector is ready (ns); by default they are.
+        """
         rank = worker.rank
         self._handed_over[rank] += 1
+        self._moments[rank].append(moments or [0] * self._number)
         if self._handed_over[rank] == self._done[rank] + 1:
             self._job.spawn(self._carry_out(self._streams[rank]))
 
@@ -200,8 +209,10 @@ class BackgroundAllReduce:
 
     def _carry_out(self, stream: "Stream") -> Activity[None]:
         rank = stream.rank
-        while self._done[rank] < self._handed_over[rank]:
-            yield from self._collective.take_part(stream)
+        while self._moments[rank]:
+            for moment in self._moments[rank].popleft():
+                yield from self._job.clock.sleep_until(moment)
+                yield from self._collective.take_part(stream)
             self._done[rank] += 1
             if self._done[rank] == self._awaited[rank]:
                 stream.done.succeed()

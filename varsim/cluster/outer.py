@@ -5,12 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from varsim.cluster.buckets import Bucketing, ready_buckets
 from varsim.cluster.clock import Activity
 from varsim.cluster.exchange import BackgroundAllReduce
 from varsim.cluster.job import Job
 from varsim.cluster.replicas import LocalReplicas
+from varsim.cluster.slowdown import shares_of_compute
 from varsim.cluster.worker import Worker
-from varsim.values.gradient import Array, Parameters
+from varsim.values.gradient import Array, Gradient, Parameters
 from varsim.values.gradient_form import BYTES, Precision, rounded, sum_in_order
 from varsim.values.optimizer import Optimizer
 from varsim.values.variable import Aggregation
@@ -23,7 +25,8 @@ class OuterReplicas(LocalReplicas):
     length as can be, the first ones longer by one; in bytes they are equal. Syncs are numbered from
     0; which fragment is whose turn, and when, is the strategy's affair. A worker sends its outer
     gradient, what is shared less its own copy, in a `precision` (default: as parameters), and goes
-    on; when it is back, and the mean of all is there, the outer step has been made.
+    on; when it is back, and the mean of all is there, the outer step has been made. With `overlap`
+    every layer of it is sent once the backward pass of the step before is through with that.
     """
 
     def __init__(
@@ -33,13 +36,21 @@ class OuterReplicas(LocalReplicas):
         outer: Optimizer,
         mixing: float,
         precision: Precision | None,
+        *,
+        overlap: bool = False,
     ) -> None:
         super().__init__(job, Aggregation.MEAN)
         self._outer, self._mixing, self._precision = outer, mixing, precision
-        size, number_bytes = job.workload.size() / fragments, job.workload.bytes_per_parameter
-        if precision is not None:
-            size, number_bytes = size / number_bytes * BYTES[precision], BYTES[precision]
-        self._reduction = BackgroundAllReduce(job, size, number_bytes)
+        own = job.workload.bytes_per_parameter
+        number_bytes = own if precision is None else BYTES[precision]
+        size = job.workload.size() / fragments
+        sizes: list[float] = [size if precision is None else size / own * number_bytes]
+        self._shares: list[float] = []  # of a step, after which parts are sent
+        if overlap:
+            layers = ready_buckets(job.workload, Bucketing("layers"), number_bytes)
+            sizes = [layer.size for layer in layers]
+            self._shares = shares_of_compute(job.cluster, [layer.ready for layer in layers])
+        self._reduction = BackgroundAllReduce(job, sizes, number_bytes)
         self._fragments = cut([each.values[0].size for each in self.variables], fragments)
         values = self._job.task.initial()
         self._points = [gathered(values, fragment) for fragment in self._fragments]
@@ -49,6 +60,18 @@ class OuterReplicas(LocalReplicas):
         # After which step of all each copy had each fragment from; 0: it never had.
         self._had = np.zeros((len(job.workers), fragments), dtype=np.int64)
 
+    def compute(self, worker: Worker, *, sends: bool) -> Activity[Gradient]:
+        """Compute a gradient on a worker's copy; `sends`: its outer gradient follows at once."""
+        if not (sends and self._shares):
+            return worker.compute_gradient(self.read(worker))
+        return self._compute_and_send(worker)
+
+    def _compute_and_send(self, worker: Worker) -> Activity[Gradient]:
+        gradient, moments = worker.begin_gradient(self.read(worker), self._shares)
+        self._reduction.begin(worker, moments)
+        yield from worker.catch_up()
+        return gradient
+
     def offer(self, worker: Worker, sync: int, fragment: int) -> None:
         """Hand over a worker's outer gradient of a fragment; takes it no time."""
         rank = worker.rank
@@ -57,7 +80,8 @@ class OuterReplicas(LocalReplicas):
         if self._precision is not None:
             gradient = rounded(gradient, self._precision)
         self._sent.setdefault(sync, {})[rank] = gradient
-        self._reduction.begin(worker)
+        if not self._shares:
+            self._reduction.begin(worker)
 
     def merge(self, worker: Worker, sync: int, fragment: int, sent_after: int) -> Activity[None]:
         """Wait for a sync, and bring its fragment of the copy to the shared model, or nearer to it.

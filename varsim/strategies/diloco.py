@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from varsim.cluster.clock import Activity
+from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.outer import OuterReplicas
@@ -31,6 +32,10 @@ class DiLoCo(Strategy):
     sent delay steps before, of fragment i mod fragments; that of the `paper` is sent as turn i
     ends, and applied delay steps later, of fragment (i + 1) mod fragments. `outer_precision`: what
     outer gradients are rounded to, and sent in. The outer step itself takes no time.
+    With `overlap` (1) and (2) run side by side: in the last step before a sync every tensor's part
+    of the outer gradient is sent once the backward pass is through with it, last layers first. The
+    first layer's comes last, so that to wait for each layer in the next forward pass only would
+    save nothing.
     Douillard et al., 2023 (DiLoCo) and 2025 (Streaming DiLoCo); torchft.
     """
 
@@ -43,6 +48,7 @@ class DiLoCo(Strategy):
         "convention": Pair({"delay": 1}, {"delay": 1, "convention": "paper"}),
         "mixing": 0.5,
         "outer": {"kind": "sgd", "learning_rate": 1.0},
+        "overlap": True,
     }
 
     kind: Literal["diloco"] = "diloco"
@@ -53,6 +59,16 @@ class DiLoCo(Strategy):
     mixing: Annotated[float, Field(ge=0, le=1)] = 0.0
     outer: AnyOptimizer | None = None
     outer_precision: Precision | None = None
+    overlap: bool = False
+
+    @model_validator(mode="after")
+    def _whole_models_overlap(self) -> Self:
+        if self.overlap and self.fragments > 1:
+            raise ValueError(
+                f"overlap does not go with {self.fragments} fragments: they are sent whole, after "
+                "a step; leave one of the two out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _turns_are_equal(self) -> Self:
@@ -88,6 +104,19 @@ class DiLoCo(Strategy):
         """See Strategy; every fragment has had its turn."""
         return Round("outer step", steps=self.inner_steps)
 
+    def check(self, cluster: Cluster) -> None:
+        """What is sent in a step that goes on must be ready in it, and go at the usual pace."""
+        if self.overlap and cluster.optimizer_time is not None:
+            raise ValueError(
+                "overlap does not go with cluster.optimizer_time: an outer gradient is ready after "
+                "the inner update, which that puts after the whole backward pass"
+            )
+        if self.overlap and cluster.overlap_pace is not None:
+            raise ValueError(
+                "overlap does not go with cluster.overlap_pace: that is said of all-reduces of "
+                "gradients alone"
+            )
+
     def check_workload(self, workload: Workload) -> None:
         """There must be something in every fragment, and numbers that are rounded."""
         numbers = sum(spec.size for spec in workload.problem.variables())
@@ -110,7 +139,14 @@ class DiLoCo(Strategy):
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""
         outer = self.outer or Momentum(learning_rate=0.7, momentum=0.9, nesterov=True)
-        copies = OuterReplicas(job, self.fragments, outer, self.mixing, self.outer_precision)
+        copies = OuterReplicas(
+            job,
+            self.fragments,
+            outer,
+            self.mixing,
+            self.outer_precision,
+            overlap=self.overlap,
+        )
         job.observe(copies.aggregate, copies.divergence)
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, copies)
@@ -119,11 +155,11 @@ class DiLoCo(Strategy):
         """One replica's training loop."""
         early, late = (self.delay, 0) if self.convention == "torchft" else (0, self.delay)
         while True:
-            gradient = yield from worker.compute_gradient(copies.read(worker))
+            step = copies.steps[worker.rank] + 1
+            sync = self._sync_at(step + early)
+            gradient = yield from copies.compute(worker, sends=sync is not None)
             yield from worker.update_copy()
             copies.apply(worker, gradient)  # (1)
-            step = copies.steps[worker.rank]
-            sync = self._sync_at(step + early)
             if sync is not None:
                 copies.offer(worker, sync, self._fragment_of(sync))  # (2)
             sync = self._sync_at(step - late)

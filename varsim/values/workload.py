@@ -122,11 +122,12 @@ class Workload(Model):
         """Bytes of a whole gradient on a link."""
         return sum(self.gradient_tensors())
 
-    def gradient_tensors(self) -> list[int]:
-        """The bytes of the gradients of all tensors in forward order."""
-        if self.gradient_precision is None:
+    def gradient_tensors(self, number_bytes: int | None = None) -> list[int]:
+        """The bytes of the gradients of all tensors in forward order, of one number so many."""
+        number_bytes = number_bytes or self.gradient_bytes
+        if number_bytes == self.bytes_per_parameter:
             return self.tensors()
-        return [size // self.bytes_per_parameter * self.gradient_bytes for size in self.tensors()]
+        return [size // self.bytes_per_parameter * number_bytes for size in self.tensors()]
 
     @property
     def gradient_bytes(self) -> int:
