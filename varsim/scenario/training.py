@@ -257,7 +257,7 @@ class Scenario(Model):
 
 def _reduces_meanwhile(strategy: Strategy) -> bool:
     """Whether workers send each other gradients while they compute."""
-    return strategy.overlaps and not strategy.uses_servers
+    return strategy.overlaps and strategy.sends[:2] == ("gradients", "workers")
 
 
 def _overheads_of(strategies: Iterable[Strategy]) -> frozenset[str]:
