@@ -5,6 +5,7 @@ from typing import Final, TypeAlias
 
 from validation.finding import Verdict
 from validation.points import (
+    bounded,
     collectives,
     delayed,
     exchange,
@@ -40,7 +41,12 @@ FAMILIES: Final[dict[str, Measure]] = {
     "stale-async-mean": staleness.asynchronous,
     "stale-async-p0": staleness.distribution,
     "stale-hetero-worker": staleness.of_a_slow_worker,
+    "stale-kasync": staleness.k_async,
     "stale-kbatchasync": staleness.k_batch_async,
+    "stale-kbatchasync-p0": staleness.k_batch_async_fresh,
+    "ssp-two-exp": bounded.two_workers,
+    "ssp-n-exp": bounded.several,
+    "ssp-det": bounded.constant,
     "ps-mm1n": queues.markov,
     "ps-md1n": queues.constant_service,
     "ps-mg1n-gamma4": queues.gamma_service,
@@ -85,7 +91,6 @@ FAMILIES: Final[dict[str, Measure]] = {
 }
 
 _K_SYNC: Final = "needs a strategy that gathers K gradients per update (K-sync and relatives, Dutta"
-_SSP: Final = "needs bounded staleness (SSP), a strategy that is not built yet"
 _OPEN: Final = (
     "an open queue, fed by a Poisson stream: the workers of varsim are a closed system, in which "
     "who waits sends nothing meanwhile; the closed queues are the families ps-"
@@ -101,17 +106,6 @@ NOT_RUN: Final[dict[str, tuple[Verdict, str]]] = {
         Verdict.NOT_YET,
         f"{_K_SYNC} et al., 2018), in which who is done begins again from the same parameters",
     ),
-    "stale-kasync": (
-        Verdict.NOT_YET,
-        f"{_K_SYNC} et al., 2018) and lets the others go on",
-    ),
-    "stale-kbatchasync-p0": (
-        Verdict.NOT_YET,
-        f"{_K_SYNC} et al., 2018) of whoever sends them",
-    ),
-    "ssp-two-exp": (Verdict.NOT_YET, _SSP),
-    "ssp-n-exp": (Verdict.NOT_YET, _SSP),
-    "ssp-det": (Verdict.NOT_YET, _SSP),
     "ssp-regret-bound": (
         Verdict.OUT_OF_SCOPE,
         "a bound, which no run attains: nothing to compare a simulated number with",

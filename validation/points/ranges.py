@@ -12,6 +12,9 @@ _MAY_BE_0: Final[Mapping[str, frozenset[str]]] = {
     "": frozenset({"alpha", "alpha1", "alpha2", "beta", "beta1", "beta2", "gamma"})
     | {"delta", "shift", "sigma2", "tau"},
     "os-uniform": frozenset({"a"}),
+    "ssp-two-exp": frozenset({"s"}),
+    "ssp-n-exp": frozenset({"s"}),
+    "ssp-det": frozenset({"s"}),
     "os-twopoint": frozenset({"p"}),
     "overlap-wfbp": frozenset({"tf", "tb", "tc"}),
     "overlap-uniform": frozenset({"tf", "c"}),
@@ -96,6 +99,7 @@ _SENSE: Final[Mapping[str, tuple[Rule, ...]]] = {
     "rt-kasync": _K_OF_P,
     "rt-kbatchasync": (_LAW,),
     "stale-async-mean": (_LAW,),
+    "stale-kasync": _K_OF_P,
     "stale-kbatchasync": (_LAW,),
     "vol-bytes": (_one_of("kind", "ring", "ps", "ring-local"),),
     "overlap-wfbp": (
@@ -147,6 +151,8 @@ def _shortest(given: Parameters) -> float:
     times = [given[name] for name in ("xm", "median", "base", "mean") if name in given]
     times += [1 / given["mu"]] if "mu" in given else []
     times += [1 / max(given["rates"])] if "rates" in given else []
+    times += [1 / given["rate"]] if "rate" in given else []
+    times += given.get("times", [])
     return min(times, default=math.inf)
 
 

@@ -1,17 +1,17 @@
 """Asynchronous updates: how many others come between a read and the update made from it.
 
 Nothing takes time but computing, and a worker reads again at once after its own update (strategy
-`none`; Zhang et al., 2016). Of K gradients per update, K = 1 is this, and K = P with distinct
-workers is a barrier; what lies between needs a strategy that varsim does not have yet.
+`none`; Zhang et al., 2016). Of K gradients per update (K-async, K-batch-async; Dutta et al., 2018)
+K = 1 is this, and K = P with distinct workers is a barrier.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from validation.finding import Verdict
 from validation.points import laws
 from validation.points.estimate import (
     Estimate,
@@ -22,9 +22,9 @@ from validation.points.estimate import (
 )
 from validation.points.laws import LawOf
 from validation.points.order_statistics import slowed, step_time
-from validation.points.outcome import NotRunError
-from validation.points.scenario import NANOSECONDS, column, ran, scenario
+from validation.points.scenario import NANOSECONDS, Part, column, ran, scenario
 from varsim.cluster.trace import Outcome, Trace
+from varsim.scenario.training import Scenario
 
 _UPDATES: Final = 8_000  # of a replication, or more with many workers
 _START: Final = 0.05  # share of them that is not measured
@@ -112,38 +112,62 @@ def of_a_slow_worker(rates: list[float]) -> Measured:
 
 
 def k_async_interval(P: int, K: int, law: str, mean: float) -> Measured:  # noqa: N803
-    """rt-kasync: with K = P distinct workers it is a barrier."""
-    if K != P:
-        raise NotRunError(Verdict.NOT_YET, _BETWEEN)
-    return {"": step_time(P, K, laws.named(law, mean))}
+    """rt-kasync; with K = P distinct workers it is a barrier, whose steps are independent."""
+    if K == P:
+        return {"": step_time(P, K, laws.named(law, mean))}
+    return {"": update_interval({"kind": "k_async", "k": K}, P, laws.named(law, mean))}
 
 
 def k_batch_async_interval(P: int, K: int, law: str, mean: float) -> Measured:  # noqa: N803
-    """rt-kbatchasync: with K = 1 every gradient is an update."""
-    if K != 1:
-        raise NotRunError(Verdict.NOT_YET, _BETWEEN)
-    return {"": update_interval(P, laws.named(law, mean))}
+    """rt-kbatchasync."""
+    return {"": update_interval({"kind": "k_batch_async", "k": K}, P, laws.named(law, mean))}
+
+
+def k_async(P: int, K: int, law: str) -> Measured:  # noqa: N803
+    """stale-kasync."""
+    return mean_staleness({"kind": "k_async", "k": K}, P, laws.named(law))
 
 
 def k_batch_async(P: int, K: int, law: str) -> Measured:  # noqa: N803
-    """stale-kbatchasync: with K = 1 every gradient is an update."""
-    if K != 1:
-        raise NotRunError(Verdict.NOT_YET, _BETWEEN)
-    return asynchronous(P, law)
+    """stale-kbatchasync."""
+    return mean_staleness({"kind": "k_batch_async", "k": K}, P, laws.named(law))
 
 
-def update_interval(workers: int, law: LawOf) -> Estimate:
-    """Mean time from update to update of `none`."""
-    described = scenario({"kind": "none"}, workers, law, {"global_steps": long_enough(workers)})
-    return until_sure(lambda r: [interval(ran(described, r))], columns(""))[""]
+def k_batch_async_fresh(P: int, K: int) -> Measured:  # noqa: N803
+    """stale-kbatchasync-p0: the share of gradients of staleness 0."""
+    described = updates_of({"kind": "k_batch_async", "k": K}, P, laws.exponential(1.0))
+
+    def replication(number: int) -> list[float]:
+        return [float((staleness(ran(described, number)) == 0).mean())]
+
+    return until_sure(replication, columns(""))
 
 
-def interval(trace: Trace) -> float:
-    """Mean seconds from update to update, after the start-up, over whole rounds of all workers."""
+def mean_staleness(strategy: Part, workers: int, law: LawOf) -> Measured:
+    """Of gradients after the start-up."""
+    described = updates_of(strategy, workers, law)
+    return until_sure(lambda r: [float(staleness(ran(described, r)).mean())], columns(""))
+
+
+def updates_of(strategy: Part, workers: int, law: LawOf) -> Scenario:
+    """Long enough a run, counted in gradients, of a strategy with `k` of them in an update."""
+    of_one = strategy.get("k", 1)
+    return scenario(strategy, workers, law, {"global_steps": long_enough(workers) // of_one})
+
+
+def update_interval(strategy: Part, workers: int, law: LawOf) -> Estimate:
+    """Mean time from update to update."""
+    described, of_one = updates_of(strategy, workers, law), strategy.get("k", 1)
+    return until_sure(lambda r: [interval(ran(described, r), of_one)], columns(""))[""]
+
+
+def interval(trace: Trace, gradients: int = 1) -> float:
+    """Mean seconds from update to update, after the start-up, over whole rounds of all workers.
+
+    `gradients`: in one update.
+    """
     steps: Sequence[int] = trace.steps.tolist()
-    start = started(len(steps), trace.workers)
-    start += (len(steps) - 1 - start) % trace.workers
+    rounds = trace.workers // math.gcd(trace.workers, gradients)
+    start = started(len(steps) * gradients, trace.workers) // gradients
+    start += (len(steps) - 1 - start) % rounds
     return (steps[-1] - steps[start]) / NANOSECONDS / (len(steps) - 1 - start)
-
-
-_BETWEEN: Final = "needs a strategy with K gradients per update (K-async), which is not built yet"
