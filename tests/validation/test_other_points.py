@@ -91,6 +91,12 @@ EXACT: list[tuple[str, Mapping[str, Any], float]] = [
     ("os-twopoint", {"n": 8, "k": 8, "base": 1.0, "slow": 5.0, "p": 1.0}, 5.0),
     ("rt-ksync", {"P": 6, "K": 3, "law": "deterministic", "mean": 0.7}, 0.7),
     ("rt-kbatchasync", {"P": 7, "K": 1, "law": "deterministic", "mean": 0.3}, 0.3 / 7),
+    ("rt-kbatchasync", {"P": 9, "K": 6, "law": "deterministic", "mean": 0.3}, 0.2),
+    ("rt-kasync", {"P": 9, "K": 3, "law": "deterministic", "mean": 0.3}, 0.1),
+    # Nobody is faster than the slowest, for a while or ever; a lead that takes long to build up.
+    ("ssp-det", {"times": [0.3, 0.3], "s": 2}, 2 / 0.3),
+    ("ssp-det", {"times": [0.7], "s": 0}, 1 / 0.7),
+    ("ssp-det", {"times": [0.99, 1.0, 1.0], "s": 3}, 3.0),
 ]  # fmt: skip
 
 
@@ -152,6 +158,8 @@ def test_a_bowl_whose_bottom_is_reached_in_one_step(tmp_path: Path) -> None:
         ("coll-chain-bcast-opt", {"p": 2, "n": 1e6, **BCAST}, "one is best"),
         ("coll-chain-bcast-opt", {"p": 4, "n": 1e6, "alpha": 0.0, "beta": 1.0}, "no m*"),
         ("coll-chain-bcast-opt", {"p": 99, "n": 1e15, **BCAST}, "takes too long"),
+        ("stale-kasync", {"P": 8, "K": 4, "law": "deterministic"}, "at the same instants"),
+        ("ssp-det", {"times": [1.0, 1.0 + 1e-9], "s": 3}, "takes too long"),
         ("slow-worker", {"mode": "sync", "n": 4, "T": 1.0, "f": 0.5}, "f below 1"),
         ("slow-worker", {"mode": "async", "n": 4, "T": 1.0, "f": 1e9}, "takes too long"),
         ("delay-noise-floor", {"tau": 1, "a": 1.2, "v": 1.0}, "diverges"),

@@ -29,6 +29,7 @@ QUICK = {
     "delay-stability": "delay-stability-03",
     "delay-rate": "delay-rate-01",
     "weak-scaling-eff": "weak-scaling-eff-03",
+    "ssp-det": "ssp-det-03",
     "overlap-wfbp": "overlap-wfbp-04",
     "overlap-uniform": "overlap-uniform-02",
     "ddp-buckets": "ddp-buckets-12",
@@ -45,7 +46,7 @@ COLLECTIVES = sorted({p.id for p in POINTS if p.family.startswith("coll-")})
 def test_every_family_is_known() -> None:
     assert {p.family for p in POINTS} == {*FAMILIES, *NOT_RUN}
     assert not set(FAMILIES) & set(NOT_RUN)
-    assert len(POINTS) == 292
+    assert len(POINTS) == 301
 
 
 @pytest.mark.parametrize("name", [*QUICK.values(), *COLLECTIVES])
@@ -75,12 +76,12 @@ class TestFiles:
         assert told["new-01"].why == "a family that is not known"
 
     def test_what_is_not_simulated_says_why(self) -> None:
-        wanted = [p for p in POINTS if p.id in ("ckpt-young-01", "ssp-det-01", "rt-kasync-01")]
+        wanted = [p for p in POINTS if p.id in ("ckpt-young-01", "rt-kbatchsync-01")]
         told = {one.name: one for one in findings(wanted)}
 
         assert told["ckpt-young-01"].verdict is Verdict.OUT_OF_SCOPE
-        assert told["ssp-det-01"].verdict is Verdict.NOT_YET
-        assert "K-async" in told["rt-kasync-01"].why
+        assert told["rt-kbatchsync-01"].verdict is Verdict.NOT_YET
+        assert "the same parameters" in told["rt-kbatchsync-01"].why
         assert all(one.got is None and one.why for one in told.values())
 
     @pytest.mark.parametrize(

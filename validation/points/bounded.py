@@ -4,6 +4,7 @@ Strategy `ssp` (Ho et al., 2013), in which nothing takes time but computing. Wit
 the clocks of the workers, less that of the slowest, are a Markov chain.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -18,7 +19,8 @@ from validation.points.staleness import interval, started
 from varsim.cluster.trace import Outcome, Phase, Span, Trace
 
 _UPDATES: Final = 16_000  # of a replication
-_CYCLES: Final = 20  # iterations of the slowest, of constant times
+_ROUNDS: Final = 20  # of constant times, iterations of the slowest that are measured
+_BETWEEN: Final = 0.618  # of a round: rarely when anybody ends
 
 # Of every worker the clock, less that of the slowest.
 State: TypeAlias = tuple[int, ...]
@@ -56,21 +58,30 @@ def several(rates: list[float], s: int) -> Measured:
 
 
 def constant(times: list[float], s: int) -> Measured:
-    """ssp-det: of the time in which the slowest iterates, when the others have to wait for it."""
+    """ssp-det: while the slowest iterates often, when the others are as far ahead as they may."""
     slowest = max(times)
-    rates = [slowest / time for time in times]
-    fill = 1 + s * max((1 / (rate - 1) for rate in rates if rate > 1), default=0)
-    until = slowest * (round(fill) + 2 * _CYCLES)
+    begun = rounds_of_start_up(times, s)
     described = scenario(
         {"kind": "ssp", "staleness": s},
         len(times),
         laws.constant(slowest),
-        {"time": until},
-        **slowed(rates),
+        {"time": (begun + _ROUNDS + 1) * slowest},
+        **slowed([slowest / time for time in times]),
     )
-    ends = ran(described).steps / NANOSECONDS
-    counted = ((ends > until - (_CYCLES + 0.5) * slowest) & (ends <= until - slowest / 2)).sum()
-    return exactly(float(counted) / (_CYCLES * slowest))
+    ended = ran(described).steps / (NANOSECONDS * slowest)
+    since = begun + _BETWEEN
+    counted = ((ended > since) & (ended <= since + _ROUNDS)).sum()
+    return exactly(float(counted) / (_ROUNDS * slowest))
+
+
+def rounds_of_start_up(times: Sequence[float], s: int) -> int:
+    """How often the slowest iterates until no faster worker can be farther ahead of it.
+
+    In each of its iterations a worker of time t gets ahead by slowest / t - 1, up to s + 1.
+    """
+    slowest = max(times)
+    longest = max((time / (slowest - time) for time in times if time < slowest), default=0.0)
+    return 1 + math.ceil((s + 1) * longest)
 
 
 def _waited(trace: Trace) -> list[float]:
@@ -80,7 +91,7 @@ def _waited(trace: Trace) -> list[float]:
     taken = np.clip(spans["end"] - np.maximum(spans["start"], since), 0, None)
     taken *= spans["phase"] == Phase.BARRIER
     shares: NDArray[np.float64] = np.bincount(spans["worker"], taken) / (trace.end - since)
-    return shares.tolist()
+    return [float(share) for share in shares]
 
 
 def _states(trace: Trace) -> set[State]:

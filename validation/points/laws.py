@@ -37,9 +37,13 @@ def two_point(base: float, slow: float, p: float) -> LawOf:
 
 
 def named(law: str, mean: float = 1.0) -> LawOf:
-    """By the names of the families: `lognormal1` has a log-sd of 1, `uniform` is half as wide."""
+    """By the names of the families: `lognormal1` has a log-sd of 1, `uniform` is half as wide.
+
+    `shifted_exponential` is half the mean, and an exponential on top.
+    """
     laws: dict[str, LawOf] = {
         "exponential": exponential(mean),
+        "shifted_exponential": shifted(0.5 * mean, 2 / mean),
         "uniform": {"kind": "uniform", "low": 0.5 * mean, "high": 1.5 * mean},
         "lognormal1": {"kind": "lognormal", "mean": mean, "sigma": 1.0},
         "deterministic": constant(mean),

@@ -1,8 +1,10 @@
 """Which parameters closed forms are for: what makes no sense, and where a formula does not hold."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
+
+from validation.points.bounded import rounds_of_start_up
 
 Parameters: TypeAlias = Mapping[str, Any]
 
@@ -75,7 +77,9 @@ def _one_of(name: str, *words: str) -> Rule:
     return Rule(lambda given: given[name] in words, said)
 
 
-_LAW: Final = _one_of("law", "exponential", "uniform", "lognormal1", "deterministic")
+_LAW: Final = _one_of(
+    "law", "exponential", "shifted_exponential", "uniform", "lognormal1", "deterministic"
+)
 _K_OF_N: Final = (_at_most("k", "n"),)
 _K_OF_P: Final = (_LAW, _at_most("K", "P"))
 _SENSE: Final[Mapping[str, tuple[Rule, ...]]] = {
@@ -170,7 +174,19 @@ def _below_0(given: Parameters) -> float:
     return float(given["n"] * 0.5 * math.erfc(given["mean"] / given["sd"] / math.sqrt(2)))
 
 
+def _iterations_of_start_up(given: Parameters) -> float:
+    times: Sequence[float] = given["times"]
+    return rounds_of_start_up(times, given["s"]) * max(times) * sum(1 / time for time in times)
+
+
+_NO_TIES: Final = Rule(
+    lambda given: given["law"] != "deterministic",
+    "all workers finish at the same instants, where all updates come before the next read",
+)
 _VALID: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "ssp-det": (_at_work(_iterations_of_start_up),),
+    "stale-kasync": (_NO_TIES,),
+    "stale-kbatchasync": (_NO_TIES,),
     "os-pareto": (
         Rule(
             lambda given: _tail(given) > 1,

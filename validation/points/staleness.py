@@ -75,7 +75,7 @@ def distribution(P: int) -> Measured:  # noqa: N803
 
 
 def _variance(found: NDArray[np.int64], centre: float) -> float:
-    """Mean square distance from the mean staleness, which is P - 1 by counting alone."""
+    """Mean square distance from the mean staleness, which is known by counting alone."""
     return float(((found - centre) ** 2).mean())
 
 
@@ -125,12 +125,12 @@ def k_batch_async_interval(P: int, K: int, law: str, mean: float) -> Measured:  
 
 def k_async(P: int, K: int, law: str) -> Measured:  # noqa: N803
     """stale-kasync."""
-    return mean_staleness({"kind": "k_async", "k": K}, P, laws.named(law))
+    return mean_staleness({"kind": "k_async", "k": K}, P, laws.named(law), P / K - 1)
 
 
 def k_batch_async(P: int, K: int, law: str) -> Measured:  # noqa: N803
     """stale-kbatchasync."""
-    return mean_staleness({"kind": "k_batch_async", "k": K}, P, laws.named(law))
+    return mean_staleness({"kind": "k_batch_async", "k": K}, P, laws.named(law), (P - 1) / K)
 
 
 def k_batch_async_fresh(P: int, K: int) -> Measured:  # noqa: N803
@@ -143,10 +143,15 @@ def k_batch_async_fresh(P: int, K: int) -> Measured:  # noqa: N803
     return until_sure(replication, columns(""))
 
 
-def mean_staleness(strategy: Part, workers: int, law: LawOf) -> Measured:
-    """Of gradients after the start-up."""
+def mean_staleness(strategy: Part, workers: int, law: LawOf, centre: float) -> Measured:
+    """Of gradients after the start-up, and their variance about a `centre`: the mean by theory."""
     described = updates_of(strategy, workers, law)
-    return until_sure(lambda r: [float(staleness(ran(described, r)).mean())], columns(""))
+
+    def replication(number: int) -> list[float]:
+        found = staleness(ran(described, number))
+        return [float(found.mean()), _variance(found, centre)]
+
+    return until_sure(replication, columns("", "variance"))
 
 
 def updates_of(strategy: Part, workers: int, law: LawOf) -> Scenario:
