@@ -23,6 +23,7 @@ BETWEEN: Final[frozenset[str]] = frozenset(
         "ssp",
         "k_async",
         "k_batch_async",
+        "k_batch_sync",
         "k_sync",
     }
 )

@@ -10,7 +10,6 @@ from building import APPLIED, DROPPED, LOST, PARTLY, PENDING, gradient_rows
 from varsim.cluster.trace import GradientRow, Phase, Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Single
-from varsim.strategies.backup_workers import BackupWorkers
 from varsim.study.measure import utilization, worker_time
 
 
@@ -118,7 +117,7 @@ def _messages(scenario: Scenario, number: int, trace: Trace) -> Iterator[str]:
     if isinstance(strategy, Single) and any(link.moved for link in trace.links):
         yield "one worker alone sends"
     plain = cluster.network.kind == "star" and cluster.servers_on == "dedicated"
-    gives_up = isinstance(strategy, BackupWorkers)
+    gives_up = strategy.gives_up
     if strategy.sends.to != "servers" or gives_up or not plain or scenario.events:
         return
     workload = scenario.workload

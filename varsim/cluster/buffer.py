@@ -3,6 +3,7 @@
 from simpy.events import Event
 
 from varsim.cluster.clock import Activity, Ended
+from varsim.cluster.failures import Cutoff
 from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.trace import Phase
@@ -16,15 +17,20 @@ class GradientBuffer:
     """Buffer of whole gradients, of which every `number` make an update of all variables.
 
     Those that come at one moment are taken in by rank, and nobody who pushed one then goes on
-    before all of them are.
+    before all of them are. With `steps` an update ends a step: what came at that moment, but after
+    the last gradient it needed, is dropped, and whoever is at another one gives that up.
     """
 
-    def __init__(self, job: Job, server: ParameterServer, number: int) -> None:
+    def __init__(
+        self, job: Job, server: ParameterServer, number: int, steps: Cutoff | None = None
+    ) -> None:
         self._job, self._clock, self._server = job, job.clock, server
-        self._number = number
+        self._number, self._steps = number, steps
+        self._missing: dict[Gradient, int] = {}  # parts of those that have come in part
         self._come: list[Gradient] = []  # at this moment
         self._kept: list[Gradient] = []
-        self._waiting: dict[int, Event] = {}  # by rank: who waits for the update with its gradient
+        self._waiting: dict[Gradient, Event] = {}  # the update with each of them
+        server.on_arrival(self._receive)
 
     def push(self, worker: Worker, gradient: Gradient) -> Activity[None]:
         """Send a gradient, and leave it to the buffer when all of it is there."""
@@ -32,28 +38,45 @@ class GradientBuffer:
             yield from self._server.finish(worker, gradient)
             yield from worker.catch_up()
         except Ended:
-            self._server.lose(gradient)
+            if gradient.given_up:
+                self._server.lose(gradient)
             raise
-        if not self._come:
-            self._clock.call_settled(self._settle)
-        self._come.append(gradient)
-        self._waiting[worker.rank] = Event(self._clock)
+        finally:
+            self._missing.pop(gradient, None)
         yield from self._clock.let_pass()
+        if self._steps is not None:
+            self._steps.begins(worker)
 
-    def wait(self, worker: Worker) -> Activity[None]:
-        """Wait for the update with the worker's latest gradient."""
-        made = self._waiting.get(worker.rank)
+    def wait(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+        """Wait for the update with a gradient that was pushed."""
+        made = self._waiting.get(gradient)
         if made is not None:
             worker.waits(_BARRIER, self)
             yield made
             worker.goes_on()
 
+    def _receive(self, variable: int, gradient: Gradient) -> None:
+        missing = self._missing.get(gradient, len(self._server.trained)) - 1
+        if missing:
+            self._missing[gradient] = missing
+            return
+        if not self._come:
+            self._clock.call_settled(self._settle)
+        self._come.append(gradient)
+        self._waiting[gradient] = Event(self._clock)
+        if self._steps is not None:
+            self._steps.comes(gradient.worker)
+
     def _settle(self) -> None:
-        come, self._come = self._come, []
-        for gradient in sorted(come, key=lambda one: one.worker):
+        come, self._come = sorted(self._come, key=lambda one: one.worker), []
+        for gradient in come:
+            if self._clock.stopped or gradient.open == 0:  # the latter has come too late
+                continue
             self._kept.append(gradient)
-            if len(self._kept) == self._number and not self._clock.stopped:
+            if len(self._kept) == self._number:
                 self._update()
+                if self._steps is not None:
+                    self._end_step(self._steps, come)
 
     def _update(self) -> None:
         used, self._kept = self._kept, []
@@ -61,9 +84,15 @@ class GradientBuffer:
             self._server.apply(variable, used)
         self._job.count_step()
         for gradient in used:
-            made = self._waiting.pop(gradient.worker, None)
-            if made is not None:
-                made.succeed()
+            self._waiting.pop(gradient).succeed()
+
+    def _end_step(self, steps: Cutoff, come: list[Gradient]) -> None:
+        for gradient in come:
+            if gradient.open:
+                del self._waiting[gradient]
+                for _ in self._server.trained:
+                    self._server.drop(gradient)
+        steps.end_step()
 
     def __str__(self) -> str:
         return f"an update of {self._number} gradients, of which {len(self._kept)} are there"

@@ -8,6 +8,7 @@ from varsim.strategies.diloco import DiLoCo
 from varsim.strategies.easgd import ElasticAveraging
 from varsim.strategies.k_async import KAsync
 from varsim.strategies.k_batch_async import KBatchAsync
+from varsim.strategies.k_batch_sync import KBatchSync
 from varsim.strategies.local_sgd import LocalSgd
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.on_read import OnRead
@@ -29,6 +30,7 @@ STRATEGIES: Final[dict[str, type[Strategy]]] = {
     "k_async": KAsync,
     "k_batch_async": KBatchAsync,
     "backup_workers": BackupWorkers,
+    "k_batch_sync": KBatchSync,
     "local_sgd": LocalSgd,
     "diloco": DiLoCo,
     "easgd": ElasticAveraging,

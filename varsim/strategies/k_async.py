@@ -73,4 +73,4 @@ class KAsync(Strategy):
             read = yield from server.fetch(worker)  # (1)
             gradient = yield from server.begin(worker, read)  # (2)
             yield from buffer.push(worker, gradient)  # (3)
-            yield from buffer.wait(worker)  # (4)
+            yield from buffer.wait(worker, gradient)  # (4)

@@ -3,7 +3,7 @@
 from typing import Final
 
 import pytest
-from building import MS, PENDING, gradient_rows
+from building import DROPPED, MS, PENDING, gradient_rows
 
 from conformance.comparison import assert_close
 from conformance.in_between.recorded import Record, Replay, blocked
@@ -11,6 +11,7 @@ from varsim.strategies import Strategy
 from varsim.strategies.backup_workers import BackupWorkers
 from varsim.strategies.k_async import KAsync
 from varsim.strategies.k_batch_async import KBatchAsync
+from varsim.strategies.k_batch_sync import KBatchSync
 
 # K-sync is backup_workers, which takes arrivals of one moment as they come, not by rank.
 NOT_BY_RANK: Final = frozenset({"s_k_sync_const_03"})
@@ -33,6 +34,7 @@ def k_family(record: Record) -> None:
         "k_sync": BackupWorkers(replicas_to_aggregate=k),
         "k_async": KAsync(k=k),
         "k_batch_async": KBatchAsync(k=k),
+        "k_batch_sync": KBatchSync(k=k),
     }
     replay = Replay(record, made[record["kind"]], stop={"time": (until + 0.5) / 1000})
     trace = replay.run()
@@ -49,6 +51,14 @@ def k_family(record: Record) -> None:
         assert time == other["t"]
         assert [row.worker for row in used] == other["used"], step
         assert [step - row.read_step for row in used] == other["staleness"], step
+        vain = sorted(
+            (row.computed == row.applied, row.worker)
+            for row in rows
+            if row.outcome == DROPPED and row.applied == time * MS
+        )
+        for key, computed in (("dropped", True), ("cancelled", False)):
+            if key in other:
+                assert [worker for own, worker in vain if own == computed] == sorted(other[key])
         if "x" in other:
             assert_close(x.tolist(), other["x"], rtol, f"update {step}: x")
     if "in_buffer" in expected:

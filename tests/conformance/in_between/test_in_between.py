@@ -22,6 +22,7 @@ REPLAY: Final[dict[str, Callable[[Record], None]]] = {
     "k_sync": k_sync,
     "k_async": k_family,
     "k_batch_async": k_family,
+    "k_batch_sync": k_family,
 }
 
 
