@@ -17,6 +17,7 @@ BETWEEN: Final[frozenset[str]] = frozenset(
     {
         "diloco",
         "easgd",
+        "drop_compute",
         "local_sgd",
         "post_local_sgd",
         "hierarchical",

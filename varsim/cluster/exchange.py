@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Generic, TypeVar
 
 from simpy.events import Event
 
@@ -20,7 +21,11 @@ from varsim.cluster.worker import Read, Worker
 from varsim.values.gradient import Gradient
 
 
-class GradientExchange(ABC):
+# What a worker sends at once: a gradient, or those of its micro-batches, added up.
+Sent = TypeVar("Sent", contravariant=True)
+
+
+class GradientExchange(ABC, Generic[Sent]):
     """Exchange of gradients: a worker begins one, and finishes it when what comes of it is there.
 
     `ready`: the shares of the backward pass after which parts of a gradient are sent (wait-free
@@ -44,8 +49,12 @@ class GradientExchange(ABC):
         gradient, self._moments[worker.rank] = worker.begin_gradient(read, self._shares)
         return gradient
 
+    def is_ready(self, worker: Worker) -> None:
+        """All parts are ready now: of what a worker has added up, and of which it knows the end."""
+        self._moments[worker.rank] = [worker.ready_at for _ in self._shares]
+
     @abstractmethod
-    def finish(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+    def finish(self, worker: Worker, gradient: Sent) -> Activity[None]:
         """Compute it to the end, send it, and wait until what comes of it is there."""
 
 
@@ -85,7 +94,7 @@ class Connection:
             self._begin()
 
 
-class AllReduce(GradientExchange):
+class AllReduce(GradientExchange[Sequence[Gradient]]):
     """All-reduces of one step after the other, each of one or several buckets, one by one.
 
     A worker begins with a bucket when it has it and is done with the one before; the bucket moves
@@ -110,7 +119,7 @@ class AllReduce(GradientExchange):
         self._number = len(buckets)
         # The commonest reduction takes a shorter way: nobody dies between it and the update.
         self._plain = self._number == 1 and not overlap and not job.cluster.optimizer_time
-        self._latest: list[Gradient | None] = [None] * len(job.workers)
+        self._latest: list[Sequence[Gradient] | None] = [None] * len(job.workers)
         self._reduced = [0] * len(job.workers)  # buckets of the latest gradient, by rank
         self._collective = Collective(
             job,
@@ -121,15 +130,15 @@ class AllReduce(GradientExchange):
             slowed=partial(self._slowed, share) if overlap and share is not None else None,
         )
 
-    def finish(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+    def finish(self, worker: Worker, gradient: Sequence[Gradient]) -> Activity[None]:
         """Reduce all buckets; returns when this worker has the whole mean."""
         if self._plain:
             return self._collective.take_part(worker)
         if self._streams:
-            return self._finish_stream(worker, gradient)
+            return self._finish_stream(worker)
         return self._reduce_rest(worker, gradient)
 
-    def _reduce_rest(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+    def _reduce_rest(self, worker: Worker, gradient: Sequence[Gradient]) -> Activity[None]:
         """Reduce the buckets of a gradient that are not yet reduced."""
         rank = worker.rank
         if self._latest[rank] is not gradient:
@@ -138,10 +147,10 @@ class AllReduce(GradientExchange):
             yield from self._collective.take_part(worker)
             self._reduced[rank] += 1
 
-    def _finish_stream(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+    def _finish_stream(self, worker: Worker) -> Activity[None]:
         stream = self._streams[worker.rank]
-        self._until = max(self._until, gradient.computed)
-        stream.begins(gradient.computed)
+        self._until = max(self._until, worker.ready_at)
+        stream.begins(worker.ready_at)
         self._job.spawn(self._reduce(stream, self._moments[worker.rank]))
         yield from worker.catch_up()
         yield from stream.end()

@@ -1,6 +1,7 @@
 """All-reduce by parameter servers: push, sum and pull, part by part."""
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from itertools import count, groupby
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from varsim.cluster.worker import Worker
 from varsim.values.gradient import Gradient
 
 
-class PushPull(GradientExchange):
+class PushPull(GradientExchange[Sequence[Gradient]]):
     """Sums of all workers' gradients, one for every part of a tensor that lies on a server.
 
     A worker pushes each part when it is ready: as the backward pass makes it with `overlap`, else
@@ -48,7 +49,7 @@ class PushPull(GradientExchange):
         self._sums = [Countdown(job.clock, 0) for _ in job.workers]  # of this step, to come
         self._waiting: list[Worker] = []  # who has computed, until all have
 
-    def finish(self, worker: Worker, gradient: Gradient) -> Activity[None]:
+    def finish(self, worker: Worker, gradient: Sequence[Gradient]) -> Activity[None]:
         """Push each part when it is ready; returns when this worker has all sums."""
         rank = worker.rank
         sums = self._sums[rank] = Countdown(self._clock, len(self._pieces))

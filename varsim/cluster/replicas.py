@@ -30,16 +30,20 @@ class _Round:
     __slots__ = ("applied", "gradients", "mean")
 
     def __init__(self) -> None:
-        self.gradients: dict[int, Gradient] = {}
+        self.gradients: dict[int, Sequence[Gradient]] = {}
         self.mean: list[Value] | None = None
         self.applied = 0
 
 
 class MirroredReplicas:
-    """Mirrored copies of the model, updated by all workers with the same mean gradient."""
+    """Mirrored copies of the model, updated by all workers with the same mean gradient.
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    Each worker offers the gradients of its micro-batches. The mean is over those offered, or,
+    `of_all`, over as many as there could be; where there are none, a step changes nothing.
+    """
+
+    def __init__(self, job: Job, *, of_all: bool = False) -> None:
+        self._job, self._of_all = job, of_all
         made = _variables(job, Synchronization.ON_WRITE, Aggregation.MEAN)
         self.variables = [one for one in made if isinstance(one, MirroredVariable)]
         self._trained = [self.variables[index] for index in job.trained]
@@ -59,8 +63,8 @@ class MirroredReplicas:
         """A worker that begins again gets its copy back, from another one."""
         yield from self._recovery.fetch(worker)
 
-    def offered(self, worker: Worker) -> Gradient | None:
-        """A worker's gradient that is in the round that makes its next step, if there is one."""
+    def offered(self, worker: Worker) -> Sequence[Gradient] | None:
+        """What a worker has in the round that makes its next step, if it has offered it."""
         this = self._rounds.get(self._steps[worker.rank])
         return None if this is None else this.gradients.get(worker.rank)
 
@@ -75,13 +79,14 @@ class MirroredReplicas:
             self._latest = (version, values)
         return self._latest[1]
 
-    def offer(self, worker: Worker, gradient: Gradient) -> None:
+    def offer(self, worker: Worker, gradients: Sequence[Gradient]) -> None:
         """A worker's contribution to the reduction of this step."""
-        gradient.open = len(self._trained)
+        for gradient in gradients:
+            gradient.open = len(self._trained)
         step = self._steps[worker.rank]
         if step not in self._rounds:
             self._rounds[step] = _Round()
-        self._rounds[step].gradients[worker.rank] = gradient
+        self._rounds[step].gradients[worker.rank] = gradients
 
     def apply(self, worker: Worker) -> None:
         """Update a worker's copy with the mean; the step counts when the last copy is updated."""
@@ -90,8 +95,11 @@ class MirroredReplicas:
         if this.mean is None:
             assert len(this.gradients) == len(job.workers)
             in_order = [this.gradients[worker.rank] for worker in job.workers]
-            this.mean = [job.gradients.mean(in_order, index) for index in job.trained]
-        for variable, mean in zip(self._trained, this.mean, strict=True):
+            this.mean = [
+                job.gradients.mean_of_workers(in_order, index, of_all=self._of_all)
+                for index in (job.trained if any(in_order) else ())
+            ]
+        for variable, mean in zip(self._trained, this.mean, strict=False):
             variable.apply(worker.rank, mean)
         self._steps[worker.rank] = step + 1
         this.applied += 1
@@ -101,9 +109,9 @@ class MirroredReplicas:
                 assert all(variable.copies_are_equal() for variable in self.variables)
             now = job.clock.time
             for rank in range(len(job.workers)):
-                gradient = this.gradients[rank]
-                gradient.arrived, gradient.applied, gradient.open = now, gradient.open, 0
-                job.ledger.ended(gradient, now)
+                for gradient in this.gradients[rank]:
+                    gradient.arrived, gradient.applied, gradient.open = now, gradient.open, 0
+                    job.ledger.ended(gradient, now)
             self.parameters = self._copy(worker.rank)
             job.count_step()
 

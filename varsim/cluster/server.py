@@ -29,7 +29,7 @@ _WRITE = int(Phase.WRITE)
 Receive: TypeAlias = Callable[[int, Gradient], None]
 
 
-class ParameterServer(GradientExchange):
+class ParameterServer(GradientExchange[Gradient]):
     """Parameter server: all shards together, each with its own port on the network.
 
     A worker reads the values that the variables have when its request is made, and sends each

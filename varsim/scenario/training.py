@@ -1,5 +1,6 @@
 """Scenario of training: seed, replications, cluster, workload, strategies, stop rule."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from itertools import compress
@@ -49,6 +50,7 @@ class Scenario(Model):
                     strategy.on.check(uses_servers=strategy.uses_servers)
                 strategy.check(self.cluster_of(strategy))
                 strategy.check_workload(self.workload_of(strategy))
+                strategy.check_times(self._shortest(strategy))
                 strategy.check_events(self.events)
             except ValueError as error:
                 # A message that begins with one of its keys points at that.
@@ -72,16 +74,26 @@ class Scenario(Model):
     def largest_update(self) -> int | None:
         """The most gradients that an update of some strategy takes; None where all take as many."""
         sizes = {one.gradients_per_update(self.cluster_of(one)) for one in self.strategies}
-        return max(sizes) if len(sizes) > 1 else None
+        differ = len(sizes) > 1
+        if len(self.strategies) > 1:
+            differ = differ or any(one.round.varies for one in self.strategies)
+        return max(sizes) if differ else None
 
     def stop_of(self, strategy: Strategy) -> Stop:
         """Stop rule of a strategy: `stop`, or equal examples where updates differ in size."""
         most = self.largest_update
         if self.stop.global_steps is None or not self.stop.equal_examples or most is None:
             return self.stop
-        if strategy.gradients_per_update(self.cluster_of(strategy)) == most:
+        fixed = not strategy.round.varies
+        if fixed and strategy.gradients_per_update(self.cluster_of(strategy)) == most:
             return self.stop
         return self.stop.over_equal_examples(most * self.workload.batch_size)
+
+    def _shortest(self, strategy: Strategy) -> float:
+        """No worker takes less (s) for a gradient, as far as is known."""
+        cluster = self.cluster_of(strategy)
+        fastest = math.prod(min(1.0, slow.factor) for slow in cluster.slow_workers)
+        return fastest * cluster.compute_distribution(self.workload_of(strategy)).shortest()
 
     def cluster_of(self, strategy: Strategy) -> Cluster:
         """The cluster this strategy runs on: the scenario's, with the strategy's own changes."""

@@ -44,12 +44,15 @@ class Round(NamedTuple):
     `of`: "step": one update of the model, to which workers come together; "iteration": each
     worker's own, from read to read; "outer step": replicas go on by themselves for so many `steps`,
     then meet, and only then the model is measured. `gradients`: in one update; by default one of
-    every worker.
+    every worker. `micro_batches`: of which a worker adds up the gradients for each that it sends;
+    `varies`: or fewer.
     """
 
     of: Literal["step", "iteration", "outer step"]
     steps: int = 1
     gradients: int | None = None
+    micro_batches: int = 1
+    varies: bool = False
 
 
 class Pair(NamedTuple):
@@ -136,8 +139,8 @@ class Strategy(Model, ABC):
         return cluster.workers
 
     def gradients_per_update(self, cluster: Cluster) -> int:
-        """How many gradients go into one update of the model."""
-        return self.round.gradients or self.workers(cluster)
+        """How many gradients go into one update of the model, at most."""
+        return self.round.micro_batches * (self.round.gradients or self.workers(cluster))
 
     def iterations_per_update(self, cluster: Cluster) -> int:
         """Gradients that workers begin for each update of a long run; here those in it."""
@@ -160,6 +163,9 @@ class Strategy(Model, ABC):
                 "overlap has no effect: all gradients are ready at once, at the end of the "
                 "backward pass (name a model, or give workload.layers)"
             )
+
+    def check_times(self, shortest: float) -> None:
+        """Raise ValueError where no gradient takes less than this to compute (s), and one must."""
 
     def check_events(self, events: Sequence[ProcessEvent]) -> None:
         """Raise ValueError where workers cannot be ended, or begin again, in this strategy."""

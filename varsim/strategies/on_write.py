@@ -6,18 +6,19 @@ from typing import ClassVar, Final, Literal, Self
 from pydantic import Field, PositiveInt, model_validator
 
 from varsim.cluster import buckets
+from varsim.cluster.accumulation import Accumulation, DropCompute
 from varsim.cluster.buckets import Bucketing, Rule, ready_buckets
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import Algorithm, Choice
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
-from varsim.cluster.exchange import AllReduce, GradientExchange
+from varsim.cluster.exchange import AllReduce
 from varsim.cluster.job import Job
 from varsim.cluster.push_pull import PushPull
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Pair, Round, Sends, Strategy
-from varsim.units import Bytes
+from varsim.units import Bytes, format_seconds
 from varsim.values.workload import Workload
 
 _NOT_OF_PUSH_PULL: Final = (
@@ -48,6 +49,10 @@ class OnWrite(Strategy):
     With `collective: push_pull` the cluster's parameter servers add the gradients up (PushPull).
     Each part of a tensor, as `placement` and `partitioner` make them, is a message of its own, and
     its sum goes back to all replicas at once. Buckets, and `events`, do not go with it.
+    With `micro_batches` (gradient accumulation) (1) is so many of them one after the other, at the
+    same parameters, each of `batch_size` examples and with a compute time of its own; their mean is
+    all-reduced once. Only the last one's backward pass overlaps (DDP's no_sync). `drop_compute`
+    lets a worker give up the rest of them (DropCompute).
     TensorFlow: VariableSynchronization.ON_WRITE under MirroredStrategy and
     MultiWorkerMirroredStrategy. Also known as synchronous data parallelism.
     """
@@ -56,6 +61,10 @@ class OnWrite(Strategy):
 
     others: ClassVar[Mapping[str, object]] = {
         "overlap": True,
+        "micro_batches": 2,
+        "drop_compute": Pair(
+            {"micro_batches": 3, "drop_compute": DropCompute(threshold=0.15)}, {"micro_batches": 3}
+        ),
         "collective": "halving_doubling",
         "ranks_per_group": Pair(
             {"collective": "hierarchical", "ranks_per_group": 2},
@@ -82,6 +91,8 @@ class OnWrite(Strategy):
     bucketing: Rule | None = None
     bucket_size: Bytes | None = Field(None, ge=1)
     first_bucket_size: Bytes | None = Field(None, ge=1)
+    micro_batches: PositiveInt = 1
+    drop_compute: DropCompute | None = None
 
     @model_validator(mode="after")
     def _settings_of_push_pull(self) -> Self:
@@ -103,6 +114,21 @@ class OnWrite(Strategy):
         buckets.check_settings(self.bucketing, self.bucket_size, self.first_bucket_size)
         return self
 
+    @model_validator(mode="after")
+    def _settings_of_drop_compute(self) -> Self:
+        drop = self.drop_compute
+        if drop is not None and drop.check == "between" and self.micro_batches == 1:
+            raise ValueError(
+                "drop_compute has no effect with one micro-batch: check between looks before the "
+                "second (give micro_batches, or check: preempt)"
+            )
+        if drop is not None and drop.check == "preempt" and self.overlap:
+            raise ValueError(
+                "overlap does not go with drop_compute's check preempt: what is already reduced of "
+                "a micro-batch that is broken off could not be taken back (check between can)"
+            )
+        return self
+
     @property
     def sends(self) -> Sends:
         """See Strategy; what servers need for a sum says `server_update`."""
@@ -111,7 +137,7 @@ class OnWrite(Strategy):
     @property
     def round(self) -> Round:
         """See Strategy."""
-        return Round("step")
+        return Round("step", micro_batches=self.micro_batches, varies=self.drop_compute is not None)
 
     @property
     def _bucketing(self) -> Bucketing | None:
@@ -136,6 +162,16 @@ class OnWrite(Strategy):
         self._choice.check_size(workload.gradient_size())
         super().check_workload(workload)
 
+    def check_times(self, shortest: float) -> None:
+        """A worker that never ends a micro-batch never sends a gradient."""
+        drop = self.drop_compute
+        if drop is not None and drop.check == "preempt" and drop.threshold < shortest:
+            raise ValueError(
+                f"drop_compute.threshold must be at least {format_seconds(shortest)}, the shortest "
+                f"that a micro-batch takes, not {format_seconds(drop.threshold)}: all would be "
+                "broken off"
+            )
+
     def check_events(self, events: Sequence[ProcessEvent]) -> None:
         """A gradient of which some is reduced and some not yet computed cannot be taken up again.
 
@@ -154,30 +190,36 @@ class OnWrite(Strategy):
 
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""
-        weights = MirroredReplicas(job)
+        drop = self.drop_compute
+        weights = MirroredReplicas(job, of_all=drop is not None and drop.divide_by == "all")
         job.observe(lambda: weights.parameters)
-        exchange: GradientExchange
+        exchange: AllReduce | PushPull
         if self.uses_servers:
             exchange = PushPull(job, overlap=self.overlap)
         else:
             cut = ready_buckets(job.workload, self._bucketing)
             exchange = AllReduce(job, self._choice, cut, overlap=self.overlap)
+        batches = Accumulation(job, exchange, self.micro_batches, drop)
         for worker in job.workers:
-            job.start_on(worker, self.replica, worker, weights, exchange)
+            job.start_on(worker, self.replica, worker, weights, batches, exchange)
 
     def replica(
-        self, worker: Worker, weights: MirroredReplicas, exchange: GradientExchange
+        self,
+        worker: Worker,
+        weights: MirroredReplicas,
+        batches: Accumulation,
+        exchange: AllReduce | PushPull,
     ) -> Activity[None]:
         """One replica's training loop."""
-        gradient = None
+        gradients = None
         if worker.restarts:
             yield from weights.recover(worker)  # (0)
-            gradient = weights.offered(worker)
+            gradients = weights.offered(worker)
         while True:
-            if gradient is None:
-                gradient = yield from exchange.begin(worker, weights.read(worker))  # (1)
-                weights.offer(worker, gradient)
-            yield from exchange.finish(worker, gradient)  # (2)
+            if gradients is None:
+                gradients = yield from batches.compute(worker, weights.read(worker))  # (1)
+                weights.offer(worker, gradients)
+            yield from exchange.finish(worker, gradients)  # (2)
             yield from worker.update_copy()
             weights.apply(worker)  # (3)
-            gradient = None
+            gradients = None

@@ -134,8 +134,11 @@ def _long_step(scenario: Scenario, strategy: Strategy) -> LongStep:
     """A gradient is computed, or sent over a worker's link; to all workers in rounds of a ring."""
     cluster, workload = scenario.cluster_of(strategy), scenario.workload
     workers = strategy.workers(cluster)
-    share = min(1.0, strategy.gradients_per_update(cluster) / workers)
-    computing = share * cluster.compute_distribution(workload).expectation()
+    share = min(
+        1.0, strategy.gradients_per_update(cluster) / (strategy.round.micro_batches * workers)
+    )
+    each = strategy.round.micro_batches
+    computing = each * share * cluster.compute_distribution(workload).expectation()
     size = _sent(workload, strategy) if workers > 1 else 0.0
     rounds = 2 * (workers - 1) if strategy.sends.to == "workers" else 1
     latency = share * rounds * cluster.network.delay if size else 0.0

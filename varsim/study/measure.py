@@ -267,8 +267,9 @@ def _named(name: str, values: NDArray[np.int64], scale: float) -> dict[str, floa
 
 def _iteration_times(gradients: Gradients, window: Window) -> NDArray[np.int64]:
     order = np.lexsort((gradients.read, gradients.worker))
-    worker, read = gradients.worker[order], gradients.read[order]
-    inside = (read[:-1] >= window.start) & (read[1:] <= window.end)
+    worker, read, step = gradients.worker[order], gradients.read[order], gradients.read_step[order]
+    again = (read[1:] != read[:-1]) | (step[1:] != step[:-1])  # micro-batches share a read
+    inside = (read[:-1] >= window.start) & (read[1:] <= window.end) & again
     return np.asarray(np.diff(read)[(worker[1:] == worker[:-1]) & inside])
 
 

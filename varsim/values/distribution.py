@@ -46,6 +46,12 @@ class Distribution(Model):
         """Mean in seconds (not named `mean`, which is a field of some distributions)."""
         raise NotImplementedError
 
+    def shortest(self) -> float:
+        """No time is below this, in seconds; 0 where nothing is known."""
+        if parts := self.parts():
+            return min(part.shortest() for part in parts)
+        return 0.0 if self.varies else self.expectation()
+
     @property
     def is_random(self) -> bool:
         """Whether a worker's times may differ between replications."""
@@ -106,6 +112,9 @@ class Uniform(Distribution):
     def expectation(self) -> float:
         return (self.low + self.high) / 2
 
+    def shortest(self) -> float:
+        return self.low
+
 
 class Normal(Distribution):
     """Normal distribution, truncated at 0; `mean` and `std` are those before the truncation."""
@@ -164,6 +173,9 @@ class ShiftedExponential(Distribution):
 
     def expectation(self) -> float:
         return self.mean
+
+    def shortest(self) -> float:
+        return self.minimum
 
 
 class Lognormal(Distribution):
@@ -236,6 +248,9 @@ class Pareto(Distribution):
 
     def expectation(self) -> float:
         return self.minimum * self.alpha / (self.alpha - 1)
+
+    def shortest(self) -> float:
+        return self.minimum
 
 
 class Gumbel(Distribution):

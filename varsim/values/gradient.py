@@ -21,6 +21,7 @@ from varsim.values.gradient_form import (
     mean_of_slices,
     rounded,
     sum_in_order,
+    sum_of_slices,
 )
 from varsim.values.problem import Task
 from varsim.values.refusal import DistributionError, RefusedValueError
@@ -98,11 +99,19 @@ class Gradients:
         self._sparse = [SparseForm(value.dtype, value.shape) for value in initial]
         self._trusted = False  # checked once; sparse gradients are checked always
         self._precision: Precision | None = None
+        self._micro_batches = 1
         self.evaluated = 0
 
     def round_to(self, precision: Precision) -> None:
-        """Round every gradient to a precision, as soon as it is worked out."""
+        """Round every gradient to a precision, as soon as it is worked out.
+
+        Or what a worker has added up of several.
+        """
         self._precision = precision
+
+    def accumulate(self, micro_batches: int) -> None:
+        """Workers add up the gradients of so many micro-batches before they send."""
+        self._micro_batches = micro_batches
 
     def value(self, gradient: Gradient, variable: int, ahead: Iterable[Gradient] = ()) -> Value:
         """The gradient with respect to one variable: an array of its shape, or some of its rows.
@@ -139,6 +148,33 @@ class Gradients:
         if isinstance(rows, list):
             return mean_of_slices(rows, by_row)
         return sum_in_order(rows) / len(gradients)
+
+    def mean_of_workers(
+        self, workers: Sequence[Sequence[Gradient]], variable: int, *, of_all: bool = False
+    ) -> Value:
+        """The mean of what workers have added up, each of some of its micro-batches.
+
+        Each sends its sum divided by the number that there are, rounded if gradients are; these are
+        added in the given order. The mean is over the micro-batches computed, or `of_all`; one at
+        least is.
+        """
+        if self._micro_batches == 1 and all(workers):
+            return self.mean([gradient for (gradient,) in workers], variable)
+        computed = [gradient for own in workers for gradient in own]
+        new = [gradient for gradient in computed if gradient.stack is None]
+        if new:
+            self._work_out(new)
+        if not self._task.has_values:
+            return sum_in_order(self._nothing[variable])
+        sums = [
+            _scaled(_sum([self.value(gradient, variable) for gradient in own]), self._micro_batches)
+            for own in workers
+            if own
+        ]
+        if self._precision is not None and self._micro_batches > 1:
+            sums = [_rounded(value, self._precision) for value in sums]
+        number = self._micro_batches * len(workers) if of_all else len(computed)
+        return _scaled(_sum(sums), number / self._micro_batches)
 
     @staticmethod
     def _are_a_stack(gradients: Sequence[Gradient], stack: StackedGradients) -> bool:
@@ -177,7 +213,7 @@ class Gradients:
         if not self._trusted:
             self._check(stack, len(gradients))
             self._trusted = not any(isinstance(part, list) for part in stack)
-        if self._precision is not None:
+        if self._precision is not None and self._micro_batches == 1:
             return self._rounded(stack, self._precision)
         return stack
 
@@ -230,6 +266,25 @@ def _stacked(values: Sequence[Value]) -> Array | list[IndexedSlices]:
     sparse = [value for value in values if isinstance(value, IndexedSlices)]
     assert len(sparse) in (0, len(values)), "a variable's gradients are sparse always or never"
     return sparse or np.stack([value for value in values if not isinstance(value, IndexedSlices)])
+
+
+def _sum(values: Sequence[Value]) -> Value:
+    """Gradients with respect to one variable, added in order."""
+    rows = _stacked(values)
+    return sum_of_slices(rows)[0] if isinstance(rows, list) else sum_in_order(rows)
+
+
+def _scaled(value: Value, divisor: float) -> Value:
+    """A gradient divided by a number."""
+    if isinstance(value, IndexedSlices):
+        return IndexedSlices(value.indices, value.values / divisor, value.dense_shape)
+    return value / divisor
+
+
+def _rounded(value: Value, precision: Precision) -> Value:
+    if isinstance(value, IndexedSlices):
+        return value.rounded(precision)
+    return rounded(value, precision)
 
 
 def _joined(parts: tuple[Array | list[IndexedSlices], ...]) -> Array | list[IndexedSlices]:

@@ -117,6 +117,10 @@ class RecordedTask(Task):
             return np.array(table[number % len(table)], dtype=np.float64)
         if kind == "quadratic":
             return np.array(record["a"][worker]) * (x - np.array(record["target"][worker]))
+        if kind == "quadratic_micro":
+            targets = record["micro_target"][worker]
+            target = np.array(targets[number % len(targets)])
+            return np.array(record["a"][worker]) * (x - target)
         assert kind == "none", f"no gradient of kind {kind}"
         return np.zeros_like(x)
 

@@ -7,6 +7,7 @@ from conformance.files import BETWEEN
 from conformance.in_between.averaged import hierarchical, local_sgd
 from conformance.in_between.bounded import ssp
 from conformance.in_between.elastic import easgd
+from conformance.in_between.dropped import drop_compute
 from conformance.in_between.first_k import k_family, k_sync
 from conformance.in_between.outer import diloco
 from conformance.in_between.recorded import Case, Record
@@ -15,6 +16,7 @@ from conformance.in_between.recorded import Case, Record
 REPLAY: Final[dict[str, Callable[[Record], None]]] = {
     "diloco": diloco,
     "easgd": easgd,
+    "drop_compute": drop_compute,
     "local_sgd": local_sgd,
     "post_local_sgd": local_sgd,
     "hierarchical": hierarchical,

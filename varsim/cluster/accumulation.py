@@ -1,0 +1,90 @@
+"""Gradient accumulation: micro-batches whose gradients a worker adds up; DropCompute."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from varsim.cluster.clock import END_OF_TIME, Activity, Ended
+from varsim.cluster.exchange import AllReduce
+from varsim.cluster.job import Job
+from varsim.cluster.push_pull import PushPull
+from varsim.cluster.worker import Read, Worker
+from varsim.units import Seconds
+from varsim.values.gradient import Gradient
+from varsim.values.schema import Model
+
+
+class DropCompute(Model):
+    """When a worker gives up the rest of its micro-batches of a step.
+
+    `threshold`: so long after it began with the step. `check: between`: it looks before each
+    micro-batch whether that long has passed, and ends the one it is at; `preempt`: it breaks that
+    one off, which then counts for nothing; one that ends just then counts. `divide_by`: the sum of
+    all gradients is divided by how many micro-batches have been computed, or by how many there are.
+    Giladi et al., 2023 (DropCompute, arXiv 2306.10598).
+    """
+
+    threshold: Seconds = Field(gt=0)
+    check: Literal["between", "preempt"] = "between"
+    divide_by: Literal["computed", "all"] = "computed"
+
+
+class Accumulation:
+    """Accumulation of the gradients of `number` micro-batches a step, which are sent as one.
+
+    Each has a batch and a compute time of its own; those that are dropped are passed over, so that
+    the next step meets the same ones whatever was dropped. Only the last one's backward pass
+    overlaps with the exchange, and only if it is the last for sure: one before which a worker stops
+    is not known to be, and what it added up is sent when it has stopped.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        exchange: AllReduce | PushPull,
+        number: int,
+        drop: DropCompute | None,
+    ) -> None:
+        self._clock, self._ledger, self._exchange = job.clock, job.ledger, exchange
+        self._number = number
+        self._threshold = END_OF_TIME if drop is None else round(drop.threshold * 1e9)
+        self._breaks_off = drop is not None and drop.check == "preempt"
+        job.gradients.accumulate(number)
+
+    def compute(self, worker: Worker, read: Read) -> Activity[list[Gradient]]:
+        """Compute the gradients of a step at the parameters read; those that count."""
+        gradients: list[Gradient] = []
+        try:
+            yield from self._compute(worker, read, gradients)
+        except Ended:
+            for gradient in gradients:  # it dies with what it has added up
+                self._end(gradient, lost=True)
+            raise
+        return gradients
+
+    def _compute(self, worker: Worker, read: Read, gradients: list[Gradient]) -> Activity[None]:
+        clock = self._clock
+        deadline = max(worker.ready_at, clock.time) + self._threshold
+        for left in range(self._number, 0, -1):
+            if clock.time >= deadline:
+                worker.pass_over(left)
+                break
+            if self._breaks_off:
+                gradient = yield from worker.compute_until(read, deadline)
+                if gradient.computed > clock.time:
+                    gradient.computed = -1
+                    self._end(gradient, lost=False)
+                    worker.pass_over(left - 1)
+                    break
+            elif left > 1:
+                gradient = yield from worker.compute_gradient(read)
+            else:
+                gradient = yield from self._exchange.begin(worker, read)
+                gradients.append(gradient)
+                return
+            gradients.append(gradient)
+        self._exchange.is_ready(worker)
+
+    def _end(self, gradient: Gradient, *, lost: bool) -> None:
+        gradient.open, gradient.given_up = 0, lost
+        self._ledger.ended(gradient, self._clock.time)
