@@ -20,7 +20,6 @@ from varsim.cluster.transport import Network, nothing
 from varsim.cluster.worker import Read, Worker
 from varsim.values.gradient import Gradient
 
-
 # What a worker sends at once: a gradient, or those of its micro-batches, added up.
 Sent = TypeVar("Sent", contravariant=True)
 

@@ -91,7 +91,7 @@ class OnWrite(Strategy):
     bucketing: Rule | None = None
     bucket_size: Bytes | None = Field(None, ge=1)
     first_bucket_size: Bytes | None = Field(None, ge=1)
-    micro_batches: PositiveInt = 1
+    micro_batches: PositiveInt | None = None
     drop_compute: DropCompute | None = None
 
     @model_validator(mode="after")
@@ -117,7 +117,7 @@ class OnWrite(Strategy):
     @model_validator(mode="after")
     def _settings_of_drop_compute(self) -> Self:
         drop = self.drop_compute
-        if drop is not None and drop.check == "between" and self.micro_batches == 1:
+        if drop is not None and drop.check == "between" and self._micro_batches == 1:
             raise ValueError(
                 "drop_compute has no effect with one micro-batch: check between looks before the "
                 "second (give micro_batches, or check: preempt)"
@@ -137,7 +137,9 @@ class OnWrite(Strategy):
     @property
     def round(self) -> Round:
         """See Strategy."""
-        return Round("step", micro_batches=self.micro_batches, varies=self.drop_compute is not None)
+        return Round(
+            "step", micro_batches=self._micro_batches, varies=self.drop_compute is not None
+        )
 
     @property
     def _bucketing(self) -> Bucketing | None:
@@ -146,6 +148,11 @@ class OnWrite(Strategy):
         if not self.overlap and not any(value is not None for value in given):
             return None
         return buckets.with_defaults(*given)
+
+    @property
+    def _micro_batches(self) -> int:
+        """How many gradients a worker adds up before it sends."""
+        return self.micro_batches or 1
 
     @property
     def _choice(self) -> Choice:
@@ -199,7 +206,7 @@ class OnWrite(Strategy):
         else:
             cut = ready_buckets(job.workload, self._bucketing)
             exchange = AllReduce(job, self._choice, cut, overlap=self.overlap)
-        batches = Accumulation(job, exchange, self.micro_batches, drop)
+        batches = Accumulation(job, exchange, self._micro_batches, drop)
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, weights, batches, exchange)
 

@@ -52,5 +52,5 @@ class Single(Strategy):
         while True:
             gradient = yield from worker.compute_gradient(weights.read(worker))  # (1)
             yield from worker.update_copy()
-            weights.offer(worker, gradient)
+            weights.offer(worker, [gradient])
             weights.apply(worker)  # (2)

@@ -14,7 +14,7 @@ from varsim.cluster.job import TooLongError
 from varsim.cluster.trace import Outcome, Standstill, Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
-from varsim.study.measure import ACTIVITIES, NANOSECONDS, Gradients, Window, worker_time
+from varsim.study.measure import ACTIVITIES, NANOSECONDS, Gradients, Window, left_out, worker_time
 from varsim.study.rounds import window
 from varsim.study.simulation import Run, started
 from varsim.study.why.times import times_only
@@ -44,7 +44,8 @@ class Beginning(NamedTuple):
     for the others; 1 where all make one together. `update`: mean time from one update to the next,
     where rates of a run are measured; nan where there was none. `updates`: how many made that mean.
     `shares`: parts of the workers' time, by activity. `gradients`, `dropped`, `lasted`:
-    how many were computed, how many of them in vain, in what simulated time. `limit`: the events
+    how many were computed, how many of them in vain, in what simulated time. `left_out`: the share
+    of micro-batches that went into no update, where a strategy drops some. `limit`: the events
     it had, if they ended it; 0 of a machine too large to begin with so few. `standstill`: of a run
     that came to stand still. `seconds`: what this took of this machine; differs every time.
     """
@@ -57,6 +58,7 @@ class Beginning(NamedTuple):
     shares: Mapping[str, float] = MappingProxyType({})
     gradients: int = 0
     dropped: int = 0
+    left_out: float = 0.0
     lasted: float = 0.0
     limit: int | None = None
     standstill: Standstill | None = None
@@ -143,12 +145,15 @@ def _measured(nothing: Beginning, scenario: Scenario, trace: Trace) -> Beginning
     updates = int(span.holds(trace.steps).sum()) if span.length else 0
     spent = worker_time(trace, span).sum(axis=0)
     whole = max(1, span.length) * trace.workers
+    strategy, gradients = nothing.strategy, Gradients.of(trace)
+    per_update = nothing.workers * strategy.round.micro_batches
     return nothing._replace(
         update=span.length / updates / NANOSECONDS if updates else math.nan,
         updates=updates,
         shares=dict(zip(ACTIVITIES, (spent / whole).tolist(), strict=True)),
         gradients=len(trace.gradients),
-        dropped=int((Gradients.of(trace).outcome == Outcome.DROPPED).sum()),
+        dropped=int((gradients.outcome == Outcome.DROPPED).sum()),
+        left_out=left_out(trace, gradients, per_update) if strategy.round.varies else 0.0,
         lasted=trace.end / NANOSECONDS,
         standstill=trace.standstill,
     )

@@ -256,6 +256,12 @@ def share_of_applied(trace: Trace, gradients: Gradients) -> NDArray[np.float64]:
     return weights / total if total > 0 else np.full(trace.workers, np.nan)
 
 
+def left_out(trace: Trace, gradients: Gradients, per_update: int) -> float:
+    """Share of the micro-batches of all updates that went into none; nan without an update."""
+    whole = trace.global_step * per_update
+    return 1.0 - int(gradients.used.sum()) / whole if whole else math.nan
+
+
 def _per_second(count: float, lasted: int) -> float:
     return count * NANOSECONDS / lasted if lasted > 0 else math.nan
 

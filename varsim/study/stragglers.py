@@ -91,11 +91,11 @@ def stragglers(table: Table) -> Stragglers:
     )
 
 
-def compute_times(trace: Trace) -> Table | None:
+def compute_times(trace: Trace, micro_batches: int = 1) -> Table | None:
     """The compute times (s) of a run, shape (iterations, workers): those that all workers ended.
 
-    None for one worker, for fewer than three such iterations, and where computations were given up:
-    the long ones are missing there.
+    Of so many `micro_batches` each. None for one worker, for fewer than three such iterations, and
+    where computations were given up: the long ones are missing there.
     """
     rows = Gradients.of(trace)
     if trace.workers < 2 or (rows.computed < 0).any():
@@ -105,7 +105,9 @@ def compute_times(trace: Trace) -> Table | None:
     count = np.bincount(rows.worker, minlength=trace.workers)
     most = int(count.min())
     columns = [column[:most] for column in np.split(seconds, np.cumsum(count)[:-1])]
-    return np.stack(columns, axis=1) if most >= _FEWEST else None
+    table = np.stack(columns, axis=1)[: most - most % micro_batches]
+    table = table.reshape(-1, micro_batches, trace.workers).sum(axis=1)
+    return table if len(table) >= _FEWEST else None
 
 
 def autocorrelation(rows: Sequence[Sequence[float] | Table], lag: int) -> float | None:

@@ -22,7 +22,8 @@ class Workload(Model):
     `gradient_precision`: in which gradients are sent (default: as parameters, `bytes_per_parameter`
     each); with `round_gradients` each worker's values are rounded to it, too, before anything is
     added up, which is done in float64, and not rounded again.
-    Without `model` the problem's own sizes are used. `batch_size` is per worker and step.
+    Without `model` the problem's own sizes are used. `batch_size` is per worker and step, or
+    per micro-batch.
     Loss and accuracy are measured each time another `evaluate_every` examples have been applied
     (default: ten batches of every worker), at no cost in time. When a loss is reached does not
     depend on that: until then every update is looked at. `optimizer` is that of all strategies

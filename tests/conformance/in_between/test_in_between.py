@@ -6,8 +6,8 @@ from typing import Final
 from conformance.files import BETWEEN
 from conformance.in_between.averaged import hierarchical, local_sgd
 from conformance.in_between.bounded import ssp
-from conformance.in_between.elastic import easgd
 from conformance.in_between.dropped import drop_compute
+from conformance.in_between.elastic import easgd
 from conformance.in_between.first_k import k_family, k_sync
 from conformance.in_between.outer import diloco
 from conformance.in_between.recorded import Case, Record

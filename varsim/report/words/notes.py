@@ -18,7 +18,7 @@ from varsim.report.words.caution import (
 )
 from varsim.report.words.phrases import digits, margin, time
 from varsim.report.words.scenario import equal_examples
-from varsim.study.measure import NANOSECONDS
+from varsim.study.measure import NANOSECONDS, left_out
 from varsim.study.statistics import interval
 from varsim.study.work import short_ones
 
@@ -43,6 +43,7 @@ def notes(result: "Result") -> tuple[str, ...]:
     found += work.notes(result)
     found += work.whole_rounds(result)
     found += _hidden(result)
+    found += _dropped(result)
     found += _ends(result)
     found += _compute(result)
     return tuple(found)
@@ -199,6 +200,23 @@ def _hidden(result: "Result") -> Iterator[str]:
     }
     for what, shares in said.items():
         yield f"Of the time in which {behind[what]}: {', '.join(shares)}."
+
+
+def _dropped(result: "Result") -> Iterator[str]:
+    """How many micro-batches went into no update, and what computing was in vain."""
+    scenario, said = result.scenario, []
+    for strategy in scenario.strategies:
+        if strategy.round.varies:
+            most = strategy.gradients_per_update(scenario.cluster_of(strategy))
+            pairs = zip(result.traces, result.gradients, strict=True)
+            shares = [left_out(*one, most) for one in pairs if one[0].strategy == strategy.label]
+            mean = 100 * math.fsum(shares) / len(shares)
+            said.append(f"{digits(mean)} % in '{strategy.label}'")
+    if said:
+        yield (
+            f"Micro-batches dropped at the threshold: {', '.join(said)}. Throughput counts the "
+            "others; wasted compute is that of those broken off, not of those never begun."
+        )
 
 
 def _ends(result: "Result") -> Iterator[str]:

@@ -73,16 +73,21 @@ def equal_examples(scenario: Scenario) -> list[str]:
     steps, most = scenario.stop.global_steps, scenario.largest_update
     if steps is None or most is None or not scenario.stop.equal_examples:
         return []
-    largest = next(
-        one.label
-        for one in scenario.strategies
-        if one.gradients_per_update(scenario.cluster_of(one)) == most
+    largest = min(
+        (
+            one
+            for one in scenario.strategies
+            if one.gradients_per_update(scenario.cluster_of(one)) == most
+        ),
+        key=lambda one: one.round.varies,
     )
     examples = steps * most * scenario.workload.batch_size
     updates = f"{steps:,} update{'' if steps == 1 else 's'}"
+    up_to = "up to " if largest.round.varies else ""
     return [
-        f"compared over equal examples: {examples:,}, as many as {updates} of '{largest}' take "
-        f"({most} gradients each); with stop.equal_examples=false every run ends after {updates}"
+        f"compared over equal examples: {examples:,}, as many as {updates} of '{largest.label}' "
+        f"take ({up_to}{most} gradients each); with stop.equal_examples=false every run ends after "
+        f"{updates}"
     ]
 
 
@@ -125,7 +130,9 @@ def _beginning(one: Beginning) -> Iterator[str]:
     parts = [f"{step(one)} (mean of {counted}){spent}" if one.updates else f"no update{spent}"]
     if one.limit is not None:
         parts.append(f"stopped early, after {one.limit:,} events")
-    if 2 * one.dropped > one.gradients:
+    if one.left_out > 0:
+        parts.append(f"{100 * one.left_out:.3g} % of the micro-batches dropped")
+    elif 2 * one.dropped > one.gradients:
         parts.append(f"{one.dropped:,} of {one.gradients:,} gradients dropped")
     if one.updates < one.strategy.round.steps > 1:
         parts.append(f"replicas meet after {one.strategy.round.steps:,}")

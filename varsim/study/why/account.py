@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from varsim.scenario.training import Scenario, times_are_random
+from varsim.study.measure import Gradients, left_out
 from varsim.study.statistics import Estimate, interval
 from varsim.study.stragglers import Table, compute_times
 from varsim.study.verdict import CLOSE, WORSE, beside, lead_of, verdict
@@ -153,9 +154,21 @@ class Account:
     @cached_property
     def compute_times(self) -> list[Table]:
         """Of every replication the times that all workers computed; empty where one has none."""
-        found = [compute_times(trace) for trace in self.reruns.traces]
+        (strategy,) = self.scenario.strategies
+        if strategy.round.varies:  # the long ones are missing
+            return []
+        number = strategy.round.micro_batches
+        found = [compute_times(trace, number) for trace in self.reruns.traces]
         there = [table for table in found if table is not None]
         return there if len(there) == len(found) else []
+
+    @cached_property
+    def left_out(self) -> float | None:
+        """Share of micro-batches that went into no update; None where a strategy drops none."""
+        (strategy,) = self.scenario.strategies
+        most = strategy.gradients_per_update(self.scenario.cluster)
+        shares = [left_out(one, Gradients.of(one), most) for one in self.reruns.traces]
+        return math.fsum(shares) / len(shares) if strategy.round.varies else None
 
     @property
     def jam(self) -> Use | None:
@@ -195,12 +208,14 @@ def account(scenario: Scenario, index: int) -> Account:
     reruns = Reruns(own)
     if reruns.stuck:
         return Account(own, reruns, [], [])
-    servers = _on_servers(own)
+    servers, batches = _on_servers(own), own.strategies[0].round.micro_batches
     paths = [
         path
         for trace in reruns.traces
         for path in (
-            iterations(trace) if reruns.asynchronous else step_paths(trace, servers=servers)
+            iterations(trace)
+            if reruns.asynchronous
+            else step_paths(trace, servers=servers, batches=batches)
         )
     ]
     return Account(own, reruns, paths, uses(own, reruns.traces))

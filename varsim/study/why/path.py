@@ -68,8 +68,11 @@ class _Lane(NamedTuple):
         return min(bisect_left(self.ends, time), len(self.ends) - 1)
 
 
-def step_paths(trace: Trace, *, servers: bool) -> list[Path]:
-    """The path of every step; `servers`: gradients go to parameter servers, one by one."""
+def step_paths(trace: Trace, *, servers: bool, batches: int = 1) -> list[Path]:
+    """The path of every step; `servers`: gradients go to parameter servers, one by one.
+
+    `batches`: micro-batches of a step; what a worker computes of several is one piece.
+    """
     lanes = _lanes(trace)
     ended = _ended(trace)
     paths = []
@@ -83,7 +86,7 @@ def step_paths(trace: Trace, *, servers: bool) -> list[Path]:
             pieces = list(_walk(lanes, ended, worker, min(moment, end), start))[::-1]
             if moment < end:
                 pieces.append(Piece(worker, SERVER, max(moment, start), end, iteration))
-            paths.append(Path(number, start, end, tuple(_joined(pieces))))
+            paths.append(Path(number, start, end, tuple(_joined(pieces, whole=batches > 1))))
         start = end
     return paths
 
@@ -200,15 +203,12 @@ def _walk(
         time = begin
 
 
-def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Neighbours of one kind as one."""
+def _joined(pieces: Sequence[Piece], *, whole: bool) -> Iterator[Piece]:
+    """Neighbours of one kind as one; `whole`: whatever their iterations."""
     current = pieces[0]
     for piece in pieces[1:]:
-        if (piece.worker, piece.activity, piece.iteration) == (
-            current.worker,
-            current.activity,
-            current.iteration,
-        ):
+        same = (piece.worker, piece.activity) == (current.worker, current.activity)
+        if same and (whole or piece.iteration == current.iteration):
             current = current._replace(end=piece.end)
         else:
             yield current
