@@ -155,10 +155,7 @@ def bottleneck(account: Account) -> str:
 
 
 def straggling(account: Account) -> str:
-    """How far the slowest of a step is from the mean; empty where that is not to be seen.
-
-    Of a strategy that drops micro-batches, how many.
-    """
+    """How far the slowest of a step is from the mean, or what is dropped; empty if not seen."""
     if account.left_out is not None:
         share = percent(account.left_out)
         return f"At its threshold a worker drops what is left: {share} of all micro-batches."
