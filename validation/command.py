@@ -68,8 +68,8 @@ def main(
 ) -> None:
     """Hold varsim against theory and measurements.
 
-    Without options all of it: closed forms, other simulators, published measurements, recorded
-    runs, identities. Ends with 3 where a bound is missed.
+    Without options all of it: closed forms, other simulators, published measurements, training
+    across slow links, recorded runs, identities. Ends with 3 where a bound is missed.
     """
     if scenario is not None and not equivalences:
         raise typer.BadParameter("--scenario goes with --equivalences")
@@ -151,6 +151,7 @@ def _validated(wanted: Wanted) -> Whole:
                 else None
             ),
             peers=wanted.everything,
+            outer=wanted.everything,
             runs=_compared if wanted.everything and _wants_runs(wanted) else None,
             identities=_identical(wanted),
             only=wanted.only,

@@ -10,7 +10,7 @@ class Verdict(StrEnum):
     PASS = "pass"
     MISS = "miss"
     CALIBRATED = "calibrated on"  # the line was used to fit; it proves nothing
-    NOT_YET = "not yet"  # needs a strategy that is not built
+    REPORTED = "no bound"  # nothing was promised beforehand
     OUT_OF_SCOPE = "out of scope"  # describes nothing that varsim simulates or computes
     NOT_RUN = "not run"  # not known, or outside the range of what is compared
 

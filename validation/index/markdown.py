@@ -17,7 +17,6 @@ from validation.index.words import (
 from varsim.inert import visible
 
 _LISTS: Final = {
-    Verdict.NOT_YET: "Not yet",
     Verdict.OUT_OF_SCOPE: "Out of scope",
     Verdict.NOT_RUN: "Not run",
 }
@@ -128,7 +127,7 @@ def _group_row(group: Group) -> Sequence[str]:
 
 
 def _row(one: Finding) -> Sequence[str]:
-    why = f": {one.why}" if one.why and one.verdict in LEFT_OUT else ""
+    why = f": {one.why}" if one.why and one.verdict in (*LEFT_OUT, Verdict.REPORTED) else ""
     return (
         *(_plain(one.name), _plain(_unit(one))),
         *(number(one.expected), number(one.got), error_of(one), half_of(one)),

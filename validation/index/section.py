@@ -7,7 +7,7 @@ from validation.finding import Finding, Verdict
 from validation.points.findings import ENOUGH, is_random
 
 # Verdicts of lines in which nothing was simulated.
-LEFT_OUT = (Verdict.NOT_YET, Verdict.OUT_OF_SCOPE, Verdict.NOT_RUN)
+LEFT_OUT = (Verdict.OUT_OF_SCOPE, Verdict.NOT_RUN)
 
 
 class Section(NamedTuple):

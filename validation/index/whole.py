@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from validation import outer
 from validation.finding import Finding
 from validation.index.section import Section
 from validation.matching import matches
@@ -78,6 +79,7 @@ class Asked(NamedTuple):
     points: Sequence[Point] | None = None
     published: Callable[[], list[Finding]] | None = None
     peers: bool = False
+    outer: bool = False
     runs: Callable[[], Comparison] | None = None
     identities: Scenario | None = None
     only: str | None = None
@@ -133,6 +135,13 @@ def validated(asked: Asked, said: Said, jobs: int) -> Whole:
             lead=lead(published),
         ),
         Section(
+            "slow_links",
+            "Training across slow links",
+            outer.ABOUT,
+            outer.BOUND,
+            _outer(asked, said),
+        ),
+        Section(
             "measured_runs",
             "Measured runs",
             _MEASURED,
@@ -164,6 +173,14 @@ def _peers(asked: Asked, said: Said) -> list[Finding]:
     said("other simulators")
     found = peers.findings()
     return [one for one in found if matches(asked.only, "peers", one.group, one.name)]
+
+
+def _outer(asked: Asked, said: Said) -> list[Finding]:
+    if not asked.outer or not matches(asked.only, "slow links", *outer.GROUPS):
+        return []
+    said("training across slow links")
+    found = outer.findings()
+    return [one for one in found if matches(asked.only, "slow links", one.group, one.name)]
 
 
 def _measured(comparison: Comparison | None, only: str | None) -> list[Finding]:

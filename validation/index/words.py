@@ -52,6 +52,8 @@ def sentence(section: Section) -> str:
     errors = sizes(section.findings)
     if section.scaled and errors:
         said += f" Median error {100 * median(errors):.2g} %, largest {100 * max(errors):.3g} %."
+    if reported := counts[Verdict.REPORTED]:
+        said += f" {reported} are reported without a bound."
     left = sum(counts[verdict] for verdict in LEFT_OUT)
     if left:
         said += f" {left} were not run, for reasons given below."

@@ -36,6 +36,7 @@ FAMILIES: Final[dict[str, Measure]] = {
     "best-k-shiftexp": order_statistics.best_number,
     "rt-ksync": order_statistics.first_k,
     "rt-speedup-async-sync": order_statistics.speed_up,
+    "rt-kbatchsync": staleness.k_batch_sync_step,
     "rt-kasync": staleness.k_async_interval,
     "rt-kbatchasync": staleness.k_batch_async_interval,
     "stale-async-mean": staleness.asynchronous,
@@ -90,7 +91,6 @@ FAMILIES: Final[dict[str, Measure]] = {
     "ddp-buckets": overlap.ddp_buckets,
 }
 
-_K_SYNC: Final = "needs a strategy that gathers K gradients per update (K-sync and relatives, Dutta"
 _OPEN: Final = (
     "an open queue, fed by a Poisson stream: the workers of varsim are a closed system, in which "
     "who waits sends nothing meanwhile; the closed queues are the families ps-"
@@ -102,10 +102,6 @@ _CHECKPOINT: Final = (
 
 # Families that are known, and of which no point is run: the verdict, and why.
 NOT_RUN: Final[dict[str, tuple[Verdict, str]]] = {
-    "rt-kbatchsync": (
-        Verdict.NOT_YET,
-        f"{_K_SYNC} et al., 2018), in which who is done begins again from the same parameters",
-    ),
     "ssp-regret-bound": (
         Verdict.OUT_OF_SCOPE,
         "a bound, which no run attains: nothing to compare a simulated number with",

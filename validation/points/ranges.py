@@ -102,6 +102,7 @@ _SENSE: Final[Mapping[str, tuple[Rule, ...]]] = {
     "rt-ksync": _K_OF_P,
     "rt-kasync": _K_OF_P,
     "rt-kbatchasync": (_LAW,),
+    "rt-kbatchsync": (_LAW,),
     "stale-async-mean": (_LAW,),
     "stale-kasync": _K_OF_P,
     "stale-kbatchasync": (_LAW,),

@@ -111,6 +111,14 @@ def of_a_slow_worker(rates: list[float]) -> Measured:
     return until_sure(replication, reduced)
 
 
+def k_batch_sync_step(P: int, K: int, law: str, mean: float) -> Measured:  # noqa: N803
+    """rt-kbatchsync: independent steps, with the first K gradients, whoever they come from."""
+    steps = long_enough(P) // K
+    strategy: Part = {"kind": "k_batch_sync", "k": K}
+    described = scenario(strategy, P, laws.named(law, mean), {"global_steps": steps})
+    return until_sure(lambda r: [ran(described, r).end / NANOSECONDS / steps], columns(""))
+
+
 def k_async_interval(P: int, K: int, law: str, mean: float) -> Measured:  # noqa: N803
     """rt-kasync; with K = P distinct workers it is a barrier, whose steps are independent."""
     if K == P:
