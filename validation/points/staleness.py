@@ -27,6 +27,7 @@ from varsim.cluster.trace import Outcome, Trace
 from varsim.scenario.training import Scenario
 
 _UPDATES: Final = 8_000  # of a replication, or more with many workers
+_GRADIENTS: Final = 1_000  # of a replication whose steps are independent
 _START: Final = 0.05  # share of them that is not measured
 _ROUNDS: Final = 100  # of all workers, in a replication at least
 _START_ROUNDS: Final = 30  # of them that are not measured, at least: some computations are long
@@ -113,7 +114,7 @@ def of_a_slow_worker(rates: list[float]) -> Measured:
 
 def k_batch_sync_step(P: int, K: int, law: str, mean: float) -> Measured:  # noqa: N803
     """rt-kbatchsync: independent steps, with the first K gradients, whoever they come from."""
-    steps = long_enough(P) // K
+    steps = max(_GRADIENTS // K, 20)
     strategy: Part = {"kind": "k_batch_sync", "k": K}
     described = scenario(strategy, P, laws.named(law, mean), {"global_steps": steps})
     return until_sure(lambda r: [ran(described, r).end / NANOSECONDS / steps], columns(""))
