@@ -14,7 +14,6 @@ from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Spa
 from varsim.cluster.worker import Read, Worker
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES, Strategy
-from varsim.strategies.plugin import real
 from varsim.study.simulation import Run, run_one
 from varsim.values.gradient import Parameters
 
@@ -72,7 +71,7 @@ def scenario(strategy: Mapping[str, Any], **changes: Any) -> Scenario:
 
 def example(kind: str, workers: int = 3) -> dict[str, Any]:
     """A strategy of this kind with the settings that it cannot do without."""
-    return {"kind": kind, **real(STRATEGIES[kind]).example(workers)}
+    return {"kind": kind, **STRATEGIES[kind].example(workers)}
 
 
 def declared(strategy: Mapping[str, Any]) -> Strategy:

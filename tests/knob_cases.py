@@ -7,7 +7,6 @@ from building import declared, example
 
 from varsim.strategies import STRATEGIES
 from varsim.strategies.base import Pair
-from varsim.strategies.plugin import real
 
 Case = dict[str, Any]
 
@@ -116,7 +115,7 @@ def layers(backward: float, size: float) -> tuple[Case, ...]:
 
 def _of_a_strategy(kind: str) -> Iterator[tuple[str, tuple[Case, Case]]]:
     """Of every strategy its own fields, its optimizer and, where it uses a network, `on`."""
-    model, strategy = real(STRATEGIES[kind]), example(kind, 4)
+    model, strategy = STRATEGIES[kind], example(kind, 4)
     base: Case = {
         "strategy": strategy,
         "network": WIRE,

@@ -1,7 +1,7 @@
 """Every field that a scenario may have changes what comes out; none can be added without."""
 
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +40,12 @@ from varsim.cluster.topology import TOPOLOGIES
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
-from varsim.strategies.plugin import real
 from varsim.study.simulation import Run, run_one, simulate
 from varsim.values.distributions import DISTRIBUTIONS
 from varsim.values.optimizer import OPTIMIZERS
 from varsim.values.problem import PROBLEMS
 from varsim.values.schema import Model
+from varsim.values.table import Models
 
 # Class.field: two scenarios that differ in that field only, and whose traces must differ.
 KNOBS: dict[str, tuple[Case, ...]] = {
@@ -232,7 +232,7 @@ KNOBS |= OF_OVERLAP
 DESCRIPTIVE = {
     "Scenario.name": "names the folder of the report",
     **{
-        f"{real(model).__name__}.name": "tells strategies of one kind apart in tables and plots"
+        f"{model.__name__}.name": "tells strategies of one kind apart in tables and plots"
         for model in STRATEGIES.values()
     },
     "Layer.name": "says which layer of a model it is",
@@ -246,11 +246,15 @@ REFUSED = {
 }
 
 
-def models(annotation: Any) -> Iterator[type[Model]]:
+def models(annotation: Any, metadata: Sequence[Any] = ()) -> Iterator[type[Model]]:
     """The models that a field may hold."""
+    parts = (*typing.get_args(annotation), *metadata)
+    if tables := [part for part in parts if isinstance(part, Models)]:
+        yield from (model for table in tables for model in table.own.values())
+        return
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield typing.cast("type[Model]", annotation)
-    for part in typing.get_args(annotation):
+    for part in parts:
         yield from models(part)
 
 
@@ -259,7 +263,7 @@ def fields(model: type[Model], seen: set[type[Model]]) -> Iterator[str]:
     seen.add(model)
     for name, field in model.model_fields.items():
         yield f"{model.__name__}.{name}"
-        for part in models(field.annotation):
+        for part in models(field.annotation, field.metadata):
             if part not in seen:
                 yield from fields(part, seen)
 

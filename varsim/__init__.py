@@ -6,7 +6,8 @@
 
 `load` reads a file, a text or a dict into an experiment of training, of variables, or a sweep or
 plan; `run`, `sweep`, `plan` and `explain` do what the commands of these names do, and return what
-came of it; `calibrate` makes measured files part of a scenario.
+came of it; `calibrate` makes measured files part of a scenario; `register` makes strategies and
+other parts of your own known to scenarios.
 """
 
 from importlib import import_module
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from varsim.calibration.fragment import calibrate as calibrate
     from varsim.cluster.job import DeadlockError as DeadlockError
+    from varsim.scenario.extensions import register as register
     from varsim.scenario.fault import ScenarioError as ScenarioError
     from varsim.scenario.loading import load_scenario as load_scenario
     from varsim.scenario.training import Scenario as Scenario
@@ -43,6 +45,7 @@ _HOMES = {
     "load": "varsim.study.experiment",
     "load_scenario": "varsim.scenario.loading",
     "plan": "varsim.study.experiment",
+    "register": "varsim.scenario.extensions",
     "run": "varsim.study.experiment",
     "simulate": "varsim.study.simulation",
     "simulate_variables": "varsim.study.simulation",

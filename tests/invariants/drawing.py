@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
 from varsim.strategies.base import Pair
-from varsim.strategies.plugin import real
 
 Drawn = dict[str, Any]
 
@@ -115,7 +114,7 @@ def _strategy(source: random.Random, workers: int, overlap: bool, events: bool) 
     kind = source.choice([*_DRAWN, *_OTHERS])
     on = {"overlap": True} if overlap else {}
     if kind in _OTHERS:
-        more = dict(real(STRATEGIES[kind]).others)
+        more = dict(STRATEGIES[kind].others)
         made = example(kind, workers) | (on if more.pop("overlap", False) else {})
         for key, value in _some(source, 0.5, **more).items():
             made |= value.other if isinstance(value, Pair) else {key: value}

@@ -16,7 +16,6 @@ from validation.equivalences.trials import (
     distance,
     trial,
 )
-from varsim.cluster.collectives.choice import Algorithm
 from varsim.cluster.trace import GradientRow, Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
@@ -110,7 +109,7 @@ def _shards(scenario: Scenario) -> Iterator[Comparison]:
 
 def _collectives(scenario: Scenario) -> Iterator[Comparison]:
     ring = calm_trial(scenario, OnWrite())
-    others: list[Algorithm] = [
+    others = [
         "recursive_doubling",
         "halving_doubling",
         "binomial_tree",

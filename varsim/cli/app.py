@@ -191,6 +191,7 @@ def list_(
             "strategies",
             "laws",
             "networks",
+            "collectives",
             "partitioners",
             "problems",
             "optimizers",

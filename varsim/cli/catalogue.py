@@ -1,7 +1,7 @@
 """What a scenario can name, with one line each: the content of `varsim list`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args, get_origin
 
 from varsim.values.schema import Model
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from varsim.scenario.plan import Objective
     from varsim.scenario.shape import Shape
+    from varsim.values.table import Table
 
 
 class Entry(NamedTuple):
@@ -22,30 +23,30 @@ class Entry(NamedTuple):
 
 def strategies() -> dict[str, Entry]:
     """Kind of each strategy -> what it does."""
-    from varsim.strategies import STRATEGIES
-    from varsim.strategies.plugin import real
+    from varsim.strategies import ALL_STRATEGIES
 
-    found: dict[str, Entry] = {}
-    for kind, strategy in STRATEGIES.items():
-        try:
-            found |= _about({kind: real(strategy)})
-        except ValueError as error:
-            found[kind] = Entry(str(error))
-    return found
+    return _of_all(ALL_STRATEGIES)
 
 
 def laws() -> dict[str, Entry]:
     """Kind of each law of compute times -> what it is."""
-    from varsim.values.distributions import DISTRIBUTIONS
+    from varsim.values.distributions import LAWS
 
-    return _about(DISTRIBUTIONS)
+    return _of_all(LAWS)
 
 
 def networks() -> dict[str, Entry]:
     """Kind of each network -> its links."""
-    from varsim.cluster.topology import TOPOLOGIES
+    from varsim.cluster.topology import NETWORKS
 
-    return _about(TOPOLOGIES)
+    return _of_all(NETWORKS)
+
+
+def collectives() -> dict[str, Entry]:
+    """Name of each all-reduce -> how it goes."""
+    from varsim.cluster.collectives.choice import COLLECTIVES
+
+    return _of_all(COLLECTIVES)
 
 
 def partitioners() -> dict[str, Entry]:
@@ -57,9 +58,9 @@ def partitioners() -> dict[str, Entry]:
 
 def problems() -> dict[str, Entry]:
     """Kind of each problem -> what is learned."""
-    from varsim.values.problem import PROBLEMS
+    from varsim.values.problem import ALL_PROBLEMS
 
-    return _about(PROBLEMS)
+    return _of_all(ALL_PROBLEMS)
 
 
 def optimizers() -> dict[str, Entry]:
@@ -174,6 +175,7 @@ TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
     "strategies": strategies,
     "laws": laws,
     "networks": networks,
+    "collectives": collectives,
     "partitioners": partitioners,
     "problems": problems,
     "optimizers": optimizers,
@@ -184,6 +186,20 @@ TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
     "models": models,
     "objectives": objectives,
 }
+
+
+def _of_all(table: "Table[Any]") -> dict[str, Entry]:
+    """Everything of a table; what cannot be imported, with the reason."""
+    found = {}
+    for name in (*table.own, *table.foreign):
+        try:
+            one = table[name]
+        except ValueError as error:
+            found[name] = Entry(str(error))
+        else:
+            keys = _keys(one) if isinstance(one, type) else ""
+            found[name] = Entry(table.about(one), keys)
+    return found
 
 
 def _about(table: Mapping[str, type[Model]]) -> dict[str, Entry]:

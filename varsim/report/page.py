@@ -27,6 +27,7 @@ _PROVENANCE: Final = {
     "varsim": "varsim",
     "schema": "version of the scenario schema",
     "engine": "version of the engine's semantics",
+    "needs": "needed besides varsim",
     "result_sha256": "SHA-256 of what was simulated",
 }
 # On a dark page: what the colours of the plots become.

@@ -25,10 +25,11 @@ from varsim.scenario.document import (
     read_document,
     resolve,
 )
+from varsim.scenario.extensions import needs
 from varsim.scenario.fault import Fault, ScenarioError, Source, nearest, quoted
 from varsim.scenario.training import Scenario
 from varsim.scenario.variables import VariablesScenario
-from varsim.scenario.wording import apply_corrections, faults_of
+from varsim.scenario.wording import NEEDS, apply_corrections, faults_of
 
 __all__ = ["ScenarioError", "dump_scenario", "load_scenario", "load_text", "scenario_schema"]
 
@@ -161,9 +162,18 @@ def modelled(
 
 
 def dump_scenario(scenario: Scenario | VariablesScenario) -> str:
-    """The whole scenario as YAML, defaults written out; loading it gives an equal Scenario."""
+    """The whole scenario as YAML, defaults written out; loading it gives an equal Scenario.
+
+    At its end stands what it needs that is not varsim's own.
+    """
     content = scenario.model_dump(mode="json", exclude_none=True)
-    return "\n".join(block(content)) + "\n"
+    return "\n".join(block(content)) + "\n" + needs_text(scenario)
+
+
+def needs_text(*scenarios: Scenario | VariablesScenario) -> str:
+    """What scenarios need that is not varsim's own, as comments of a scenario file."""
+    needed = dict.fromkeys(need for scenario in scenarios for need in needs(scenario))
+    return "".join(f"{NEEDS}{need.said}\n" for need in needed)
 
 
 def scenario_schema() -> dict[str, Any]:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from varsim.cluster.trace import ENGINE_VERSION, Trace
+from varsim.scenario.extensions import needs
 from varsim.scenario.training import SCHEMA_VERSION, Scenario
 from varsim.scenario.variables import VariablesScenario
 from varsim.version import __version__
@@ -17,14 +18,19 @@ _ROWS: Final = ("spans", "gradients", "steps", "copy_staleness")
 
 
 def provenance(scenario: Scenario | VariablesScenario) -> dict[str, str | int]:
-    """Hash of the resolved scenario, seed, and versions of package, schema and engine."""
+    """Hash of the resolved scenario, seed, and versions of package, schema and engine.
+
+    And, where there is any, what it needs that is not varsim's own.
+    """
     resolved = json.dumps(scenario.model_dump(mode="json"), sort_keys=True)
+    needed = "; ".join(need.said for need in needs(scenario))
     return {
         "scenario_sha256": hashlib.sha256(resolved.encode()).hexdigest(),
         "seed": scenario.seed,
         "varsim": __version__,
         "schema": SCHEMA_VERSION,
         "engine": ENGINE_VERSION,
+        **({"needs": needed} if needed else {}),
     }
 
 

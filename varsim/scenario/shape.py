@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 from varsim.scenario.document import Node, ScalarNode, resolve
 from varsim.scenario.fault import nearest
 from varsim.units import DIMENSIONS, Dimension, parse, to_text
+from varsim.values.table import Functions, Models, Table
 
 _BOUNDS: Final = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 _MOST_LISTED: Final = 30
@@ -20,10 +21,16 @@ _MOST_LISTED: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Type that a value may have, with the constraints of its field."""
+    """Type that a value may have, with the constraints of its field.
+
+    `kind` of a model that is not imported yet: all that is known of it. `open`: whether it stands
+    in a table to which users can add.
+    """
 
     type: Any
     constraints: tuple[Any, ...] = ()
+    kind: str = ""
+    open: bool = False
 
     @property
     def model(self) -> type[BaseModel] | None:
@@ -53,9 +60,14 @@ def shapes_of(annotation: Any, constraints: Sequence[Any] = ()) -> Iterator[Shap
         for option in get_args(annotation):
             yield from shapes_of(option, constraints)
     elif annotation is not types.NoneType:
-        # What stands for a model of another package is that model, once it is loaded.
-        loaded = getattr(annotation, "loaded", None)
-        yield Shape(loaded if isinstance(loaded, type) else annotation, tuple(constraints))
+        table = next((one for one in constraints if isinstance(one, Table)), None)
+        if isinstance(table, Models):
+            known = table.at_hand
+            yield from (Shape(model, open=True) for model in known.values())
+            yield from (Shape(object, kind=name) for name in table.entries if name not in known)
+            return
+        names = Literal[table.names] if isinstance(table, Functions) else annotation
+        yield Shape(names, tuple(constraints))
 
 
 def members(shapes: Sequence[Shape], key: str | int) -> list[Shape]:
@@ -88,6 +100,8 @@ def kinds(shapes: Sequence[Shape]) -> dict[str, Shape]:
         if shape.model is not None and "kind" in shape.model.model_fields:
             annotation = shape.model.model_fields["kind"].annotation
             found |= {str(kind): shape for kind in get_args(annotation)}
+        elif shape.kind:
+            found[shape.kind] = shape
     return found if len(found) > 1 else {}
 
 
@@ -222,8 +236,8 @@ def nested(name: str, shapes: Sequence[Shape]) -> str:
 def _of_one_quantity(text: str, tagged: Mapping[str, Shape]) -> str:
     """Mapping of the first kind whose only required field takes this quantity; else empty."""
     for kind, shape in tagged.items():
-        assert shape.model is not None
-        needed = [name for name, info in shape.model.model_fields.items() if info.is_required()]
+        fields = shape.model.model_fields if shape.model is not None else {}
+        needed = [name for name, info in fields.items() if info.is_required()]
         if len(needed) == 1 and (value := _as_quantity(text, members([shape], needed[0]))):
             return f"{{kind: {kind}, {needed[0]}: {value}}}"
     return ""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ValidationError
@@ -40,6 +41,11 @@ PATTERNS: Final[Mapping[str, str]] = {
     r"^[^\x00-\x1f]{1,60}$": "must have 1 to 60 characters on one line",
     r"^[A-Z]{3}$": "must be three capital letters, such as EUR",
 }
+
+
+_OWN: Final = "; one of your own has to be registered first (varsim.register)"
+# So begins a comment of a scenario that says what it needs besides varsim.
+NEEDS: Final = "# needs "
 
 
 class Correction(NamedTuple):
@@ -295,7 +301,9 @@ def _unknown_key(place: _Place, locations: Mapping[str, Sequence[str]]) -> tuple
 def _meant_kind(place: _Place) -> str | None:
     """The kind that was probably meant by a misspelt one."""
     node = place.node.values.get("kind") if isinstance(place.node, MappingNode) else None
-    return nearest(node.text, kinds(place.shapes)) if isinstance(node, ScalarNode) else None
+    if not isinstance(node, ScalarNode) or _needed(node):
+        return None
+    return nearest(node.text, kinds(place.shapes))
 
 
 def _unknown_kind(place: _Place) -> tuple[Mark, str]:
@@ -307,10 +315,13 @@ def _unknown_kind(place: _Place) -> tuple[Mark, str]:
             return node.keys["kind"], f"kind must be one of {listed(options)}"
         if value.value is None:
             return value.mark, f"kind must be one of {listed(options)}, not {_shown(value)}"
+        if needed := _needed(value):
+            return value.mark, f"{_dotted(place.path)}: {needed}"
         meant = _meant_kind(place)
         guess = f"; did you mean '{meant}'?" if meant else ""
         text = f"{_dotted(place.path)}: unknown kind {_shown(value)}{guess}"
-        return value.mark, f"{text} (one of: {listed(options)})"
+        own = "" if meant or not any(shape.open for shape in place.shapes) else _OWN
+        return value.mark, f"{text} (one of: {listed(options)}){own}"
     if isinstance(node, MappingNode):
         for key, mark in node.keys.items():
             if key in options:
@@ -320,7 +331,29 @@ def _unknown_kind(place: _Place) -> tuple[Mark, str]:
     return place.mark, f"{place.name}.kind is missing: one of {listed(options)}"
 
 
+def _needed(named: ScalarNode) -> str:
+    """What to do where the file says that it needs what it names, and that is not there."""
+    ending = takewhile(
+        lambda line: not line or line.startswith(NEEDS), reversed(named.mark.source.lines)
+    )
+    for line in ending:
+        kind, _, what = line.removeprefix(NEEDS).partition(": ")
+        if not kind.endswith(f" {named.text!r}"):
+            continue
+        thing = what.partition(",")[0].partition(" of package ")
+        name = re.split(r"[. ]", thing[0])[-1]
+        do = (
+            f"install {thing[2]}"
+            if thing[2]
+            else f"first run what defines it, and varsim.register({name})"
+        )
+        return f"{kind} is not known here: it is {what}; {do}"
+    return ""
+
+
 def _unknown_option(place: _Place) -> str:
+    if isinstance(place.node, ScalarNode) and (needed := _needed(place.node)):
+        return place.within + needed
     options = [
         str(option) for shape in place.shapes for option in getattr(shape.type, "__args__", ())
     ]

@@ -13,13 +13,12 @@ from varsim.strategies.local_sgd import LocalSgd
 from varsim.strategies.none import NoSynchronization
 from varsim.strategies.on_read import OnRead
 from varsim.strategies.on_write import OnWrite
-from varsim.strategies.plugin import plugins
 from varsim.strategies.single import Single
 from varsim.strategies.ssp import StaleSynchronous
 from varsim.strategies.sync_replicas import SyncReplicas
-from varsim.values.schema import one_of
+from varsim.values.table import Models
 
-__all__ = ["STRATEGIES", "AnyStrategy", "Single", "Strategy", "meant"]
+__all__ = ["ALL_STRATEGIES", "STRATEGIES", "AnyStrategy", "Single", "Strategy", "meant"]
 
 STRATEGIES: Final[dict[str, type[Strategy]]] = {
     "on_write": OnWrite,
@@ -37,9 +36,9 @@ STRATEGIES: Final[dict[str, type[Strategy]]] = {
     "single": Single,
 }
 
-STRATEGIES.update(plugins(STRATEGIES))
+ALL_STRATEGIES: Final = Models("strategies", "strategy", STRATEGIES, __name__, Strategy)
 
 if TYPE_CHECKING:
     AnyStrategy: TypeAlias = Strategy
 else:
-    AnyStrategy = one_of(STRATEGIES)
+    AnyStrategy = ALL_STRATEGIES.type()

@@ -9,7 +9,7 @@ from varsim.cluster import buckets
 from varsim.cluster.accumulation import Accumulation, DropCompute
 from varsim.cluster.buckets import Bucketing, Rule, ready_buckets
 from varsim.cluster.clock import Activity
-from varsim.cluster.collectives.choice import Algorithm, Choice
+from varsim.cluster.collectives.choice import AnyCollective, Choice
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.exchange import AllReduce
@@ -84,7 +84,7 @@ class OnWrite(Strategy):
     }
 
     kind: Literal["on_write"] = "on_write"
-    collective: Literal[Algorithm, "push_pull"] = "ring"
+    collective: AnyCollective = "ring"
     ranks_per_group: PositiveInt | None = None
     segment_size: Bytes | None = Field(None, gt=0)
     overlap: bool = False
@@ -157,7 +157,7 @@ class OnWrite(Strategy):
     @property
     def _choice(self) -> Choice:
         """The algorithm where replicas send to each other."""
-        name: Algorithm = "ring" if self.collective == "push_pull" else self.collective
+        name = "ring" if self.collective == "push_pull" else self.collective
         return Choice(name, self.ranks_per_group, self.segment_size)
 
     def check(self, cluster: Cluster) -> None:

@@ -10,6 +10,7 @@ from varsim.cluster.job import Job
 from varsim.cluster.program import ProgramTrace, run_program
 from varsim.cluster.trace import Trace
 from varsim.distribute.program_run import MOST_COPIES, Mode
+from varsim.scenario.extensions import packed, unpacked
 from varsim.scenario.training import Scenario, runs_made
 from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import Single, Strategy
@@ -184,12 +185,18 @@ def mapped(function: Callable[[A], B], runs: Iterable[A], jobs: int) -> Iterator
     try:
         # Not executor.map: it cancels what is left when interrupted, which loky takes ill.
         with undisturbed():
-            futures = [executor.submit(function, run) for run in runs]
+            futures = [executor.submit(_unpacked, packed((function, run))) for run in runs]
         for future in futures:
             yield future.result()
     finally:
         with undisturbed():
             executor.shutdown(wait=True, kill_workers=True)
+
+
+def _unpacked(content: bytes) -> object:
+    """What a packed function makes of what is packed with it."""
+    function, given = unpacked(content)
+    return function(given)
 
 
 @contextmanager

@@ -29,11 +29,13 @@ from varsim.values.distribution import (
     Weibull,
 )
 from varsim.values.measured_times import MeasuredTimes
-from varsim.values.schema import Model, one_of
+from varsim.values.schema import Model
+from varsim.values.table import Models
 
 __all__ = [
     "BLOCK",
     "DISTRIBUTIONS",
+    "LAWS",
     "AnyDistribution",
     "Distribution",
     "Markov",
@@ -165,10 +167,12 @@ def check_no_batch(distribution: Distribution) -> None:
         raise ValueError("kind batch_curve has no use here: there are no batches")
 
 
+LAWS: Final = Models("distributions", "law", DISTRIBUTIONS, __name__, Distribution)
+
 if TYPE_CHECKING:
     AnyDistribution: TypeAlias = Distribution
 else:
-    AnyDistribution = one_of(DISTRIBUTIONS)
+    AnyDistribution = LAWS.type()
 
 # These hold distributions, whose union did not exist when they were defined.
 for _model in (Component, Mixture, Markov):

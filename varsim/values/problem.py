@@ -12,8 +12,8 @@ from pydantic import Field, PositiveInt, model_validator
 from varsim.units import Bytes
 from varsim.values.digits import Digits
 from varsim.values.embedding import Embedding
-from varsim.values.schema import one_of
 from varsim.values.stream import stream
+from varsim.values.table import Models
 from varsim.values.task import (
     BLOCK,
     Batches,
@@ -264,7 +264,9 @@ PROBLEMS: Final[dict[str, type[Problem]]] = {
     "timing": Timing,
 }
 
+ALL_PROBLEMS: Final = Models("problems", "problem", PROBLEMS, __name__, Problem)
+
 if TYPE_CHECKING:
     AnyProblem: TypeAlias = Problem
 else:
-    AnyProblem = one_of(PROBLEMS)
+    AnyProblem = ALL_PROBLEMS.type()

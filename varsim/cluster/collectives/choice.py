@@ -1,24 +1,38 @@
 """The all-reduces that a scenario can name, and their schedules."""
 
 import math
-from typing import Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from varsim.cluster.collectives import double_tree, doubling, hierarchy, ring, tree
-from varsim.cluster.collectives.schedule import Schedule
+from varsim.cluster.collectives.schedule import Schedule, flaw
 from varsim.units import format_bytes
+from varsim.values.table import Functions
 
-Algorithm: TypeAlias = Literal[
-    "ring",
-    "recursive_doubling",
-    "halving_doubling",
-    "binomial_tree",
-    "double_binary_tree",
-    "hierarchical",
-    "hierarchical_leader",
-]
+# Of so many ranks; hierarchical ones also of the ranks per group, the double tree of its segments.
+ALL_REDUCES: Final[dict[str, Callable[..., Schedule]]] = {
+    "ring": ring.all_reduce,
+    "recursive_doubling": doubling.recursive_doubling,
+    "halving_doubling": doubling.halving_doubling,
+    "binomial_tree": tree.all_reduce,
+    "double_binary_tree": double_tree.all_reduce,
+    "hierarchical": hierarchy.all_reduce,
+    "hierarchical_leader": hierarchy.leader_all_reduce,
+}
+# And others' functions, of the ranks and of the bytes of a vector.
+COLLECTIVES: Final = Functions(
+    "collectives", "collective", ALL_REDUCES, __name__, also=("push_pull",)
+)
+
+if TYPE_CHECKING:
+    AnyCollective: TypeAlias = str
+else:
+    AnyCollective = COLLECTIVES.type()
 
 # A slot of NCCL's buffers: 4 MiB in 8 steps (NCCL_BUFFSIZE, NCCL_STEPS).
 SEGMENT: Final = 512 * 1024
+# What is looked at of others' schedules: blocks that are sent.
+_MOST_BLOCKS: Final = 200_000
 # Of either half: what more of them gain is nothing beside what they cost to simulate.
 MOST_SEGMENTS: Final = 2_000
 
@@ -26,7 +40,7 @@ MOST_SEGMENTS: Final = 2_000
 class Choice(NamedTuple):
     """An all-reduce; `ranks_per_group` of hierarchical ones, `segment_size` of the double tree."""
 
-    collective: Algorithm = "ring"
+    collective: str = "ring"
     ranks_per_group: int | None = None
     segment_size: float | None = None
 
@@ -42,9 +56,19 @@ class Choice(NamedTuple):
             raise ValueError(f"segment_size has no effect: collective {name} has no segments")
 
     def check_ranks(self, ranks: int) -> None:
-        """Raise ValueError if it is not defined for so many ranks."""
+        """Raise ValueError if it is not defined for so many ranks, or is no all-reduce of them."""
         if self.ranks_per_group is not None:
             hierarchy.check(ranks, self.ranks_per_group)
+        if self.collective in ALL_REDUCES:
+            return
+        try:
+            made = self.schedule(ranks, SEGMENT)
+            small = sum(len(t.blocks) * n for n, ts in made.patterns for t in ts) <= _MOST_BLOCKS
+            wrong = flaw(made, ranks) if small else ""
+        except Exception as error:  # whatever another's function raises
+            wrong = " ".join(f"{type(error).__name__}: {error}".split())
+        if wrong:
+            raise ValueError(f"collective {self.collective} of {ranks} ranks: {wrong}")
 
     def check_size(self, size: float) -> None:
         """Raise ValueError if vectors of `size` bytes would have too many segments."""
@@ -57,20 +81,15 @@ class Choice(NamedTuple):
 
     def schedule(self, ranks: int, size: float) -> Schedule:
         """For vectors of `size` bytes."""
-        if self.collective == "ring":
-            return ring.all_reduce(ranks)
-        if self.collective == "recursive_doubling":
-            return doubling.recursive_doubling(ranks)
-        if self.collective == "halving_doubling":
-            return doubling.halving_doubling(ranks)
-        if self.collective == "binomial_tree":
-            return tree.all_reduce(ranks)
+        settings: list[float] = []
         if self.collective == "double_binary_tree":
-            return double_tree.all_reduce(ranks, self._segments(size))
-        assert self.ranks_per_group is not None
-        if self.collective == "hierarchical":
-            return hierarchy.all_reduce(ranks, self.ranks_per_group)
-        return hierarchy.leader_all_reduce(ranks, self.ranks_per_group)
+            settings = [self._segments(size)]
+        elif self.ranks_per_group is not None:
+            settings = [self.ranks_per_group]
+        elif self.collective not in ALL_REDUCES:
+            settings = [size]
+        made: Schedule = COLLECTIVES[self.collective](ranks, *settings)
+        return made
 
     def _segments(self, size: float) -> int:
         """Of either half of a vector."""

@@ -24,7 +24,7 @@ _SPARE = _PERIOD
 
 
 def all_reduce(ranks: int, segments: int) -> Schedule:
-    """Either half cut in `segments`; any number of ranks."""
+    """Two binary trees, half the bytes each, cut in `segments`; any number of ranks."""
     if segments < 1:
         raise ValueError(f"each half needs at least one segment, not {segments}")
     hops = list(_hops(ranks))

@@ -13,7 +13,7 @@ from varsim.cluster.collectives.schedule import Schedule, Stage, Transfer
 
 
 def all_reduce(ranks: int) -> Schedule:
-    """Every rank gets the sum of what all ranks have."""
+    """Reduce-scatter, then all-gather, both around a ring; every rank gets the sum of all."""
     whole = [range(ranks)]
     stages = (reduce_scatter_stage(whole), all_gather_stage(whole))
     return Schedule("an all-reduce", ranks, ranks, stages, ends=ring_ends, around=True)

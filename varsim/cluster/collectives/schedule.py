@@ -90,3 +90,38 @@ class Schedule:
 def once(transfers: Round) -> Stage:
     """A single round."""
     return Stage(1, lambda _: transfers)
+
+
+def flaw(schedule: object, ranks: int) -> str:
+    """Why a schedule is no all-reduce of so many ranks; empty where it is one.
+
+    Followed in values: for each block, the ranks whose contribution it has.
+    """
+    if not isinstance(schedule, Schedule):
+        return f"it gives no Schedule but {type(schedule).__name__}"
+    if schedule.ranks != ranks or schedule.cut < 1:
+        return f"its schedule is of {schedule.ranks} ranks and {schedule.cut} blocks"
+    past = [[[1 << rank] * schedule.cut for rank in range(ranks)]]
+    for number, transfers in enumerate(schedule.rounds):
+        now = [list(blocks) for blocks in past[-1]]
+        for side in ("source", "target"):
+            busy = sorted(getattr(one, side) for one in transfers)
+            if busy and not 0 <= busy[0] <= busy[-1] < ranks:
+                return f"a {side} of round {number} is none of the ranks 0 to {ranks - 1}"
+            if len(set(busy)) < len(busy):
+                return f"a rank is the {side} of two messages in round {number}"
+        for source, target, blocks, adds, slack in transfers:
+            if not blocks or not 0 <= blocks[0] <= blocks[-1] < schedule.cut:
+                return f"round {number} sends none of the blocks 0 to {schedule.cut - 1}"
+            for block in blocks:
+                sent = past[max(0, number - slack)][source][block]
+                if adds and sent & now[target][block]:
+                    return f"rank {target} adds twice what it has of block {block}, round {number}"
+                now[target][block] = sent | now[target][block] if adds else sent
+        past.append(now)
+    for rank, ended in enumerate(past[-1]):
+        for block, has in enumerate(ended):
+            if has != (1 << ranks) - 1:
+                missing = next(r for r in range(ranks) if not has >> r & 1)
+                return f"rank {rank} ends without what rank {missing} has of block {block}"
+    return ""

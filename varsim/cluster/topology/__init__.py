@@ -1,8 +1,6 @@
 """The networks that a scenario can have, by kind. A new one is a class here and a line below."""
 
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, Union
-
-from pydantic import Discriminator, Tag
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from varsim.cluster.topology.base import Place, Routing, SlowLink, Topology
 from varsim.cluster.topology.full_mesh import FullMesh
@@ -11,8 +9,18 @@ from varsim.cluster.topology.nodes import Nodes
 from varsim.cluster.topology.racks import Racks
 from varsim.cluster.topology.ring import Ring
 from varsim.cluster.topology.star import Star
+from varsim.values.table import Models
 
-__all__ = ["TOPOLOGIES", "AnyTopology", "Place", "Routing", "SlowLink", "Star", "Topology"]
+__all__ = [
+    "NETWORKS",
+    "TOPOLOGIES",
+    "AnyTopology",
+    "Place",
+    "Routing",
+    "SlowLink",
+    "Star",
+    "Topology",
+]
 
 TOPOLOGIES: Final[dict[str, type[Topology]]] = {
     "star": Star,
@@ -24,17 +32,9 @@ TOPOLOGIES: Final[dict[str, type[Topology]]] = {
 }
 
 
-def _kind(value: object) -> object:
-    """A network without a kind is a star."""
-    if isinstance(value, Topology):
-        return value.kind
-    return value.get("kind", "star") if isinstance(value, dict) else "star"
-
+NETWORKS: Final = Models("networks", "network", TOPOLOGIES, __name__, Topology, default="star")
 
 if TYPE_CHECKING:
     AnyTopology: TypeAlias = Topology
 else:
-    AnyTopology = Annotated[
-        Union[tuple(Annotated[model, Tag(kind)] for kind, model in TOPOLOGIES.items())],  # noqa: UP007
-        Discriminator(_kind),
-    ]
+    AnyTopology = NETWORKS.type()

@@ -164,8 +164,11 @@ def scenario_of(facts: dict[str, Any], directory: Path, model: type[S]) -> S:
         # In a file quantities are text with units, so they are read as from a file.
         return model.model_validate_json(json.dumps(facts["scenario"]), context={"text": True})
     except ValueError as error:
+        needed = facts["provenance"].get("needs")
         raise NotARunError(
-            f"the scenario of {directory} is none for this version of varsim: run it again"
+            f"the scenario of {directory} cannot be read here; besides varsim it needs {needed}"
+            if needed
+            else f"the scenario of {directory} is none for this version of varsim: run it again"
         ) from error
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from varsim.report.files.claim import facts_in
 from varsim.report.files.keeping import damaged, head
+from varsim.scenario.loading import needs_text
 from varsim.scenario.provenance import is_sealed
 from varsim.scenario.sweep.space import Sweep
 from varsim.study.sweep.store import STORE
@@ -27,7 +28,8 @@ def parquet(table: Table) -> dict[str, bytes]:
 
 def write_sweep(sweep: Sweep, question: str, directory: Path) -> None:
     """Write the sweep as a scenario file, with all changes that were made on the command line."""
-    put(directory / SCENARIO, head(question) + sweep.yaml)
+    needed = needs_text(*(point.scenario for point in sweep.points))
+    put(directory / SCENARIO, head(question) + sweep.yaml + needed)
 
 
 def holds_sweep(directory: Path) -> bool:

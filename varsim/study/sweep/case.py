@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import pickle
 import time
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -10,6 +9,8 @@ from itertools import compress
 from typing import Final, NamedTuple
 
 from varsim.cluster.trace import ENGINE_VERSION, Trace
+from varsim.scenario import extensions
+from varsim.scenario.extensions import needs
 from varsim.scenario.provenance import trace_sha256
 from varsim.scenario.sweep.space import Sweep
 from varsim.scenario.training import Scenario
@@ -73,13 +74,15 @@ def case_of(scenario: Scenario, strategy: Strategy) -> Case:
     """One strategy of a scenario as a case: without all that makes no difference to its runs."""
     alone = _alone(scenario, strategy)
     said = {"engine": ENGINE_VERSION, "scenario": alone.model_dump(mode="python")}
+    if needed := [need.identity for need in needs(alone)]:
+        said["needs"] = needed
     text = json.dumps(said, sort_keys=True, allow_nan=False)
     return Case(hashlib.sha256(text.encode()).hexdigest(), alone)
 
 
 def packed(case: Case) -> bytes:
     """The scenario of a case as a Task carries it to another process."""
-    return pickle.dumps(case.scenario, protocol=pickle.HIGHEST_PROTOCOL)
+    return extensions.packed(case.scenario)
 
 
 def run_tasks(tasks: Iterable[Task], engine: int = ENGINE_VERSION) -> list[Finished]:
@@ -153,6 +156,6 @@ def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:
 
 @lru_cache(maxsize=256)
 def _unpacked(packed: bytes) -> Scenario:
-    scenario = pickle.loads(packed)
+    scenario = extensions.unpacked(packed)
     assert isinstance(scenario, Scenario)
     return scenario

@@ -1,0 +1,233 @@
+"""What a notebook or a script adds is usable at once, wherever its scenarios run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from extending import ALL, SCENARIO, python, varsim
+
+import varsim as package
+from varsim.cluster.collectives import ring
+from varsim.cluster.collectives.choice import COLLECTIVES, Choice
+from varsim.cluster.collectives.schedule import Schedule, Transfer, once
+from varsim.scenario.extensions import needs
+from varsim.strategies import ALL_STRATEGIES, STRATEGIES, Strategy
+from varsim.strategies.none import NoSynchronization
+from varsim.study.sweep.case import case_of
+from varsim.values.distribution import Constant
+from varsim.values.distributions import LAWS
+
+
+class Waiting(NoSynchronization):
+    """As none."""
+
+    kind: Literal["waiting"] = "waiting"
+
+
+class Even(Constant):
+    """As constant."""
+
+    kind: Literal["even"] = "even"
+
+
+class Taken(Constant):
+    """With a name that varsim has."""
+
+    kind: Literal["gamma"] = "gamma"
+
+
+class AlsoWaiting(NoSynchronization):
+    """With a name that another has."""
+
+    kind: Literal["waiting"] = "waiting"
+
+
+class Nameless(NoSynchronization):
+    """Of two kinds."""
+
+    kind: Literal["one", "other"] = "one"
+
+
+class Partial(Strategy):
+    """Without what a strategy needs."""
+
+    kind: Literal["partial"] = "partial"
+
+
+def half(ranks: int, size: float) -> Schedule:
+    """Nobody hears of the last rank."""
+    return Schedule("half", ranks, 1, (once([Transfer(0, ranks - 1, range(1))]),))
+
+
+def twice(ranks: int, size: float) -> Schedule:
+    """Everything is added twice."""
+    return Schedule("twice", ranks, 1, (once([Transfer(0, 1, range(1), adds=True)]),) * 2)
+
+
+def crowd(ranks: int, size: float) -> Schedule:
+    """All send to rank 0 at once."""
+    return Schedule(
+        "crowd", ranks, 1, (once([Transfer(r, 0, range(1), adds=True) for r in range(1, ranks)]),)
+    )
+
+
+def own_ring(ranks: int, size: float) -> Schedule:
+    """Around."""
+    if ranks == 3:
+        raise RuntimeError("not of\n3")
+    return ring.all_reduce(ranks)
+
+
+@pytest.fixture
+def _forgotten() -> Iterator[None]:
+    """What a test registers is gone after it."""
+    yield
+    for one in (ALL_STRATEGIES, LAWS, COLLECTIVES):
+        one.registered.clear()
+
+
+def text(strategy: str, **more: str) -> str:
+    found = SCENARIO.replace("STRATEGY", strategy)
+    for old, new in more.items():
+        found = found.replace(old, new)
+    return found
+
+
+@pytest.mark.usefixtures("_forgotten")
+class TestRegister:
+    def test_it_is_usable_at_once_and_as_its_model(self) -> None:
+        with pytest.raises(
+            package.ScenarioError, match=r"has to be registered first \(varsim.register\)"
+        ):
+            package.load(text("{kind: waiting}"))
+        assert package.register(Waiting) is Waiting
+        package.register(Even)
+        loaded: Any = package.load(text("{kind: waiting}", constant="even"))
+        assert type(loaded.scenario.strategies[0]) is Waiting
+        assert loaded.run().table is not None
+        with pytest.raises(package.ScenarioError, match="did you mean 'waiting'"):
+            package.load(text("{kind: wating}"))
+
+    @pytest.mark.parametrize(
+        ("thing", "why"),
+        [
+            (Taken, "the law 'gamma' is taken: varsim has one of that name itself"),
+            (AlsoWaiting, r"the strategy 'waiting' is taken: class \S+\.Waiting is registered"),
+            (Nameless, r"class \S+\.Nameless cannot be registered: it does not say of what kind"),
+            (Partial, "cannot be registered: it does not define round, sends, start"),
+        ],
+    )
+    def test_a_clash_and_what_is_not_whole(self, thing: Any, why: str) -> None:
+        package.register(Waiting)
+        package.register(Waiting)  # such as a cell of a notebook that is run again
+        with pytest.raises(ValueError, match=why):
+            package.register(thing)
+
+    def test_what_belongs_to_no_table(self) -> None:
+        for thing in (3, Choice, "waiting"):
+            with pytest.raises(TypeError, match="register takes a class of strategies"):
+                package.register(thing)
+
+    def test_another_definition_has_other_runs(self) -> None:
+        def key(strategy: type[Strategy]) -> str:
+            scenario: Any = package.load(text("{kind: none}"))
+            return case_of(scenario.scenario, strategy()).key
+
+        assert key(Waiting) == key(Waiting)
+        assert key(Waiting) != key(AlsoWaiting)
+        assert needs(STRATEGIES["none"]()) == []
+
+    @pytest.mark.parametrize(
+        ("function", "workers", "why"),
+        [
+            (half, 2, "rank 0 ends without what rank 1 has of block 0"),
+            (half, 4, "rank 0 ends without what rank 1 has of block 0"),
+            (twice, 2, "rank 1 adds twice what it has of block 0, round 1"),
+            (crowd, 3, "a rank is the target of two messages in round 0"),
+            (own_ring, 3, "RuntimeError: not of 3"),
+            (own_ring, 4, ""),
+        ],
+    )
+    def test_a_collective_must_be_an_all_reduce(
+        self, function: Any, workers: int, why: str
+    ) -> None:
+        package.register(function)
+        strategy = f"{{kind: on_write, collective: {function.__name__}}}"
+        given = text(strategy, workers=f"workers: {workers}\n  #").replace(
+            "  parameter_servers: 1\n", ""
+        )
+        if not why:
+            plain = given.replace("own_ring", "ring")
+            assert (
+                package.run(given).traces[0].end == package.run(plain).traces[0].end  # type: ignore[union-attr]
+            )
+            return
+        with pytest.raises(package.ScenarioError, match=why):
+            package.load(given)
+
+
+SCRIPT = """\
+import sys
+from pathlib import Path
+from typing import Literal
+import varsim
+from varsim.cluster.collectives import ring
+from varsim.report.files.save import load_result, save
+from varsim.strategies.none import NoSynchronization
+from varsim.values.distribution import Constant
+
+@varsim.register
+class Mine(NoSynchronization):
+    kind: Literal["mine"] = "mine"
+
+@varsim.register
+class Steady(Constant):
+    kind: Literal["steady"] = "steady"
+
+@varsim.register
+def circle(ranks, size):
+    return ring.all_reduce(ranks)
+
+folder = Path(sys.argv[1])
+text = (folder / "given.yaml").read_text()
+result = varsim.run(text, jobs=2)
+save(result, folder / "out")
+assert load_result(folder / "out").scenario == result.scenario
+assert varsim.load(folder / "out/scenario.yaml").scenario == result.scenario
+table = varsim.sweep(text + "sweep: {cluster.workers: [2, 4]}\\n", jobs=2)
+assert not any(row.failure for row in table.rows), [row.failure for row in table.rows]
+asked = text + "targets: {throughput: 1 examples/s}\\nplan: {minimize: workers, "
+plan = varsim.plan(asked + "space: {cluster.workers: [2, 4]}}\\n", jobs=2)
+assert plan.scenario.cluster.workers == 2
+print("needs", result.provenance["needs"])
+"""
+
+
+def test_what_a_script_defines_runs_in_other_processes(tmp_path: Path) -> None:
+    given = (
+        ALL.replace("kind: hub", "kind: star")
+        .replace("bowl", "quadratic, noise: 1.0")
+        .replace("[{", "[{kind: mine, on: {parameter_servers: 2}}, {")
+        .replace("cluster:", "replications: 2\ncluster:")
+    )
+    (tmp_path / "given.yaml").write_text(given)
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = python(tmp_path, str(script), str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert (
+        "needs law 'steady': class Steady, defined in __main__ (script.py); "
+        "strategy 'mine': class Mine, defined in __main__ (script.py); "
+        "collective 'circle': function circle, defined in __main__ (script.py)" in done.stdout
+    )
+    refused = varsim(tmp_path, "check", str(tmp_path / "out/scenario.yaml"))
+    assert refused.returncode == 2
+    assert (
+        "strategy 'mine' is not known here: it is class Mine, defined in __main__ (script.py); "
+        "first run what defines it, and varsim.register(Mine)\n" in refused.stderr
+    )
+    assert ["in worker_processes", "varsim.register(circle)\n"][1] in refused.stderr
+    shown = varsim(tmp_path, "plot", str(tmp_path / "out"))
+    assert shown.returncode == 2
+    assert "besides varsim it needs law 'steady': class Steady, defined in" in shown.stderr

@@ -1,0 +1,294 @@
+"""Tables of what scenarios can name, open to other packages and to who registers more.
+
+Nothing of another package runs before it is named: in a scenario, or by who lists all names.
+"""
+
+import contextlib
+import inspect
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, SchemaValidator, core_schema
+
+from varsim.values.schema import Model, one_of
+
+T = TypeVar("T")
+
+
+class Table(ABC, Generic[T]):
+    """Things by name: varsim's `own`, entry points of a group `varsim.<what>`, registered ones.
+
+    `home`: the module that holds the table; `noun`: what one of the things is called. Beside a
+    type in `Annotated`, it says which values the type has at the time they are looked at.
+    """
+
+    def __init__(self, what: str, noun: str, own: Mapping[str, T], home: str) -> None:
+        self.what, self.noun, self.own, self.home = what, noun, own, home
+        self.registered: dict[str, T] = {}
+        self._loaded: dict[str, T | str] = {}  # or the reason why it cannot be
+        _TABLES[home, what] = self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """In another process it is the table there: models that travel refer to it."""
+        return _table, (self.home, self.what)
+
+    @cached_property
+    def entries(self) -> dict[str, list[EntryPoint]]:
+        """Entry points by name; those of one name are of several packages. varsim's own win."""
+        found: dict[str, list[EntryPoint]] = {}
+        for entry in entry_points(group=f"varsim.{self.what}"):
+            if entry.name not in self.own:
+                found.setdefault(entry.name, []).append(entry)
+        return found
+
+    @property
+    def foreign(self) -> list[str]:
+        """The names of all that is not varsim's own."""
+        return list(dict.fromkeys([*self.entries, *self.registered]))
+
+    @property
+    def at_hand(self) -> dict[str, T]:
+        """All but what was not imported yet, or cannot be."""
+        loaded = {name: one for name, one in self._loaded.items() if not isinstance(one, str)}
+        return {**self.own, **loaded, **self.registered}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.own or name in self.registered or name in self.entries
+
+    def __getitem__(self, name: str) -> T:
+        """What has this name; ValueError with the reason if it cannot be imported."""
+        if name in self.own:
+            return self.own[name]
+        if name in self.registered:
+            return self.registered[name]
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        found = self._loaded[name]
+        if isinstance(found, str):
+            sources = " and ".join(entry.value for entry in self.entries[name])
+            raise ValueError(
+                f"the {self.noun} {name!r} of another package cannot be imported from {sources}: "
+                f"{found}"
+            )
+        return found
+
+    def register(self, thing: T) -> None:
+        """Add one under its name; ValueError where that is taken, or where it is none.
+
+        The same again, such as of a notebook's cell that is run again, takes the place of itself.
+        """
+        name = self.name_of(thing)
+        if reason := self.unfit(thing, name):
+            raise ValueError(f"{title(thing)} cannot be registered: {reason}")
+        taken = ""
+        if name in self.own:
+            taken = "varsim has one of that name itself"
+        elif name in self.entries:
+            taken = f"package {package(self.entries[name][0])} has one of that name"
+        elif name in self.registered and title(self.registered[name]) != title(thing):
+            taken = f"{title(self.registered[name])} is registered under that name"
+        if taken:
+            raise ValueError(f"the {self.noun} {name!r} is taken: {taken}; choose another name")
+        self.registered[name] = thing
+
+    @abstractmethod
+    def takes(self, thing: object) -> bool:
+        """Whether it is a thing of such a table."""
+
+    @abstractmethod
+    def name_of(self, thing: T) -> str:
+        """The name that it gives itself; empty where it gives none."""
+
+    @abstractmethod
+    def about(self, thing: T) -> str:
+        """What it is, in a line."""
+
+    def unfit(self, thing: object, name: str) -> str:
+        """Why it cannot stand under a name; empty where it can."""
+        return "" if name else f"it has no name: {self.noun}s are told apart by one"
+
+    def _load(self, name: str) -> T | str:
+        """What an entry point leads to, or why there is nothing. What it prints goes to stderr."""
+        first, *others = self.entries[name]
+        if others:
+            named = " and ".join(package(entry) for entry in (first, *others))
+            return f"{named} have one of that name; uninstall all but one"
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                found: T = first.load()
+        except (Exception, SystemExit) as error:  # whatever another package raises
+            return " ".join(f"{type(error).__name__}: {error}".split())
+        return self.unfit(found, name) or found
+
+
+class Models(Table[type[Model]]):
+    """Classes of models, told apart by `kind`; without one, `default` is meant."""
+
+    def __init__(
+        self,
+        what: str,
+        noun: str,
+        own: Mapping[str, type[Model]],
+        home: str,
+        base: type[Model],
+        default: str | None = None,
+    ) -> None:
+        super().__init__(what, noun, own, home)
+        self.base, self.default = base, default
+
+    def takes(self, thing: object) -> bool:
+        return isinstance(thing, type) and issubclass(thing, self.base)
+
+    def name_of(self, thing: type[Model]) -> str:
+        kinds = get_args(thing.model_fields["kind"].annotation)
+        return kinds[0] if len(kinds) == 1 and isinstance(kinds[0], str) else ""
+
+    def about(self, thing: type[Model]) -> str:
+        return thing.about
+
+    def unfit(self, thing: object, name: str) -> str:
+        """It must be a whole class of the base, of that kind."""
+        if not isinstance(thing, type) or not issubclass(thing, self.base):
+            whole = f"{self.base.__module__}.{self.base.__qualname__}"
+            return f"it is not a class of {self.what} ({whole})"
+        if not (kind := self.name_of(thing)):
+            return 'it does not say of what kind it is: kind: Literal["..."] = "..."'
+        if kind != name:
+            return f"its kind is {kind!r}, not {name!r}, the name of the entry point"
+        missing = sorted(getattr(thing, "__abstractmethods__", ()))
+        return f"it does not define {', '.join(missing)}" if missing else ""
+
+    def type(self) -> Any:
+        """The type of a field that holds one of these models."""
+        return Annotated[self.base, self]
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        own = handler.generate_schema(one_of(self.own, self.default))
+        return core_schema.with_info_wrap_validator_function(
+            self._validated, own, serialization=_AS_IT_IS
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        found = handler(schema)
+        for name in self.foreign:
+            try:
+                one = handler(self[name].__pydantic_core_schema__)
+                if "$ref" in one and "discriminator" in found:
+                    found["discriminator"]["mapping"][name] = one["$ref"]
+            except ValueError as error:
+                one = {"title": name, "description": str(error), "not": {}}
+            found["oneOf"].append(one)
+        return found
+
+    def _validated(
+        self, value: Any, own: Callable[[Any], Any], info: core_schema.ValidationInfo
+    ) -> Any:
+        if isinstance(value, self.base):
+            return own(value) if type(value) in self.own.values() else value
+        if info.mode == "json":
+            value = _as_tuples(value)
+        name = value.get("kind") if isinstance(value, dict) else None
+        if not isinstance(name, str) or name in self.own or name not in self:
+            return own(value)
+        whole = partial(self[name].model_validate, context=info.context)
+        # As a union would have it, with the kind in the place of every error.
+        union = core_schema.tagged_union_schema(
+            {name: core_schema.no_info_plain_validator_function(whole)}, "kind"
+        )
+        return SchemaValidator(union).validate_python(value)
+
+
+class Functions(Table[Callable[..., Any]]):
+    """Functions, by name; `also`: what may stand in place of such a name."""
+
+    def __init__(
+        self,
+        what: str,
+        noun: str,
+        own: Mapping[str, Callable[..., Any]],
+        home: str,
+        also: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(what, noun, own, home)
+        self.also = also
+
+    def takes(self, thing: object) -> bool:
+        return inspect.isfunction(thing)
+
+    def name_of(self, thing: Callable[..., Any]) -> str:
+        name = str(getattr(thing, "__name__", ""))
+        return name if name.isidentifier() else ""
+
+    def about(self, thing: Callable[..., Any]) -> str:
+        return (inspect.getdoc(thing) or "").partition("\n")[0].rstrip(".")
+
+    def unfit(self, thing: object, name: str) -> str:
+        """It must be something that can be called."""
+        if name in self.also:
+            return f"{name!r} means something else there"
+        return super().unfit(thing, name) if callable(thing) else "it is not a function"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that can be written."""
+        return (*self.own, *self.also, *self.foreign)
+
+    def type(self) -> Any:
+        """The type of a field that holds one of the names."""
+        return Annotated[str, self]
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        own = handler.generate_schema(Literal[(*self.own, *self.also)])
+        return core_schema.no_info_wrap_validator_function(
+            self._validated, own, serialization=_AS_IT_IS
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        found = handler(schema)
+        return {**found, "enum": [*found["enum"], *self.foreign]}
+
+    def _validated(self, value: Any, own: Callable[[Any], Any]) -> Any:
+        if isinstance(value, str) and value not in self.own and value in self:
+            self[value]  # which says why it cannot be imported
+            return value
+        return own(value)
+
+
+def title(thing: object) -> str:
+    """What a thing is called, with the module that it is of: `class my_module.Mine`."""
+    noun = "class" if isinstance(thing, type) else "function"
+    return f"{noun} {getattr(thing, '__module__', '?')}.{getattr(thing, '__qualname__', '?')}"
+
+
+def _as_tuples(value: object) -> object:
+    """A value of JSON as strict models take it from Python."""
+    if isinstance(value, dict):
+        return {key: _as_tuples(one) for key, one in value.items()}
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+
+
+def package(entry: EntryPoint) -> str:
+    """The package that an entry point is of, with its version."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+
+
+# A value is written as what it is, whether of varsim or not.
+_AS_IT_IS: Final = core_schema.wrap_serializer_function_ser_schema(
+    lambda value, write: write(value), schema=core_schema.any_schema()
+)
+_TABLES: Final[dict[tuple[str, str], Table[Any]]] = {}
+
+
+def _table(home: str, what: str) -> Table[Any]:
+    import_module(home)
+    return _TABLES[home, what]
