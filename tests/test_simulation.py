@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 import varsim
 
@@ -47,3 +48,29 @@ def test_no_more_processes_than_runs(monkeypatch: pytest.MonkeyPatch) -> None:
             varsim.simulate(scenario, jobs=jobs)
     # Two strategies and the yardstick, in two replications.
     assert asked == [2, 6]
+
+
+def test_threads_of_blas_change_no_bit() -> None:
+    """Two threads cut a long sum in two, and round otherwise."""
+    training = varsim.load(
+        {
+            "name": "quadratic",
+            "cluster": {
+                "workers": 1,
+                "compute": {"kind": "constant", "value": "1 s"},
+                "network": {"kind": "star", "bandwidth": "1 Gbit/s", "latency": "0 s"},
+            },
+            "workload": {
+                "problem": {"kind": "quadratic", "dimension": 60_000},
+                "optimizer": {"kind": "sgd", "learning_rate": 0.1},
+                "evaluate_every": 32,
+            },
+            "strategies": [{"kind": "on_write"}],
+            "stop": {"global_steps": 8},
+        }
+    )
+    losses = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            losses.append(training.run().evaluations["loss"].to_list())
+    assert losses[0] == losses[1]

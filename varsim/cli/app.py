@@ -272,8 +272,6 @@ def version() -> None:
 
 def main() -> None:
     """Entry point of the command `varsim`."""
-    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(variable, "1")  # before numpy is imported: threads only slow it down
     # What processes leave when they are interrupted loky clears away; that is no news.
     quiet = "ignore:resource_tracker:UserWarning"
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.getenv("PYTHONWARNINGS"), quiet]))

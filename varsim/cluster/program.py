@@ -25,6 +25,7 @@ from varsim.distribute.program_run import (
     ProgramRun,
     VariableView,
 )
+from varsim.values.blas import one_blas_thread
 from varsim.values.distributions import AnyDistribution, check_no_batch
 from varsim.values.operation import DEFAULT_DEVICE, Device
 from varsim.values.schema import Model
@@ -78,6 +79,7 @@ class ProgramTrace:
         return replace(self, acts=[], sent=[], links=[], views=[])
 
 
+@one_blas_thread()
 def run_program(
     cluster: ReplicaCluster,
     program: Program,

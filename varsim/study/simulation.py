@@ -14,6 +14,7 @@ from varsim.scenario.extensions import packed, unpacked
 from varsim.scenario.training import Scenario, runs_made
 from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import Single, Strategy
+from varsim.values.blas import one_blas_thread
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 B = TypeVar("B")
-
-# In a process that computes, BLAS gets one thread: more would only get in each other's way.
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 # What is kept of all runs of the program of a scenario of variables, at most about 100 MB of text:
 # acts, the copies that are looked at in them, and messages.
@@ -138,6 +136,7 @@ def run_point(point: ProgramPoint) -> ProgramTrace:
     return trace if ratio is None else trace.totals()
 
 
+@one_blas_thread()
 def run_one(run: Run, *, lazy: bool = True, record: bool = True) -> Trace:
     """One run, from start to stop rule; `lazy` and `record` as in Job."""
     job, strategy = started(run, lazy=lazy, record=record)
@@ -179,9 +178,7 @@ def mapped(function: Callable[[A], B], runs: Iterable[A], jobs: int) -> Iterator
         return
     from loky import get_reusable_executor
 
-    executor = get_reusable_executor(
-        max_workers=jobs, env=ONE_THREAD, initializer=may_be_terminated
-    )
+    executor = get_reusable_executor(max_workers=jobs, initializer=may_be_terminated)
     try:
         # Not executor.map: it cancels what is left when interrupted, which loky takes ill.
         with undisturbed():

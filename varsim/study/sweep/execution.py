@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, Self
 
 from varsim.cluster.trace import ENGINE_VERSION
 from varsim.study.effort import effort
-from varsim.study.simulation import ONE_THREAD, may_be_terminated, undisturbed
+from varsim.study.simulation import may_be_terminated, undisturbed
 from varsim.study.sweep.case import Case, Finished, Task, run_tasks
 
 PATIENCE: Final = 15.0  # seconds to wait for a scheduler of dask and its first worker
@@ -64,7 +64,7 @@ class Here:
 
 
 class Processes:
-    """In processes of this machine, each with one BLAS thread; they end with this one."""
+    """In processes of this machine; they end with this one."""
 
     def __init__(self, jobs: int) -> None:
         from loky.process_executor import BrokenProcessPool, ShutdownExecutorError
@@ -98,7 +98,6 @@ class Processes:
         executor: Executor = get_reusable_executor(
             max_workers=self.jobs,
             timeout=None,
-            env=ONE_THREAD,
             initializer=live_no_longer_than,
             initargs=(os.getpid(),),
         )
@@ -115,8 +114,8 @@ class Processes:
 class Dask:
     """On a cluster of dask, by the address of its scheduler.
 
-    The workers need the same varsim; dask itself gives each one BLAS thread. A task whose worker
-    dies goes to another, until dask gives it up.
+    The workers need the same varsim. A task whose worker dies goes to another, until dask gives it
+    up.
     """
 
     def __init__(self, address: str) -> None:
