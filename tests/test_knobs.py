@@ -45,6 +45,7 @@ from varsim.values.distributions import DISTRIBUTIONS
 from varsim.values.optimizer import OPTIMIZERS
 from varsim.values.problem import PROBLEMS
 from varsim.values.schema import Model
+from varsim.values.staleness import STALENESS_POLICIES
 from varsim.values.table import Models
 
 # Class.field: two scenarios that differ in that field only, and whose traces must differ.
@@ -99,6 +100,23 @@ KNOBS: dict[str, tuple[Case, ...]] = {
     **OF_LAWS,
     **OF_SERVERS,
     **OF_STRATEGIES,
+    "DelayCompensated.variance_control": two(
+        SERVED,
+        strategy=tuple(
+            {
+                "kind": "none",
+                "staleness_policy": {"kind": "delay_compensated", "variance_control": strength},
+            }
+            for strength in (0.1, 0.2)
+        ),
+    ),
+    "DropAbove.staleness": two(
+        SERVED,
+        strategy=tuple(
+            {"kind": "none", "staleness_policy": {"kind": "drop_above", "staleness": bound}}
+            for bound in (0, 1)
+        ),
+    ),
     "SlowWorker.rank": two(
         {"strategy": "none"}, cluster__slow_workers=((slow(0, 2.0),), (slow(1, 2.0),))
     ),
@@ -275,6 +293,7 @@ TABLES: dict[str, Mapping[str, type[Model]]] = {
     "partitioner": PARTITIONERS,
     "problem": PROBLEMS,
     "optimizer": OPTIMIZERS,
+    "staleness policy": STALENESS_POLICIES,
     "strategy": STRATEGIES,
 }
 
@@ -372,6 +391,12 @@ KINDS: dict[str, dict[str, Case]] = {
     },
     "problem": {kind: {} for kind in PROBLEMS},
     "optimizer": {kind: {"learning_rate": 0.1} for kind in OPTIMIZERS},
+    "staleness policy": {
+        "none": {},
+        "inverse": {},
+        "delay_compensated": {"variance_control": 0.5},
+        "drop_above": {"staleness": 1},
+    },
     "strategy": {kind: example(kind) for kind in STRATEGIES},
 }
 
@@ -382,6 +407,8 @@ def of_kind(table: str, kind: str) -> Case:
         return {**MIRRORED, "cluster": {"compute": described}}
     if table == "partitioner":
         return two(CUT, cluster__partitioner=(described, None))[0]
+    if table == "staleness policy":
+        return {**SERVED, "strategy": {"kind": "none", "staleness_policy": described}}
     if table == "network":
         return {**SERVED, "network": described}
     if table == "strategy":

@@ -22,6 +22,7 @@ BETWEEN: Final[frozenset[str]] = frozenset(
         "post_local_sgd",
         "hierarchical",
         "ssp",
+        "async",
         "k_async",
         "k_batch_async",
         "k_batch_sync",

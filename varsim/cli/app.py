@@ -195,6 +195,7 @@ def list_(
             "partitioners",
             "problems",
             "optimizers",
+            "staleness_policies",
             "actions",
             "devices",
             "links",

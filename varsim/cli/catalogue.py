@@ -70,6 +70,13 @@ def optimizers() -> dict[str, Entry]:
     return _about(OPTIMIZERS)
 
 
+def staleness_policies() -> dict[str, Entry]:
+    """Kind of each staleness policy -> what becomes of stale gradients."""
+    from varsim.values.staleness import STALENESS_POLICIES
+
+    return _about(STALENESS_POLICIES)
+
+
 def actions() -> dict[str, Entry]:
     """Kind of each action of a program of variables -> what it does, and who may do it."""
     from varsim.distribute.program import CROSS_REPLICA_ACTIONS, REPLICA_ACTIONS
@@ -179,6 +186,7 @@ TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
     "partitioners": partitioners,
     "problems": problems,
     "optimizers": optimizers,
+    "staleness_policies": staleness_policies,
     "actions": actions,
     "devices": devices,
     "speeds": speeds,

@@ -72,6 +72,10 @@ class GradientBuffer:
         for gradient in come:
             if self._clock.stopped or gradient.open == 0:  # the latter has come too late
                 continue
+            if self._server.too_stale(gradient):
+                del self._waiting[gradient]
+                self._server.drop_whole(gradient)
+                continue
             self._kept.append(gradient)
             if len(self._kept) == self._number:
                 self._update()
@@ -90,8 +94,7 @@ class GradientBuffer:
         for gradient in come:
             if gradient.open:
                 del self._waiting[gradient]
-                for _ in self._server.trained:
-                    self._server.drop(gradient)
+                self._server.drop_whole(gradient)
         steps.end_step()
 
     def __str__(self) -> str:

@@ -19,8 +19,9 @@ from varsim.cluster.waiting import Lock, TokenQueue
 from varsim.cluster.worker import Read, Worker
 from varsim.distribute.central import ParameterServerStrategy
 from varsim.distribute.creation import VariableOptions
-from varsim.values.gradient import Array, Gradient, Parameters
+from varsim.values.gradient import Array, Gradient, Parameters, Value, mean_of_values
 from varsim.values.operation import finish
+from varsim.values.staleness import DropAbove, StalenessPolicy
 from varsim.values.variable import Synchronization
 
 _WRITE = int(Phase.WRITE)
@@ -39,14 +40,23 @@ class ParameterServer(GradientExchange[Gradient]):
     handled, or, once there is a `token_queue`, that it has a token. With `server_update` handling a
     gradient includes applying it. `overlap`: gradients are sent while they are computed. `whole`:
     what travels is all rows of all variables, as parameters, and not what a gradient needs.
+    `policy`: what becomes of stale gradients.
     """
 
     def __init__(
-        self, job: Job, *, drops: bool, overlap: bool = False, whole: bool = False
+        self,
+        job: Job,
+        *,
+        drops: bool,
+        overlap: bool = False,
+        whole: bool = False,
+        policy: StalenessPolicy | None = None,
     ) -> None:
         self._wait_free = WaitFreePush(job) if overlap else None
         super().__init__(job, () if self._wait_free is None else self._wait_free.ready)
         self._ledger = job.ledger
+        self._policy = policy
+        drops = drops or isinstance(policy, DropAbove)
         self._ahead = () if drops else self._ledger.in_flight
         strategy = ParameterServerStrategy(job.cluster.parameter_servers)
         asked = VariableOptions(Synchronization.NONE, optimizer=job.workload.update_rule())
@@ -157,8 +167,18 @@ class ParameterServer(GradientExchange[Gradient]):
             yield from self._queues.commit()
 
     def apply(self, variable: int, gradients: Sequence[Gradient]) -> None:
-        """Update one variable with the mean of these gradients; of a sparse one, row by row."""
-        if len(gradients) == 1:
+        """Update one variable with the mean of these gradients; of a sparse one, row by row.
+
+        Those that are too stale are dropped.
+        """
+        if self._policy is not None:
+            for gradient in filter(self.too_stale, gradients):
+                self.drop(gradient)
+            gradients = [gradient for gradient in gradients if not self.too_stale(gradient)]
+            if not gradients:
+                return
+            mean = self._adjusted_mean(self._policy, variable, gradients)
+        elif len(gradients) == 1:
             mean = self._job.gradients.value(gradients[0], variable, self._ahead)
         else:
             mean = self._job.gradients.mean(gradients, variable, by_row=True)
@@ -171,7 +191,13 @@ class ParameterServer(GradientExchange[Gradient]):
                 self._ledger.ended(gradient, self._clock.time)
 
     def apply_whole(self, worker: Worker, gradient: Gradient) -> Activity[None]:
-        """Update all variables with a gradient: takes its time and a commit, seen at the end."""
+        """Update all variables with a gradient: takes its time and a commit, seen at the end.
+
+        One that is too stale is dropped at once.
+        """
+        if self.too_stale(gradient):
+            self.drop_whole(gradient)
+            return
         worker.waits(_WRITE, "the update with its gradient")
         if self._queues is not None:
             yield from self._queues.apply_kept(self.trained)
@@ -196,6 +222,35 @@ class ParameterServer(GradientExchange[Gradient]):
         gradient.open -= 1
         if gradient.open == 0:
             self._ledger.ended(gradient, self._clock.time)
+
+    def drop_whole(self, gradient: Gradient) -> None:
+        """All of a gradient is not used."""
+        for _ in self.trained:
+            self.drop(gradient)
+
+    def too_stale(self, gradient: Gradient) -> bool:
+        """Whether a gradient is to be dropped for its staleness now."""
+        return self._policy is not None and self._policy.drops(self._staleness(gradient))
+
+    def _staleness(self, gradient: Gradient) -> int:
+        staleness: int = self._ledger.global_step - gradient.read.global_step
+        return staleness
+
+    def _adjusted_mean(
+        self, policy: StalenessPolicy, variable: int, gradients: Sequence[Gradient]
+    ) -> Value:
+        """The mean of gradients of one variable, each adjusted for its staleness."""
+        now = self.variables[variable].values[0]
+        values = [
+            policy.adjusted(
+                self._job.gradients.value(gradient, variable, self._ahead),
+                self._staleness(gradient),
+                now,
+                gradient.read.parameters[variable],
+            )
+            for gradient in gradients
+        ]
+        return values[0] if len(values) == 1 else mean_of_values(values, by_row=True)
 
     def _send(self, worker: Worker, content: Content, arrived: Arrived) -> Activity[None]:
         """Send a gradient over the links; `arrived(variable, gradient)` as each part is there."""

@@ -19,6 +19,7 @@ from varsim.cluster.overheads import (
 from varsim.inert import visible
 from varsim.values.optimizer import AnyOptimizer
 from varsim.values.schema import Model
+from varsim.values.staleness import AnyStalenessPolicy
 from varsim.values.workload import Workload
 
 
@@ -173,6 +174,31 @@ class Strategy(Model, ABC):
     @abstractmethod
     def start(self, job: Job) -> None:
         """Start the processes, one per role."""
+
+
+class AsynchronousStrategy(Strategy, ABC):
+    """Base of strategies in which gradients may be stale when servers apply them.
+
+    `staleness_policy` says what becomes of them then; by default they are applied as they are.
+    """
+
+    others: ClassVar[Mapping[str, object]] = {
+        "staleness_policy": {"kind": "drop_above", "staleness": 0}
+    }
+
+    staleness_policy: AnyStalenessPolicy | None = None
+
+    def check_workload(self, workload: Workload) -> None:
+        """A policy for values needs some, and an optimizer that it goes with."""
+        super().check_workload(workload)
+        if self.staleness_policy is None:
+            return
+        if self.staleness_policy.about_values and not workload.has_values:
+            raise ValueError(
+                f"staleness_policy {self.staleness_policy.kind} has no effect: problem timing has "
+                "no values"
+            )
+        self.staleness_policy.check(workload.update_rule())
 
 
 def meant(strategies: Sequence[Strategy], names: Sequence[str]) -> list[bool]:

@@ -12,10 +12,10 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy
+from varsim.strategies.base import AsynchronousStrategy, Round, Sends
 
 
-class KAsync(Strategy):
+class KAsync(AsynchronousStrategy):
     """Asynchronous SGD whose updates are of K gradients, each of another worker.
 
     Replicas: (1) read the variables, (2) compute a gradient, (3) push it, (4) wait for the update
@@ -28,7 +28,7 @@ class KAsync(Strategy):
     """
 
     about: ClassVar[str] = "updates of K workers' gradients; only these K wait, nobody is stopped"
-    others: ClassVar[Mapping[str, object]] = {"k": 1}
+    others: ClassVar[Mapping[str, object]] = {**AsynchronousStrategy.others, "k": 1}
 
     kind: Literal["k_async"] = "k_async"
     k: PositiveInt
@@ -58,7 +58,7 @@ class KAsync(Strategy):
 
     def start(self, job: Job) -> None:
         """Start the servers and a replica on every worker."""
-        server = ParameterServer(job, drops=False)
+        server = ParameterServer(job, drops=False, policy=self.staleness_policy)
         buffer = GradientBuffer(job, server, self.k)  # (5), (6), (7)
         job.observe(lambda: server.parameters)
         job.explain(restart_enough(self.k, len(job.workers), "k"))

@@ -10,10 +10,10 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy
+from varsim.strategies.base import AsynchronousStrategy, Round, Sends
 
 
-class KBatchAsync(Strategy):
+class KBatchAsync(AsynchronousStrategy):
     """Asynchronous SGD whose updates are of K gradients, whoever they come from.
 
     Replicas: (1) read the variables, (2) compute a gradient, (3) push it, and begin with (1) anew.
@@ -24,7 +24,7 @@ class KBatchAsync(Strategy):
     """
 
     about: ClassVar[str] = "updates of K gradients, whoever they come from; nobody waits"
-    others: ClassVar[Mapping[str, object]] = {"k": 1}
+    others: ClassVar[Mapping[str, object]] = {**AsynchronousStrategy.others, "k": 1}
 
     kind: Literal["k_batch_async"] = "k_batch_async"
     k: PositiveInt
@@ -46,7 +46,7 @@ class KBatchAsync(Strategy):
 
     def start(self, job: Job) -> None:
         """Start the servers and a replica on every worker."""
-        server = ParameterServer(job, drops=False)
+        server = ParameterServer(job, drops=False, policy=self.staleness_policy)
         buffer = GradientBuffer(job, server, self.k)  # (4), (5), (6)
         job.observe(lambda: server.parameters)
         for worker in job.workers:

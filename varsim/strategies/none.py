@@ -8,11 +8,11 @@ from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Lock
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy
+from varsim.strategies.base import AsynchronousStrategy, Round, Sends
 from varsim.values.gradient import Gradient
 
 
-class NoSynchronization(Strategy):
+class NoSynchronization(AsynchronousStrategy):
     """Asynchronous SGD: nobody waits for anybody, but where updates take turns.
 
     Replicas: (1) read the variables, (2) compute a gradient, (3) push it, variable by variable.
@@ -30,7 +30,11 @@ class NoSynchronization(Strategy):
     """
 
     about: ClassVar[str] = "one copy on the parameter servers, updated asynchronously"
-    others: ClassVar[Mapping[str, object]] = {"use_locking": True, "overlap": True}
+    others: ClassVar[Mapping[str, object]] = {
+        **AsynchronousStrategy.others,
+        "use_locking": True,
+        "overlap": True,
+    }
 
     kind: Literal["none"] = "none"
     use_locking: bool = False
@@ -48,7 +52,9 @@ class NoSynchronization(Strategy):
 
     def start(self, job: Job) -> None:
         """Start the servers and a replica on every worker."""
-        server = ParameterServer(job, drops=False, overlap=self.overlap)
+        server = ParameterServer(
+            job, drops=False, overlap=self.overlap, policy=self.staleness_policy
+        )
         job.observe(lambda: server.parameters)
         if self.use_locking:
             lock = server.lock()
@@ -58,7 +64,7 @@ class NoSynchronization(Strategy):
 
         def receive(variable: int, gradient: Gradient) -> None:
             server.apply(variable, [gradient])  # (4)
-            if gradient.open == 0:
+            if gradient.open == 0 and gradient.applied:
                 job.count_step()  # (5)
 
         server.on_arrival(receive)
@@ -87,6 +93,7 @@ class NoSynchronization(Strategy):
                 server.lose(gradient)
                 lock.release(worker)
                 raise
-            job.count_step()  # (L6)
+            if gradient.applied:
+                job.count_step()  # (L6)
             lock.release(worker)
             yield from server.confirm(worker)

@@ -1,9 +1,9 @@
 """Stale synchronous parallel: nobody is more than some iterations ahead of the slowest."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import NonNegativeInt
+from pydantic import NonNegativeInt, model_validator
 
 from varsim.cluster.cache import ParameterCache
 from varsim.cluster.clock import Activity
@@ -12,12 +12,13 @@ from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Arrivals, BoundedClocks
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Pair, Round, Sends, Strategy
+from varsim.strategies.base import AsynchronousStrategy, Pair, Round, Sends
 from varsim.values.gradient import Gradient
+from varsim.values.staleness import Unadjusted
 from varsim.values.workload import Workload
 
 
-class StaleSynchronous(Strategy):
+class StaleSynchronous(AsynchronousStrategy):
     """Asynchronous SGD in which a worker waits while it is too far ahead of the slowest.
 
     Replicas: (1) read the variables, (2) compute a gradient, (3) push it, variable by variable.
@@ -34,6 +35,7 @@ class StaleSynchronous(Strategy):
 
     about: ClassVar[str] = "asynchronous, but nobody runs ahead of the slowest by more than a bound"
     others: ClassVar[Mapping[str, object]] = {
+        **AsynchronousStrategy.others,
         "staleness": 0,
         "refresh": Pair(
             {"optimizer": {"kind": "sgd", "learning_rate": 0.1}},
@@ -44,6 +46,17 @@ class StaleSynchronous(Strategy):
     kind: Literal["ssp"] = "ssp"
     staleness: NonNegativeInt
     refresh: Literal["always", "when_stale"] = "always"
+
+    @model_validator(mode="after")
+    def _caches_take_up_what_servers_do(self) -> Self:
+        policy = self.staleness_policy or Unadjusted()
+        if self.refresh == "when_stale" and not isinstance(policy, Unadjusted):
+            raise ValueError(
+                f"staleness_policy {policy.kind} does not go with refresh: when_stale: a replica "
+                "takes up its own gradients and cannot know what the servers make of them "
+                "(refresh: always goes with all)"
+            )
+        return self
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:
@@ -72,7 +85,7 @@ class StaleSynchronous(Strategy):
 
     def start(self, job: Job) -> None:
         """Start the servers and a replica on every worker."""
-        server = ParameterServer(job, drops=False)
+        server = ParameterServer(job, drops=False, policy=self.staleness_policy)
         clocks = BoundedClocks(job.clock, len(job.workers), self.staleness)
         cache = None
         if self.refresh == "when_stale":
@@ -83,7 +96,8 @@ class StaleSynchronous(Strategy):
         def take_in(variable: int, gradient: Gradient) -> None:
             server.apply(variable, [gradient])  # (4)
             if gradient.open == 0:
-                job.count_step()
+                if gradient.applied:
+                    job.count_step()
                 clocks.tick(gradient.worker)  # (5)
 
         server.on_arrival(Arrivals(job.clock, take_in).receive)

@@ -145,9 +145,7 @@ class Gradients:
             rows = _stacked([self.value(gradient, variable) for gradient in gradients])
         else:
             rows = self._nothing[variable]
-        if isinstance(rows, list):
-            return mean_of_slices(rows, by_row)
-        return sum_in_order(rows) / len(gradients)
+        return _mean(rows, by_row)
 
     def mean_of_workers(
         self, workers: Sequence[Sequence[Gradient]], variable: int, *, of_all: bool = False
@@ -259,6 +257,17 @@ class Gradients:
 
 
 _NOTHING: NDArray[Any] = np.empty(0)
+
+
+def mean_of_values(values: Sequence[Value], *, by_row: bool = False) -> Value:
+    """Mean of gradients of one variable, as `Gradients.mean` takes it of those it evaluates."""
+    return _mean(_stacked(values), by_row)
+
+
+def _mean(rows: Array | list[IndexedSlices], by_row: bool) -> Value:
+    if isinstance(rows, list):
+        return mean_of_slices(rows, by_row)
+    return sum_in_order(rows) / len(rows)
 
 
 def _stacked(values: Sequence[Value]) -> Array | list[IndexedSlices]:

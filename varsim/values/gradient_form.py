@@ -79,9 +79,13 @@ class IndexedSlices:
         whole[rows.indices] = rows.values
         return whole
 
+    def with_values(self, values: Values) -> "IndexedSlices":
+        """Other values for the same rows."""
+        return IndexedSlices(self.indices, values, self.dense_shape)
+
     def rounded(self, precision: Precision) -> "IndexedSlices":
         """The same in fewer bits."""
-        return IndexedSlices(self.indices, rounded(self.values, precision), self.dense_shape)
+        return self.with_values(rounded(self.values, precision))
 
     def __repr__(self) -> str:
         return f"IndexedSlices({self.indices!r}, {self.values!r}, {self.dense_shape!r})"

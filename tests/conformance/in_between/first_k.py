@@ -1,6 +1,6 @@
 """Recorded cases of the K family: who is used in each update, how stale, and who waits."""
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from building import DROPPED, MS, PENDING, gradient_rows
@@ -67,3 +67,25 @@ def k_family(record: Record) -> None:
         assert [row.worker for row in kept] == expected["in_buffer"]
     if "blocked" in expected:
         assert blocked(trace, until + 0.5) == expected["blocked"]
+
+
+def asynchronous(record: Record) -> None:
+    """A case in which every arrival is an update, by a rule for stale gradients."""
+    policies: dict[str, dict[str, Any]] = {
+        "plain": {"kind": "none"},
+        "inverse_staleness": {"kind": "inverse"},
+        "delay_compensated": {
+            "kind": "delay_compensated",
+            "variance_control": record.get("lambda"),
+        },
+    }
+    strategy = KAsync.model_validate({"k": 1, "staleness_policy": policies[record["rule"]]})
+    replay = Replay(record, strategy, stop={"time": (record["until_ms"] + 0.5) / 1000})
+    rows = sorted(gradient_rows(replay.run()), key=lambda row: row.applied_step)
+    rows = [row for row in rows if row.outcome == 0]
+    for row, (time, x), other in zip(
+        rows, replay.updates, record["expect"]["updates"], strict=True
+    ):
+        assert (time, row.worker) == (other["t"], other["worker"])
+        assert row.applied_step - row.read_step == other["staleness"]
+        assert_close(x.tolist(), other["x"], record["rtol"], f"update at {time} ms: x")

@@ -8,12 +8,13 @@ from conformance.in_between.averaged import hierarchical, local_sgd
 from conformance.in_between.bounded import ssp
 from conformance.in_between.dropped import drop_compute
 from conformance.in_between.elastic import easgd
-from conformance.in_between.first_k import k_family, k_sync
+from conformance.in_between.first_k import asynchronous, k_family, k_sync
 from conformance.in_between.outer import diloco
 from conformance.in_between.recorded import Case, Record
 
 # By kind, how a case is run and compared; it raises AssertionError where something differs.
 REPLAY: Final[dict[str, Callable[[Record], None]]] = {
+    "async": asynchronous,
     "diloco": diloco,
     "easgd": easgd,
     "drop_compute": drop_compute,
