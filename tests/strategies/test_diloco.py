@@ -97,6 +97,22 @@ class TestTimes:
         assert milliseconds(trace.steps) == [100, 200, 350, 450, 600]
         assert [row.global_step for row in trace.evaluations] == [0, 2, 4, 5]
 
+    @pytest.mark.parametrize(("precision", "sent"), [("int8", 25), ("fp4_e3m0", 12.5)])
+    def test_fewer_bits_take_less(
+        self, network: dict[str, Any], precision: str, sent: float
+    ) -> None:
+        strategy = diloco(inner_steps=2, outer_precision=precision)
+        trace = run(strategy, cluster={"workers": 2}, network=network, stop={"global_steps": 3})
+
+        assert milliseconds(trace.steps) == [100, 200, 300 + sent]
+
+    def test_another_all_reduce(self, network: dict[str, Any]) -> None:
+        # Up the tree and down again: the whole vector twice.
+        strategy = diloco(inner_steps=2, collective="binomial_tree")
+        trace = run(strategy, cluster={"workers": 2}, network=network, stop={"global_steps": 3})
+
+        assert milliseconds(trace.steps) == [100, 200, 500]
+
     def test_half_the_bits_take_half_the_time(self, network: dict[str, Any]) -> None:
         strategy = diloco(inner_steps=2, outer_precision="bf16")
         trace = run(strategy, cluster={"workers": 2}, network=network, stop={"global_steps": 3})
@@ -161,6 +177,15 @@ class TestValues:
         assert losses(exact)[1] != losses(coarse)[1]
         assert losses(coarse)[1] == pytest.approx(losses(exact)[1], rel=0.05)
         assert rounded(np.array([1.001]), "bf16") == 1.0
+
+    @pytest.mark.parametrize("precision", ["fp8_e4m3", "fp8_e5m2", "int8", "fp4_e2m1", "fp4_e3m0"])
+    def test_few_bits_lose_little(self, precision: str) -> None:
+        changes: dict[str, Any] = {"problem": NOISY, "stop": {"global_steps": 5}}
+        exact = run(diloco(inner_steps=2, fragments=2), **changes)
+        coarse = run(diloco(inner_steps=2, fragments=2, outer_precision=precision), **changes)
+
+        assert losses(coarse)[1] != losses(exact)[1]
+        assert losses(coarse)[1] == pytest.approx(losses(exact)[1], rel=0.2)
 
     def test_a_copy_misses_what_its_oldest_fragment_does_not_contain(self) -> None:
         # Two workers, fragments after every step in turn: after step 1 half the model has what the

@@ -48,6 +48,13 @@ class TestTimes:
         assert milliseconds(trace.steps) == [100, 200, 400, 500, 700]
         assert [row.global_step for row in trace.evaluations] == [0, 2, 4, 5]
 
+    def test_another_all_reduce(self, network: dict[str, Any]) -> None:
+        # Up the tree and down again: the whole vector twice.
+        strategy = local(period=2, collective="binomial_tree")
+        trace = run(strategy, cluster={"workers": 2}, network=network, stop={"global_steps": 3})
+
+        assert milliseconds(trace.steps) == [100, 200, 500]
+
     def test_an_average_is_a_barrier(self, network: dict[str, Any]) -> None:
         # Worker 1 takes 300 ms a step: worker 0 is at its second at 200 and waits until 600.
         cluster = {"workers": 2, "slow_workers": (slow(1, 3.0),)}
@@ -289,3 +296,18 @@ class TestDeaths:
 def test_what_is_refused(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
         scenario(local(**settings), cluster={"workers": 4})
+
+
+@pytest.mark.parametrize(
+    ("strategy", "told"),
+    [
+        (local(period=2, collective="hierarchical"), "levels average group by group"),
+        (local(period=2, collective="push_pull"), "local_sgd has none"),
+        ({"kind": "diloco", "collective": "push_pull"}, "diloco has none"),
+        ({"kind": "diloco", "collective": "hierarchical"}, "needs ranks_per_group"),
+        (local(period=2, segment_size=8.0), "segment_size has no effect"),
+    ],
+)
+def test_all_reduces_that_do_not_fit(strategy: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        scenario(strategy)

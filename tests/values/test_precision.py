@@ -1,7 +1,8 @@
 """Rounding to fewer bits, number by number."""
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from varsim.values.embedding import Embedding
 from varsim.values.gradient import Gradient, Gradients, Parameters, Value
-from varsim.values.gradient_form import BYTES, IndexedSlices, Precision, rounded
+from varsim.values.gradient_form import BYTES, IndexedSlices, Precision, Quantized, rounded
 from varsim.values.problem import LinearRegression, Quadratic, Task
 
 
@@ -119,3 +120,48 @@ def test_only_gradients_of_trained_variables_are() -> None:
 
     assert not np.array_equal(numbers(short.value(cut, 0)), numbers(exact.value(whole, 0)))
     assert np.array_equal(numbers(short.value(cut, 1)), numbers(exact.value(whole, 1)))
+
+
+class TestOneScale:
+    # How many numbers each has: codes less those of nan, infinity and the second zero.
+    NUMBERS: Final[Mapping[Quantized, int]] = {
+        "fp8_e4m3": 253,
+        "fp8_e5m2": 247,
+        "int8": 255,
+        "fp4_e2m1": 15,
+        "fp4_e3m0": 15,
+    }
+    LARGEST: Final[Mapping[Quantized, float]] = {
+        "fp8_e4m3": 448.0,
+        "fp8_e5m2": 57344.0,
+        "int8": 127.0,
+        "fp4_e2m1": 6.0,
+        "fp4_e3m0": 16.0,
+    }
+
+    @pytest.mark.parametrize("precision", NUMBERS)
+    def test_all_numbers_of_a_format(self, precision: Quantized) -> None:
+        most = self.LARGEST[precision]
+        fine = np.linspace(-1, 1, 4001)
+        values = np.concatenate([fine * most / 2**power for power in range(32)])
+        found = rounded(values, precision)
+        assert len(set(np.abs(found))) == (self.NUMBERS[precision] + 1) // 2
+        assert np.array_equal(rounded(found, precision), found)
+
+    def test_by_hand(self) -> None:
+        # The largest is 6, so that nothing is scaled: steps of 0.5, from 2 on of 1, from 4 of 2.
+        values = np.array([6.0, 5.1, 5.0, 2.6, 2.5, -1.3, 0.2, 0.25, 0.75, 0.0])
+        assert rounded(values, "fp4_e2m1").tolist() == [6, 6, 4, 3, 2, -1.5, 0, 0, 1, 0]
+        values = np.array([16.0, 11.9, 12.1, 3.1, -1.0, 0.3, 0.1, 0.13])
+        assert rounded(values, "fp4_e3m0").tolist() == [16, 8, 16, 4, -1, 0.25, 0, 0.25]
+        assert rounded(np.array([127.0, 0.4, 0.6, -2.5]), "int8").tolist() == [127, 0, 1, -2]
+        assert rounded(np.array([448.0, 17.0, 0.002]), "fp8_e4m3").tolist() == [448, 16, 2**-9]
+
+    @pytest.mark.parametrize("precision", NUMBERS)
+    def test_a_scale_changes_nothing_else(self, precision: Quantized) -> None:
+        values = np.array([1.0, -0.7, 0.3, 0.01])
+        found = rounded(values, precision)
+        assert np.array_equal(rounded(values * 2**-40, precision), found * 2**-40)
+        assert np.array_equal(rounded(0 * values, precision), 0 * values)
+        assert np.isnan(rounded(np.array([math.inf, 1.0]), precision)).all()
+        assert rounded(np.zeros(0), precision).size == 0

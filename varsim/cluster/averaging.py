@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective
-from varsim.cluster.collectives import ring
+from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.job import Job
 from varsim.cluster.replicas import LocalReplicas, OutsideRead
 from varsim.cluster.worker import Worker
@@ -37,6 +37,7 @@ class AveragedReplicas(LocalReplicas):
         of_gradients: Collection[int],
         of_copies: Collection[int],
         *,
+        choice: Choice,
         with_state: bool = False,
     ) -> None:
         super().__init__(job, Aggregation.MEAN)
@@ -51,7 +52,7 @@ class AveragedReplicas(LocalReplicas):
             (ranks, size): [
                 Collective(
                     job,
-                    ring.all_reduce(ranks),
+                    choice.schedule(ranks, size),
                     size,
                     by_message=by_message,
                     members=job.workers[first : first + ranks],

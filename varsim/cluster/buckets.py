@@ -100,7 +100,7 @@ class ReadyBucket(NamedTuple):
 
 
 def ready_buckets(
-    workload: Workload, bucketing: Bucketing | None, number_bytes: int | None = None
+    workload: Workload, bucketing: Bucketing | None, number_bytes: float | None = None
 ) -> list[ReadyBucket]:
     """The buckets of a workload's gradients, in the order in which they are ready; None: one.
 

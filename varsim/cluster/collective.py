@@ -85,7 +85,7 @@ class Collective:
         more: Sequence[Vector] = (),
         members: Sequence[Member] | None = None,
         first: int = 0,
-        number_bytes: int | None = None,
+        number_bytes: float | None = None,
         slowed: Callable[[], Slowed] | None = None,
     ) -> None:
         assert schedule.meets
@@ -251,7 +251,7 @@ class Collective:
         return f"{self._round.plan.schedule.what} that {self._come} of {self._ranks} have joined"
 
 
-def _round(job: Job, vector: Vector, paths: Paths, number_bytes: int) -> _Round:
+def _round(job: Job, vector: Vector, paths: Paths, number_bytes: float) -> _Round:
     schedule, size = vector
     overheads, overhead = job.cluster.overheads, 0
     plan = Plan(schedule, size, paths, None if overheads is None else overheads.reduction)

@@ -11,7 +11,6 @@ from simpy.events import Event
 from varsim.cluster.buckets import ReadyBucket
 from varsim.cluster.clock import END_OF_TIME, Activity
 from varsim.cluster.collective import Collective, Vector
-from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.job import Job
 from varsim.cluster.link import Route
@@ -173,9 +172,11 @@ class BackgroundAllReduce:
     what is left when a worker comes back is its time to wait or to write.
     """
 
-    def __init__(self, job: Job, sizes: Sequence[float], number_bytes: int | None = None) -> None:
+    def __init__(
+        self, job: Job, choice: Choice, sizes: Sequence[float], number_bytes: float
+    ) -> None:
         ranks = len(job.workers)
-        vectors = [Vector(ring.all_reduce(ranks), size) for size in sizes]
+        vectors = [Vector(choice.schedule(ranks, size), size) for size in sizes]
         self._job = job
         self._streams = [Stream(job, worker) for worker in job.workers]
         self._handed_over = [0] * ranks

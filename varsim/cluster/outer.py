@@ -7,13 +7,14 @@ import numpy as np
 
 from varsim.cluster.buckets import Bucketing, ready_buckets
 from varsim.cluster.clock import Activity
+from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.exchange import BackgroundAllReduce
 from varsim.cluster.job import Job
 from varsim.cluster.replicas import LocalReplicas
 from varsim.cluster.slowdown import shares_of_compute
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Array, Gradient, Parameters
-from varsim.values.gradient_form import BYTES, Precision, rounded, sum_in_order
+from varsim.values.gradient_form import BYTES_ALL, Precision, Quantized, rounded, sum_in_order
 from varsim.values.optimizer import Optimizer
 from varsim.values.variable import Aggregation
 
@@ -35,14 +36,15 @@ class OuterReplicas(LocalReplicas):
         fragments: int,
         outer: Optimizer,
         mixing: float,
-        precision: Precision | None,
+        precision: Precision | Quantized | None,
+        choice: Choice,
         *,
         overlap: bool = False,
     ) -> None:
         super().__init__(job, Aggregation.MEAN)
         self._outer, self._mixing, self._precision = outer, mixing, precision
         own = job.workload.bytes_per_parameter
-        number_bytes = own if precision is None else BYTES[precision]
+        number_bytes = own if precision is None else BYTES_ALL[precision]
         size = job.workload.size() / fragments
         sizes: list[float] = [size if precision is None else size / own * number_bytes]
         self._shares: list[float] = []  # of a step, after which parts are sent
@@ -50,7 +52,7 @@ class OuterReplicas(LocalReplicas):
             layers = ready_buckets(job.workload, Bucketing("layers"), number_bytes)
             sizes = [layer.size for layer in layers]
             self._shares = shares_of_compute(job.cluster, [layer.ready for layer in layers])
-        self._reduction = BackgroundAllReduce(job, sizes, number_bytes)
+        self._reduction = BackgroundAllReduce(job, choice, sizes, number_bytes)
         self._fragments = cut([each.values[0].size for each in self.variables], fragments)
         values = self._job.task.initial()
         self._points = [gathered(values, fragment) for fragment in self._fragments]
@@ -74,11 +76,13 @@ class OuterReplicas(LocalReplicas):
 
     def offer(self, worker: Worker, sync: int, fragment: int) -> None:
         """Hand over a worker's outer gradient of a fragment; takes it no time."""
-        rank = worker.rank
-        own = gathered([each.values[rank] for each in self.variables], self._fragments[fragment])
+        rank, pieces = worker.rank, self._fragments[fragment]
+        own = gathered([each.values[rank] for each in self.variables], pieces)
         gradient = self._points[fragment] - own
         if self._precision is not None:
-            gradient = rounded(gradient, self._precision)
+            # Piece by piece, each of one tensor.
+            parts = [rounded(part, self._precision) for part in split(gradient, pieces)]
+            gradient = np.concatenate(parts) if parts else gradient
         self._sent.setdefault(sync, {})[rank] = gradient
         if not self._shares:
             self._reduction.begin(worker)

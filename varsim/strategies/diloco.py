@@ -6,13 +6,15 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from varsim.cluster.clock import Activity
+from varsim.cluster.collectives.choice import AnyCollective, Choice
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.outer import OuterReplicas
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Pair, Round, Sends, Strategy
-from varsim.values.gradient_form import Precision
+from varsim.units import Bytes
+from varsim.values.gradient_form import Precision, Quantized
 from varsim.values.optimizer import AnyOptimizer, Momentum
 from varsim.values.workload import Workload
 
@@ -31,7 +33,9 @@ class DiLoCo(Strategy):
     after the other. By `convention` sync i = 0, 1, ... of torchft is applied as turn i ends, and
     sent delay steps before, of fragment i mod fragments; that of the `paper` is sent as turn i
     ends, and applied delay steps later, of fragment (i + 1) mod fragments. `outer_precision`: what
-    outer gradients are rounded to, and sent in. The outer step itself takes no time.
+    outer gradients are rounded to, and sent in; fp8, int8 and fp4 with one scale for each tensor,
+    which is sent for nothing. The mean is taken exactly. The outer step itself takes no time.
+    `collective`: the algorithm of their all-reduce, as of on_write (default: ring).
     With `overlap` (1) and (2) run side by side: in the last step before a sync every tensor's part
     of the outer gradient is sent once the backward pass is through with it, last layers first. The
     first layer's comes last, so that to wait for each layer in the next forward pass only would
@@ -49,6 +53,15 @@ class DiLoCo(Strategy):
         "mixing": 0.5,
         "outer": {"kind": "sgd", "learning_rate": 1.0},
         "overlap": True,
+        "collective": "halving_doubling",
+        "ranks_per_group": Pair(
+            {"collective": "hierarchical", "ranks_per_group": 2},
+            {"collective": "hierarchical", "ranks_per_group": 4},
+        ),
+        "segment_size": Pair(
+            {"collective": "double_binary_tree", "segment_size": 100.0},
+            {"collective": "double_binary_tree", "segment_size": 200.0},
+        ),
     }
 
     kind: Literal["diloco"] = "diloco"
@@ -58,7 +71,10 @@ class DiLoCo(Strategy):
     convention: Literal["torchft", "paper"] = "torchft"
     mixing: Annotated[float, Field(ge=0, le=1)] = 0.0
     outer: AnyOptimizer | None = None
-    outer_precision: Precision | None = None
+    outer_precision: Precision | Quantized | None = None
+    collective: AnyCollective | None = None
+    ranks_per_group: PositiveInt | None = None
+    segment_size: Bytes | None = Field(None, gt=0)
     overlap: bool = False
 
     @model_validator(mode="after")
@@ -68,6 +84,13 @@ class DiLoCo(Strategy):
                 f"overlap does not go with {self.fragments} fragments: they are sent whole, after "
                 "a step; leave one of the two out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _settings_of_the_collective(self) -> Self:
+        if self.collective == "push_pull":
+            raise ValueError("collective push_pull adds gradients up on servers; diloco has none")
+        self._choice.check_settings()
         return self
 
     @model_validator(mode="after")
@@ -106,6 +129,7 @@ class DiLoCo(Strategy):
 
     def check(self, cluster: Cluster) -> None:
         """What is sent in a step that goes on must be ready in it, and go at the usual pace."""
+        self._choice.check_ranks(cluster.workers)
         if self.overlap and cluster.optimizer_time is not None:
             raise ValueError(
                 "overlap does not go with cluster.optimizer_time: an outer gradient is ready after "
@@ -119,6 +143,7 @@ class DiLoCo(Strategy):
 
     def check_workload(self, workload: Workload) -> None:
         """There must be something in every fragment, and numbers that are rounded."""
+        self._choice.check_size(workload.size() / self.fragments)
         numbers = sum(spec.size for spec in workload.problem.variables())
         if workload.has_values and self.fragments > numbers:
             raise ValueError(f"fragments may be at most {numbers}: the problem has no more numbers")
@@ -145,6 +170,7 @@ class DiLoCo(Strategy):
             outer,
             self.mixing,
             self.outer_precision,
+            self._choice,
             overlap=self.overlap,
         )
         job.observe(copies.aggregate, copies.divergence)
@@ -166,6 +192,10 @@ class DiLoCo(Strategy):
             if sync is not None:
                 sent_after = step - self.delay
                 yield from copies.merge(worker, sync, self._fragment_of(sync), sent_after)  # (3-5)
+
+    @property
+    def _choice(self) -> Choice:
+        return Choice(self.collective or "ring", self.ranks_per_group, self.segment_size)
 
     @property
     def _turn(self) -> int:

@@ -8,11 +8,13 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from varsim.cluster.averaging import AveragedReplicas
 from varsim.cluster.clock import Activity
+from varsim.cluster.collectives.choice import AnyCollective, Choice
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Pair, Round, Sends, Strategy
+from varsim.units import Bytes
 from varsim.values.workload import Workload
 
 
@@ -34,6 +36,8 @@ class LocalSgd(Strategy):
     gradients are averaged in groups of so many in every step (PyTorch: post_localSGD_hook).
     `optimizer_state`: whether every replica keeps the slots of its own optimizer, as PyTorch and
     torchft have it, or these are averaged, too.
+    `collective`: the algorithm of all-reduces, as of on_write (default: ring), but none of the
+    hierarchical ones: `levels` average group by group.
     Stich, 2019; Lin et al., 2020 (post-local and hierarchical). Also known as periodic averaging.
     """
 
@@ -52,6 +56,11 @@ class LocalSgd(Strategy):
         ),
         "ranks_per_group": 2,
         "optimizer_state": "averaged",
+        "collective": "halving_doubling",
+        "segment_size": Pair(
+            {"collective": "double_binary_tree", "segment_size": 100.0},
+            {"collective": "double_binary_tree", "segment_size": 200.0},
+        ),
     }
 
     kind: Literal["local_sgd"] = "local_sgd"
@@ -64,6 +73,8 @@ class LocalSgd(Strategy):
     )
     ranks_per_group: PositiveInt | None = None
     optimizer_state: Literal["kept", "averaged"] = "kept"
+    collective: AnyCollective | None = None
+    segment_size: Bytes | None = Field(None, gt=0)
 
     @model_validator(mode="after")
     def _period_or_levels(self) -> Self:
@@ -85,6 +96,18 @@ class LocalSgd(Strategy):
     def _settings_of_warm_up(self) -> Self:
         if self.before_warmup is not None and self.warmup_steps == 0:
             raise ValueError("before_warmup has no effect without warmup_steps (for example 100)")
+        return self
+
+    @model_validator(mode="after")
+    def _settings_of_the_collective(self) -> Self:
+        if self.collective == "push_pull":
+            raise ValueError("collective push_pull adds gradients up on servers; local_sgd has none")
+        if self.collective in ("hierarchical", "hierarchical_leader"):
+            raise ValueError(
+                f"collective {self.collective} has groups of its own: here levels average group by "
+                "group; take another collective"
+            )
+        self._choice.check_settings()
         return self
 
     @classmethod
@@ -116,9 +139,12 @@ class LocalSgd(Strategy):
             raise ValueError(
                 f"levels: the last one must average all {workers} workers, not {self.levels[-1][1]}"
             )
+        for ranks in {workers, *(ranks for _, ranks in groups)}:
+            self._choice.check_ranks(ranks)
 
     def check_workload(self, workload: Workload) -> None:
-        """Plain SGD has no state."""
+        """Plain SGD has no state; there may be too many segments."""
+        self._choice.check_size(workload.size())
         if self.optimizer_state == "averaged" and not workload.update_rule().slots:
             raise ValueError(
                 f"optimizer_state averaged has no effect: optimizer {workload.update_rule().kind} "
@@ -148,7 +174,9 @@ class LocalSgd(Strategy):
             of_gradients.add(workers)
         of_copies = {ranks for _, ranks in self.levels or ()} or {workers}
         with_state = self.optimizer_state == "averaged"
-        copies = AveragedReplicas(job, of_gradients, of_copies, with_state=with_state)
+        copies = AveragedReplicas(
+            job, of_gradients, of_copies, choice=self._choice, with_state=with_state
+        )
         job.observe(copies.aggregate, copies.divergence)
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, copies, workers)
@@ -168,6 +196,10 @@ class LocalSgd(Strategy):
             yield from worker.update_copy()
             copies.update(worker, gradient, together)  # (3)
             yield from copies.average(worker, self._averaged(step, workers))  # (4)
+
+    @property
+    def _choice(self) -> Choice:
+        return Choice(self.collective or "ring", None, self.segment_size)
 
     @property
     def _reduces_in_warm_up(self) -> bool:

@@ -5,9 +5,10 @@ declared shape and reduction are attributes of TensorFlow's accumulators
 (tensorflow/core/kernels: conditional_accumulator.h, sparse_conditional_accumulator.h).
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -16,16 +17,51 @@ from varsim.values.refusal import InvalidArgumentError, RefusedValueError
 
 Precision: TypeAlias = Literal["fp32", "fp16", "bf16"]
 
+# Those that need a scale beside the numbers.
+Quantized: TypeAlias = Literal["fp8_e4m3", "fp8_e5m2", "int8", "fp4_e2m1", "fp4_e3m0"]
+
 # Bytes of one number.
 BYTES: Final[Mapping[Precision, int]] = {"fp32": 4, "fp16": 2, "bf16": 2}
+BYTES_ALL: Final[Mapping[Precision | Quantized, float]] = {
+    "fp32": 4,
+    "fp16": 2,
+    "bf16": 2,
+    "fp8_e4m3": 1,
+    "fp8_e5m2": 1,
+    "int8": 1,
+    "fp4_e2m1": 0.5,
+    "fp4_e3m0": 0.5,
+}
 
 
-def rounded(values: NDArray[np.float64], precision: Precision) -> NDArray[np.float64]:
+class _Grid(NamedTuple):
+    """Numbers of a format: bits of the mantissa, exponent of the least normal one, largest one."""
+
+    mantissa: int
+    least: int
+    largest: float
+
+
+# fp8: Micikevicius et al., 2022; fp4_e2m1: OCP Microscaling Formats, 2023; fp4_e3m0: the exponents
+# of Streaming DiLoCo (Douillard et al., 2025), with a bias of 3, and 0. An int8 has steps of 1.
+_GRIDS: Final[Mapping[str, _Grid]] = {
+    "fp8_e4m3": _Grid(3, -6, 448.0),
+    "fp8_e5m2": _Grid(2, -14, 57344.0),
+    "int8": _Grid(6, 6, 127.0),
+    "fp4_e2m1": _Grid(1, 0, 6.0),
+    "fp4_e3m0": _Grid(0, -2, 16.0),
+}
+
+
+def rounded(values: NDArray[np.float64], precision: Precision | Quantized) -> NDArray[np.float64]:
     """The nearest numbers that the precision has; of two equally near the one that ends in bit 0.
 
     First to fp32, in which devices compute, from there to fp16 or bf16. What is too large becomes
-    infinite: in fp16 from 65,520 on; what is too small becomes 0 (fp16: up to 3e-8).
+    infinite: in fp16 from 65,520 on; what is too small becomes 0 (fp16: up to 3e-8). Of fewer bits
+    there is one scale for all, with which the largest becomes the largest that the format has.
     """
+    if precision in _GRIDS:
+        return _scaled_to(values, _GRIDS[precision])
     with np.errstate(over="ignore", under="ignore"):
         single = values.astype(np.float32)
         if precision == "fp16":
@@ -33,6 +69,20 @@ def rounded(values: NDArray[np.float64], precision: Precision) -> NDArray[np.flo
         if precision == "bf16":
             single = _upper_half(single)
         return single.astype(np.float64)
+
+
+def _scaled_to(values: NDArray[np.float64], grid: _Grid) -> NDArray[np.float64]:
+    """Numbers of a format, times one scale; where anything is not finite, nothing is."""
+    most = float(np.abs(values).max(initial=0.0))
+    if most == 0.0:
+        return values
+    if not math.isfinite(most):
+        return np.full_like(values, math.nan)
+    scale = most / grid.largest
+    exponents = np.frexp(values / scale)[1] - 1
+    steps = np.ldexp(1.0, np.maximum(exponents, grid.least) - grid.mantissa)
+    found: NDArray[np.float64] = np.rint(values / scale / steps) * steps * scale
+    return found
 
 
 def _upper_half(single: NDArray[np.float32]) -> NDArray[np.float32]:

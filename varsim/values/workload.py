@@ -1,5 +1,6 @@
 """What is trained: the problem that gives the values, the model profile that gives the sizes."""
 
+import math
 from collections.abc import Sequence
 from itertools import accumulate, chain
 from typing import Final, Self
@@ -123,12 +124,14 @@ class Workload(Model):
         """Bytes of a whole gradient on a link."""
         return sum(self.gradient_tensors())
 
-    def gradient_tensors(self, number_bytes: int | None = None) -> list[int]:
+    def gradient_tensors(self, number_bytes: float | None = None) -> list[int]:
         """The bytes of the gradients of all tensors in forward order, of one number so many."""
         number_bytes = number_bytes or self.gradient_bytes
         if number_bytes == self.bytes_per_parameter:
             return self.tensors()
-        return [size // self.bytes_per_parameter * number_bytes for size in self.tensors()]
+        return [
+            math.ceil(size // self.bytes_per_parameter * number_bytes) for size in self.tensors()
+        ]
 
     @property
     def gradient_bytes(self) -> int:
