@@ -101,7 +101,7 @@ class LocalSgd(Strategy):
     @model_validator(mode="after")
     def _settings_of_the_collective(self) -> Self:
         if self.collective == "push_pull":
-            raise ValueError("collective push_pull adds gradients up on servers; local_sgd has none")
+            raise ValueError("collective push_pull needs servers; local_sgd has none")
         if self.collective in ("hierarchical", "hierarchical_leader"):
             raise ValueError(
                 f"collective {self.collective} has groups of its own: here levels average group by "
