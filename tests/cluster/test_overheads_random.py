@@ -5,7 +5,16 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from building import NO_TIME, allows_deaths, assert_same, example, run, scenario, span_rows
+from building import (
+    NO_TIME,
+    allows_deaths,
+    assert_same,
+    declared,
+    example,
+    run,
+    scenario,
+    span_rows,
+)
 
 from varsim.strategies import STRATEGIES
 
@@ -42,6 +51,7 @@ def test_a_random_cluster_with_overheads(seed: int) -> None:
     chance = random.Random(seed)
     workers = chance.randint(1, 6)
     described = strategy(chance, workers)
+    workers = max(workers, 1 + ("partners" in type(declared(described)).model_fields))
     (made,) = scenario(described, cluster={"workers": workers}).strategies
     cluster = {
         "workers": workers,

@@ -18,6 +18,8 @@ BETWEEN: Final[frozenset[str]] = frozenset(
         "diloco",
         "easgd",
         "drop_compute",
+        "gossip",
+        "sgp",
         "local_sgd",
         "post_local_sgd",
         "hierarchical",

@@ -5,14 +5,27 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from conformance.in_between.elastic import easgd
+from conformance.in_between.gossiping import gossip, rounds
 from conformance.in_between.recorded import Record
 
 from oracle import exchanging
 from oracle.periodic import Drawn
+from varsim.strategies.gossip import Gossip
 
 SAMPLE = range(300)
+
+
+def mixed(record: Record) -> None:
+    settings = {key: record[key] for key in ("mode", "graph") if record[key]}
+    if record["matrices"]:
+        settings["matrices"] = tuple(tuple(map(tuple, one)) for one in record["matrices"])
+    rounds(record, Gossip.model_validate(settings))
+
+
 KINDS: dict[str, tuple[Callable[[int], Drawn], Callable[[Record], None]]] = {
     "easgd": (exchanging.easgd, easgd),
+    "gossip": (exchanging.gossip, gossip),
+    "mixing": (exchanging.mixing, mixed),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -49,3 +62,17 @@ def test_what_is_drawn_of_easgd() -> None:
         met["ties"] += max(times.values(), default=0) > 1
     assert min(met.values()) >= 10, met
     assert len(met) == 5
+
+
+def test_what_is_drawn_of_gossip() -> None:
+    met: Counter[str] = Counter()
+    for seed in SAMPLE[:100]:
+        case = exchanging.mixing(seed)
+        met[f"{case['mode']} {case['graph']}"] += 1
+        met["waits"] += any(case["expect"]["blocked"])
+        met["weights"] += any(w != 1.0 for row in case["expect"]["rounds"] for w in row["w"])
+        pairs = exchanging.gossip(seed)["expect"]["averages"]
+        met["stale"] += any(one["staleness"] for one in pairs)
+        met["ties"] += max(Counter(one["t"] for one in pairs).values()) > 1
+    assert min(met.values()) >= 8, met
+    assert len(met) == 10

@@ -30,11 +30,12 @@ def evaluated(strategy: dict[str, Any], examples: int) -> dict[str, int]:
 
 
 SEQUENTIAL: dict[str, dict[str, Any]] = {
-    # An outer optimizer makes steps of its own, even of one worker alone; a centre follows it.
+    # An outer optimizer makes steps of its own, even of one worker alone; a centre follows it;
+    # and gossip needs somebody else.
     **{
         kind: example(kind, 1)
         for kind, strategy in STRATEGIES.items()
-        if not {"outer", "moving_rate"} & strategy.model_fields.keys()
+        if not {"outer", "moving_rate", "partners"} & strategy.model_fields.keys()
     },
     "on_read often": {"kind": "on_read", "read_every": 1},
     "on_read written back": {"kind": "on_read", "read_every": 1, "write_back": True},

@@ -83,7 +83,9 @@ def test_it_keeps_its_value_and_nobody_waits_for_it(kind: str, network: dict[str
         return
     # With gradients of 1 every update is a step of 1/8, whatever is averaged.
     made = round((1 - b[0]) * 8) if strategy.round.of == "outer step" else 6
-    assert (b, d) == ([1 - made / 8, -1 - made / 8], [0.5 - made / 8])
+    thirds = 1e-14 if strategy.sends.to == "neighbours" else 0  # are not exact
+    trained = [1 - made / 8, -1 - made / 8, 0.5 - made / 8]
+    assert [*b, *d] == pytest.approx(trained, rel=thirds, abs=0)
     assert made >= 6
     assert trace.variables == 2
     assert {row.parts_applied for row in gradient_rows(trace)} <= {0, 2}

@@ -76,6 +76,11 @@ class ElasticReplicas(DriftingReplicas):
             difference.lost = True
             raise
 
+    def settle(self) -> Activity[None]:
+        """See DriftingReplicas; so are all who have come at this moment."""
+        yield from super().settle()
+        yield from self._order.wait_for_all()
+
     def recover(self, worker: Worker) -> Activity[None]:
         """A worker that begins again takes the centre for its copy; new slots."""
         read = yield from self._server.fetch(worker)

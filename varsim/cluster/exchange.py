@@ -56,6 +56,35 @@ class GradientExchange(ABC, Generic[Sent]):
         """Compute it to the end, send it, and wait until what comes of it is there."""
 
 
+class Outbox:
+    """Messages of one host: each goes on the links once the one before has passed."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        # The first is on the links.
+        self._line: deque[tuple[Route, float, Callable[[], None]]] = deque()
+
+    def send(self, route: Route, size: float, arrived: Callable[[], None]) -> None:
+        """So many bytes are there to be sent; `arrived()` when they are at the other host."""
+        self._line.append((route, size, arrived))
+        if len(self._line) == 1:
+            self._begin()
+
+    def close(self) -> None:
+        """What is in line is not sent any more."""
+        while len(self._line) > 1:
+            self._line.pop()
+
+    def _begin(self) -> None:
+        route, size, arrived = self._line[0]
+        self._network.pass_on(route, size, self._passed, arrived)
+
+    def _passed(self) -> None:
+        self._line.popleft()
+        if self._line:
+            self._begin()
+
+
 class Connection:
     """Connection of two hosts: each message goes on the links once the one before has passed.
 
@@ -66,30 +95,18 @@ class Connection:
         self._network = network
         self._route = route
         self._in_order = in_order
-        self._line: deque[tuple[float, Callable[[], None]]] = deque()  # the first is on the links
+        self._outbox = Outbox(network)
 
     def send(self, size: float, arrived: Callable[[], None]) -> None:
         """So many bytes are there to be sent; `arrived()` when they are at the other host."""
-        if not self._in_order:
+        if self._in_order:
+            self._outbox.send(self._route, size, arrived)
+        else:
             self._network.pass_on(self._route, size, nothing, arrived)
-            return
-        self._line.append((size, arrived))
-        if len(self._line) == 1:
-            self._begin()
 
     def close(self) -> None:
         """What is in line is not sent any more."""
-        while len(self._line) > 1:
-            self._line.pop()
-
-    def _begin(self) -> None:
-        size, arrived = self._line[0]
-        self._network.pass_on(self._route, size, self._passed, arrived)
-
-    def _passed(self) -> None:
-        self._line.popleft()
-        if self._line:
-            self._begin()
+        self._outbox.close()
 
 
 class AllReduce(GradientExchange[Sequence[Gradient]]):

@@ -231,10 +231,7 @@ class LocalReplicas:
 
     def divergence(self) -> float:
         """Largest distance between two copies as they are now."""
-        ranks = range(len(self._seen))
-        return divergence(
-            [[variable.values[rank] for variable in self.variables] for rank in ranks]
-        )
+        return divergence([self.copy(rank) for rank in range(len(self._seen))])
 
     def end_read(self, worker: Worker) -> None:
         """A replica has been read."""
@@ -264,6 +261,10 @@ class DriftingReplicas(LocalReplicas):
     def missed(self, rank: int) -> int:
         """How many updates, made by others, a copy contains nothing of."""
         return self._made - int(self.contained[rank].sum())
+
+    def settle(self) -> Activity[None]:
+        """Wait until all that happens at this moment has: then a copy can be read."""
+        yield from self._job.clock.let_pass()
 
     def _made_step(self, rank: int) -> None:
         self.contained[rank, rank] += 1

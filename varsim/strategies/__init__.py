@@ -6,6 +6,7 @@ from varsim.strategies.backup_workers import BackupWorkers
 from varsim.strategies.base import Strategy, meant
 from varsim.strategies.diloco import DiLoCo
 from varsim.strategies.easgd import ElasticAveraging
+from varsim.strategies.gossip import Gossip
 from varsim.strategies.k_async import KAsync
 from varsim.strategies.k_batch_async import KBatchAsync
 from varsim.strategies.k_batch_sync import KBatchSync
@@ -33,6 +34,7 @@ STRATEGIES: Final[dict[str, type[Strategy]]] = {
     "local_sgd": LocalSgd,
     "diloco": DiLoCo,
     "easgd": ElasticAveraging,
+    "gossip": Gossip,
     "single": Single,
 }
 

@@ -88,3 +88,4 @@ class ElasticAveraging(Strategy):
                     turns.pass_on()
             yield from worker.update_copy()
             copies.apply(worker, gradient)  # (5)
+            yield from copies.settle()

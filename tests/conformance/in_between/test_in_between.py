@@ -9,6 +9,7 @@ from conformance.in_between.bounded import ssp
 from conformance.in_between.dropped import drop_compute
 from conformance.in_between.elastic import easgd
 from conformance.in_between.first_k import asynchronous, k_family, k_sync
+from conformance.in_between.gossiping import gossip, sgp
 from conformance.in_between.outer import diloco
 from conformance.in_between.recorded import Case, Record
 
@@ -18,6 +19,8 @@ REPLAY: Final[dict[str, Callable[[Record], None]]] = {
     "diloco": diloco,
     "easgd": easgd,
     "drop_compute": drop_compute,
+    "gossip": gossip,
+    "sgp": sgp,
     "local_sgd": local_sgd,
     "post_local_sgd": local_sgd,
     "hierarchical": hierarchical,

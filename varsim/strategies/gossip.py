@@ -1,0 +1,173 @@
+"""Gossip averaging: copies are averaged with those of neighbours, without servers or all-reduce."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, NonNegativeInt, model_validator
+
+from varsim.cluster.clock import Activity
+from varsim.cluster.description import Cluster
+from varsim.cluster.events import ProcessEvent
+from varsim.cluster.job import Job
+from varsim.cluster.neighbours import MixedReplicas, PairedReplicas
+from varsim.cluster.worker import Worker
+from varsim.strategies.base import Pair, Round, Sends, Strategy
+from varsim.values.mixing import (
+    Graph,
+    Matrix,
+    check_matrix,
+    hops,
+    one_peer,
+    shares,
+    undirected_ring,
+)
+
+Partners = Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
+
+
+class Gossip(Strategy):
+    """Average the copies of neighbours; nobody ever waits for all.
+
+    `mode: synchronous` (D-PSGD, algorithm 1): replicas (S1) send their copy to their neighbours and
+    (S2) compute a gradient on it meanwhile, (S3) wait for their neighbours' copies of this step and
+    take the weighted average, (S4) apply the gradient to that.
+    `asynchronous` (AD-PSGD, algorithm 1): (A1) compute a gradient on their own copy, (A2) average
+    it with a partner's, atomically: send it there, where both become their mean, and get that back;
+    (A3) apply the gradient to what their copy is then. Nobody waits for anybody.
+    `push_sum` (SGP, algorithm 1): (P1) compute a gradient at z, (P2) apply it to x, (P3) send
+    shares of x and of the push-sum weight w to the peers of this step, (P4) wait for those of
+    others, and add them up, (P5) z = x / w. The 8 bytes of w are not counted.
+    `graph`: ring (default): weights of 1/3 for both sides and oneself, in push_sum half for the
+    next rank; exponential: in step k half for the rank 2^(k mod L) further, L = floor(log2(workers
+    - 1)) + 1 (one peer a step). Asynchronous partners take turns in that order: +1, -1, or +1, +2,
+    +4, ... (the paper draws them). In place of a graph, `partners`: of every worker the ranks, in
+    turn; or `matrices`, [to][from], in turn, whose columns add up to 1, if synchronous rows, too.
+    What is measured, for free, is the mean of the copies (push_sum: of x, which is that of z by w).
+    Lian et al., 2017 and 2018; Assran et al., 2019 (Stochastic Gradient Push).
+    """
+
+    about: ClassVar[str] = "copies averaged with neighbours only: D-PSGD, AD-PSGD, push-sum (SGP)"
+    others: ClassVar[Mapping[str, object]] = {
+        "mode": "push_sum",
+        "graph": "exponential",
+        "partners": Pair(
+            {"mode": "asynchronous", "partners": ((1,), (2,), (3,), (0,))},
+            {"mode": "asynchronous", "partners": ((2,), (3,), (0,), (1,))},
+        ),
+        "matrices": Pair(
+            {"matrices": (((0.25,) * 4,) * 4,)},
+            {"matrices": (((0.5, 0.5, 0.0, 0.0),) * 2 + ((0.0, 0.0, 0.5, 0.5),) * 2,)},
+        ),
+    }
+
+    kind: Literal["gossip"] = "gossip"
+    mode: Literal["synchronous", "asynchronous", "push_sum"] = "synchronous"
+    graph: Graph | None = None
+    partners: tuple[Partners, ...] | None = None
+    matrices: Annotated[tuple[Matrix, ...], Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_says_who_are_neighbours(self) -> Self:
+        alone = self.mode == "asynchronous"
+        if self.matrices is not None and alone:
+            raise ValueError("matrices has no effect: mode asynchronous averages two at a time")
+        if self.partners is not None and not alone:
+            raise ValueError(f"partners has no effect: mode {self.mode} mixes by matrices")
+        if self.graph is not None and (self.matrices or self.partners):
+            given = "partners" if alone else "matrices"
+            raise ValueError(f"graph has no effect: {given} says who averages with whom")
+        return self
+
+    @property
+    def sends(self) -> Sends:
+        """See Strategy."""
+        return Sends("parameters", to="neighbours")
+
+    @property
+    def round(self) -> Round:
+        """See Strategy; without waiting, every gradient is an update."""
+        return Round("iteration", gradients=1) if self.mode == "asynchronous" else Round("step")
+
+    def check(self, cluster: Cluster) -> None:
+        """Everybody must have a neighbour, and weights must be shares."""
+        workers = cluster.workers
+        if workers < 2:
+            raise ValueError("gossip needs at least 2 workers: one alone has no neighbour")
+        for number, matrix in enumerate(self.matrices or ()):
+            try:
+                check_matrix(matrix, workers, doubly=self.mode == "synchronous")
+            except ValueError as error:
+                raise ValueError(f"matrices: number {number} {error}") from None
+        if self.partners is not None and len(self.partners) != workers:
+            raise ValueError(
+                f"partners must be {workers} lists, one of every worker, not {len(self.partners)}"
+            )
+        for rank, partners in enumerate(self.partners or ()):
+            for partner in partners:
+                if partner == rank or partner >= workers:
+                    why = "is that worker itself" if partner == rank else "does not exist"
+                    raise ValueError(
+                        f"partners: {partner} of worker {rank} {why}; others are 0 to {workers - 1}"
+                    )
+
+    def check_events(self, events: Sequence[ProcessEvent]) -> None:
+        """A worker that dies leaves neighbours without its model."""
+        if events:
+            raise ValueError(
+                f"gossip does not go with events ({events[0]}): neighbours would wait for a model, "
+                "or an answer, that a dead worker never sends"
+            )
+
+    def start(self, job: Job) -> None:
+        """Start a replica on every worker."""
+        workers, graph = len(job.workers), self.graph or "ring"
+        copies: MixedReplicas | PairedReplicas
+        if self.mode == "asynchronous":
+            copies = PairedReplicas(job)
+            turns = self.partners or [
+                [(rank + hop) % workers for hop in hops(graph, workers)] for rank in range(workers)
+            ]
+            for worker in job.workers:
+                job.start_on(worker, self.asynchronous, worker, copies, turns[worker.rank])
+        else:
+            both_sides = self.mode == "synchronous" and graph == "ring"
+            rounds = [undirected_ring(workers)] if both_sides else one_peer(graph, workers)
+            if self.matrices is not None:
+                rounds = [shares(matrix) for matrix in self.matrices]
+            copies = MixedReplicas(job, rounds)
+            role = self.synchronous if self.mode == "synchronous" else self.push_sum
+            for worker in job.workers:
+                job.start_on(worker, role, worker, copies)
+        job.observe(copies.aggregate, copies.divergence, at_any_time=True)
+
+    def synchronous(self, worker: Worker, copies: MixedReplicas) -> Activity[None]:
+        """One replica's training loop in D-PSGD."""
+        while True:
+            yield from copies.send(worker)  # (S1)
+            gradient = yield from worker.compute_gradient(copies.read(worker))  # (S2)
+            yield from copies.mix(worker)  # (S3)
+            yield from worker.update_copy()
+            copies.apply(worker, gradient)  # (S4)
+            yield from copies.settle()
+
+    def push_sum(self, worker: Worker, copies: MixedReplicas) -> Activity[None]:
+        """One replica's training loop in SGP."""
+        while True:
+            gradient = yield from worker.compute_gradient(copies.read(worker))  # (P1)
+            yield from worker.update_copy()
+            copies.apply(worker, gradient)  # (P2)
+            yield from copies.send(worker)  # (P3)
+            yield from copies.mix(worker)  # (P4, P5)
+            yield from copies.settle()
+
+    def asynchronous(
+        self, worker: Worker, copies: PairedReplicas, partners: Sequence[int]
+    ) -> Activity[None]:
+        """One replica's training loop in AD-PSGD."""
+        while True:
+            gradient = yield from worker.compute_gradient(copies.read(worker))  # (A1)
+            partner = partners[copies.steps[worker.rank] % len(partners)]
+            yield from copies.average(worker, partner)  # (A2)
+            yield from worker.update_copy()
+            copies.apply(worker, gradient)  # (A3)
+            yield from copies.settle()
