@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from building import MS, gradient_rows
+from building import APPLIED, MS, gradient_rows
 
 from conformance.comparison import assert_close
 from conformance.in_between.recorded import Record, Replay, blocked
@@ -31,7 +31,10 @@ def starts() -> Iterator[list[tuple[float, Worker, Read]]]:
 
 def ssp(record: Record) -> None:
     """A case of schedules, or of values."""
-    strategy = StaleSynchronous(staleness=record["staleness"], refresh=record["refresh"])
+    settings = ("staleness", "refresh", "staleness_policy")
+    strategy = StaleSynchronous.model_validate(
+        {key: record[key] for key in settings if key in record}
+    )
     until = record["until_ms"]
     # What begins at the last moment is part of the record.
     replay = Replay(record, strategy, stop={"time": (until + 0.5) / 1000})
@@ -41,20 +44,27 @@ def ssp(record: Record) -> None:
 
     rows = sorted(
         (row for row in gradient_rows(trace) if row.applied >= 0),
-        key=lambda row: (row.applied_step, row.worker),
+        key=lambda row: (row.applied, row.worker),
     )
     clocks = [0] * record["workers"]
     pushes = []
-    for row, (time, x) in zip(rows, replay.updates, strict=True):
+    updates, x = iter(replay.updates), replay.task.whole(replay.task.initial())
+    for row in rows:
         clocks[row.worker] += 1
+        time = row.applied / MS
+        if row.outcome == APPLIED:
+            at, x = next(updates)
+            assert at == time
         seen: dict[str, Any] = {
             "t": time,
             "worker": row.worker,
             "clock": clocks[row.worker],
             "staleness": row.applied_step - row.read_step,
+            "used": row.outcome == APPLIED,
             "x": x.tolist(),
         }
         pushes.append(seen)
+    assert next(updates, None) is None
     _compare(pushes, expected.get("pushes", []), rtol, "push")
 
     own: dict[int, int] = {}

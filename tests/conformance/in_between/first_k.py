@@ -30,10 +30,11 @@ def k_sync(record: Record) -> None:
 def k_family(record: Record) -> None:
     """A case of schedules, or of values."""
     until, k = record["until_ms"], record["k"]
+    policy = {key: record[key] for key in ("staleness_policy",) if key in record}
     made: dict[str, Strategy] = {
         "k_sync": BackupWorkers(replicas_to_aggregate=k),
-        "k_async": KAsync(k=k),
-        "k_batch_async": KBatchAsync(k=k),
+        "k_async": KAsync.model_validate({"k": k, **policy}),
+        "k_batch_async": KBatchAsync.model_validate({"k": k, **policy}),
         "k_batch_sync": KBatchSync(k=k),
     }
     replay = Replay(record, made[record["kind"]], stop={"time": (until + 0.5) / 1000})
@@ -61,6 +62,9 @@ def k_family(record: Record) -> None:
                 assert [worker for own, worker in vain if own == computed] == sorted(other[key])
         if "x" in other:
             assert_close(x.tolist(), other["x"], rtol, f"update {step}: x")
+    if "stale" in expected:
+        vain = [(row.applied / MS, row.worker) for row in rows if row.outcome == DROPPED]
+        assert sorted(vain) == sorted(map(tuple, expected["stale"]))
     if "in_buffer" in expected:
         kept = [row for row in rows if row.outcome == PENDING and 0 <= row.computed <= until * MS]
         kept.sort(key=lambda row: (row.computed, row.worker))
