@@ -3,7 +3,19 @@
 from typing import Any
 
 import pytest
-from building import DROPPED, LOST, MS, gradient_rows, kill, life, restart, run, scenario, slow
+from building import (
+    DROPPED,
+    LOST,
+    MS,
+    NO_TIME,
+    gradient_rows,
+    kill,
+    life,
+    restart,
+    run,
+    scenario,
+    slow,
+)
 
 from varsim.cluster.trace import Trace
 
@@ -14,6 +26,8 @@ RANDOM: dict[str, Any] = {
     "problem": {"kind": "quadratic", "noise": 0.1},
     "stop": {"time": 5.0},
 }
+# 40 bytes hold a link for 10 ms.
+WIRE: dict[str, Any] = {"bandwidth": 4e3, "latency": 1e-3, "sharing": "first_come"}
 UPDATE = {"server_update": {"time": {"kind": "constant", "value": 0.01}}}
 
 
@@ -48,8 +62,11 @@ def test_nobody_waits_where_any_two_gradients_make_an_update() -> None:
 
 @pytest.mark.parametrize("kind", ["k_async", "k_batch_async"])
 @pytest.mark.parametrize("cluster", [{}, UPDATE])
-def test_with_k_1_it_is_asynchronous(kind: str, cluster: dict[str, Any]) -> None:
-    shared = {**RANDOM, "cluster": {**RANDOM["cluster"], **cluster}}
+@pytest.mark.parametrize("network", [NO_TIME, WIRE, {**WIRE, "sharing": "fair"}])
+def test_with_k_1_it_is_asynchronous(
+    kind: str, cluster: dict[str, Any], network: dict[str, Any]
+) -> None:
+    shared = {**RANDOM, "cluster": {**RANDOM["cluster"], **cluster}, "network": network}
     one, free = run({"kind": kind, "k": 1}, **shared), run("none", **shared)
     assert one.gradients.tolist() == free.gradients.tolist()
     assert one.steps.tolist() == free.steps.tolist()
@@ -89,11 +106,10 @@ def test_k_batch_sync_over_a_wire_reads_once_a_step_and_pushes_each() -> None:
     # pushed by 230. 1 (150 ms) has computed at 170 and pushed by 180, and is at its next. So the
     # step ends at 230 with three gradients; 2 (400 ms) and 1 give up and read first, until 240 and
     # 250, by rank; 0, who ended the step, reads until 260.
-    wire = {"bandwidth": 4e3, "latency": 0.0, "sharing": "first_come"}
     trace = run(
         {"kind": "k_batch_sync", "k": 3},
         cluster={"slow_workers": (slow(1, 1.5), slow(2, 4.0))},
-        network=wire,
+        network={**WIRE, "latency": 0.0},
         stop={"time": 0.3},
     )
     assert updates(trace) == [(230, [0, 0, 1])]
