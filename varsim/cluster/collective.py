@@ -44,17 +44,23 @@ class Member(Protocol):
 
 
 class Vector(NamedTuple):
-    """Vector to be reduced: its schedule, its bytes."""
+    """Vector to be moved: its schedule, its bytes, and what a worker's time meanwhile is.
+
+    `number_bytes`: of one number in it, by default that of a parameter.
+    """
 
     schedule: Schedule
     size: float
+    phase: int = Phase.WRITE
+    number_bytes: float | None = None
 
 
 class _Round(NamedTuple):
-    """Round of a collective: its plan, its overhead (ns)."""
+    """Round of a collective: its plan, its overhead (ns), the phase of who waits for it."""
 
     plan: Plan
     overhead: int
+    phase: int
 
 
 class Collective:
@@ -64,9 +70,8 @@ class Collective:
     is sent message by message over the links. Both give the same times. `paths`: how messages
     go from rank to rank, by default over the workers' own links. `more`: vectors of which each is
     for a round after that of the one before, until it is the turn of the first again. `members`:
-    who takes part, by default the workers, ranks from `first` on. `number_bytes`: of one number of
-    the vectors, by default that of a parameter. `slowed`: at which pace messages go now; by default
-    at the links' own.
+    who takes part, by default the workers, ranks from `first` on. `slowed`: at which pace messages
+    go now; by default at the links' own.
 
     With a dead member it stands still: who has the result keeps it, nobody else gets it. When the
     dead one has come back and taken its place again, everything is sent once more. Where anybody
@@ -79,27 +84,26 @@ class Collective:
         job: Job,
         schedule: Schedule,
         size: float,
+        phase: int = Phase.WRITE,
+        number_bytes: float | None = None,
         *,
         paths: Paths | None = None,
         by_message: bool | None = None,
         more: Sequence[Vector] = (),
         members: Sequence[Member] | None = None,
         first: int = 0,
-        number_bytes: float | None = None,
         slowed: Callable[[], Slowed] | None = None,
     ) -> None:
         assert schedule.meets
         self._slowed = slowed
         self._pace = Slowed(0, 1.0)  # of the latest round that all have joined
-        number_bytes = number_bytes or job.workload.bytes_per_parameter
         self._job, self._clock = job, job.clock
         self._members: Sequence[Member] = job.workers if members is None else members
         self._ranks, self._first = schedule.ranks, first
         around = schedule.around and self._ranks == len(job.workers)
         paths = paths or own_links(job, first, around=around)
-        rounds = [
-            _round(job, vector, paths, number_bytes) for vector in (Vector(schedule, size), *more)
-        ]
+        vectors = (Vector(schedule, size, phase, number_bytes), *more)
+        rounds = [_round(job, vector, paths) for vector in vectors]
         self._round, self._turns = rounds[0], cycle([*rounds[1:], rounds[0]])
         plan = rounds[0].plan
         self._several = len(rounds) > 1
@@ -156,7 +160,7 @@ class Collective:
         """Everybody has come: fix the ends of this round and be ready for the next."""
         ends = self._ends
         for member in self._members:
-            member.turns_to(Phase.WRITE)
+            member.turns_to(self._round.phase)
         self._come = 0
         self._ends = [Event(self._clock) for _ in ends]
         self._moving = ends
@@ -241,7 +245,7 @@ class Collective:
         elif not any(self._moving[other].callbacks is not None for other in self._missing):
             for other, event in zip(self._members, self._moving, strict=True):
                 if event.callbacks is not None:
-                    other.turns_to(Phase.WRITE)
+                    other.turns_to(self._latest.phase)
             self._move([_if_open(event) for event in self._moving])
         return self._moving[rank]
 
@@ -251,15 +255,15 @@ class Collective:
         return f"{self._round.plan.schedule.what} that {self._come} of {self._ranks} have joined"
 
 
-def _round(job: Job, vector: Vector, paths: Paths, number_bytes: float) -> _Round:
-    schedule, size = vector
+def _round(job: Job, vector: Vector, paths: Paths) -> _Round:
+    schedule, size, phase, number_bytes = vector
     overheads, overhead = job.cluster.overheads, 0
     plan = Plan(schedule, size, paths, None if overheads is None else overheads.reduction)
     if overheads is not None:
-        parameters = math.ceil(size / number_bytes)
+        parameters = math.ceil(size / (number_bytes or job.workload.bytes_per_parameter))
         seconds = collective_overhead(overheads, *schedule.traffic(size, parameters))
         overhead = round(seconds * 1e9)
-    return _Round(plan, overhead)
+    return _Round(plan, overhead, phase)
 
 
 def _needs_messages(job: Job, plan: Plan) -> bool:

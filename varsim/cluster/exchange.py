@@ -127,7 +127,14 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
         self, job: Job, choice: Choice, buckets: Sequence[ReadyBucket], *, overlap: bool
     ) -> None:
         super().__init__(job, [bucket.ready for bucket in buckets] if overlap else ())
-        vectors = [Vector(choice.schedule(len(job.workers), size), size) for size, _ in buckets]
+        vectors = [
+            Vector(
+                choice.schedule(len(job.workers), size),
+                size,
+                number_bytes=job.workload.gradient_bytes,
+            )
+            for size, _ in buckets
+        ]
         share = job.cluster.overlap_pace
         self._streams = [Stream(job, worker) for worker in job.workers] if overlap else []
         self._until = 0  # ns, when the last of those that compute will have computed
@@ -141,7 +148,6 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
             *vectors[0],
             more=vectors[1:],
             members=self._streams or None,
-            number_bytes=job.workload.gradient_bytes,
             slowed=partial(self._slowed, share) if overlap and share is not None else None,
         )
 
@@ -181,53 +187,49 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
         return Slowed(self._until, share)
 
 
-class BackgroundAllReduce:
-    """All-reduces that workers hand over, compute on, and come back for: one after the other.
+class BackgroundCollectives:
+    """Collectives that workers hand over, compute on, and come back for: one after the other.
 
-    Each is of vectors of these `sizes` (bytes), again one after the other. A stream per worker
-    takes part in them, as a communicator does, in the order in which they are handed over. Only
-    what is left when a worker comes back is its time to wait or to write.
+    These `vectors` are moved in turn, again and again. A stream per worker takes part in them, as a
+    communicator does, in the order in which they are handed over. Only what is left when a worker
+    comes back is its time to wait, to read or to write. `done(rank, number)` is called as a worker
+    has the result of one; they are counted from 1.
     """
 
     def __init__(
-        self, job: Job, choice: Choice, sizes: Sequence[float], number_bytes: float
+        self,
+        job: Job,
+        vectors: Sequence[Vector],
+        done: Callable[[int, int], None] = lambda rank, number: None,
     ) -> None:
         ranks = len(job.workers)
-        vectors = [Vector(choice.schedule(ranks, size), size) for size in sizes]
         self._job = job
         self._streams = [Stream(job, worker) for worker in job.workers]
-        self._handed_over = [0] * ranks
         # When the vectors of those not yet begun are ready (ns).
-        self._moments: list[deque[Sequence[int]]] = [deque() for _ in job.workers]
+        self._moments: list[deque[int]] = [deque() for _ in job.workers]
+        self._busy = [False] * ranks
         self._done = [0] * ranks
         self._awaited: list[int | None] = [None] * ranks  # how many are to be done, who waits
-        self._number = len(vectors)
-        self._collective = Collective(
-            job,
-            *vectors[0],
-            more=vectors[1:],
-            members=self._streams,
-            number_bytes=number_bytes,
-        )
+        self._told = done
+        self._collective = Collective(job, *vectors[0], more=vectors[1:], members=self._streams)
 
-    def begin(self, worker: Worker, moments: Sequence[int] = ()) -> None:
-        """Hand over the next one; takes the worker no time.
+    def begin(self, worker: Worker, moments: Sequence[int] = (0,)) -> None:
+        """Hand over the next ones; takes the worker no time.
 
-        `moments`: when its part of each vector is ready (ns); by default they are.
+        `moments`: when its part of each is ready (ns); by default it is, of one.
         """
         rank = worker.rank
-        self._handed_over[rank] += 1
-        self._moments[rank].append(moments or [0] * self._number)
-        if self._handed_over[rank] == self._done[rank] + 1:
+        self._moments[rank] += moments
+        if not self._busy[rank]:
+            self._busy[rank] = True
             self._job.spawn(self._carry_out(self._streams[rank]))
 
     def finish(self, worker: Worker, number: int) -> Activity[None]:
-        """Wait for the end of an all-reduce; they are numbered from 0."""
+        """Wait until so many are done."""
         yield from worker.catch_up()
         rank, stream = worker.rank, self._streams[worker.rank]
-        assert number < self._handed_over[rank]
-        if self._done[rank] <= number:
-            self._awaited[rank] = number + 1
+        if self._done[rank] < number:
+            self._awaited[rank] = number
             stream.begins(self._job.clock.time)
             yield from stream.end()
             self._awaited[rank] = None
@@ -236,12 +238,13 @@ class BackgroundAllReduce:
     def _carry_out(self, stream: "Stream") -> Activity[None]:
         rank = stream.rank
         while self._moments[rank]:
-            for moment in self._moments[rank].popleft():
-                yield from self._job.clock.sleep_until(moment)
-                yield from self._collective.take_part(stream)
+            yield from self._job.clock.sleep_until(self._moments[rank].popleft())
+            yield from self._collective.take_part(stream)
             self._done[rank] += 1
+            self._told(rank, self._done[rank])
             if self._done[rank] == self._awaited[rank]:
                 stream.done.succeed()
+        self._busy[rank] = False
 
 
 class Stream:

@@ -7,8 +7,9 @@ import numpy as np
 
 from varsim.cluster.buckets import Bucketing, ready_buckets
 from varsim.cluster.clock import Activity
+from varsim.cluster.collective import Vector
 from varsim.cluster.collectives.choice import Choice
-from varsim.cluster.exchange import BackgroundAllReduce
+from varsim.cluster.exchange import BackgroundCollectives
 from varsim.cluster.job import Job
 from varsim.cluster.replicas import LocalReplicas
 from varsim.cluster.slowdown import shares_of_compute
@@ -52,7 +53,12 @@ class OuterReplicas(LocalReplicas):
             layers = ready_buckets(job.workload, Bucketing("layers"), number_bytes)
             sizes = [layer.size for layer in layers]
             self._shares = shares_of_compute(job.cluster, [layer.ready for layer in layers])
-        self._reduction = BackgroundAllReduce(job, choice, sizes, number_bytes)
+        ranks = len(job.workers)
+        vectors = [
+            Vector(choice.schedule(ranks, size), size, number_bytes=number_bytes) for size in sizes
+        ]
+        self._reduction = BackgroundCollectives(job, vectors)
+        self._number = len(vectors)  # in an outer gradient
         self._fragments = cut([each.values[0].size for each in self.variables], fragments)
         values = self._job.task.initial()
         self._points = [gathered(values, fragment) for fragment in self._fragments]
@@ -92,7 +98,7 @@ class OuterReplicas(LocalReplicas):
 
         `sent_after`: how many steps each worker had made when it sent. The model is measured.
         """
-        yield from self._reduction.finish(worker, sync)
+        yield from self._reduction.finish(worker, (sync + 1) * self._number)
         if sync in self._sent:
             self._make_step(sync, fragment)
         made = self._steps_made[sync]

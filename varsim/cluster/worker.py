@@ -129,13 +129,26 @@ class Worker:
         self._spans += (end, self.iteration << PHASE_BITS)
         return gradient, moments
 
-    def update_copy(self) -> Activity[None]:
-        """Spend what it takes to update the worker's own copy of the model; it is computing."""
-        return self._spend_update() if self._update else AT_ONCE
+    def begin_layers(self) -> tuple[Gradient, int]:
+        """Begin a gradient, to be computed layer by layer; and the work that it is in all (ns).
 
-    def _spend_update(self) -> Activity[None]:
+        What it is read from, and when it is computed, is still to come.
+        """
         start = max(self.ready_at, self._clock.time)
-        end = end_of(self._windows or [(0, 1.0)], start, self._update)
+        self.iteration += 1
+        batch = next(self._batches)
+        gradient = Gradient(self.rank, self.iteration, None, batch, start, END_OF_TIME)
+        self._in_flight[gradient] = None
+        return gradient, next(self._compute_times)
+
+    def update_copy(self, share: float = 1.0) -> Activity[None]:
+        """Spend what it takes to update a share of the worker's own copy; it is computing."""
+        return self.compute(round(self._update * share)) if self._update else AT_ONCE
+
+    def compute(self, work: int) -> Activity[None]:
+        """Compute for so many ns at its normal pace."""
+        start = max(self.ready_at, self._clock.time)
+        end = end_of(self._windows or [(0, 1.0)], start, work)
         self._since = self.ready_at = end
         self._spans += (end, self.iteration << PHASE_BITS)
         yield Pause(self._clock, end)

@@ -130,6 +130,16 @@ class Strategy(Model, ABC):
         """Whether gradients are sent while the backward pass still runs: the key `overlap`."""
         return bool(getattr(self, "overlap", False))
 
+    @property
+    def shards(self) -> bool:
+        """Whether replicas hold shards of what others have whole: the key `sharding`."""
+        return getattr(self, "sharding", None) is not None
+
+    @property
+    def by_layers(self) -> bool:
+        """Whether computation beside which there is communication may be a forward pass, too."""
+        return self.shards or getattr(self, "overlap", False) == "forward"
+
     def subject_to(self) -> frozenset[str]:
         """The names of the cluster's overheads that occur in this strategy."""
         names = OF_ALL | _OVERHEADS[self.sends.to]

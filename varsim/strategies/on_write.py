@@ -14,6 +14,7 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.exchange import AllReduce
 from varsim.cluster.job import Job
+from varsim.cluster.layerwise import LayerwiseStep, Overlap, Sharding, units
 from varsim.cluster.push_pull import PushPull
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.worker import Worker
@@ -53,6 +54,15 @@ class OnWrite(Strategy):
     same parameters, each of `batch_size` examples and with a compute time of its own; their mean is
     all-reduced once. Only the last one's backward pass overlaps (DDP's no_sync). `drop_compute`
     lets a worker give up the rest of them (DropCompute).
+    With `overlap: forward` the next forward pass goes on beside (2), too, which is in two halves: a
+    reduce-scatter of each bucket in the backward pass, and an all-gather of each in the order of
+    the next forward pass, where every layer waits for its own (Zhang et al., 2023, DeAR). In their
+    first-in-first-out order, all-reduces end with the bucket that the forward pass needs first.
+    `sharding` cuts what else every replica has into a shard for each: the `optimizer` state, with
+    whose shards each replica makes a part of (3), after which the parameters are gathered (ZeRO-1),
+    the `gradients`, too, as buckets are reduced (ZeRO-2), or also the `parameters`, gathered bucket
+    by bucket before the forward and again before the backward pass, with `overlap` while the bucket
+    before is computed (ZeRO-3, FSDP; reshard after forward). Rajbhandari et al., 2020.
     TensorFlow: VariableSynchronization.ON_WRITE under MirroredStrategy and
     MultiWorkerMirroredStrategy. Also known as synchronous data parallelism.
     """
@@ -65,6 +75,7 @@ class OnWrite(Strategy):
         "drop_compute": Pair(
             {"micro_batches": 3, "drop_compute": DropCompute(threshold=0.15)}, {"micro_batches": 3}
         ),
+        "sharding": "parameters",
         "collective": "halving_doubling",
         "ranks_per_group": Pair(
             {"collective": "hierarchical", "ranks_per_group": 2},
@@ -87,7 +98,8 @@ class OnWrite(Strategy):
     collective: AnyCollective = "ring"
     ranks_per_group: PositiveInt | None = None
     segment_size: Bytes | None = Field(None, gt=0)
-    overlap: bool = False
+    overlap: Overlap = False
+    sharding: Sharding | None = None
     bucketing: Rule | None = None
     bucket_size: Bytes | None = Field(None, ge=1)
     first_bucket_size: Bytes | None = Field(None, ge=1)
@@ -129,6 +141,31 @@ class OnWrite(Strategy):
             )
         return self
 
+    @model_validator(mode="after")
+    def _settings_of_layers(self) -> Self:
+        if self.by_layers and self.collective != "ring":
+            raise ValueError(
+                f"{self._layerwise} goes with collective ring, whose reduce-scatters and "
+                f"all-gathers it consists of, and not with {self.collective}"
+            )
+        for key in ("micro_batches", "drop_compute") if self.by_layers else ():
+            if getattr(self, key) is not None:
+                raise ValueError(
+                    f"{self._layerwise} does not go with {key}: passes after which nothing is "
+                    "reduced are not modelled layer by layer"
+                )
+        if self.sharding == "parameters" and self.overlap == "forward":
+            raise ValueError(
+                "overlap forward is for what is reduced; sharding parameters gathers beside both "
+                "passes with overlap: true"
+            )
+        return self
+
+    @property
+    def _layerwise(self) -> str:
+        """The setting by which replicas wait layer by layer, or for shards, in words."""
+        return "overlap forward" if self.sharding is None else f"sharding {self.sharding}"
+
     @property
     def sends(self) -> Sends:
         """See Strategy; what servers need for a sum says `server_update`."""
@@ -145,7 +182,8 @@ class OnWrite(Strategy):
     def _bucketing(self) -> Bucketing | None:
         """How gradients are cut; None: not at all."""
         given = (self.bucketing, self.bucket_size, self.first_bucket_size)
-        if not self.overlap and not any(value is not None for value in given):
+        cuts = self.overlap or self.sharding == "parameters"
+        if not cuts and not any(value is not None for value in given):
             return None
         return buckets.with_defaults(*given)
 
@@ -161,8 +199,13 @@ class OnWrite(Strategy):
         return Choice(name, self.ranks_per_group, self.segment_size)
 
     def check(self, cluster: Cluster) -> None:
-        """Groups of ranks must be equal."""
+        """Groups of ranks must be equal, and what is said of all-reduces about all-reduces."""
         self._choice.check_ranks(cluster.workers)
+        if self.by_layers and cluster.overlap_pace is not None:
+            raise ValueError(
+                f"{self._layerwise} does not go with cluster.overlap_pace: that is said of "
+                "all-reduces beside the backward pass alone"
+            )
 
     def check_workload(self, workload: Workload) -> None:
         """There may be too many segments, or nothing that is ready before the rest."""
@@ -184,6 +227,11 @@ class OnWrite(Strategy):
 
         What others have added of it would have to be taken out.
         """
+        if self.sharding is not None and events:
+            raise ValueError(
+                f"sharding does not go with events ({events[0]}): a worker that dies takes its "
+                "shard of the optimizer's state with it, which nobody else has"
+            )
         if self.uses_servers and events:
             raise ValueError(
                 f"collective push_pull does not go with events ({events[0]}): what servers have "
@@ -200,12 +248,18 @@ class OnWrite(Strategy):
         drop = self.drop_compute
         weights = MirroredReplicas(job, of_all=drop is not None and drop.divide_by == "all")
         job.observe(lambda: weights.parameters)
+        if self.by_layers:
+            layers = units(job.workload, self._bucketing, job.cluster)
+            steps = LayerwiseStep(job, layers, self.sharding, self.overlap, weights.apply)
+            for worker in job.workers:
+                job.start_on(worker, self.layerwise_replica, worker, weights, steps)
+            return
         exchange: AllReduce | PushPull
         if self.uses_servers:
-            exchange = PushPull(job, overlap=self.overlap)
+            exchange = PushPull(job, overlap=self.overlaps)
         else:
             cut = ready_buckets(job.workload, self._bucketing)
-            exchange = AllReduce(job, self._choice, cut, overlap=self.overlap)
+            exchange = AllReduce(job, self._choice, cut, overlap=self.overlaps)
         batches = Accumulation(job, exchange, self._micro_batches, drop)
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, weights, batches, exchange)
@@ -230,3 +284,13 @@ class OnWrite(Strategy):
             yield from worker.update_copy()
             weights.apply(worker)  # (3)
             gradients = None
+
+    def layerwise_replica(
+        self, worker: Worker, weights: MirroredReplicas, steps: LayerwiseStep
+    ) -> Activity[None]:
+        """One replica's training loop, if layers wait for collectives of their own."""
+        while True:
+            gradient = yield from steps.forward(worker, weights.read)  # (1)
+            weights.offer(worker, [gradient])
+            yield from steps.backward(worker, gradient)  # (1) (2)
+            yield from steps.finish(worker)  # (2) (3)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.trace import Trace
+from varsim.cluster.trace import Phase, Span, Trace
 from varsim.study.measure import NANOSECONDS, Gradients
 
 Table = NDArray[np.float64]
@@ -101,13 +101,29 @@ def compute_times(trace: Trace, micro_batches: int = 1) -> Table | None:
     if trace.workers < 2 or (rows.computed < 0).any():
         return None
     order = np.lexsort((rows.iteration, rows.worker))
-    seconds = ((rows.computed - rows.compute_start) / NANOSECONDS)[order]
+    times = rows.computed - rows.compute_start - _waited(trace, rows)
+    seconds = (times / NANOSECONDS)[order]
     count = np.bincount(rows.worker, minlength=trace.workers)
     most = int(count.min())
     columns = [column[:most] for column in np.split(seconds, np.cumsum(count)[:-1])]
     table = np.stack(columns, axis=1)[: most - most % micro_batches]
     table = table.reshape(-1, micro_batches, trace.workers).sum(axis=1)
     return table if len(table) >= _FEWEST else None
+
+
+def _waited(trace: Trace, rows: Gradients) -> NDArray[np.int64]:
+    """How long each gradient's worker did not compute from its beginning to its end (ns)."""
+    waited = np.zeros(len(rows.worker), dtype=np.int64)
+    spans = dict(zip(Span._fields, trace.spans.T, strict=True))
+    for worker in range(trace.workers if len(trace.spans) else 0):
+        own, of_worker = spans["worker"] == worker, rows.worker == worker
+        lasted = np.where(spans["phase"] == Phase.COMPUTE, 0, spans["end"] - spans["start"])[own]
+        before = np.concatenate(([0], np.cumsum(lasted)))
+        # Both moments are ends of spans, or the run's start.
+        begun = before[np.searchsorted(spans["end"][own], rows.compute_start[of_worker], "right")]
+        ended = before[np.searchsorted(spans["end"][own], rows.computed[of_worker], "right")]
+        waited[of_worker] = ended - begun
+    return waited
 
 
 def autocorrelation(rows: Sequence[Sequence[float] | Table], lag: int) -> float | None:

@@ -191,11 +191,12 @@ def _hidden(result: "Result") -> Iterator[str]:
         # Outer gradients are hidden only behind a delay.
         if sending and (hidden or strategy.overlaps):
             share = 100 * hidden / sending
-            said.setdefault(strategy.sends.what, []).append(
+            said.setdefault("both" if strategy.by_layers else strategy.sends.what, []).append(
                 f"{digits(share)} % in '{strategy.label}'"
             )
     behind = {
         "gradients": "gradients were on their way, hidden behind the backward pass",
+        "both": "gradients and parameters were on their way, hidden behind computation",
         "parameters": "outer gradients were on their way, hidden behind inner steps",
     }
     for what, shares in said.items():

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
+from varsim.report.words.activity import noun, verb
 from varsim.report.words.phrases import capital, plus_minus, time
 from varsim.report.words.resources import (
     article,
@@ -13,7 +14,6 @@ from varsim.report.words.resources import (
     percent,
     ports,
     resource,
-    short,
     workers,
 )
 from varsim.study.measure import NANOSECONDS
@@ -22,7 +22,7 @@ from varsim.study.stragglers import stragglers
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE
 from varsim.study.why.account import NEGLIGIBLE, Account, Why
 from varsim.study.why.idle import MOST_GRADIENTS, Idle
-from varsim.study.why.path import SERVER, Path, Piece
+from varsim.study.why.path import SERVER, Path
 from varsim.study.why.rerun import Gain, Part
 from varsim.study.why.resources import busiest
 from varsim.units import format_seconds
@@ -123,7 +123,7 @@ def spent(account: Account) -> str:
     """What all steps are spent on, and whom they wait for."""
     named: dict[str, float] = {}
     for activity, share in account.shares.items():
-        named[_noun(account, activity)] = named.get(_noun(account, activity), 0.0) + share
+        named[noun(account, activity)] = named.get(noun(account, activity), 0.0) + share
     parts = [f"{name} {percent(share)}" for name, share in named.items() if share >= NEGLIGIBLE]
     number = len(account.paths)
     if account.asynchronous:
@@ -377,49 +377,17 @@ def _links_of(account: Account, path: Path) -> Iterator[str]:
         piece = pieces[index]
         index += 1
         end = piece.end
-        by_all = piece.activity == SERVER or (piece.activity == "write" and not account.servers)
+        moved = ("read", "write") if account.shards else () if account.servers else ("write",)
+        by_all = piece.activity in (SERVER, *moved)
         while by_all and index < len(pieces) and pieces[index].activity == piece.activity:
             end = pieces[index].end
             index += 1
         later = pieces[index].activity if index < len(pieces) else ""
-        said = _verb(account, piece, later)
+        said = verb(account, piece, later)
         if piece.worker != worker and not by_all:
             said = f"worker {piece.worker} {said}"
             worker = piece.worker
         yield f"{said} {format_seconds((end - piece.start) / NANOSECONDS)}"
-
-
-def _verb(account: Account, piece: Piece, later: str) -> str:
-    jam = account.jam
-    queue = "waits for its turn" if jam is None else f"waits for {short(jam)}"
-    if later in ("read", "write"):
-        queue += " to read" if later == "read" else " to push"
-    return {
-        "compute": "computes",
-        "read": "reads the variables" if account.servers else "receives",
-        "write": "pushes its gradient" if account.servers else "all-reduce",
-        "queue": queue,
-        "barrier": "waits for the others",
-        "token": "waits for a token",
-        "lock": "waits for the lock",
-        "down": "is not running",
-        SERVER: "handled by the server",
-    }[piece.activity]
-
-
-def _noun(account: Account, activity: str) -> str:
-    jam = account.jam
-    return {
-        "compute": "computing",
-        "read": "reading" if account.servers else "receiving",
-        "write": "pushing" if account.servers else "all-reduce",
-        "queue": "waiting" if jam is None else f"waiting for {short(jam)}",
-        "barrier": "waiting for others",
-        "token": "waiting for a token",
-        "lock": "waiting for the lock",
-        "down": "not running",
-        SERVER: "the server",
-    }[activity]
 
 
 def _whom(account: Account) -> str:

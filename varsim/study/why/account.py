@@ -48,6 +48,11 @@ class Account:
         return _on_servers(self.scenario)
 
     @property
+    def shards(self) -> bool:
+        """Whether its replicas hold shards, which are scattered and gathered."""
+        return self.scenario.strategies[0].shards
+
+    @property
     def stuck(self) -> bool:
         """Whether it came to stand still, or made no update."""
         return self.reruns.stuck or not self.paths

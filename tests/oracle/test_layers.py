@@ -1,0 +1,69 @@
+"""Layers that wait for collectives of their own take the times that loops by hand say."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from building import run
+
+from oracle.layers import STEPS, Cluster, Drawn, drawn
+
+SAMPLE = range(300)
+
+
+def steps(case: Drawn) -> list[int]:
+    layers = tuple(
+        {"backward": 2.0 * work, "size": float(size)}
+        for work, size in zip(case["work"], case["sizes"], strict=True)
+    )
+    whole = sum(case["work"]) / 1e3
+    optimizer = {"optimizer_time": case["optimizer_ms"] / 1e3} if case["optimizer_ms"] else {}
+    settings = {key: case[key] for key in ("sharding", "overlap") if case[key]}
+    trace = run(
+        {"kind": "on_write", "bucketing": "layers", **settings},
+        cluster={
+            "workers": case["workers"],
+            "compute": {"kind": "phases", "forward": whole, "backward": 2 * whole},
+            "slow_workers": tuple(
+                {"rank": rank, "factor": float(factor)}
+                for rank, factor in enumerate(case["slow"][: case["workers"]])
+                if factor > 1
+            ),
+            **optimizer,
+        },
+        network={
+            "bandwidth": case["bandwidth"],
+            "latency": case["latency_ms"] / 1e3,
+            "sharing": "first_come",
+        },
+        problem={"kind": "timing"},
+        workload={"layers": layers, "optimizer": None},
+        stop={"global_steps": STEPS},
+    )
+    return [int(time) for time in trace.steps]
+
+
+def compare(seeds: Sequence[int]) -> None:
+    for seed in seeds:
+        case = drawn(seed)
+        assert steps(case) == Cluster(case).run(), (seed, case)
+
+
+def test_to_the_nanosecond() -> None:
+    compare(SAMPLE[:40])
+
+
+@pytest.mark.slow
+def test_many_to_the_nanosecond() -> None:
+    compare(SAMPLE[40:])
+
+
+def test_what_is_drawn() -> None:
+    met: Counter[object] = Counter()
+    for case in map(drawn, SAMPLE):
+        met[case["sharding"], case["overlap"]] += 1
+        met["latency"] += case["latency_ms"] > 0
+        met["slow"] += max(case["slow"][: case["workers"]]) > 1
+        met["update"] += case["optimizer_ms"] > 0
+    assert min(met.values()) >= 10, met
+    assert len(met) == 12

@@ -1,0 +1,212 @@
+"""Overlap with the next forward pass, and sharding, by hand.
+
+Two workers on 1 GB/s: a reduce-scatter or an all-gather of n bytes takes n / 2 ns. Three layers of
+5, 10 and 30 MB, 2.5, 5 and 15 ms each way; forward 15, 10 and 5 ms, backward 30, 20 and 10 ms.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from building import life, losses, milliseconds, phase_time, run, slow
+from pydantic import ValidationError
+
+from varsim.cluster.trace import Phase, Trace
+
+WIRE = {"bandwidth": 1e9, "latency": 0.0, "sharing": "first_come"}
+FREE = {"bandwidth": 1e18, "latency": 0.0, "sharing": "first_come"}
+LAYERS = tuple(
+    {"backward": backward, "size": size}
+    for backward, size in ((0.03, 5e6), (0.02, 10e6), (0.01, 30e6))
+)
+SETTINGS: list[dict[str, Any]] = [
+    {"overlap": "forward"},
+    {"sharding": "optimizer"},
+    {"sharding": "gradients", "overlap": True},
+    {"sharding": "optimizer", "overlap": "forward"},
+    {"sharding": "parameters"},
+    {"sharding": "parameters", "overlap": True},
+]
+every = pytest.mark.parametrize("settings", SETTINGS, ids=str)
+
+
+def sharded(settings: dict[str, Any], steps: int = 3, **changes: Any) -> Trace:
+    compute = {"kind": "phases", "forward": 0.03, "backward": 0.06}
+    return run(
+        {"kind": "on_write", "bucketing": "layers", **settings},
+        **{
+            "cluster": {"workers": 2, "compute": compute, **changes.pop("cluster", {})},
+            "network": changes.pop("network", WIRE),
+            "workload": {"layers": LAYERS, "optimizer": None},
+            "problem": {"kind": "timing"},
+            "stop": {"global_steps": steps},
+            **changes,
+        },
+    )
+
+
+def moments(settings: dict[str, Any], **changes: Any) -> list[float]:
+    return milliseconds(sharded(settings, **changes).steps)
+
+
+class TestOverlapWithTheForwardPass:
+    def test_gathers_go_on_beside_it(self) -> None:
+        # Scattered at 40 - 55, 60 - 65 and 90 - 92.5; layer 1 gathered by 95, 2 by 100, 3 by 115:
+        # the forward pass gets to layer 2 at 110, to 3 at 120. So a step takes 95 ms.
+        trace = sharded({"overlap": "forward"})
+
+        assert milliseconds(trace.steps) == [115, 210, 305]
+        assert life(trace, 0) == life(trace, 1)
+        assert life(trace, 0)[3:9] == [
+            *(("compute", 30, 40), ("compute", 40, 60), ("compute", 60, 90), ("write", 90, 95)),
+            *(("compute", 95, 110), ("compute", 110, 120)),
+        ]
+        assert trace.hidden == trace.sending - 2 * 3 * 5e6
+
+    def test_a_layer_that_is_late_holds_up_the_forward_pass_there(self) -> None:
+        # At half the bandwidth 40 - 70, 70 - 80, 90 - 95, then 100, 110 and 140; layer 2 begins at
+        # 115, and layer 3, at 125, waits for 15 ms.
+        trace = sharded({"overlap": "forward"}, network={**WIRE, "bandwidth": 0.5e9})
+
+        waits = [span for span in life(trace, 0) if span[0] == "write"]
+        assert waits[:2] == [("write", 90, 100), ("write", 125, 140)]
+        assert milliseconds(trace.steps)[0] == 140
+
+    def test_all_reduces_alone_end_with_what_is_needed_first(self) -> None:
+        # Layer 1's is the last: 90 - 95, and all the others are there before.
+        assert moments({"overlap": True}) == [95, 190, 285]
+
+    def test_a_layer_is_updated_before_its_forward_pass(self) -> None:
+        # 9 ms for all: 1, 2 and 6 ms of layers 1, 2 and 3. So layer 3 is up to date at 95 + 1 + 15
+        # + 2 + 10 + 6, and the next step has 9 ms more.
+        cluster = {"optimizer_time": 0.009}
+        assert moments({"overlap": "forward"}, cluster=cluster) == [129, 233, 337]
+
+
+class TestShards:
+    def test_of_the_optimizer_parameters_are_gathered_after_the_update(self) -> None:
+        # 90 + 22.5 of reduce-scatters, 4 ms for half of the update, 22.5 of all-gathers.
+        trace = sharded({"sharding": "optimizer"}, cluster={"optimizer_time": 0.008})
+
+        assert milliseconds(trace.steps) == [139, 278, 417]
+        assert life(trace, 0)[1:5] == [
+            *(("compute", 30, 90), ("write", 90, 112.5)),
+            *(("compute", 112.5, 116.5), ("read", 116.5, 139)),
+        ]
+
+    def test_of_gradients_they_are_scattered_in_the_backward_pass(self) -> None:
+        # 40 - 55, 60 - 65, 90 - 92.5; then 22.5 of all-gathers.
+        assert moments({"sharding": "gradients", "overlap": True}) == [115, 230, 345]
+
+    def test_gathers_beside_the_next_forward_pass(self) -> None:
+        # As without shards, but for one update before them all: here in no time.
+        assert moments({"sharding": "optimizer", "overlap": "forward"}) == [115, 210, 305]
+
+    def test_of_parameters_one_by_one(self) -> None:
+        # Gathers and passes in turn: 3 x 22.5 ms beside 90.
+        trace = sharded({"sharding": "parameters"})
+
+        assert milliseconds(trace.steps) == [157.5, 315, 472.5]
+        assert life(trace, 1)[:10] == [
+            *(("read", 0, 2.5), ("compute", 2.5, 17.5), ("read", 17.5, 22.5)),
+            *(("compute", 22.5, 32.5), ("read", 32.5, 47.5), ("compute", 47.5, 52.5)),
+            *(("read", 52.5, 67.5), ("compute", 67.5, 77.5), ("write", 77.5, 92.5)),
+            ("read", 92.5, 97.5),
+        ]
+
+    def test_of_parameters_the_next_is_gathered_meanwhile(self) -> None:
+        # Forward: layer 1 0 - 2.5; 2 by 7.5 behind layer 1, until 17.5; 3 17.5 - 32.5, after layer
+        # 2, which ends at 27.5. Backward: layer 3 again 37.5 - 52.5; 2 52.5 - 57.5 behind it; its
+        # gradients from 62.5 to 77.5, then layer 1 by 80; gradients 82.5 - 87.5, 112.5 - 115.
+        trace = sharded({"sharding": "parameters", "overlap": True})
+
+        assert milliseconds(trace.steps) == [115, 230, 345]
+        assert life(trace, 0)[:7] == [
+            *(("read", 0, 2.5), ("compute", 2.5, 17.5), ("compute", 17.5, 27.5)),
+            *(("read", 27.5, 32.5), ("compute", 32.5, 37.5), ("read", 37.5, 52.5)),
+            ("compute", 52.5, 62.5),
+        ]
+
+    def test_latency_is_one_of_each_collective(self) -> None:
+        # Two workers: one round each, nine collectives of them one by one.
+        network = {**WIRE, "latency": 1e-3}
+        assert moments({"sharding": "parameters"}, network=network, steps=1) == [157.5 + 9]
+
+    def test_the_slowest_is_waited_for(self) -> None:
+        # Worker 1 takes twice as long: its passes, and nine collectives that nothing hides.
+        cluster = {"slow_workers": (slow(1, 2.0),)}
+        trace = sharded({"sharding": "parameters"}, cluster=cluster, steps=1)
+
+        assert milliseconds(trace.steps) == [180 + 67.5]
+        # Worker 0 waits for it six times, for 90 ms in all.
+        assert phase_time(trace, Phase.BARRIER) == 90e6
+
+    @pytest.mark.parametrize(("sharding", "times"), [("gradients", 1.0), ("parameters", 1.5)])
+    def test_bytes(self, sharding: str, times: float) -> None:
+        settings = {"sharding": sharding}
+        moved = [sum(link.moved for link in sharded(one).links) for one in (settings, {})]
+        assert moved[0] == pytest.approx(times * moved[1], rel=1e-12)
+
+
+@every
+class TestWhatStays:
+    def test_with_free_communication_it_is_an_all_reduce(self, settings: dict[str, Any]) -> None:
+        assert moments(settings, network=FREE) == [90, 180, 270]
+
+    def test_values(self, settings: dict[str, Any]) -> None:
+        changes: dict[str, Any] = {
+            "cluster": {"workers": 3, "compute": {"kind": "exponential", "mean": 0.1}},
+            "network": {"bandwidth": 1e5, "latency": 1e-4, "sharing": "fair"},
+            "problem": {"kind": "digits", "model": "mlp"},
+            "workload": {"batch_size": 4},
+            "optimizer": {"kind": "adam", "learning_rate": 0.01},
+            "stop": {"global_steps": 30},
+        }
+        one, other = (
+            run({"kind": "on_write", "bucketing": "layers", **each}, **changes)
+            for each in (settings, {})
+        )
+        assert losses(one) == losses(other)
+        assert one.global_step == other.global_step == 30
+
+    def test_a_worker_alone_sends_nothing(self, settings: dict[str, Any]) -> None:
+        trace = sharded(settings, cluster={"workers": 1})
+        assert milliseconds(trace.steps) == [90, 180, 270]
+
+    @pytest.mark.parametrize(
+        ("changes", "why"),
+        [
+            ({"collective": "push_pull"}, "goes with collective ring"),
+            ({"collective": "halving_doubling"}, "goes with collective ring"),
+            ({"micro_batches": 2}, "does not go with micro_batches"),
+        ],
+    )
+    def test_refused_settings(
+        self, settings: dict[str, Any], changes: dict[str, Any], why: str
+    ) -> None:
+        bucketing = {"bucketing": None} if "collective" in changes else {}
+        with pytest.raises(ValidationError, match=why):
+            sharded({**settings, **bucketing, **changes})
+
+    def test_refused_of_the_cluster(self, settings: dict[str, Any]) -> None:
+        overlap = {"overlap": True} if not settings.get("overlap") else {}
+        with pytest.raises(ValidationError, match=r"does not go with cluster\.overlap_pace"):
+            sharded({**overlap, **settings}, cluster={"overlap_pace": 0.5})
+
+    def test_deaths(self, settings: dict[str, Any]) -> None:
+        death = ({"at": 0.1, "kill": {"worker": 1}},)
+        with pytest.raises(ValidationError, match="does not go with events"):
+            sharded(settings, events=death)
+
+
+def test_gathers_of_parameters_have_no_forward_overlap_of_their_own() -> None:
+    with pytest.raises(ValidationError, match="beside both passes with overlap: true"):
+        sharded({"sharding": "parameters", "overlap": "forward"})
+
+
+def test_waits_within_a_pass_are_no_compute_time() -> None:
+    from varsim.study.stragglers import compute_times
+
+    times = compute_times(sharded({"sharding": "parameters"}, steps=5))
+    assert times is not None
+    np.testing.assert_allclose(times, 0.09, rtol=1e-12)
