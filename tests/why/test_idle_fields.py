@@ -23,6 +23,14 @@ def test_a_spell_late_in_the_run_does_although_its_first_rounds_are_the_same() -
     assert not [field for field in found.fields if "slow_workers" in field]
 
 
+def test_an_entry_of_a_list_that_needs_two_is_left() -> None:
+    constant = {"kind": "constant", "value": 0.1}
+    parts = tuple({"weight": weight, "law": constant} for weight in (1.0, 2.0))
+    law = {"kind": "mixture", "components": parts}
+    found = idle_fields(scenario({"kind": "on_write"}, cluster={"compute": law}))
+    assert not [field for field in found.fields if "components" in field]
+
+
 def test_how_links_are_shared_does_not_matter_to_who_sends_nothing() -> None:
     alone = idle_fields(scenario({"kind": "single"}))
     assert "cluster.network.sharing" in alone.fields

@@ -137,7 +137,7 @@ def _without_both(scenario: Scenario, one: _Set, places: Sequence[_Set]) -> Scen
     place, _, default = one
     *parent, name = place
     for (*beside, other), _, its_default in places:
-        if beside == parent and other != name:
+        if beside == parent and other != name and isinstance(name, str):
             try:
                 return _reset(scenario, parent, {name: default, other: its_default})  # type: ignore[no-any-return]
             except ValueError:
