@@ -12,8 +12,8 @@ from varsim.study.sweep.store import Store
 from varsim.study.tune.search import Search
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
-TUNED = ("heavy_tail", "k_of_n", "more_gradients_than_workers", "quickstart", "read_every", "slow_network",
-         "slow_worker", "sparse_rows", "tokens_or_textbook")  # fmt: skip
+TUNED = ("heavy_tail", "k_of_n", "more_gradients_than_workers", "quickstart", "read_every",
+         "slow_network", "slow_worker", "sparse_rows", "tokens_or_textbook")  # fmt: skip
 # One rate for all, for a reason that the file tells.
 ONE_RATE = ("server_bottleneck",)
 
