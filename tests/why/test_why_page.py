@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from building import scenario, slow
@@ -59,6 +60,24 @@ class TestTheAnswer:
             "'on_write' is slow because of stragglers (worker 2): 300 ms of the 400 ms of a step "
             "(75 %). Without stragglers: 4.00 times as fast."
         )
+
+    @pytest.mark.parametrize(
+        ("strategy", "said"),
+        [
+            ({"kind": "none"}, "nobody waits for it here."),
+            ({"kind": "ssp", "staleness": 0}, "workers wait for others "),
+            ({"kind": "k_async", "k": 2}, "workers wait for others "),
+            ({"kind": "local_sgd", "period": 8}, "it is waited for only where copies meet here."),
+            ({"kind": "gossip"}, "only its neighbours wait for it here, and theirs a step later."),
+            ({"kind": "on_write"}, "waiting for all but one worker would take "),
+        ],
+    )
+    def test_who_waits_for_stragglers(self, strategy: dict[str, Any], said: str) -> None:
+        law = {"kind": "uniform", "low": 0.1, "high": 0.3}
+        made = scenario(
+            strategy, cluster={"workers": 4, "compute": law}, stop={"global_steps": 200}
+        )
+        assert f"as the mean; {said}" in words.straggling(told(made))
 
     def test_of_who_computes_all_the_time(self) -> None:
         assert words.answer(told(scenario({"kind": "single"}))) == (

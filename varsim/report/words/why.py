@@ -167,9 +167,14 @@ def straggling(account: Account) -> str:
     said = f"Stragglers: the slowest of a step computes {slowdown} times as long as the mean"
     (strategy,) = account.scenario.strategies
     if account.asynchronous:
-        waited = any(account.shares.get(name) for name in ("barrier", "token"))
-        who = "only workers that are too far ahead wait" if waited else "nobody waits"
-        return f"{said}; {who} for it here."
+        waited = math.fsum(account.shares.get(name, 0.0) for name in ("barrier", "token"))
+        if waited == 0:
+            return f"{said}; nobody waits for it here."
+        return f"{said}; workers wait for others {percent(waited)} of the time here."
+    if strategy.round.of == "outer step" and strategy.round.steps > 1:
+        return f"{said}; it is waited for only where copies meet here."
+    if strategy.sends.to == "neighbours":
+        return f"{said}; only its neighbours wait for it here, and theirs a step later."
     if strategy.gradients_per_update(account.scenario.cluster_of(strategy)) < account.workers:
         return f"{said}; not all are waited for here."
     return (
