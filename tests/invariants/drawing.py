@@ -85,6 +85,13 @@ def described(seed: str) -> Drawn:
         cluster.pop("servers_on", None)
     if outline.any("overlap") and apart.random() < 0.3:
         cluster["overlap_pace"] = apart.choice([0.3, 0.7, 0.9])
+    for strategy in outline.strategies:
+        if strategy["kind"] == "on_write" and apart.random() < 0.4:
+            strategy["micro_batches"] = apart.randint(1, 4)
+            if apart.random() < 0.6:
+                check = apart.choice(["between", "preempt"])
+                drop = {"threshold": 10 ** apart.uniform(-2, 0), "check": check}
+                strategy["drop_compute"] = drop
     return whole
 
 

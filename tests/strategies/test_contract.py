@@ -45,6 +45,7 @@ MORE: dict[str, dict[str, Any]] = {
     },
     "on_write by groups": {"kind": "on_write", "collective": "hierarchical", "ranks_per_group": 2},
     "on_write by servers": {"kind": "on_write", "collective": "push_pull"},
+    "on_write accumulating": {"kind": "on_write", "micro_batches": 3},
     "on_read seldom": {"kind": "on_read"},
     "on_read written back": {"kind": "on_read", "read_every": 3, "write_back": True},
     "on_read sum": {"kind": "on_read", "read_every": 2, "aggregation": "sum", "write_back": True},
@@ -204,18 +205,21 @@ class TestInvariants:
                 if row.outcome != PENDING and not abandoned:
                     assert 0 <= row.computed <= row.arrived <= row.applied <= trace.end
             for one, other in pairwise(rows):
-                # A worker of K-batch-sync goes on at what it read as long as there is no update.
-                keeps = name == "k_batch_sync" and one.read == other.read
+                # A worker of K-batch-sync goes on at what it read as long as there is no update,
+                # and micro-batches share a read.
+                several = name == "k_batch_sync" or declared(ALL[name]).round.micro_batches > 1
+                keeps = several and one.read == other.read
                 assert computed_until(one) <= (other.compute_start if keeps else other.read)
 
     def test_staleness_counts_the_steps_in_between(self, trace: Trace, name: str, **_: Any) -> None:
         strategy = declared(ALL[name])
-        copies = strategy.updates_copies
+        copies, of_a_step = strategy.updates_copies, strategy.round.micro_batches
         # Of copies that others change as well, more than a worker's own steps are counted.
         alone = strategy.sends.to != "neighbours" or strategy.round.of != "iteration"
         for row in gradient_rows(trace):
             if copies:
-                assert row.read_step == row.iteration or (not alone and row.read_step > 0)
+                own = row.iteration // of_a_step
+                assert row.read_step == own or (not alone and row.read_step > 0)
             else:
                 # Steps counted at the instant of the read may be in it or not.
                 assert (trace.steps < row.read).sum() <= row.read_step

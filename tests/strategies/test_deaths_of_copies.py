@@ -95,6 +95,22 @@ class TestOnWrite:
 WRITE_AGAIN = ("write", 600, 700)
 
 
+def test_who_is_back_reads_on_when_another_dies() -> None:
+    # Worker 1 dies in the all-reduce, is back at 160 and gets the model until 260; at 200 worker 3
+    # dies in the same all-reduce, in which worker 1 is not again.
+    trace = run(
+        "on_write",
+        cluster={"workers": 4},
+        network={**WIRE, "sharing": "fair"},
+        stop={"time": 1.0},
+        events=(kill(0.15, 1), restart(0.16, 1), kill(0.2, 3)),
+    )
+
+    assert life(trace, 1)[2:] == [
+        *(("down", 150, 160), ("read", 160, 260), ("barrier", 260, 1000)),
+    ]
+
+
 def test_two_may_die_in_one_all_reduce() -> None:
     # 4 workers: 6 rounds of 25 ms from 100 to 250. Two die, one is back at 500, has the model at
     # 600 and waits; the other is back at 800 and has it at 900: all chunks until 1050.

@@ -72,6 +72,12 @@ def strategies(source: random.Random, workers: int) -> list[Case]:
         },
         {"kind": "backup_workers", "replicas_to_aggregate": source.randrange(1, workers + 1)},
         {"kind": "single"},
+        {"kind": "on_write", "micro_batches": source.randrange(2, 5)},
+        {
+            "kind": "on_write",
+            "micro_batches": 3,
+            "drop_compute": {"threshold": 0.2, "check": source.choice(["between", "preempt"])},
+        },
         {"kind": "none", "use_locking": True},
     ]
     kinds = {strategy["kind"] for strategy in listed}
@@ -128,8 +134,10 @@ def check_books(trace: Trace) -> None:
         mine = rows_of(trace, worker)
         assert [row.iteration for row in mine] == list(range(len(mine)))
         for one, other in pairwise(mine):
-            # A worker of K-batch-sync goes on at what it read as long as there is no update.
-            keeps = trace.strategy == "k_batch_sync" and one.read == other.read
+            # A worker of K-batch-sync goes on at what it read as long as there is no update, and
+            # micro-batches share a read.
+            several = trace.strategy in ("k_batch_sync", "on_write")
+            keeps = several and one.read == other.read
             assert computed_until(one) <= (other.compute_start if keeps else other.read)
             assert other.read <= other.compute_start
         computing = [(s.start, s.end) for s in span_rows(trace, worker) if s.phase == Phase.COMPUTE]

@@ -218,10 +218,10 @@ class Collective:
             self._under_way.give_up()
             self._under_way = None
         self._recurrence.give_up(self._clock.time)
-        for other, event in zip(self._members, self._moving, strict=True):
+        for place, (other, event) in enumerate(zip(self._members, self._moving, strict=True)):
             if event.callbacks is not None:
                 self._clock.withdraw(event)
-                if self._job.failures.running(other.rank) and other is not worker:
+                if place not in self._missing:  # who has died in it may be back, at something else
                     other.turns_to(Phase.BARRIER)
                     other.waits_for = self
 
