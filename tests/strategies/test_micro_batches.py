@@ -105,6 +105,28 @@ class TestAccumulation:
         assert milliseconds(together.steps) == [270, 540]
         assert together.hidden == 4 * 30 * MS
 
+    def test_who_stops_early_sends_all_at_once(self) -> None:
+        # Worker 1 takes 160 ms and stops then; worker 0 begins its second at 100, whose layers are
+        # ready at 170 and at 200: 170 - 220, 220 - 270.
+        layers = ({"backward": 0.03, "size": 20.0}, {"backward": 0.03, "size": 20.0})
+        trace = run(
+            {**dropping(0.15, number=2), "overlap": True, "bucketing": "layers"},
+            cluster={
+                "workers": 2,
+                "compute": {"kind": "phases", "forward": 0.04, "backward": 0.06},
+                "slow_workers": (slow(1, 1.6),),
+            },
+            network=WIRE,
+            problem={"kind": "timing"},
+            workload={"optimizer": None, "layers": layers},
+            stop={"global_steps": 2},
+        )
+        assert milliseconds(trace.steps) == [270, 540]
+        assert life(trace, 1)[:3] == [
+            *(("compute", 0, 160), ("barrier", 160, 170), ("write", 170, 270)),
+        ]
+        assert trace.hidden == 2 * 30 * MS
+
     def test_what_is_sent_is_rounded_once(self) -> None:
         sent = {"gradient_precision": "bf16", "round_gradients": True}
         rounded = run(accumulating(3), workload={"batch_size": 1, **sent}, problem=NOISY)
@@ -285,6 +307,12 @@ class TestDropCompute:
 def test_what_is_refused(strategy: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         scenario(strategy)
+
+
+def test_a_few_steps_of_many_micro_batches_are_short() -> None:
+    result = simulate(scenario(accumulating(20), stop={"global_steps": 4}))
+    (note,) = [note for note in result.notes if "Short runs" in note]
+    assert note.startswith("Short runs: gradients computed per worker: 'on_write' 4.")
 
 
 def test_a_fast_worker_may_be_the_only_one() -> None:

@@ -244,9 +244,14 @@ def worker_time(trace: Trace, window: Window | None = None) -> NDArray[np.int64]
     return split
 
 
-def computed_per_worker(trace: Trace, gradients: Gradients, after: int = 0) -> float:
-    """How many gradients a worker computed to the end, from `after` (ns) on; mean over workers."""
-    return int((gradients.computed >= after).sum()) / trace.workers
+def computed_per_worker(
+    trace: Trace, gradients: Gradients, after: int = 0, micro_batches: int = 1
+) -> float:
+    """How many gradients a worker computed to the end, from `after` (ns) on; mean over workers.
+
+    A gradient is of so many `micro_batches`.
+    """
+    return int((gradients.computed >= after).sum()) / (trace.workers * micro_batches)
 
 
 def share_of_applied(trace: Trace, gradients: Gradients) -> NDArray[np.float64]:

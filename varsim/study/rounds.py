@@ -67,6 +67,11 @@ def alone_per_second(scenario: Scenario, trace: Trace) -> float:
     return updates * trace.batch_size * NANOSECONDS / lasted if lasted > 0 else math.nan
 
 
+def micro_batches(scenario: Scenario, label: str) -> int:
+    """Of how many micro-batches a gradient of a strategy is; the yardstick's of one."""
+    return next((one.round.micro_batches for one in scenario.strategies if one.label == label), 1)
+
+
 def _steady(cluster: Cluster, workers: int) -> bool:
     """Whether none of so many workers is slow for a part of the time."""
     return all(

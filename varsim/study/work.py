@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from varsim.study.measure import computed_per_worker
+from varsim.study.rounds import micro_batches
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
@@ -74,7 +75,8 @@ def work(result: "Result") -> dict[str, Work]:
         chosen = slice(index * count, (index + 1) * count)
         pairs = list(zip(result.traces[chosen], result.gradients[chosen], strict=True))
         since = result.measured_after
-        computed = math.fsum(computed_per_worker(run, rows, since) for run, rows in pairs)
+        number = micro_batches(result.scenario, strategy)
+        computed = math.fsum(computed_per_worker(run, rows, since, number) for run, rows in pairs)
         applied = math.fsum(float(rows.weight.sum()) * run.batch_size for run, rows in pairs)
         found[strategy] = Work(computed / count, applied / count)
     return found

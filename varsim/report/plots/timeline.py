@@ -18,9 +18,11 @@ from varsim.report.plots.figure import (
     panel_title,
     time_unit,
 )
+from varsim.study.rounds import micro_batches
 
 if TYPE_CHECKING:
-    from varsim.study.result import Result
+    from varsim.study.rounds import micro_batches
+from varsim.study.result import Result
 
 STEPS: Final = 5  # of the first strategy are shown
 MOST_WORKERS: Final = 16
@@ -46,11 +48,13 @@ class Panel(NamedTuple):
 def window(result: "Result") -> float:
     """Seconds shown: the first STEPS steps of the first strategy, in its first replication.
 
-    A step is over when half of its workers have finished that iteration. The window is shorter
-    where a worker of another strategy would show more than MOST_SPANS spans on average.
+    A step is over when half of its workers have finished that iteration, or all micro-batches. The
+    window is shorter where a worker of another strategy would show more than MOST_SPANS spans on
+    average.
     """
     first = result.trace(result.first)
-    spans = first.spans[first.spans[:, _ITERATION] < STEPS]
+    shown = STEPS * micro_batches(result.scenario, first.strategy)
+    spans = first.spans[first.spans[:, _ITERATION] < shown]
     ends = np.zeros(first.workers, dtype=np.int64)
     np.maximum.at(ends, spans[:, _WORKER], spans[:, _END])
     end = int(np.median(ends)) or max(trace.end for trace in result.traces)

@@ -100,7 +100,8 @@ def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
     split = measuring.worker_time(trace, window)
     gradients = Gradients.of(trace)
     values = measuring.measure(trace, gradients, split, scenario.target_loss, trace.end, window)
-    computed = measuring.computed_per_worker(trace, gradients, rounds.warm_up(scenario))
+    number = rounds.micro_batches(scenario, trace.strategy)
+    computed = measuring.computed_per_worker(trace, gradients, rounds.warm_up(scenario), number)
     return values | {SENT: sent_per_second(trace), COMPUTED: computed}
 
 
