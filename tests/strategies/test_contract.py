@@ -75,6 +75,7 @@ every_strategy = pytest.mark.parametrize("name", ALL)
 every_kind = pytest.mark.parametrize("kind", STRATEGIES)
 
 EXPONENTIAL = {"kind": "shifted_exponential", "minimum": 0.05, "mean": 0.1}
+FOUR = {"workers": 4, "compute": EXPONENTIAL}
 
 # Scenarios that differ in as much as possible: 4 workers each.
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -106,12 +107,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
     # Many variables, many tensors, momentum; the run ends in the middle of everything.
     "timed": {
-        "cluster": {
-            "workers": 4,
-            "compute": EXPONENTIAL,
-            "parameter_servers": 2,
-            "placement": "by_bytes",
-        },
+        "cluster": {**FOUR, "parameter_servers": 2, "placement": "by_bytes"},
         "network": {"bandwidth": 1.25e10, "latency": 20e-6, "sharing": "first_come"},
         "problem": {"kind": "digits"},
         "optimizer": {"kind": "momentum", "learning_rate": 0.05},
@@ -204,22 +200,20 @@ class TestInvariants:
                 abandoned = declared(ALL[name]).gives_up and row.outcome == DROPPED
                 if row.outcome != PENDING and not abandoned:
                     assert 0 <= row.computed <= row.arrived <= row.applied <= trace.end
+            # In K-batch-sync what was read is kept until an update; micro-batches share a read.
+            several = name == "k_batch_sync" or declared(ALL[name]).round.micro_batches > 1
             for one, other in pairwise(rows):
-                # A worker of K-batch-sync goes on at what it read as long as there is no update,
-                # and micro-batches share a read.
-                several = name == "k_batch_sync" or declared(ALL[name]).round.micro_batches > 1
                 keeps = several and one.read == other.read
                 assert computed_until(one) <= (other.compute_start if keeps else other.read)
 
     def test_staleness_counts_the_steps_in_between(self, trace: Trace, name: str, **_: Any) -> None:
         strategy = declared(ALL[name])
-        copies, of_a_step = strategy.updates_copies, strategy.round.micro_batches
+        copies, each = strategy.updates_copies, strategy.round.micro_batches
         # Of copies that others change as well, more than a worker's own steps are counted.
         alone = strategy.sends.to != "neighbours" or strategy.round.of != "iteration"
         for row in gradient_rows(trace):
             if copies:
-                own = row.iteration // of_a_step
-                assert row.read_step == own or (not alone and row.read_step > 0)
+                assert row.read_step == row.iteration // each or (not alone and row.read_step > 0)
             else:
                 # Steps counted at the instant of the read may be in it or not.
                 assert (trace.steps < row.read).sum() <= row.read_step
