@@ -242,6 +242,7 @@ class TestEffort:
             ({"kind": "sync_replicas", "replicas_to_aggregate": 9}, 9),
             ({"kind": "sync_replicas", "replicas_to_aggregate": 2, "total_num_replicas": 20}, 20),
             ({"kind": "backup_workers", "replicas_to_aggregate": 3}, 4),
+            ({"kind": "k_batch_sync", "k": 3}, 6),
         ],
         ids=lambda one: one["kind"] if isinstance(one, dict) else "",
     )
@@ -256,6 +257,20 @@ class TestEffort:
         examples = 50 * made.strategies[0].gradients_per_update(made.cluster)
         counted = scenario(strategy, cluster={"workers": 4, **law}, stop={"examples": examples})
         assert effort(counted).gradients == 50 * each
+
+    @pytest.mark.parametrize(
+        "strategy",
+        [
+            {"kind": "none"},
+            {"kind": "k_batch_async", "k": 3},
+            {"kind": "none", "staleness_policy": {"kind": "drop_above", "staleness": 1}},
+        ],
+    )
+    def test_an_iteration_is_a_workers_own(self, strategy: dict[str, Any]) -> None:
+        """However many of them make an update, and however many are in vain."""
+        law = {"compute": {"kind": "uniform", "low": 0.08, "high": 0.12}}
+        (one,) = begin(scenario(strategy, cluster={"workers": 4, **law}, stop={"time": 20.0}))
+        assert one.update * one.per_iteration == pytest.approx(0.1, rel=0.1)
 
     @pytest.mark.parametrize("kind", ["sync_replicas", "backup_workers"])
     def test_gradients_in_vain_are_counted_as_well(self, kind: str) -> None:

@@ -40,8 +40,8 @@ _FLOWS: Final = 64
 class Beginning(NamedTuple):
     """What the beginning of one strategy showed; times in seconds.
 
-    `per_iteration`: updates in which every worker makes an iteration of its own, where nobody waits
-    for the others; 1 where all make one together. `update`: mean time from one update to the next,
+    `per_iteration`: updates in an iteration of a worker's own, on average; 0 where all make one
+    together. `update`: mean time from one update to the next,
     where rates of a run are measured; nan where there was none. `updates`: how many made that mean.
     `shares`: parts of the workers' time, by activity. `gradients`, `dropped`, `lasted`:
     how many were computed, how many of them in vain, in what simulated time. `left_out`: the share
@@ -52,7 +52,7 @@ class Beginning(NamedTuple):
 
     strategy: Strategy
     workers: int
-    per_iteration: int
+    per_iteration: float
     update: float = math.nan
     updates: int = 0
     shares: Mapping[str, float] = MappingProxyType({})
@@ -98,7 +98,8 @@ def _beginning(scenario: Scenario, index: int, events: int) -> tuple[Beginning, 
     cluster = scenario.cluster_of(strategy)
     workers = strategy.workers(cluster)
     each = strategy.gradients_per_update(cluster)
-    per_iteration = workers if strategy.round.of == "iteration" else 1
+    own = strategy.round.of == "iteration" and workers > 1
+    per_iteration = workers / each if own else 0.0
     nothing = Beginning(strategy, workers, per_iteration)
     left = events - _MADE * workers
     if strategy.uses_servers and not (cluster.network.kind == "star" and cluster.network.plain):
@@ -146,13 +147,15 @@ def _measured(nothing: Beginning, scenario: Scenario, trace: Trace) -> Beginning
     spent = worker_time(trace, span).sum(axis=0)
     whole = max(1, span.length) * trace.workers
     strategy, gradients = nothing.strategy, Gradients.of(trace)
+    dropped = int((gradients.outcome == Outcome.DROPPED).sum())
     per_update = nothing.workers * strategy.round.micro_batches
     return nothing._replace(
+        per_iteration=nothing.per_iteration * (1 - dropped / max(1, len(trace.gradients))),
         update=span.length / updates / NANOSECONDS if updates else math.nan,
         updates=updates,
         shares=dict(zip(ACTIVITIES, (spent / whole).tolist(), strict=True)),
         gradients=len(trace.gradients),
-        dropped=int((gradients.outcome == Outcome.DROPPED).sum()),
+        dropped=dropped,
         left_out=left_out(trace, gradients, per_update) if strategy.round.varies else 0.0,
         lasted=trace.end / NANOSECONDS,
         standstill=trace.standstill,

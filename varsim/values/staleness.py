@@ -86,7 +86,7 @@ class DelayCompensated(StalenessPolicy):
     which it was computed: its square stands for the Hessian. lambda is `variance_control`. Of a
     sparse gradient only its rows change.
     Zheng et al., 2017 (Asynchronous Stochastic Gradient Descent with Delay Compensation), with a
-    constant lambda (0.04 in most of their experiments).
+    constant lambda.
     """
 
     about: ClassVar[str] = "DC-ASGD: g + lambda g g (x - x_read); lambda is variance_control"

@@ -106,8 +106,9 @@ def step(one: Beginning) -> str:
     """What an update takes, `303 ms a step`; or an iteration of a worker that waits for nobody."""
     if math.isnan(one.update):
         return "no update"
-    if one.per_iteration == 1 or one.updates < one.per_iteration:
-        unit = "a step" if one.per_iteration == 1 else "an update"
+    together = one.per_iteration == 0
+    if together or one.updates < one.per_iteration:
+        unit = "a step" if together else "an update"
         return f"{format_seconds(one.update)} {unit}"
     iteration = format_seconds(one.update * one.per_iteration)
     return f"{iteration} an iteration of a worker, {format_seconds(one.update)} an update"
@@ -125,7 +126,7 @@ def _beginning(one: Beginning) -> Iterator[str]:
         return
     counted = f"{one.updates:,} update{'' if one.updates == 1 else 's'}"
     spent = f": {most_time(one.shares)}" if one.shares else ""
-    if one.updates < one.per_iteration > 1:
+    if one.updates < one.per_iteration:
         counted += ", before each worker has made one"
     parts = [f"{step(one)} (mean of {counted}){spent}" if one.updates else f"no update{spent}"]
     if one.limit is not None:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from varsim.cluster.stop import Stop
-from varsim.cluster.trace import Trace
+from varsim.cluster.trace import GradientRow, Outcome, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.effort import Effort, effort
 from varsim.study.measure import NANOSECONDS
@@ -73,7 +73,7 @@ class Reruns:
     """One strategy, run as it is and with causes taken away, on the same draws.
 
     `scenario` has this strategy alone. A step: one update; where its round is an iteration of each
-    worker, as many updates as those make, in whole rounds.
+    worker, as much time as that takes, in whole rounds.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -85,7 +85,8 @@ class Reruns:
         self.stuck = any(trace.standstill or not len(trace.steps) for trace in self.traces)
         (strategy,) = scenario.strategies
         gradients = strategy.gradients_per_update(scenario.cluster)
-        self._updates = max(1, round(self.workers / gradients))  # of a round of iterations
+        self._per_iteration = self.workers / gradients  # updates, where no gradient is in vain
+        self._updates = max(1, round(self._per_iteration))  # of a round of iterations
         own = strategy.round.of == "iteration" and self.workers > 1
         self.asynchronous = own and not self.stuck
         self._times: dict[tuple[str, ...], tuple[float, ...]] = {}
@@ -175,4 +176,11 @@ class Reruns:
         if self.asynchronous:  # workers that are alike finish together
             number -= number % self._updates if number > self._updates else 0
         each = float(trace.steps[number - 1]) / number / NANOSECONDS
-        return each * self._updates if self.asynchronous else each
+        return each * self._per_iteration * _used(trace) if self.asynchronous else each
+
+
+def _used(trace: Trace) -> float:
+    """The share of gradients that was not dropped."""
+    outcomes = trace.gradients[:, GradientRow._fields.index("outcome")]
+    ended = int((outcomes != Outcome.PENDING).sum())
+    return 1.0 - int((outcomes == Outcome.DROPPED).sum()) / ended if ended else 1.0
