@@ -56,6 +56,7 @@ def run(experiment: "Training", settings: Settings) -> None:
 def check(experiment: "Training", strategies: Sequence[str]) -> None:
     """Say what a scenario is, and what a step of each strategy takes, by how it begins."""
     from varsim.report.words.caution import SPEED_WORDS, cautions, guessed, two_points
+    from varsim.report.words.memory import memory
     from varsim.report.words.scenario import beginnings, describe, step
     from varsim.study.beginning import EVENTS, begin, rates
     from varsim.study.effort import effort, seconds_here
@@ -68,7 +69,7 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
     write("\nHow a run of each begins, times only:")
     for line in beginnings(begun):
         write(line)
-    for said in cautions(scenario):
+    for said in (*memory(scenario), *cautions(scenario)):
         write(f"\n{said}")
     if guessed(scenario):
         write(two_points(scenario))

@@ -12,6 +12,7 @@ from varsim.cluster.partitioner import AnyPartitioner
 from varsim.cluster.topology import AnyTopology, SlowLink
 from varsim.cluster.updating import ServerUpdate
 from varsim.units import Seconds
+from varsim.values import presets
 from varsim.values.distribution import Constant, Lognormal
 from varsim.values.distributions import AnyDistribution, Distribution
 from varsim.values.schema import Model
@@ -99,6 +100,13 @@ class Cluster(Model):
         """How much of a compute time is the backward pass."""
         said = None if self.compute is None else self.compute.backward_share()
         return said or self.backward_share or _BACKWARD_SHARE
+
+    @property
+    def device_memory(self) -> float | None:
+        """Bytes of memory of a worker's device; None where that is not known."""
+        if self.device is None or self.device.preset is None:
+            return None
+        return presets.device(self.device.preset).memory
 
     def _check_servers_on(self) -> None:
         """Raise ValueError where servers share the machines of workers and cannot."""

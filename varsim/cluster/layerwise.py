@@ -163,7 +163,8 @@ class LayerwiseStep:
                 number = (step - line.before) * each + line.number
                 yield from self._collectives.finish(worker, number)
             elif isinstance(line, Compute):
-                yield from worker.compute(round(work * line.end) - round(work * line.begin))
+                part = round(work * line.end) - round(work * line.begin)
+                yield from worker.compute(part, goes_on=True)
             elif first:
                 continue  # there was no step before
             elif isinstance(line, Update):

@@ -145,12 +145,16 @@ class Worker:
         """Spend what it takes to update a share of the worker's own copy; it is computing."""
         return self.compute(round(self._update * share)) if self._update else AT_ONCE
 
-    def compute(self, work: int) -> Activity[None]:
-        """Compute for so many ns at its normal pace."""
+    def compute(self, work: int, *, goes_on: bool = False) -> Activity[None]:
+        """Compute for so many ns at its normal pace; if it `goes_on`, one span with that before."""
         start = max(self.ready_at, self._clock.time)
         end = end_of(self._windows or [(0, 1.0)], start, work)
         self._since = self.ready_at = end
-        self._spans += (end, self.iteration << PHASE_BITS)
+        code = self.iteration << PHASE_BITS
+        if goes_on and self._spans[-2:] == [start, code]:
+            self._spans[-2] = end
+        else:
+            self._spans += (end, code)
         yield Pause(self._clock, end)
 
     def catch_up(self) -> Activity[None]:

@@ -141,7 +141,8 @@ class Scenario(Model):
             workload = workload.without_gradients_sent()
         if not any(strategy.updates_copies for strategy in strategies):
             cluster = cluster.model_copy(update={"optimizer_time": None})
-        if all(strategy.optimizer is not None for strategy in strategies):
+        idle = not (workload.has_values or any(map(_shards, strategies)))
+        if idle or all(strategy.optimizer is not None for strategy in strategies):
             workload = workload.with_optimizer(None)
         cluster = cluster.subject_to(_overheads_of(strategies))
         most = max(strategy.workers(self.cluster) for strategy in strategies)
@@ -257,14 +258,24 @@ class Scenario(Model):
             ):
                 if value is not None:
                     raise ValueError(f"{key} has no effect: problem timing has no loss")
+            # Where anything is sharded, the state of it takes memory.
+            if self.workload.optimizer is not None and not any(map(_shards, self.strategies)):
+                raise ValueError(
+                    "workload.optimizer has no effect: problem timing has no values, and nothing "
+                    "is sharded whose memory is told"
+                )
             for index, strategy in enumerate(self.strategies):
-                if strategy.optimizer is not None:
+                if strategy.optimizer is not None and not strategy.shards:
                     raise ValueError(
                         f"strategies.{index}.optimizer has no effect: problem timing has no values"
                     )
                 for key in strategy.about_values:
                     if getattr(strategy, key) != type(strategy).model_fields[key].default:
                         raise ValueError(f"{key} has no effect: problem timing has no values")
+
+
+def _shards(strategy: Strategy) -> bool:
+    return strategy.shards
 
 
 def _reduces_meanwhile(strategy: Strategy) -> bool:

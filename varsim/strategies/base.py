@@ -9,6 +9,7 @@ from pydantic import StringConstraints
 from varsim.cluster.description import Cluster, ClusterChange
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
+from varsim.cluster.memory import Memory
 from varsim.cluster.overheads import (
     OF_ALL,
     OF_AN_UPDATE_LOOP,
@@ -139,6 +140,10 @@ class Strategy(Model, ABC):
     def by_layers(self) -> bool:
         """Whether computation beside which there is communication may be a forward pass, too."""
         return self.shards or getattr(self, "overlap", False) == "forward"
+
+    def memory(self, cluster: Cluster, workload: Workload) -> Memory | None:
+        """What a replica keeps on its device; None where nothing is said of that."""
+        return None
 
     def subject_to(self) -> frozenset[str]:
         """The names of the cluster's overheads that occur in this strategy."""

@@ -15,6 +15,7 @@ from varsim.cluster.events import ProcessEvent
 from varsim.cluster.exchange import AllReduce
 from varsim.cluster.job import Job
 from varsim.cluster.layerwise import LayerwiseStep, Overlap, Sharding, units
+from varsim.cluster.memory import Memory, replica_memory
 from varsim.cluster.push_pull import PushPull
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.worker import Worker
@@ -211,6 +212,17 @@ class OnWrite(Strategy):
         """There may be too many segments, or nothing that is ready before the rest."""
         self._choice.check_size(workload.gradient_size())
         super().check_workload(workload)
+
+    def memory(self, cluster: Cluster, workload: Workload) -> Memory:
+        """What a replica keeps on its device."""
+        return replica_memory(
+            workload,
+            self.optimizer or workload.optimizer,
+            cluster.workers,
+            self.sharding,
+            units(workload, self._bucketing, cluster),
+            prefetch=bool(self.overlap),
+        )
 
     def check_times(self, shortest: float) -> None:
         """A worker that never ends a micro-batch never sends a gradient."""

@@ -68,8 +68,6 @@ class Workload(Model):
                 )
             if self.model is None and self.bytes_per_parameter != 4:
                 raise ValueError("bytes_per_parameter has no effect: problem timing has a size")
-            if self.optimizer is not None:
-                raise ValueError("optimizer has no effect: problem timing has no values")
         return self
 
     @model_validator(mode="after")
@@ -100,7 +98,9 @@ class Workload(Model):
 
     def update_rule(self) -> Optimizer:
         """The optimizer; plain SGD on the zeros of a problem without values."""
-        return self.optimizer if self.optimizer is not None else Sgd(learning_rate=1.0)
+        if self.optimizer is None or not self.has_values:
+            return Sgd(learning_rate=1.0)
+        return self.optimizer
 
     def flops_per_example(self) -> float:
         """FLOPs of forward and backward pass for one example."""

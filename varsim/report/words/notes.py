@@ -16,6 +16,7 @@ from varsim.report.words.caution import (
     two_points,
     unsettled,
 )
+from varsim.report.words.memory import memory
 from varsim.report.words.phrases import digits, margin, time
 from varsim.report.words.scenario import equal_examples
 from varsim.study.measure import NANOSECONDS, left_out
@@ -42,6 +43,7 @@ def notes(result: "Result") -> tuple[str, ...]:
         found += _gradients_per_update(result)
     found += work.notes(result)
     found += work.whole_rounds(result)
+    found += memory(result.scenario)
     found += _hidden(result)
     found += _dropped(result)
     found += _ends(result)

@@ -1,0 +1,68 @@
+"""Whether what replicas keep fits the memory of their devices, in words."""
+
+from collections.abc import Iterator
+
+from varsim.cluster.memory import Memory
+from varsim.scenario.training import Scenario
+from varsim.units import format_bytes
+
+
+def memory(scenario: Scenario) -> list[str]:
+    """What each replica keeps, where it is sharded or does not fit; else nothing."""
+    room = scenario.cluster.device_memory
+    found = _kept(scenario)
+    too_much = room is not None and any(kept.total > room for kept in found.values())
+    if not (too_much or any(strategy.shards for strategy in scenario.strategies)):
+        return []
+    return [
+        "Memory that each device needs for parameters, gradients and optimizer state; activations, "
+        f"which no scenario says, come on top: {'; '.join(_each(found, room))}.",
+        *_doubts(found, room),
+    ]
+
+
+def misfits(scenario: Scenario) -> list[str]:
+    """Which strategies do not fit, where anything is known to do so; at most a sentence."""
+    room, found = scenario.cluster.device_memory, _kept(scenario)
+    if room is None:
+        return []
+    labels = [f"'{label}'" for label, kept in found.items() if kept.total > room]
+    least = min((kept.total for kept in found.values() if kept.total > room), default=0.0)
+    return [
+        f"{' and '.join(labels)} {'does' if len(labels) == 1 else 'do'} not fit into the "
+        f"{format_bytes(room)} of a device, with {format_bytes(least)} or more before any "
+        "activation: the times are those with enough memory."
+        for _ in labels[:1]
+    ]
+
+
+def _kept(scenario: Scenario) -> dict[str, Memory]:
+    return {
+        strategy.label: kept
+        for strategy in scenario.strategies
+        if (kept := strategy.memory(scenario.cluster, scenario.workload)) is not None
+    }
+
+
+def _each(found: dict[str, Memory], room: float | None) -> Iterator[str]:
+    alike: dict[Memory, list[str]] = {}
+    for label, kept in found.items():
+        alike.setdefault(kept, []).append(f"'{label}'")
+    for kept, labels in alike.items():
+        of = f"{kept.per_parameter} bytes a parameter"
+        if kept.whole:
+            of += f", and {format_bytes(kept.whole)} of buckets that are whole meanwhile"
+        fits = ""
+        if room is not None and kept.total > room:
+            fits = f", which does not fit into {format_bytes(room)}"
+        yield f"{' and '.join(labels)} {format_bytes(kept.total)} ({of}){fits}"
+
+
+def _doubts(found: dict[str, Memory], room: float | None) -> Iterator[str]:
+    if any(kept.optimizer is None for kept in found.values()):
+        yield "Problem timing has no optimizer: its state, which may be most of it, is not counted."
+    if room is None:
+        yield (
+            "How much memory the devices have is not known, so nobody can say here whether it "
+            "fits: name a device (varsim list devices)."
+        )
