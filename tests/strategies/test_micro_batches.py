@@ -24,6 +24,7 @@ from building import (
 from pydantic import ValidationError
 
 from varsim.report.words.scenario import beginnings, equal_examples
+from varsim.report.words.why import straggling
 from varsim.study.beginning import begin
 from varsim.study.simulation import simulate
 from varsim.study.why.account import account
@@ -220,6 +221,7 @@ class TestDropCompute:
         (row,) = beginnings(begin(made))
         assert "33.3 % of the micro-batches dropped" in row
         assert account(made, 0).left_out == pytest.approx(1 / 3)
+        assert straggling(account(made, 0)).startswith("Workers drop 33 % of all micro-batches")
         assert account(made, 0).compute_times == []
 
     def test_over_all_or_over_those_computed(self) -> None:

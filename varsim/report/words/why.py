@@ -157,8 +157,8 @@ def bottleneck(account: Account) -> str:
 def straggling(account: Account) -> str:
     """How far the slowest of a step is from the mean, or what is dropped; empty if not seen."""
     if account.left_out is not None:
-        share = percent(account.left_out)
-        return f"At its threshold a worker drops what is left: {share} of all micro-batches."
+        share = f"{percent(account.left_out)} of all micro-batches"
+        return f"Workers drop {share} at their threshold: what is compared are steps, not examples."
     found = [stragglers(table) for table in account.compute_times]
     if not found:
         return ""
