@@ -22,7 +22,7 @@ def section(*lines: Finding) -> Section:
 
 def test_a_picture_of_all_and_one_of_each_section(tmp_path: Path) -> None:
     found = section(
-        line(1.0, 1.1), line(10.0, 12.0, Verdict.MISS), line(3.0, None, Verdict.NOT_YET)
+        line(1.0, 1.1), line(10.0, 12.0, Verdict.MISS), line(3.0, None, Verdict.NOT_RUN)
     )
     drawn = draw_all([found], tmp_path)
 
