@@ -20,6 +20,7 @@ from varsim.study.beginning import ITERATIONS, Beginning, begin, rates
 from varsim.study.effort import effort
 from varsim.study.measure import ACTIVITIES
 from varsim.study.result import Result as Finding
+from varsim.study.why.rerun import looked_at
 from varsim.values.problem import Quadratic
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
@@ -99,6 +100,7 @@ class TestWhatAStepTakes:
         workers = made.strategies[0].workers(made.cluster)
         period = made.strategies[0].round.steps
         rounds = max(math.ceil(ITERATIONS / period), 2) * period
+        rounds += made.strategies[0].round.of == "outer step"  # the step after the last meeting
         examples = max(workers * rounds, 8 * strategy.get("replicas_to_aggregate", 1))
         stop = made.stop.model_copy(update={"global_steps": None, "examples": examples})
         result = simulation.simulate(made.model_copy(update={"stop": stop}))
@@ -110,6 +112,20 @@ class TestWhatAStepTakes:
         )
         assert found.gradients == result.estimate(label, "gradients_produced").mean
         assert (found.limit, found.standstill) == (None, None)
+
+    def test_every_meeting_of_replicas_is_in_it(self) -> None:
+        """100 steps of 0.1 s, then an all-reduce of 5 s; twice, and one step: (2 * 15 + 0.1) s."""
+        made = scenario(
+            {"kind": "diloco"},
+            problem={"kind": "timing", "size": 5e6},
+            workload={"batch_size": 1, "optimizer": None},
+            network={"bandwidth": 1e6, "latency": 0.0, "sharing": "fair"},
+            cluster={"workers": 2},
+            stop={"global_steps": 1000},
+        )
+        assert first(made).update == pytest.approx(30.1 / 201)
+        whole = looked_at(made)  # 600 gradients: 3 rounds, and a step of both
+        assert whole.stop.examples == 602
 
     def test_of_a_short_run_it_is_that_run(self) -> None:
         made = scenario({"kind": "on_write"}, stop={"time": 0.75})
@@ -302,14 +318,14 @@ class TestCommand:
             "How a run of each begins, times only:",
             "  on_write       303 ms a step (mean of 18 updates): barrier 43 %, compute 38 %, "
             "write 19 %",
-            "  on_read        247 ms a step (mean of 20 updates): barrier 52 %, compute 47 %, "
-            "write 1 %",
+            "  on_read        251 ms a step (mean of 21 updates): compute 49 %, barrier 48 %, "
+            "write 2 %",
             "  none           173 ms an iteration of a worker, 21.6 ms an update (mean of 144 "
             "updates): compute 63 %, read 19 %, write 19 %",
             "  sync_replicas  218 ms a step (mean of 21 updates): compute 51 %, token 19 %, "
             "write 15 %, rest 15 %",
             "",
-            "To run it takes about 183 MB of memory (28,261 gradients).",
+            "To run it takes about 183 MB of memory (28,426 gradients).",
         ]
         assert done.stderr.startswith("varsim: on this machine all runs take about ")
         assert check(QUICKSTART).stdout == done.stdout

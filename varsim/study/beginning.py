@@ -15,7 +15,7 @@ from varsim.cluster.trace import Outcome, Standstill, Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.study.measure import ACTIVITIES, NANOSECONDS, Gradients, Window, left_out, worker_time
-from varsim.study.rounds import window
+from varsim.study.rounds import gradients_of, window
 from varsim.study.simulation import Run, started
 from varsim.study.why.times import times_only
 
@@ -123,7 +123,7 @@ def _beginning(scenario: Scenario, index: int, events: int) -> tuple[Beginning, 
 def _opening(scenario: Scenario, strategy: Strategy, workers: int, each: int) -> Scenario:
     """The scenario up to some iterations of every worker, and some updates, of one strategy."""
     periods = math.ceil(max(ITERATIONS / strategy.round.steps, _PERIODS))
-    gradients = max(workers * periods * strategy.round.steps, _UPDATES * each)
+    gradients = max(gradients_of(strategy, workers, periods), _UPDATES * each)
     examples = gradients * scenario.workload.batch_size
     stop, after = scenario.stop, scenario.report.measure_after
     after = None if after else after  # a warm-up may last longer

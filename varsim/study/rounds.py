@@ -53,6 +53,15 @@ def window(scenario: Scenario, trace: Trace) -> Window:
     return Window(warm_up(scenario), trace.end) if found is None else found
 
 
+def gradients_of(strategy: Strategy, workers: int, rounds: int) -> int:
+    """How many gradients the workers begin until they have had so many rounds.
+
+    Where they meet only after several steps, one more of each: the last meeting comes before it.
+    """
+    beyond = strategy.round.of == "outer step" and strategy.round.steps > 1
+    return workers * (rounds * strategy.round.steps + beyond)
+
+
 def alone_per_second(scenario: Scenario, trace: Trace) -> float:
     """Examples/s of the yardstick `single`, to which no events happen; each update is a gradient.
 

@@ -160,7 +160,7 @@ def straggling(account: Account) -> str:
         share = f"{percent(account.left_out)} of all micro-batches"
         return f"Workers drop {share} at their threshold: what is compared are steps, not examples."
     found = [stragglers(table) for table in account.compute_times]
-    if not found:
+    if not found or _march(account):
         return ""
     slowdown = plus_minus(interval([one.slowdown for one in found]))
     saved = interval([one.backups[0].time_saved for one in found])
@@ -395,10 +395,16 @@ def _links_of(account: Account, path: Path) -> Iterator[str]:
         yield f"{said} {format_seconds((end - piece.start) / NANOSECONDS)}"
 
 
+def _march(account: Account) -> bool:
+    """Whether in every step all workers compute equally long: nobody is the last."""
+    found = account.compute_times
+    return bool(found) and all(stragglers(table).slowdown == 1 for table in found)
+
+
 def _whom(account: Account) -> str:
     """Which workers end the steps."""
     shares = account.enders
-    if account.workers == 1:
+    if account.workers == 1 or _march(account):
         return ""
     even = 1 / account.workers
     first, *_ = shares.items()

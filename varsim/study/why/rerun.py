@@ -10,6 +10,7 @@ from varsim.cluster.trace import GradientRow, Outcome, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.effort import Effort, effort
 from varsim.study.measure import NANOSECONDS
+from varsim.study.rounds import gradients_of
 from varsim.study.simulation import Run, run_one
 from varsim.study.statistics import Estimate, difference, interval, ratio
 from varsim.study.why.levers import Lever, alone, levers, without
@@ -58,11 +59,16 @@ def foreseen(scenario: Scenario) -> Effort:
 
 def looked_at(scenario: Scenario) -> Scenario:
     """The scenario of one strategy, with as much of a run as is looked at."""
-    workers = scenario.strategies[0].workers(scenario.cluster)
+    (strategy,) = scenario.strategies
+    workers = strategy.workers(scenario.cluster)
     slow = scenario.cluster.slow_workers
     timed = bool(scenario.events) or any(one.after or one.until for one in slow)
     most = MOST_GRADIENTS_OF_EVENTS if timed else MOST_GRADIENTS
-    examples = max(most, LEAST_ROUNDS * workers) * scenario.workload.batch_size
+    gradients = max(most, LEAST_ROUNDS * workers)
+    if strategy.round.of == "outer step":  # whole rounds: few of them are looked at
+        rounds = max(1, gradients // (workers * strategy.round.steps))
+        gradients = gradients_of(strategy, workers, rounds)
+    examples = gradients * scenario.workload.batch_size
     stop = scenario.stop
     if stop.examples is not None and stop.examples <= examples:
         return scenario
