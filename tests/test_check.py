@@ -20,7 +20,6 @@ from varsim.study.beginning import ITERATIONS, Beginning, begin, rates
 from varsim.study.effort import effort
 from varsim.study.measure import ACTIVITIES
 from varsim.study.result import Result as Finding
-from varsim.study.why.rerun import looked_at
 from varsim.values.problem import Quadratic
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
@@ -112,20 +111,6 @@ class TestWhatAStepTakes:
         )
         assert found.gradients == result.estimate(label, "gradients_produced").mean
         assert (found.limit, found.standstill) == (None, None)
-
-    def test_every_meeting_of_replicas_is_in_it(self) -> None:
-        """100 steps of 0.1 s, then an all-reduce of 5 s; twice, and one step: (2 * 15 + 0.1) s."""
-        made = scenario(
-            {"kind": "diloco"},
-            problem={"kind": "timing", "size": 5e6},
-            workload={"batch_size": 1, "optimizer": None},
-            network={"bandwidth": 1e6, "latency": 0.0, "sharing": "fair"},
-            cluster={"workers": 2},
-            stop={"global_steps": 1000},
-        )
-        assert first(made).update == pytest.approx(30.1 / 201)
-        whole = looked_at(made)  # 600 gradients: 3 rounds, and a step of both
-        assert whole.stop.examples == 602
 
     def test_of_a_short_run_it_is_that_run(self) -> None:
         made = scenario({"kind": "on_write"}, stop={"time": 0.75})

@@ -14,10 +14,12 @@ from handmade import SECOND, a_result
 from varsim.report.files.save import load_result, save
 from varsim.report.plots.gallery import staleness
 from varsim.scenario.targets import Prices
+from varsim.study.beginning import begin
 from varsim.study.cost import costs
 from varsim.study.result import Result
 from varsim.study.simulation import Run, run_one, simulate
 from varsim.study.sweep.case import case_of, measured
+from varsim.study.why.rerun import looked_at
 
 ON_WRITE, NONE, SINGLE = {"kind": "on_write"}, {"kind": "none"}, {"kind": "single"}
 IN_THE_MIDDLE = {"time": 0.69}  # of the seventh step
@@ -198,3 +200,18 @@ def test_costs_and_plots_follow() -> None:
 def test_by_hand() -> None:
     """Updates at 3, 5 and 10 s: of so few rounds all is measured."""
     assert a_result().windows == [(0, 10 * SECOND)]
+
+
+def test_every_meeting_of_replicas_is_in_what_is_looked_at() -> None:
+    """100 steps of 0.1 s, then an all-reduce of 5 s; twice, and one step: (2 * 15 + 0.1) s."""
+    made = scenario(
+        {"kind": "diloco"},
+        problem={"kind": "timing", "size": 5e6},
+        workload={"batch_size": 1, "optimizer": None},
+        network={"bandwidth": 1e6, "latency": 0.0, "sharing": "fair"},
+        cluster={"workers": 2},
+        stop={"global_steps": 1000},
+    )
+    assert begin(made)[0].update == pytest.approx(30.1 / 201)
+    whole = looked_at(made)  # 600 gradients: 3 rounds, and a step of both
+    assert whole.stop.examples == 602
