@@ -6,7 +6,7 @@ import pytest
 from building import scenario
 from pydantic import ValidationError
 
-from varsim.report.words.memory import memory, misfits
+from varsim.report.words.memory import memory, misfit
 from varsim.scenario.training import Scenario
 from varsim.values import presets
 from varsim.values.optimizer import Adam, Momentum, Optimizer, Sgd
@@ -93,13 +93,13 @@ class TestWords:
         assert "'plain' 108 GB (2 + 2 + 12 bytes a parameter), which does not fit" in said
         assert "'all' 2.21 GB (2/64 + 2/64 + 12/64 bytes a parameter, and 524 MB of" in said
         assert "activations" in said
-        (first,) = misfits(made)
+        first = misfit(made)
         assert first.startswith("'plain' does not fit into the 80 GB of a device, with 108 GB")
 
     def test_without_shards_only_what_does_not_fit_is_said(self) -> None:
         said = of_7b({}, optimizer=None)
         assert memory(said) == []  # 27 GB of parameters and gradients
-        assert misfits(said) == []
+        assert misfit(said) == ""
         large = of_7b({}, device="t4", optimizer=None)
         assert "does not fit into 16 GB" in memory(large)[0]
         assert "its state, which may be most of it, is not counted" in memory(large)[1]
@@ -107,7 +107,7 @@ class TestWords:
     def test_a_device_of_unknown_memory(self) -> None:
         made = of_7b({"sharding": "optimizer"}, device={"peak": 1e14})
         assert "is not known" in memory(made)[1]
-        assert misfits(made) == []
+        assert misfit(made) == ""
 
     def test_an_optimizer_of_times_only_needs_shards(self) -> None:
         assert of_7b({"sharding": "optimizer"}).workload.optimizer is not None

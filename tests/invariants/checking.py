@@ -83,7 +83,8 @@ def _steps(scenario: Scenario, number: int, trace: Trace) -> Iterator[str]:
         # What a worker keeps may have its own gradients in it that were applied since the read.
         own = applied.get(row.worker, [])
         most += sum(row.read < moment <= row.compute_start for moment in own)
-        if not least <= row.read_step <= most + strategy.updates_copies:
+        # Where layers wait each for itself, the last update comes after the first layer is read.
+        if not least <= row.read_step <= most + strategy.updates_copies + strategy.by_layers:
             yield f"read step {row.read_step} of {least} to {most}: {row}"
     rows = trace.evaluations
     finite = all(math.isfinite(row.loss) and math.isfinite(row.divergence) for row in rows)

@@ -92,6 +92,16 @@ def described(seed: str) -> Drawn:
                 check = apart.choice(["between", "preempt"])
                 drop = {"threshold": 10 ** apart.uniform(-2, 0), "check": check}
                 strategy["drop_compute"] = drop
+        elif (
+            (strategy["kind"], strategy.get("collective")) == ("on_write", "ring")
+            and not outline.events
+            and "overlap_pace" not in cluster
+            and apart.random() < 0.5
+        ):
+            sharding = apart.choice([None, "optimizer", "gradients", "parameters"])
+            if "overlap" in strategy and sharding != "parameters":
+                strategy["overlap"] = apart.choice([True, "forward"])
+            strategy["sharding"] = sharding
     return whole
 
 

@@ -40,6 +40,7 @@ def drawn(seed: int) -> Drawn:
         "slow": [source.choice([1, 1, 1, 2, 3]) for _ in range(5)],
         "optimizer_ms": source.choice([0, 0, 12]),
         "bandwidth": source.choice([1, 2, 4]) * 1e8,
+        "sharing": source.choice(["first_come", "fair"]),
     }
 
 

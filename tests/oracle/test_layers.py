@@ -34,7 +34,7 @@ def steps(case: Drawn) -> list[int]:
         network={
             "bandwidth": case["bandwidth"],
             "latency": case["latency_ms"] / 1e3,
-            "sharing": "first_come",
+            "sharing": case["sharing"],
         },
         problem={"kind": "timing"},
         workload={"layers": layers, "optimizer": None},
@@ -64,6 +64,7 @@ def test_what_is_drawn() -> None:
         met[case["sharding"], case["overlap"]] += 1
         met["latency"] += case["latency_ms"] > 0
         met["slow"] += max(case["slow"][: case["workers"]]) > 1
+        met[case["sharing"]] += 1
         met["update"] += case["optimizer_ms"] > 0
     assert min(met.values()) >= 10, met
-    assert len(met) == 12
+    assert len(met) == 14

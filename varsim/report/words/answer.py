@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from varsim.report.words import cost, rates, targets
-from varsim.report.words.memory import misfits
+from varsim.report.words.memory import misfit
 from varsim.report.words.phrases import (
     Wording,
     digits,
@@ -47,7 +47,8 @@ def answer(result: "Result") -> str:
     if not result.compared:
         return "\n".join([*(f"{sentence}." for sentence in stuck), *wanted])
     stuck = [f"{sentence}; it is left out of the comparison." for sentence in stuck]
-    return "\n".join([*stuck, *misfits(result.scenario), _comparison(result), *wanted])
+    misfits = filter(None, [misfit(result.scenario)])
+    return "\n".join([*stuck, *misfits, _comparison(result), *wanted])
 
 
 def stands_still(result: "Result", strategy: str) -> str:

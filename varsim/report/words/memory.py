@@ -1,5 +1,6 @@
 """Whether what replicas keep fits the memory of their devices, in words."""
 
+import math
 from collections.abc import Iterator
 
 from varsim.cluster.memory import Memory
@@ -21,19 +22,17 @@ def memory(scenario: Scenario) -> list[str]:
     ]
 
 
-def misfits(scenario: Scenario) -> list[str]:
-    """Which strategies do not fit, where anything is known to do so; at most a sentence."""
+def misfit(scenario: Scenario) -> str:
+    """Which strategies do not fit, in a sentence; empty where none is known not to."""
     room, found = scenario.cluster.device_memory, _kept(scenario)
-    if room is None:
-        return []
-    labels = [f"'{label}'" for label, kept in found.items() if kept.total > room]
-    least = min((kept.total for kept in found.values() if kept.total > room), default=0.0)
-    return [
-        f"{' and '.join(labels)} {'does' if len(labels) == 1 else 'do'} not fit into the "
-        f"{format_bytes(room)} of a device, with {format_bytes(least)} or more before any "
-        "activation: the times are those with enough memory."
-        for _ in labels[:1]
-    ]
+    large = {label: kept.total for label, kept in found.items() if kept.total > (room or math.inf)}
+    if room is None or not large:
+        return ""
+    return (
+        f"{' and '.join(map(repr, large))} {'does' if len(large) == 1 else 'do'} not fit into the "
+        f"{format_bytes(room)} of a device, with {format_bytes(min(large.values()))} or more "
+        "before any activation: the times are those with enough memory."
+    )
 
 
 def _kept(scenario: Scenario) -> dict[str, Memory]:

@@ -9,6 +9,7 @@ from varsim.report.words.caution import (
     guess_again,
     guess_said,
 )
+from varsim.report.words.memory import misfit
 from varsim.report.words.phrases import plus_minus, time
 from varsim.report.words.rates import rate
 from varsim.report.words.resources import busy, resource
@@ -109,7 +110,7 @@ def notes(plan: Plan) -> list[str]:
     """What a reader must know besides."""
     best = plan.found.answer
     asked = plan.question.base if best is None else best.cell.scenario
-    lines = [*_short(plan), *_rates(plan), *filter(None, [contradicted(asked)])]
+    lines = [*_short(plan), *_rates(plan), *filter(None, [contradicted(asked), misfit(asked)])]
     for one, check in plan.found.rejected[:3]:
         worst = max(check.missed, key=_gap, default=None)
         why = "its fresh runs failed" if worst is None else _reaches(plan, worst, check)
