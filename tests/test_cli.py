@@ -306,6 +306,18 @@ class TestPlot:
         assert after.keys() == before.keys()
         assert [name for name in before if after[name] != before[name]] == []
 
+    def test_draws_what_was_left_out(self, small: Path, run: Run) -> None:
+        assert run("run", small, "--no-plots", "--out", "bare").exit_code == 0
+        assert not list(Path("bare").glob("*.[sp]*g"))
+        assert "The command varsim plot draws them" in Path("bare/report.html").read_text()
+        run("run", small, "--out", "drawn")
+        run("plot", "bare")
+        bare, drawn = (
+            {path.name: path.read_bytes() for path in Path(name).iterdir()}
+            for name in ("bare", "drawn")
+        )
+        assert bare == drawn
+
     def test_a_directory_without_a_run_is_a_usage_error(self, small: Path, run: Run) -> None:
         result = run("plot", small.parent)
         assert result.exit_code == 2

@@ -230,5 +230,11 @@ def test_help_imports_nothing_heavy() -> None:
     assert not imported_by("--help") & heavy
 
 
+def test_without_plots_nothing_that_draws_is_imported(small: Path) -> None:
+    assert "matplotlib" not in imported_by(
+        "run", small, "--no-plots", "--out", small.parent / "out"
+    )
+
+
 def test_a_check_imports_no_tables_and_no_plots(small: Path) -> None:
     assert not imported_by("check", small) & {"pandas", "matplotlib", "loky", "jinja2"}

@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 from planning import question, searched
 
 from varsim.report.plan import report
-from varsim.report.plots.figure import PAPER, looks
+from varsim.report.plots.figure import PAPER
+from varsim.report.plots.looks import looks
 from varsim.report.plots.plan.pareto import PLOT, draw, legend
 from varsim.report.render import render
 from varsim.report.words.plan import sentences

@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 
 from varsim.cluster.trace import Trace
 from varsim.report.plots import gallery as plots
-from varsim.report.plots.figure import looks, panels, save, style
+from varsim.report.plots.figure import panels, save, style
 from varsim.report.plots.gallery import PLOTS
+from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot, draw_one
 from varsim.study.result import Result
 

@@ -15,7 +15,18 @@ from varsim.cli import stragglers as straggling
 from varsim.cli import sweep as sweeping
 from varsim.cli import tune as tuning
 from varsim.cli.console import DONE, Group, Stopped, Stopper, bundled_quickstart, flush, write
-from varsim.cli.options import File, Jobs, Kinds, Quiet, Runs, Seed, Yes, processes, with_shorthands
+from varsim.cli.options import (
+    File,
+    Jobs,
+    Kinds,
+    Plots,
+    Quiet,
+    Runs,
+    Seed,
+    Yes,
+    processes,
+    with_shorthands,
+)
 from varsim.cli.recordings import percent
 from varsim.cli.settings import Asking, Formats, Settings, question
 
@@ -82,12 +93,15 @@ def run(
     jobs: Jobs = "1",  # type: ignore[assignment]
     quiet: Quiet = False,
     format: Format = "table",
+    plots: Plots = True,
     yes: Yes = False,
 ) -> None:
     """Simulate a scenario and write its report."""
     given = with_shorthands(sets, seed=seed, replications=replications)
     experiment = _loaded(file, given, strategy)
-    settings = Settings(question(file), out, processes(jobs), quiet, format, yes, tuple(strategy))
+    settings = Settings(
+        question(file), out, processes(jobs), quiet, format, yes, plots, tuple(strategy)
+    )
     PRODUCTS[experiment.kind].run(experiment, settings)
 
 

@@ -42,6 +42,9 @@ Kinds = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Run it even if it takes hours or gigabytes.")]
+Plots = Annotated[
+    bool, typer.Option(help="Draw the figures of the report; varsim plot DIR does so later.")
+]
 Jobs = Annotated[
     int,
     typer.Option(parser=jobs, metavar="N", help="Processes to run in; auto: one per core."),

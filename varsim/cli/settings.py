@@ -24,6 +24,7 @@ class Settings(NamedTuple):
     quiet: bool
     format: Formats
     sure: bool = False  # whatever it takes
+    plots: bool = True
     strategies: tuple[str, ...] = ()  # the kinds or labels of those that are wanted
 
     def directory(self, name: str) -> Path:

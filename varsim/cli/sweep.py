@@ -95,6 +95,7 @@ def sweep(
     scheduler: options.Scheduler = None,
     quiet: options.Quiet = False,
     format: Format = "table",
+    plots: options.Plots = True,
     yes: options.Yes = False,
 ) -> None:
     """Run a scenario at many points.
@@ -131,7 +132,7 @@ def sweep(
             write_sweep(asked, question(file), directory)
             carry_out(books, store, made_by, watch, todo)
     if shard is None:
-        _conclude(experiment, books, file, directory, format)
+        _conclude(experiment, books, file, directory, format, plots)
         return
     write(f"part {number} of {of}: {books.status.done} runs in {directory}")
     write(f"when all parts are there: varsim merge {file} DIR DIR ...")
@@ -153,6 +154,7 @@ def merge(
     ] = None,
     strategy: options.Kinds = [],  # noqa: B006
     format: Format = "table",
+    plots: options.Plots = True,
 ) -> None:
     """Put the parts of a sweep together.
 
@@ -183,7 +185,7 @@ def merge(
             f"missing; to make them: varsim sweep {file} --out {directory}"
         )
         raise typer.Exit(FAILED)
-    _conclude(experiment, books, file, directory, format)
+    _conclude(experiment, books, file, directory, format, plots)
 
 
 def redraw(directory: Path) -> None:
@@ -265,7 +267,12 @@ def _teller(experiment: "SweepExperiment") -> Callable[[str, float], str]:
 
 
 def _conclude(
-    experiment: "SweepExperiment", books: "Books", file: Path, directory: Path, format: Formats
+    experiment: "SweepExperiment",
+    books: "Books",
+    file: Path,
+    directory: Path,
+    format: Formats,
+    plots: bool,
 ) -> None:
     """Write and print what came of it."""
     from varsim.report.files.keeping import FORMS, put_report
@@ -273,7 +280,7 @@ def _conclude(
     from varsim.report.sweep import report
 
     table = experiment.table(books)
-    told, more = report(table, question(file)), parquet(table)
+    told, more = report(table, question(file), plots=plots), parquet(table)
     put_report(told, directory, more)
     results = ", ".join(str(directory / name) for name in (*FORMS["sweep"], *more))
     closing = [f"result sha256: {table.sha256}", f"results: {results}"]

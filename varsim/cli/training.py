@@ -42,7 +42,7 @@ def run(experiment: "Training", settings: Settings) -> None:
     other = replaced(directory, RUN, Asked.of(scenario))
     with Progress(settings.quiet) as progress:
         result = experiment.run(settings.jobs, progress)
-    told = report(result, settings.question)
+    told = report(result, settings.question, plots=settings.plots)
     saved = save(result, directory, told)
     if other:
         complain(f"varsim: {other}")

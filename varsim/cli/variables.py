@@ -31,7 +31,7 @@ def run(experiment: "Program", settings: Settings) -> None:
     other = replaced(directory, RUN, Asked.of(scenario))
     with Progress(settings.quiet) as progress:
         result = experiment.run(settings.jobs, progress)
-    told = report(result, settings.question)
+    told = report(result, settings.question, plots=settings.plots)
     saved = save_variables(result, directory, told)
     if other:
         complain(f"varsim: {other}")

@@ -68,9 +68,13 @@ def write(report: Report, directory: Path, beside: Path | None = None) -> None:
 
     `beside`: where files of the report are, too.
     """
-    from varsim.report.plots.plot import draw_one
+    drawn = {}
+    if report.figures:
+        from varsim.report.plots.plot import draw_one
 
-    drawn = {one.plot.name: draw_one(one.plot, one.subject, directory) for one in report.figures}
+        drawn = {
+            one.plot.name: draw_one(one.plot, one.subject, directory) for one in report.figures
+        }
     if report.kind not in PAGES:
         return
     places = (directory, beside or directory)
@@ -85,7 +89,7 @@ def write(report: Report, directory: Path, beside: Path | None = None) -> None:
 
 def page(report: Report, drawn: "Mapping[str, Drawn]", files: Mapping[str, str]) -> str:
     """The report as HTML; figures as drawn, by name; `files` lie beside the page."""
-    from varsim.report.plots.figure import looks
+    from varsim.report.plots.looks import looks
 
     look = looks(report.alternatives)
     content = {

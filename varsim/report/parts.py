@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from varsim.report.report import Row, Table
+from varsim.report.report import Media, Row, Table, Text
 from varsim.units import format_bytes, format_rate
 
 if TYPE_CHECKING:
@@ -23,6 +23,15 @@ BESIDE: Final = (
     "In the folder of this page; the results are the same, byte for byte, for any number of "
     "`--jobs`:",
     "varsim run scenario.yaml --out again",
+)
+# In place of figures, where none are wanted.
+NO_PLOTS: Final = (
+    Text(("Plots",), "heading", name="plots", on=Media.PAGE),
+    Text(
+        ("Left out (--no-plots). The command varsim plot draws them in the folder of this page.",),
+        "paragraphs",
+        on=Media.PAGE,
+    ),
 )
 CARRIED: Final = "Bytes carried by each link in a run, and that as a share of what it could carry"
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from varsim.report.parts import NO_PLOTS
 from varsim.report.report import Block, Data, Figure, Media, Report, Source, Text
 from varsim.report.report import Table as Shown
 from varsim.report.words.sweep import answer, cells, left_out, notes, shown
@@ -21,16 +22,14 @@ _FILES: Final = {
 }
 
 
-def report(table: Table, question: str = "") -> Report:
-    """What there is to tell of a sweep; `question` is what it was to answer."""
-    from varsim.report.plots.sweep.gallery import plots
-
+def report(table: Table, question: str = "", *, plots: bool = True) -> Report:
+    """What there is to tell of a sweep, with or without `plots`; `question`: it was to answer."""
     sentences, said = tuple(answer(table)), tuple(notes(table))
     blocks: list[Block] = [
         replace(shown(table), on=Media.TEXT),
         Text((*left_out(table), *said), close=True, on=Media.TEXT),
         Text(sentences, on=Media.TEXT),
-        *(Figure(plot, table) for plot in plots(table)),
+        *(_figures(table) if plots else NO_PLOTS),
     ]
     rest = len(table.rows) - MOST_ROWS
     more = [f"{rest} more rows are in results.csv."] if rest > 0 else []
@@ -61,6 +60,12 @@ def report(table: Table, question: str = "") -> Report:
         partial(document, table),
         Data(table.columns, list(table.cells())),
     )
+
+
+def _figures(table: Table) -> list[Figure]:
+    from varsim.report.plots.sweep.gallery import plots
+
+    return [Figure(plot, table) for plot in plots(table)]
 
 
 def document(table: Table) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from varsim.cluster.trace import Trace
-from varsim.report.parts import AS_TABLE, BESIDE, CARRIED, MOST_LINKS, busiest_links
+from varsim.report.parts import AS_TABLE, BESIDE, CARRIED, MOST_LINKS, NO_PLOTS, busiest_links
 from varsim.report.report import Data, Figure, Media, Report, Row, Source, Table, Text
 from varsim.report.words import table as main
 from varsim.report.words.answer import answer as answer
@@ -57,13 +57,11 @@ FILES: Final = {
 }
 
 
-def report(result: "Result", question: str = "") -> Report:
-    """What there is to tell of a result; `question` is what it was to answer."""
-    from varsim.report.plots.gallery import PLOTS
+def report(result: "Result", question: str = "", *, plots: bool = True) -> Report:
+    """What there is to tell of a result, with or without `plots`; `question`: it was to answer."""
     from varsim.scenario.loading import dump_scenario
 
     sentences = tuple(result.answer().splitlines())
-    tables = {"time_split": time_shares(result), "links": links(result)}
     return Report(
         "training",
         result.scenario.name,
@@ -76,7 +74,7 @@ def report(result: "Result", question: str = "") -> Report:
             Text(result.notes, "items", close=True, on=Media.TERMINAL | Media.PAGE),
             Text(sentences, on=Media.TEXT),
             Text(result.notes, "items", on=Media.MARKDOWN),
-            *(Figure(plot, result, tables.get(plot.name)) for plot in PLOTS),
+            *(_figures(result) if plots else NO_PLOTS),
             Text(("All numbers",), "heading", name="numbers", on=Media.PAGE),
             numbers(result),
         ),
@@ -89,6 +87,13 @@ def report(result: "Result", question: str = "") -> Report:
         partial(document, result),
         summary(result),
     )
+
+
+def _figures(result: "Result") -> list[Figure]:
+    from varsim.report.plots.gallery import PLOTS
+
+    tables = {"time_split": time_shares(result), "links": links(result)}
+    return [Figure(plot, result, tables.get(plot.name)) for plot in PLOTS]
 
 
 def table(result: "Result") -> "DataFrame":

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from varsim.distribute.program_run import ValueSummary, VariableView
-from varsim.report.parts import AS_TABLE, BESIDE, CARRIED, busiest_links
+from varsim.report.parts import AS_TABLE, BESIDE, CARRIED, NO_PLOTS, busiest_links
 from varsim.report.report import Block, Data, Figure, Media, Report, Row, Source, Table, Text
 from varsim.report.words.phrases import DOT, counted
 from varsim.report.words.program import table as main
@@ -42,14 +42,12 @@ FILES: Final = {
 }
 
 
-def report(result: "VariablesResult", question: str = "") -> Report:
-    """What there is to tell of a result; `question` is what it was to answer."""
-    from varsim.report.plots.program.gallery import plots
+def report(result: "VariablesResult", question: str = "", *, plots: bool = True) -> Report:
+    """What there is to tell of a result, with or without `plots`; `question`: it was to answer."""
     from varsim.scenario.loading import dump_scenario
 
     sentences = tuple(result.answer().splitlines())
     on_page = Text(result.notes, "items", on=Media.PAGE)
-    tables = {"crossover": varied(result)} if result.ratios else {}
     return Report(
         "variables",
         result.scenario.name,
@@ -66,7 +64,7 @@ def report(result: "VariablesResult", question: str = "") -> Report:
             Text(result.notes, "items", on=Media.TERMINAL),
             Text(sentences, on=Media.TEXT),
             Text(result.notes, "items", on=Media.MARKDOWN),
-            *(Figure(plot, result, tables.get(plot.name)) for plot in plots(result)),
+            *(_figures(result) if plots else NO_PLOTS),
         ),
         result.provenance,
         question,
@@ -77,6 +75,13 @@ def report(result: "VariablesResult", question: str = "") -> Report:
         partial(document, result),
         Data.of(result.summary),
     )
+
+
+def _figures(result: "VariablesResult") -> list[Figure]:
+    from varsim.report.plots.program.gallery import plots
+
+    tables = {"crossover": varied(result)} if result.ratios else {}
+    return [Figure(plot, result, tables.get(plot.name)) for plot in plots(result)]
 
 
 def table(result: "VariablesResult") -> "DataFrame":

@@ -15,7 +15,8 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from programs import MODES, WIRE, add, read, scenario, variable
 
-from varsim.report.plots.figure import looks, panels, save, style
+from varsim.report.plots.figure import panels, save, style
+from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
 from varsim.report.plots.program import cost, crossover, span, step
 from varsim.report.plots.program.gallery import plots

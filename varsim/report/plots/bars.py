@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from varsim.report.plots.figure import INK, PAPER, Look, label_rows, looks, plain_numbers
+from varsim.report.plots.figure import INK, PAPER, label_rows, plain_numbers
+from varsim.report.plots.looks import Look, looks
 
 APART: Final = 0.03  # of the axis: replications that differ by less are no dots of their own
 

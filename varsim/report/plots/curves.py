@@ -16,12 +16,12 @@ from varsim.report.plots.figure import (
     INK,
     PAPER,
     drawable,
-    looks,
     named,
     plain_numbers,
     strategy_line,
     time_unit,
 )
+from varsim.report.plots.looks import looks
 from varsim.report.words.answer import learnt, reaching, target_reached
 from varsim.report.words.phrases import Wording, headline
 from varsim.report.words.rates import common, rate, these

@@ -1,9 +1,4 @@
-"""How every figure looks: colours, markers, hatches, text that is safe to draw, and files.
-
-Colours: Petroff, "Accessible Color Sequences for Data Visualization" (2021), arXiv 2107.02270;
-the lists are matplotlib's styles petroff6 and petroff10, written out because 3.9 lacks the first.
-Colour never stands alone: strategies differ by marker too, activities by hatch.
-"""
+"""How every figure looks: style, layout, text that is safe to draw, and files."""
 
 import io
 import textwrap
@@ -26,12 +21,8 @@ from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import BboxBase
 
-PETROFF6: Final = ("#5790fc", "#f89c20", "#e42536", "#964a8b", "#9c9ca1", "#7a21dd")
-PETROFF10: Final = (
-    *("#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6"),
-    *("#a96b59", "#e76300", "#b9ac70", "#717581", "#92dadd"),
-)
-MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
+from varsim.report.plots.looks import Look
+
 INK: Final = "#1f2328"
 FAINT: Final = "#59636e"
 GRID: Final = "#d9dee3"
@@ -74,13 +65,6 @@ _STYLE: Final = {
 }
 
 
-class Look(NamedTuple):
-    """How one strategy or activity is told apart; `mark` is a marker or a hatch."""
-
-    color: str
-    mark: str
-
-
 # What a worker can do, in the order of the stacked bars: first what is useful, last what is not.
 ACTIVITIES: Final = {
     "compute": Look("#3f90da", ""),
@@ -107,15 +91,6 @@ class Drawn(NamedTuple):
     title: str
     svg: str
     below_title: tuple[float, float, float, float]  # the rest of it, as a viewBox
-
-
-def looks(strategies: Sequence[str]) -> dict[str, Look]:
-    """A colour and a marker for every strategy, by its place in the scenario."""
-    colors = PETROFF6 if len(strategies) <= len(PETROFF6) else PETROFF10
-    return {
-        strategy: Look(colors[index % len(colors)], MARKERS[index % len(MARKERS)])
-        for index, strategy in enumerate(strategies)
-    }
 
 
 def time_unit(longest: float) -> TimeUnit:

@@ -18,12 +18,12 @@ from varsim.report.plots.figure import (
     activity_patch,
     drawable,
     label_rows,
-    looks,
     named,
     panel_title,
     plain_numbers,
     row_heights,
 )
+from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
 from varsim.report.words.answer import FASTEST
 from varsim.report.words.phrases import digits, headline, plus_minus

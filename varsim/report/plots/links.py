@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from varsim.report.plots.figure import FAINT, label_rows, looks, named, short, strategy_line
+from varsim.report.plots.figure import FAINT, label_rows, named, short, strategy_line
+from varsim.report.plots.looks import looks
 from varsim.study.why.resources import joined_name, one_kind
 
 if TYPE_CHECKING:

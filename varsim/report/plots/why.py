@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from varsim.report.plots.bars import part
-from varsim.report.plots.figure import FAINT, Look, label_rows, named, row_heights, time_unit
+from varsim.report.plots.figure import FAINT, label_rows, named, row_heights, time_unit
+from varsim.report.plots.looks import Look
 from varsim.report.plots.plot import Plot
 from varsim.units import format_seconds
 

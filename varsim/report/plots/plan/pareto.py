@@ -6,7 +6,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from varsim.report.plots.figure import FAINT, INK, PAPER, looks, plain_numbers
+from varsim.report.plots.figure import FAINT, INK, PAPER, plain_numbers
+from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
 from varsim.report.words.plan import amount_told as told
 from varsim.study.plan.pareto import trade

@@ -17,12 +17,12 @@ from varsim.report.plots.figure import (
     WIDTH,
     TimeUnit,
     drawable,
-    looks,
     named,
     plain_numbers,
     strategy_line,
     time_unit,
 )
+from varsim.report.plots.looks import looks
 from varsim.report.words.phrases import digits, time
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from varsim.report.plots.figure import (
     FAINT,
     INK,
     PAPER,
-    Look,
     named,
     panel_title,
     plain_numbers,
     time_unit,
 )
+from varsim.report.plots.looks import Look
 from varsim.report.plots.program.span import last_whole, length, span
 from varsim.report.words.phrases import time
 from varsim.study.program.tables import actor, place

@@ -10,12 +10,12 @@ from matplotlib.lines import Line2D
 from varsim.report.plots.figure import (
     INK,
     drawable,
-    looks,
     panel_title,
     plain_numbers,
     short,
     strategy_line,
 )
+from varsim.report.plots.looks import looks
 from varsim.report.plots.sweep.axis import chosen
 from varsim.study.sweep.campaign import STEERING
 from varsim.study.sweep.front import front
