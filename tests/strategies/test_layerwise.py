@@ -206,3 +206,16 @@ def test_waits_within_a_pass_are_no_compute_time() -> None:
     times = compute_times(sharded({"sharding": "parameters"}, steps=5))
     assert times is not None
     np.testing.assert_allclose(times, 0.09, rtol=1e-12)
+
+
+def test_layers_matter_to_sharded_parameters_without_overlap_too() -> None:
+    # Half of 90 ms is 45 for the forward pass, of which layer 1 has half.
+    changes: dict[str, Any] = {"compute": {"kind": "constant", "value": 0.09}}
+    waits = [
+        sharded({"sharding": "parameters"}, cluster={**changes, **more}, steps=1)
+        for more in ({}, {"backward_share": 0.5})
+    ]
+    assert life(waits[0], 0)[1] == ("compute", 2.5, 17.5)
+    assert life(waits[1], 0)[1] == ("compute", 2.5, 25)
+    with pytest.raises(ValidationError, match="backward_share has no effect"):
+        sharded({"sharding": "optimizer"}, cluster={**changes, "backward_share": 0.5})

@@ -133,7 +133,7 @@ class Scenario(Model):
             cluster = cluster.without_servers()
         if all(strategy.round.of == "outer step" for strategy in strategies):
             workload = workload.model_copy(update={"evaluate_every": None})
-        if not any(strategy.overlaps for strategy in strategies):
+        if not any(strategy.looks_at_layers for strategy in strategies):
             cluster, workload = cluster.without_overlap(), workload.without_overlap()
         if not any(map(_reduces_meanwhile, strategies)):
             cluster = cluster.model_copy(update={"overlap_pace": None})
@@ -213,7 +213,7 @@ class Scenario(Model):
             raise ValueError(
                 "workload.gradient_precision has no effect: none of the strategies sends gradients"
             )
-        if not any(strategy.overlaps for strategy in self.strategies):
+        if not any(strategy.looks_at_layers for strategy in self.strategies):
             for key, given in (
                 ("cluster.backward_share", self.cluster.backward_share),
                 ("workload.layers", self.workload.named_layers),

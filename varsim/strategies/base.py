@@ -137,6 +137,11 @@ class Strategy(Model, ABC):
         return getattr(self, "sharding", None) is not None
 
     @property
+    def looks_at_layers(self) -> bool:
+        """Whether it matters when in a pass which layer is computed."""
+        return self.overlaps or getattr(self, "sharding", None) == "parameters"
+
+    @property
     def by_layers(self) -> bool:
         """Whether computation beside which there is communication may be a forward pass, too."""
         return self.shards or getattr(self, "overlap", False) == "forward"

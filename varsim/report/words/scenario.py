@@ -41,7 +41,7 @@ def describe(scenario: Scenario) -> list[str]:
         )
     if cluster.server_update is not None:
         lines.append(f"  updates      {_update(cluster.server_update)}")
-    if any(strategy.overlaps for strategy in scenario.strategies):
+    if any(strategy.looks_at_layers for strategy in scenario.strategies):
         ready = layers.described(workload.layers, workload.model)
         share = cluster.share_of_backward
         lines.append(
