@@ -52,23 +52,68 @@ def test_each_strategy_meets_or_misses_each() -> None:
     assert sentences(found)[0] in found.answer()
 
 
-def test_a_bound_inside_the_interval_is_missed_and_said_to_be_open() -> None:
+def test_a_bound_inside_the_interval_is_undecided() -> None:
     settings = {"cluster": EXPONENTIAL, "replications": 4, "stop": {"global_steps": 50}}
     rate = result(({"kind": "on_write"},), **settings).estimate("on_write", "examples_per_s")
-    for bound, reached in ((rate.mean - 1e-3, False), (rate.low, True)):
+    for bound, verdict in (
+        (rate.low, "met by"),
+        (rate.mean - 1e-3, "undecided for"),
+        (rate.mean + 1e-3, "undecided for"),
+        (rate.high, "missed by"),
+    ):
         found = result(({"kind": "on_write"},), targets={"throughput": bound}, **settings)
-        assert met(found)["throughput", "on_write"] is reached
-        assert ("more replications may decide" in sentences(found)[0]) is not reached
+        (one,), (said,) = found.judgements, sentences(found)
+        assert verdict in said
+        assert (one.met, one.missed) == (verdict == "met by", verdict == "missed by")
+        assert ("more replications may decide" in said) is bool(one.doubt)
 
 
-def test_a_loss_that_is_never_reached_is_a_target_missed() -> None:
-    targets = {"loss": 1e-9, "time_to_loss": 10.0}
-    found = result(({"kind": "on_write"},), targets=targets)
-    assert not met(found)["time_to_loss", "on_write"]
-    assert sentences(found) == [
-        "Target time to loss 1e-09 at most 10 s at learning rate 0.1: missed by on_write "
-        "(not reached in every replication)."
-    ]
+def test_one_replication_of_something_random_decides_nothing() -> None:
+    targets = {"throughput": 1.0, "wasted": 0.5}
+    found = result(({"kind": "on_write"},), cluster=EXPONENTIAL, targets=targets)
+    assert [(one.met, one.missed, one.doubt) for one in found.judgements] == [
+        (False, False, "once")
+    ] * 2
+    assert "undecided for on_write (" in sentences(found)[0]
+    assert " in one replication: --set replications=5 may decide)." in sentences(found)[0]
+    assert all(one.met for one in result(({"kind": "on_write"},), targets=targets).judgements)
+
+
+def test_runs_that_are_too_short_decide_nothing() -> None:
+    # A step of all workers is one gradient of each; two are the least that says anything.
+    targets = {"throughput": 20.0, "loss": 1e-3, "time_to_loss": 0.05}
+    found = result(({"kind": "on_write"},), stop={"global_steps": 1}, targets=targets)
+    of_rate, of_loss = found.judgements
+    assert of_rate.doubt == "short"
+    assert sentences(found)[0] == (
+        "Target throughput at least 20 examples/s: undecided for on_write "
+        "(30 examples/s, of runs that are too short to say)."
+    )
+    assert of_loss.missed  # the run ends after 100 ms, later than these 50
+
+
+def test_digits_tell_a_miss_from_its_bound() -> None:
+    # Mirrored on three workers of 100 ms: 30 examples/s.
+    for bound, said in (
+        (30.004, "missed by on_write (30 examples/s, 0.01 % below it)"),
+        (30 * (1 + 1e-12), "met by on_write (30 examples/s)"),
+    ):
+        found = result(({"kind": "on_write"},), targets={"throughput": bound})
+        assert said in sentences(found)[0]
+
+
+def test_a_loss_that_is_not_reached_is_missed_once_its_time_is_over() -> None:
+    # Three updates, 100 ms each.
+    for bound, verdict in (
+        (10.0, "undecided for on_write (not reached, but the runs end after 300 ms)."),
+        (0.2, "missed by on_write (not reached in every replication)."),
+    ):
+        targets = {"loss": 1e-9, "time_to_loss": bound}
+        found = result(({"kind": "on_write"},), targets=targets)
+        assert not met(found)["time_to_loss", "on_write"]
+        (said,) = sentences(found)
+        assert said.startswith("Target time to loss 1e-09 at most ")
+        assert said.endswith(f" at learning rate 0.1: {verdict}")
 
 
 def test_who_stands_still_misses() -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DONE: Final = 0
-INTERNAL_ERROR: Final = 1
+ERROR: Final = 1
 USAGE: Final = 2
 OUT_OF_BOUNDS: Final = 3
 SIGNALLED: Final = 128
@@ -163,7 +163,7 @@ def _explained(error: BaseException) -> int:
     """Say what went wrong; the exit code."""
     if isinstance(error, MemoryError):
         complain("varsim: out of memory; try fewer workers, steps or --jobs")
-        return INTERNAL_ERROR
+        return ERROR
     from varsim.scenario.fault import ScenarioError
 
     if isinstance(error, ScenarioError):
@@ -173,7 +173,7 @@ def _explained(error: BaseException) -> int:
 
     if isinstance(error, DeadlockError):
         complain(f"varsim: deadlock: {error}")
-        return INTERNAL_ERROR
+        return ERROR
     if isinstance(error, TooLongError):
         complain(f"varsim: {error}")
         return USAGE
@@ -184,10 +184,10 @@ def _explained(error: BaseException) -> int:
         return USAGE
     if isinstance(error, OSError):
         complain(f"varsim: {named(error, 'write')}")
-        return INTERNAL_ERROR
+        return ERROR
     complain("".join(traceback.format_exception(error)).rstrip())
     complain("varsim: this is a bug in varsim, not in your scenario; please report it")
-    return INTERNAL_ERROR
+    return ERROR
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from varsim.cli.console import OUT_OF_BOUNDS, complain, flush, read_from, tell, write
+from varsim.cli.console import ERROR, OUT_OF_BOUNDS, complain, flush, read_from, tell, write
 from varsim.cli.settings import Asking, Settings, question, text_width
 from varsim.cli.weighing import (
     asks_first,
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def run(experiment: "Training", settings: Settings) -> None:
     """Simulate a scenario, write its report, print its summary.
 
-    DeadlockError, after all that, if a strategy came to stand still; OUT_OF_BOUNDS if one misses a
-    target.
+    DeadlockError, after all that, if a strategy came to stand still; OUT_OF_BOUNDS if a
+    target is not surely met by every one.
     """
     from varsim.cli.progress import Progress
     from varsim.report.files.claim import RUN, Asked, check_target, replaced
@@ -49,12 +49,16 @@ def run(experiment: "Training", settings: Settings) -> None:
     tell(told, settings.format, [*saved.notes, f"report: {saved.directory / 'report.html'}"])
     if result.deadlock is not None:
         raise result.deadlock
-    if any(not judgement.met for judgement in result.judgements):
+    if not all(judgement.met for judgement in result.judgements):
         raise typer.Exit(OUT_OF_BOUNDS)
 
 
 def check(experiment: "Training", strategies: Sequence[str]) -> None:
-    """Say what a scenario is, and what a step of each strategy takes, by how it begins."""
+    """Say what a scenario is, and what a step of each strategy takes, by how it begins.
+
+    DeadlockError, after all that, if a strategy comes to stand still already then.
+    """
+    from varsim.cluster.job import DeadlockError
     from varsim.report.words.caution import SPEED_WORDS, cautions, guessed, two_points
     from varsim.report.words.memory import memory
     from varsim.report.words.scenario import beginnings, describe, step
@@ -82,6 +86,8 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
     write(f"\nTo run it takes about {foreseen_memory(whole)}.{asks}")
     flush()  # what is measured of this machine is told last
     weigh_checked(scenario, whole, seconds_here(scenario, begun))
+    if stuck := [one.standstill.report for one in begun if one.standstill is not None]:
+        raise DeadlockError("\n".join(stuck))
 
 
 def explain(experiment: "Training", asked: Asking) -> None:
@@ -109,6 +115,9 @@ def explain(experiment: "Training", asked: Asking) -> None:
         if other:
             complain(f"varsim: {other}")
         (write if asked.format == "table" else complain)(f"report: {out / 'why.html'}")
+    if all(account.stuck for account in found.accounts):
+        complain("varsim: there was nothing to explain: no strategy made updates to the end")
+        raise typer.Exit(ERROR)
 
 
 def redraw(directory: Path) -> None:

@@ -57,6 +57,13 @@ class Round(NamedTuple):
     varies: bool = False
 
 
+class Vain(NamedTuple):
+    """So many gradients that are in vain; `why`, and what would change it."""
+
+    gradients: int = 0
+    why: str = ""
+
+
 class Pair(NamedTuple):
     """Pair of settings that differ in one field, and that make a difference to a run."""
 
@@ -167,9 +174,9 @@ class Strategy(Model, ABC):
         """Gradients that workers begin for each update of a long run; here those in it."""
         return self.gradients_per_update(cluster)
 
-    def dropped_at_first(self) -> int:
-        """How many gradients are in vain before updates come in their rhythm; here none."""
-        return 0
+    def dropped_at_first(self) -> Vain:
+        """Gradients that are in vain before updates come in their rhythm; here none."""
+        return Vain()
 
     def check(self, cluster: Cluster) -> None:
         """Raise ValueError where the strategy does not fit the cluster it is to run on."""

@@ -13,7 +13,7 @@ from varsim.cluster.job import Job
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Countdown, QueueClosedError, TokenQueue
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy
+from varsim.strategies.base import Round, Sends, Strategy, Vain
 from varsim.values.accumulator import GradientAccumulator, Take
 from varsim.values.gradient import Gradient, Parameters
 from varsim.values.optimizer import MovingAverages, VariableAverages
@@ -77,9 +77,15 @@ class SyncReplicas(Strategy):
         """max(N, T): each takes one of the tokens of an update."""
         return self._tokens(cluster)
 
-    def dropped_at_first(self) -> int:
+    def dropped_at_first(self) -> Vain:
         """One for each initial token that is left when the first update is made: it is old then."""
-        return max(0, self._first() - self.replicas_to_aggregate)
+        needed, first = self.replicas_to_aggregate, self._first()
+        return Vain(
+            max(0, first - needed),
+            f"the first update uses up {needed:,} of {first:,} initial tokens, and who takes one "
+            "of the others computes for a step that is over; "
+            f"initial_tokens: {needed} (the default) drops none",
+        )
 
     def check(self, cluster: Cluster) -> None:
         """Initial tokens must be at least N - T, as TensorFlow demands."""

@@ -115,7 +115,7 @@ def _gradients(scenario: Scenario, strategy: Strategy, rate: float | None) -> fl
     """How many gradients one run of a strategy computes."""
     stop, cluster = scenario.stop_of(strategy), scenario.cluster_of(strategy)
     each = strategy.gradients_per_update(cluster)
-    begun, vain = strategy.iterations_per_update(cluster), strategy.dropped_at_first()
+    begun, vain = strategy.iterations_per_update(cluster), strategy.dropped_at_first().gradients
     limits: list[float] = []
     if stop.global_steps is not None:
         limits.append(stop.global_steps * begun + vain)

@@ -1,5 +1,6 @@
 """The result of a scenario: tables, summary, and what they mean."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,8 +20,9 @@ from varsim.study.formatter import Told
 from varsim.study.measure import METRICS, NANOSECONDS, Gradients, Window
 from varsim.study.statistics import Estimate, interval, latest, ratio
 from varsim.study.tables import COLUMNS
-from varsim.study.targets import Judgement, judged
+from varsim.study.targets import Doubt, Judgement, judged
 from varsim.study.verdict import Ranking, ranked, verdict
+from varsim.study.work import Done
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -247,14 +249,59 @@ class Result(Told):
         return DataFrame(rows, columns=["strategy", by, "mean", "low", "high", "replications"])
 
     @cached_property
+    def done(self) -> dict[str, Done]:
+        """How much the runs of every strategy did, on average."""
+        count, found = self.replications, {}
+        for index, strategy in enumerate(self.scenario.strategies):
+            chosen = slice(index * count, (index + 1) * count)
+            pairs = list(zip(self.traces[chosen], self.gradients[chosen], strict=True))
+            since = self.measured_after
+            number = rounds.micro_batches(self.scenario, strategy.label)
+            computed = (
+                measuring.computed_per_worker(run, rows, since, number) for run, rows in pairs
+            )
+            applied = (float(rows.weight.sum()) * run.batch_size for run, rows in pairs)
+            found[strategy.label] = Done(
+                math.fsum(computed) / count,
+                strategy.round.steps,
+                max(run.end for run, _ in pairs) / NANOSECONDS,
+                math.fsum(applied) / count,
+            )
+        return found
+
+    @property
+    def short(self) -> dict[str, Done]:
+        """What the compared strategies did of which little can be told."""
+        return {
+            name: one
+            for name, one in self.done.items()
+            if name in self.compared and one.gradients < one.needed
+        }
+
+    @cached_property
     def judgements(self) -> list[Judgement]:
         """Target by target, each strategy; one that came to stand still misses all of them."""
-        found = [
-            judged(name, bound, strategy, self.values(strategy, BOUNDS[name].metric))
-            for name, bound in self.scenario.targets.bounds.items()
-            for strategy in self.strategies
-        ]
-        return [one._replace(met=one.met and one.strategy not in self.standstills) for one in found]
+        found = []
+        for name, bound in self.scenario.targets.bounds.items():
+            for strategy in self.strategies:
+                values = self.values(strategy, BOUNDS[name].metric)
+                doubt = self._doubt(name, bound, strategy, values)
+                one = judged(name, bound, strategy, values, doubt)
+                stuck = one.strategy in self.standstills
+                found.append(one._replace(met=False, missed=True, doubt="") if stuck else one)
+        return found
+
+    def _doubt(self, name: str, bound: float, strategy: str, values: Sequence[float]) -> Doubt:
+        """Why these values cannot decide a target, but for their interval."""
+        if name == "time_to_loss":
+            runs = [run for run in self.traces if run.strategy == strategy]
+            unreached = [r.end for r, v in zip(runs, values, strict=True) if math.isnan(v)]
+            if unreached and max(unreached) < bound * NANOSECONDS:
+                return "ended"
+        elif self.done[strategy].too_short:
+            return "short"
+        single = len(values) == 1 and not self.exact(strategy, BOUNDS[name].metric)
+        return "once" if single and not math.isnan(values[0]) else ""
 
     def __repr__(self) -> str:
         head = f"{self.scenario.name}: {len(self.strategies)} strategies"

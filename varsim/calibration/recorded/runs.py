@@ -234,6 +234,11 @@ def read_run(path: Path) -> Run:
     try:
         return _ANY.validate_json(text)
     except ValidationError as error:
+        if b'"made_by": "varsim"' in text[:100]:
+            raise RunFileError(
+                f"{path}: this is a report that varsim wrote; --runs takes recordings of runs of a "
+                "cluster"
+            ) from None
         raise RunFileError(f"{path}: {_first(error)}") from None
 
 

@@ -25,14 +25,25 @@ if TYPE_CHECKING:
 # A guess is shown at these multiples of its speed, too.
 SPEED_WORDS: Final = {0.5: "half that speed", 1.5: "one and a half times that speed"}
 
+# Gradients of so many updates that are in vain at first are told of.
+_MANY_UPDATES: Final = 10
+
 # An asynchronous run is as fast in its second half as in its first, but for so much.
 _SETTLED: Final = 1.1
 
 
 def cautions(scenario: Scenario) -> list[str]:
     """What misleads, a sentence each; mostly nothing."""
-    every = (marching(scenario), guessed(scenario), contradicted(scenario))
+    every = (marching(scenario), guessed(scenario), contradicted(scenario), *in_vain(scenario))
     return [said for said in every if said]
+
+
+def in_vain(scenario: Scenario) -> Iterator[str]:
+    """Which strategies drop the gradients of many updates before they come into their rhythm."""
+    for strategy in scenario.strategies:
+        vain, why = strategy.dropped_at_first()
+        if vain >= _MANY_UPDATES * strategy.gradients_per_update(scenario.cluster_of(strategy)):
+            yield f"'{strategy.label}' drops {vain:,} gradients after its first update: {why}."
 
 
 def contradicted(scenario: Scenario) -> str:

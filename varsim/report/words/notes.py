@@ -12,6 +12,7 @@ from varsim.report.words.caution import (
     at_other_speeds,
     contradicted,
     guessed,
+    in_vain,
     marching,
     two_points,
     unsettled,
@@ -21,7 +22,6 @@ from varsim.report.words.phrases import digits, margin, time
 from varsim.report.words.scenario import equal_examples
 from varsim.study.measure import NANOSECONDS, left_out
 from varsim.study.statistics import interval
-from varsim.study.work import short_ones
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
@@ -54,6 +54,7 @@ def notes(result: "Result") -> tuple[str, ...]:
 def _compute(result: "Result") -> Iterator[str]:
     """What misleads about compute times."""
     yield from filter(None, [marching(result.scenario), contradicted(result.scenario)])
+    yield from in_vain(result.scenario)
     yield from unsettled(result)
     if said := guessed(result.scenario):
         yield f"{said} {two_points(result.scenario)}"
@@ -142,7 +143,7 @@ def _read(result: "Result", strategy: str, target: float) -> str:
 
 def _diverged(result: "Result") -> Iterator[str]:
     """Whose loss grew, or is no number any more."""
-    count, short = result.replications, short_ones(result)
+    count, short = result.replications, result.short
     for strategy in result.strategies:
         runs = [result.trace(strategy, number).evaluations for number in range(count)]
         losses = [(run[0].loss, run[-1].loss) for run in runs if run]

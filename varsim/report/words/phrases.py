@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from varsim.study.statistics import Estimate
-from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, Ranking
+from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, Ranking
 
 K = TypeVar("K")
 
 DOT: Final = " · "  # between facts that are no sentence
 _MOST_LISTED: Final = 4
+_FEW: Final = 2  # pairs of which an interval is hardly one
+_TOLD_BY_FEW: Final = "cannot be told from two replications"
 _UNITS_OF_TIME: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
@@ -133,10 +135,15 @@ def told(
     if ranking.of(UNTOLD):
         return f"{wording.which} cannot be told from one replication: {listed(ranking.tied)}"
     if close := ranking.of(CLOSE):
-        text = f"{wording.which} is {CLOSE}: {listed(ranking.tied)}"
+        few = min(rival.lead.replications for rival in close) == _FEW
+        text = f"{wording.which} {_TOLD_BY_FEW if few else f'is {CLOSE}'}: {listed(ranking.tied)}"
         if len(ranking.tied) == 2 and not close[0].lead.note:
             text += f"; apart by a factor of {times(close[0].lead, ranking.comparisons, '')}"
-        return text
+        ahead = ranking.rivals[: ranking.rivals.index(close[-1])]
+        if between := [rival.key for rival in ahead if rival.said == WORSE]:
+            are = "is" if len(between) == 1 else "are"
+            text += f"; {listed(between)}, in between, {are} surely behind the first"
+        return f"{text}; --set replications=5 tells more" if few else text
     if ranking.of(EQUAL):
         within = f"{100 * ranking.equal_within:.2g} %"
         text = f"{listed(ranking.tied)} are {EQUAL}: their {wording.noun} is surely within {within}"
@@ -169,7 +176,8 @@ def headline(
     if ranking.of(UNTOLD):
         who += " in one replication"
     elif ranking.of(CLOSE):
-        who = f"{several}, {CLOSE}"
+        few = min(rival.lead.replications for rival in ranking.of(CLOSE)) == _FEW
+        who = f"{several}, {_TOLD_BY_FEW if few else CLOSE}"
     elif ranking.of(EQUAL):
         who = f"{several}, {EQUAL}"
     elif len(ranking.same) > 1:

@@ -6,7 +6,7 @@ from typing import Final
 
 from varsim.report.report import Table as Shown
 from varsim.report.words.answer import reaching
-from varsim.report.words.caution import contradicted, guessed, marching
+from varsim.report.words.caution import contradicted, guessed, in_vain, marching
 from varsim.report.words.cost import CHEAPEST, for_nothing
 from varsim.report.words.memory import misfit
 from varsim.report.words.phrases import Wording, joined, plus_minus, time, told
@@ -56,7 +56,8 @@ def notes(table: Table) -> list[str]:
     if len(table.failed) > 3:
         found.append(f"{len(table.failed) - 3} more rows failed; see the column 'failure'.")
     points = table.sweep.points
-    for caution in (marching, guessed, contradicted, misfit):
+    every = (marching, guessed, contradicted, misfit, lambda one: " ".join(in_vain(one)))
+    for caution in every:
         said = [text for point in points if (text := caution(point.scenario))]
         if said:
             often = "" if len(points) == 1 else f" (So at {len(said)} of {len(points)} points.)"

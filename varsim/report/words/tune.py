@@ -1,5 +1,6 @@
 """What the search for learning rates says, in sentences."""
 
+import math
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -8,6 +9,9 @@ from varsim.report.words.phrases import Wording, margin, plus_minus, quoted, rat
 from varsim.study.tune.search import Rates, Search, Tuned
 from varsim.study.tune.trial import Goal, Trial
 from varsim.study.verdict import WORSE
+from varsim.units import format_seconds
+
+_LONGER: Final = 4  # times as long a run may show that a loss is reached
 
 
 def answer(found: Rates) -> list[str]:
@@ -121,13 +125,33 @@ def at_an_edge(found: Rates) -> bool:
 def _edges(found: Rates) -> Iterator[str]:
     """The strategies whose best rate may not be the best there is, and what to try next."""
     for one in found.tuned:
-        if end := edge_of(one):
+        if found.goal.loss is not None and not any(trial.reached for trial in one.trials):
+            yield _unreached(found, one)
+        elif end := edge_of(one):
             rates = [float(f"{one.best.rate * by:.2g}") for by in end.next]
             yield (
                 f"'{one.label}': its best rate, {one.best.rate:g}, is the {end.which} that was "
                 f"tried; {end.beyond} may do better: try --rates "
                 f"{','.join(f'{rate:g}' for rate in rates)}."
             )
+
+
+def _unreached(found: Rates, one: Tuned) -> str:
+    """That the target loss was reached at no rate, and what there is to try."""
+    (strategy,) = (own for own in found.scenario.strategies if own.label == one.label)
+    stop = found.scenario.stop_of(strategy)
+    typed = [
+        f"--set 'stop.time={format_seconds(_LONGER * stop.time)}'" if stop.time else "",
+        f"--set stop.global_steps={_LONGER * stop.global_steps}" if stop.global_steps else "",
+        f"--set stop.examples={_LONGER * stop.examples}" if stop.examples else "",
+    ]
+    lows = [math.fsum(trial.losses) / len(trial.losses) for trial in one.trials if trial.losses]
+    low = min(filter(math.isfinite, lows), default=math.nan)
+    return (
+        f"'{one.label}': {_reaches(found.goal)} at none of the {len(one.trials)} rates, before its "
+        f"runs were stopped; the lowest loss that they ended at is {low:.3g} on average. Where it "
+        f"still falls then, longer runs help, not other rates: {' '.join(filter(None, typed))}."
+    )
 
 
 class Edge(NamedTuple):

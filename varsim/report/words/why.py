@@ -52,7 +52,9 @@ def answer(account: Account) -> str:
     """Why it is slow, in one or two sentences."""
     name, unit = f"'{account.label}'", unit_of(account)
     if account.stuck:
-        return f"{name} came to stand still, or made no update; see varsim run."
+        if any(trace.standstill for trace in account.reruns.traces):
+            return f"{name} came to stand still; see varsim run."
+        return f"{name} made no update before its run was stopped: there is nothing to explain."
     main, step = account.main, format_seconds(account.step_time.mean)
     share, taken = percent(account.share(main)), format_seconds(main.seconds.mean)
     if main.key in ("compute", "rest"):

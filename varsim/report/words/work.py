@@ -9,7 +9,7 @@ from varsim.report.words.phrases import digits
 from varsim.report.words.scenario import equal_examples
 from varsim.study.measure import NANOSECONDS
 from varsim.study.statistics import interval
-from varsim.study.work import DIFFERENT, PERIODS, Done, periods, short_ones, work
+from varsim.study.work import DIFFERENT, PERIODS, Done
 from varsim.units import format_seconds
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # A run that took so much of the time it may take was ended by that.
 _ALL: Final = 1 - 1e-9
 _COUNTED: Final = ("global_steps", "examples")
+# With fewer of them, what they take is not known.
+_FEW_READS: Final = 2
 
 
 def short_rows(rows: Mapping[str, Done], what: str, stop: Stop | None) -> list[str]:
@@ -54,18 +56,20 @@ def longer(stop: Stop, rules: Collection[str], short: Sequence[Done]) -> str:
         typed.append(f"stop.global_steps={math.ceil(stop.global_steps * more)}")
     elif "examples" in rules and stop.examples is not None:
         typed.append(f"stop.examples={math.ceil(stop.examples * more)}")
-    return f"; longer: {' '.join(f'--set {each}' for each in typed)}" if typed else ""
+    said = f"; longer: {' '.join(f'--set {each}' for each in typed)}" if typed else ""
+    few = any(one.gradients < _FEW_READS * one.period for one in short if one.period > 1)
+    return f"{said}, or more: reads take time, and there were hardly any" if said and few else said
 
 
 def notes(result: "Result") -> list[str]:
     """What there is to say of it."""
     found = [*_warm_up(result)]
     found += [f"{line[0].upper()}{line[1:]}." for line in equal_examples(result.scenario)]
-    done = {name: one for name, one in work(result).items() if name in result.compared}
+    done = {name: one for name, one in result.done.items() if name in result.compared}
     examples = {name: one.examples for name, one in done.items() if one.examples > 0}
     if examples and max(examples.values()) > DIFFERENT * min(examples.values()):
         found.append(_different(result, examples))
-    if short := short_ones(result):
+    if short := result.short:
         found.append(
             f"Short runs: {_told(short)}. Rates of so few may be tens of percent off those of a "
             f"long run{_more(result, short)}."
@@ -78,7 +82,7 @@ def _different(result: "Result", examples: dict[str, float]) -> str:
     few, many = min(examples, key=examples.__getitem__), max(examples, key=examples.__getitem__)
     text = f"'{few}' applied {examples[few]:,.0f} examples, '{many}' {examples[many]:,.0f}"
     scenario, stop = result.scenario, result.scenario.stop
-    period = periods(result)[many]
+    period = result.done[many].period
     counted = {run.stopped_by for run in result.traces} <= set(_COUNTED)
     if period == 1 or not counted or not (stop.equal_examples or scenario.largest_update is None):
         whole = math.ceil(examples[few] / _rounds(scenario)) * _rounds(scenario)
@@ -113,11 +117,25 @@ def _rounds(scenario: "Scenario") -> int:
 
 def too_short(result: "Result") -> str:
     """What to say in place of a winner where runs are too short for one; else empty."""
-    short = {name: one for name, one in short_ones(result).items() if one.too_short}
-    if not short or len(result.compared) < 2:
+    short = {name: one for name, one in result.short.items() if one.too_short}
+    if len(result.compared) == 1:
+        return _never_read(result, short)
+    if not short:
         return ""
-    judged = ", and targets are judged by too little" if result.scenario.targets.bounds else ""
-    return f"Too short to say which is fastest{judged}: {_told(short)}{_more(result, short)}."
+    return f"Too short to say which is fastest: {_told(short)}{_more(result, short)}."
+
+
+def _never_read(result: "Result", short: Mapping[str, Done]) -> str:
+    """What to say in place of a rate where replicas that go on alone never met for a read."""
+    for name, one in short.items():
+        if one.period > 1 and one.gradients < one.period:
+            return (
+                f"Too short to say how fast '{name}' is: replicas meet after every "
+                f"{one.period:,} steps, and before the runs ended none had made so many "
+                f"({digits(one.gradients)} on average). Its rates are of work that no read has "
+                f"seen{_more(result, short)}."
+            )
+    return ""
 
 
 def _warm_up(result: "Result") -> list[str]:

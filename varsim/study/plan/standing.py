@@ -89,10 +89,7 @@ def standing(question: Question, cell: Cell, runs: Sequence[Finished]) -> Standi
     )
     speeds = tuple(run.measured[SPEED] for run in runs)
     objective = interval(values, exact=exact)
-    surely_not = math.isnan(objective.mean) or any(
-        _surely_missed(one, [run.measured[BOUNDS[one.target].metric] for run in runs])
-        for one in judgements
-    )
+    surely_not = math.isnan(objective.mean) or any(one.missed for one in judgements)
     met = all(one.met for one in judgements)
     verdict: Verdict = "infeasible" if surely_not else "feasible" if met else "open"
     period = cell.case.scenario.strategies[0].round.steps
@@ -154,12 +151,3 @@ def _free(question: Question, cell: Cell) -> tuple[float, ...]:
     ]
     numbers = [float(rate) for rate in rates if isinstance(rate, (int, float))]
     return float(free(question.objective, cell.machines)), *numbers
-
-
-def _surely_missed(one: Judgement, values: Sequence[float]) -> bool:
-    """Whether the mean is on the wrong side of the bound with certainty."""
-    if math.isnan(one.mean):
-        return True
-    at_least = BOUNDS[one.target].at_least
-    best = one_sided(values, lower=not at_least)
-    return best < one.bound if at_least else best > one.bound

@@ -1,0 +1,133 @@
+"""What answers leave out where it would mislead: the reason, and what to type."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from varsim.cli import app as cli
+from varsim.report.words.phrases import Wording, headline, told
+from varsim.strategies.sync_replicas import SyncReplicas
+from varsim.study.statistics import Estimate
+from varsim.study.verdict import CLOSE, WORSE, Ranking, Rival
+
+SCENARIO = """\
+# Who is told what?
+name: told
+replications: 1
+cluster:
+  workers: 4
+  compute: {kind: constant, value: 10 ms}
+  network: {kind: star, bandwidth: 10 Gbit/s, latency: 50 us}
+workload: {problem: {kind: quadratic}, optimizer: {kind: sgd, learning_rate: 0.1}}
+strategies: [STRATEGY]
+stop: {STOP}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def varsim(command: str, strategy: str, stop: str, more: str = "", *options: str) -> Result:
+    text = SCENARIO.replace("STRATEGY", strategy).replace("STOP", stop) + more
+    Path("told.yaml").write_text(text)
+    return CliRunner().invoke(cli.app, [command, "told.yaml", *options])
+
+
+def test_too_many_initial_tokens_are_told_of() -> None:
+    many = "{kind: sync_replicas, replicas_to_aggregate: 3, initial_tokens: 1000}"
+    said = (
+        "'sync_replicas' drops 997 gradients after its first update: the first update uses up 3 of "
+        "1,000 initial tokens, and who takes one of the others computes for a step that is over; "
+        "initial_tokens: 3 (the default) drops none."
+    )
+    for command in ("run", "check"):
+        assert said in varsim(command, many, "time: 500 ms").stdout, command
+        few = many.replace("1000", "4")
+        assert "initial tokens" not in varsim(command, few, "time: 500 ms").stdout, command
+    # It is so: of those 500 ms two gradients in a hundred are used, those of the first update.
+    assert SyncReplicas(replicas_to_aggregate=3).dropped_at_first().gradients == 0
+    run = Path("reports/told/summary.json")
+    varsim("run", many, "time: 500 ms")
+    assert json.loads(run.read_text())["runs"][0]["global_step"] == 1
+
+
+def test_of_replicas_that_never_met_no_rate_is_told() -> None:
+    done = varsim("run", "{kind: on_read, read_every: 1000}", "time: 200 ms")
+    assert (
+        "Too short to say how fast 'on_read' is: replicas meet after every 1,000 st" in done.stdout
+    )
+    assert "'on_read' does" not in done.stdout
+    assert "--set 'stop.time=" in done.stdout
+    assert ", or more: reads take time, and there were hardly any" in done.stdout
+    met = varsim("run", "{kind: on_read, read_every: 3}", "time: 200 ms")
+    assert "'on_read' does" in met.stdout
+
+
+def test_where_reads_were_seen_the_advice_stands_alone() -> None:
+    done = varsim("run", "{kind: on_read, read_every: 6}", "time: 200 ms")
+    assert "longer: --set 'stop.time=" in done.stdout
+    assert "or more" not in done.stdout
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_standstill_ends_with_an_error(command: str) -> None:
+    stuck = "{kind: sync_replicas, replicas_to_aggregate: 4}"
+    events = "events: [{at: 55 ms, kill: {worker: 1}}]\n"
+    done = varsim(command, stuck, "time: 1 s", events)
+    assert done.exit_code == 1
+    assert "the run stands still at" in done.stderr
+    assert "because worker 1 was killed" in done.stdout
+    assert varsim(command, stuck, "time: 1 s").exit_code == 0
+
+
+def test_where_there_was_no_update_there_is_nothing_to_explain() -> None:
+    done = varsim("explain", "{kind: on_write}", "time: 5 ms")
+    assert done.exit_code == 1
+    assert "'on_write' made no update before its run was stopped" in done.stdout
+    assert "there was nothing to explain" in done.stderr
+    both = varsim("explain", "{kind: on_write}, {kind: single}", "time: 15 ms")
+    assert both.exit_code == 0, both.stderr
+
+
+def test_a_loss_that_no_rate_reaches_asks_for_longer_runs() -> None:
+    targets = "targets: {loss: 1e-9}\n"
+    done = varsim("tune", "{kind: on_write}", "time: 60 ms", targets, "--rates", "0.1,0.2", "-q")
+    assert "'on_write': reaches loss 1e-09 at none of the 2 rates, before its runs" in done.stdout
+    assert "longer runs help, not other rates: --set 'stop.time=240 ms'." in done.stdout
+    assert "try --rates" not in done.stdout
+    reached = targets.replace("1e-9", "0.2")
+    done = varsim("tune", "{kind: on_write}", "time: 600 ms", reached, "--rates", "0.1,0.2", "-q")
+    assert "try --rates" in done.stdout  # the best is the largest that was tried
+
+
+def test_a_report_is_no_recording() -> None:
+    assert varsim("run", "{kind: on_write}", "global_steps: 5").exit_code == 0
+    done = CliRunner().invoke(cli.app, ["validate", "--runs", "reports/told"])
+    assert done.exit_code == 2
+    assert "summary.json: this is a report that varsim wrote; --runs takes" in done.stderr
+
+
+def test_few_replications_leave_open_what_a_reader_sees() -> None:
+    """1,852 and 1,078 by two pairs, and 1,500 between them by more, which is surely behind."""
+    sizes = {"a": 1852, "b": 1500, "c": 1078}
+    wording = Wording("The best is {name}: {value}", "Which is best", "throughput", "", "", "")
+
+    def sentence(pairs: int) -> tuple[str, str]:
+        rivals = (
+            Rival("b", Estimate(1.23, 1.2, 1.26, 5), WORSE),
+            Rival("c", Estimate(1.72, 0.4, 7.3, pairs), CLOSE),
+        )
+        ranking = Ranking("a", rivals, 0.02, 2)
+        how = (str, lambda key: str(sizes[key]))
+        return told(ranking, wording, *how), headline(ranking, wording, *how)
+
+    text, head = sentence(2)
+    assert text.startswith("Which is best cannot be told from two replications: a (1852) and c (1")
+    assert "; b (1500), in between, is surely behind the first" in text
+    assert text.endswith("; --set replications=5 tells more")
+    assert "a or c, cannot be told from two replications" in head
+    assert sentence(3)[0].startswith("Which is best is too close to call: a (1852) and c (1078)")
