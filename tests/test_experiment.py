@@ -157,3 +157,21 @@ def test_measured_files_become_a_part_of_a_scenario() -> None:
     found = varsim.calibrate([HERE / "data" / "calibration" / "all_reduce_16.txt"])
     assert "cluster:" in found.lines
     assert any(line.strip().startswith("network:") for line in found.lines)
+
+
+def test_sweeps_and_plans_are_checked_from_python_too() -> None:
+    sweep = varsim.load({**said(), "sweep": {"cluster.workers": [1, 2]}})
+    assert isinstance(sweep, SweepExperiment)
+    rows = sweep.check()
+    assert [(point, label, one.workers) for point, label, one in rows] == [
+        (point, label, workers)
+        for point, workers in enumerate((1, 2))
+        for label in ("none", "on_write")
+    ]
+    (alone,) = varsim.load({**said(), "strategies": [{"kind": "none"}]}).check()
+    assert rows[2][2].update == alone.update > 0  # the same draws as in a scenario of its own
+    asked = {"minimize": "workers", "space": {"cluster.workers": [1, 2]}}
+    targets = {"throughput": "1 examples/s"}
+    plan = varsim.load({**said(), "targets": targets, "plan": asked})
+    assert isinstance(plan, PlanExperiment)
+    assert [one.strategy.kind for one in plan.check()] == ["none", "on_write"]

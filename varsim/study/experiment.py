@@ -45,6 +45,10 @@ class Experiment(Protocol):
         """What comes of it, the same for any number of processes (`jobs`)."""
         ...
 
+    def check(self) -> Any:
+        """How it begins, times only."""
+        ...
+
     def explain(self, progress: Progress | None = None) -> Any:
         """Why it is so; ValueError where there is nothing to explain."""
         ...
@@ -157,6 +161,13 @@ class SweepExperiment:
                 carry_out(books, store, made_by, _watched(progress), todo)
             return self.table(books)
 
+    def check(self) -> "list[tuple[int, str, Beginning]]":
+        """(point, label, how it begins, times only) of every row."""
+        from varsim.study.beginning import begin
+
+        begun = {case.key: begin(case.scenario)[0] for case in self.distinct}
+        return [(point, label, begun[case.key]) for point, label, case in self.cases]
+
     def explain(self, progress: Progress | None = None) -> NoReturn:
         """ValueError: it is one scenario that is explained."""
         raise ValueError("a sweep is many scenarios; explain one of them")
@@ -168,6 +179,12 @@ class PlanExperiment:
 
     question: Question
     kind: Literal["plan"] = "plan"
+
+    def check(self) -> "list[Beginning]":
+        """How each strategy begins in the scenario that the space lies around, times only."""
+        from varsim.study.beginning import begin
+
+        return begin(self.question.base)
 
     def run(
         self, jobs: int = 1, progress: Progress | None = None, directory: Path | None = None

@@ -5,13 +5,14 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from varsim.study.statistics import Estimate
-from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, Ranking
+from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, Ranking, Rival
 
 K = TypeVar("K")
 
 DOT: Final = " · "  # between facts that are no sentence
 _MOST_LISTED: Final = 4
 _FEW: Final = 2  # pairs of which an interval is hardly one
+_APART: Final = math.log(1.5)  # of means that nobody would call close
 _TOLD_BY_FEW: Final = "cannot be told from two replications"
 _UNITS_OF_TIME: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
@@ -135,7 +136,7 @@ def told(
     if ranking.of(UNTOLD):
         return f"{wording.which} cannot be told from one replication: {listed(ranking.tied)}"
     if close := ranking.of(CLOSE):
-        few = min(rival.lead.replications for rival in close) == _FEW
+        few = any(map(_looks_apart, close))
         text = f"{wording.which} {_TOLD_BY_FEW if few else f'is {CLOSE}'}: {listed(ranking.tied)}"
         if len(ranking.tied) == 2 and not close[0].lead.note:
             text += f"; apart by a factor of {times(close[0].lead, ranking.comparisons, '')}"
@@ -176,7 +177,7 @@ def headline(
     if ranking.of(UNTOLD):
         who += " in one replication"
     elif ranking.of(CLOSE):
-        few = min(rival.lead.replications for rival in ranking.of(CLOSE)) == _FEW
+        few = any(map(_looks_apart, ranking.of(CLOSE)))
         who = f"{several}, {_TOLD_BY_FEW if few else CLOSE}"
     elif ranking.of(EQUAL):
         who = f"{several}, {EQUAL}"
@@ -190,6 +191,12 @@ def headline(
             lead = f"{factor(second.lead.mean)} times"
             size += wording.headline.format(name=name(second.key), times=lead)
     return wording.best.format(name=who, value=size)
+
+
+def _looks_apart(rival: Rival[K]) -> bool:
+    """Whether a rival that is not told from the best looks worse: only replications are missing."""
+    lead = rival.lead
+    return lead.replications == _FEW and abs(math.log(max(lead.mean, 1e-9))) > _APART
 
 
 def _often(ranking: Ranking[K]) -> str:
