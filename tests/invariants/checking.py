@@ -72,9 +72,12 @@ def _steps(scenario: Scenario, number: int, trace: Trace) -> Iterator[str]:
     steps = trace.steps.tolist()
     if len(steps) != trace.global_step or steps != sorted(steps):
         yield f"steps: {trace.global_step}, at {steps}"
-    # Replicas that go on alone count their own steps; a copy may be a step ahead of the last.
+    # Replicas that go on alone count their own steps; a copy may be a step ahead of the last, and
+    # more where workers wait for neighbours only.
     strategy = scenario.strategies[number]
     alone = {"outer step", "iteration"} if strategy.updates_copies else {"outer step"}
+    if strategy.sends.to == "neighbours":
+        alone.add("step")
     applied: dict[int, list[int]] = {}
     for row in gradient_rows(trace):
         applied.setdefault(row.worker, []).append(row.applied)
