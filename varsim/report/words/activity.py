@@ -13,8 +13,22 @@ def verb(account: Account, piece: Piece, later: str) -> str:
         queue += " to read" if later == "read" else " to push"
     return {
         "compute": "computes",
-        "read": _by(account, "reads the variables", "all-gather", "receives"),
-        "write": _by(account, "pushes its gradient", "reduce-scatter", "all-reduce"),
+        "read": _by(
+            account,
+            servers="reads the variables",
+            centre="reads the centre",
+            neighbours="gets the mean",
+            shards="all-gather",
+            copies="receives",
+        ),
+        "write": _by(
+            account,
+            servers="pushes its gradient",
+            centre="pushes the difference",
+            neighbours="exchanges copies",
+            shards="reduce-scatter",
+            copies="all-reduce",
+        ),
         "queue": queue,
         "barrier": "waits for the others",
         "token": "waits for a token",
@@ -29,8 +43,22 @@ def noun(account: Account, activity: str) -> str:
     jam = account.jam
     return {
         "compute": "computing",
-        "read": _by(account, "reading", "all-gather", "receiving"),
-        "write": _by(account, "pushing", "reduce-scatter", "all-reduce"),
+        "read": _by(
+            account,
+            servers="reading",
+            centre="reading",
+            neighbours="getting means",
+            shards="all-gather",
+            copies="receiving",
+        ),
+        "write": _by(
+            account,
+            servers="pushing",
+            centre="pushing",
+            neighbours="exchanging copies",
+            shards="reduce-scatter",
+            copies="all-reduce",
+        ),
         "queue": "waiting" if jam is None else f"waiting for {short(jam)}",
         "barrier": "waiting for others",
         "token": "waiting for a token",
@@ -40,5 +68,7 @@ def noun(account: Account, activity: str) -> str:
     }[activity]
 
 
-def _by(account: Account, servers: str, shards: str, copies: str) -> str:
-    return servers if account.servers else shards if account.shards else copies
+def _by(account: Account, **words: str) -> str:
+    """The word for whom it is sent to, or, if there is none, for what replicas hold."""
+    (strategy,) = account.scenario.strategies
+    return words.get(strategy.sends.to, words["shards" if account.shards else "copies"])
