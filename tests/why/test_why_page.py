@@ -79,6 +79,34 @@ class TestTheAnswer:
         )
         assert f"as the mean; {said}" in words.straggling(told(made))
 
+    @pytest.mark.parametrize(
+        ("strategy", "said"),
+        [
+            (
+                {"kind": "easgd", "period": 1},
+                "computes 100 ms -> reads the centre 100 ms -> pushes the difference 100 ms",
+            ),
+            (
+                {"kind": "gossip", "mode": "asynchronous"},
+                "gets the mean 100 ms -> computes 100 ms -> exchanges copies 100 ms",
+            ),
+            (
+                {"kind": "gossip", "mode": "push_sum"},
+                "exchanges copies 100 ms -> worker 0 computes 100 ms",
+            ),
+        ],
+        ids=["centre", "partner", "peer"],
+    )
+    def test_what_copies_send_by_name(self, strategy: dict[str, Any], said: str) -> None:
+        # 40 bytes take 100 ms; a worker beside a straggler that is never there has the links.
+        made = scenario(
+            strategy,
+            cluster={"workers": 2, "slow_workers": (slow(1, 1.0 if said[0] == "e" else 1e3),)},
+            network={"bandwidth": 400.0, "latency": 0.0, "sharing": "fair"},
+            stop={"time": 4.0},
+        )
+        assert said in words.chain(told(made))
+
     def test_of_who_computes_all_the_time(self) -> None:
         assert words.answer(told(scenario({"kind": "single"}))) == (
             "'single' is limited by computing: 100 ms of the 100 ms of a step (100 %). "

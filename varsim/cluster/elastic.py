@@ -34,6 +34,8 @@ class ElasticReplicas(DriftingReplicas):
         self._moving_rate = moving_rate
         self._server = ParameterServer(job, drops=False, whole=True)
         self._order = RankOrder(job.clock)
+        for worker in job.workers:
+            worker.reads_ahead = False  # an exchange is part of the step that it comes after
         self._in_centre = self.contained[0].copy()  # updates by replica
 
     @property

@@ -47,6 +47,7 @@ class Worker:
         "iteration",
         "place",
         "rank",
+        "reads_ahead",
         "ready_at",
         "restarts",
         "waits_for",
@@ -70,6 +71,7 @@ class Worker:
         self.ready_at = 0
         self.restarts = 0
         self.waits_for: object = None
+        self.reads_ahead = True  # what is read is for the next gradient
         self._compute_times = compute_times
         self._windows = windows
         self._batches = batches
@@ -164,8 +166,7 @@ class Worker:
 
     def transferred(self, phase: int, end: int, alone: int) -> None:
         """Record a READ or WRITE that ends at `end`; beyond `alone` ns it was queueing."""
-        # What is read is for the next gradient.
-        number = self.iteration + (phase == _READ) << PHASE_BITS
+        number = self.iteration + (phase == _READ and self.reads_ahead) << PHASE_BITS
         begin = end - alone
         if begin > self._since:
             self._spans += (begin, number | _QUEUE, end, number | phase)
@@ -201,7 +202,7 @@ class Worker:
 
     def close(self, end: int) -> None:
         """All ends: record the wait that is still on."""
-        number = self.iteration + (self._phase == _READ) << PHASE_BITS
+        number = self.iteration + (self._phase == _READ and self.reads_ahead) << PHASE_BITS
         self._spans += (max(end, self._since), number | self._phase)
 
     def sets_up(self, duration: int) -> None:
