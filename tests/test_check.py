@@ -12,7 +12,7 @@ from building import scenario
 from typer.testing import CliRunner, Result
 
 from varsim.cli import app as cli
-from varsim.report.words.scenario import beginnings, describe
+from varsim.report.words.scenario import beginnings, describe, step
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.training import Scenario
 from varsim.study import simulation
@@ -168,6 +168,12 @@ class TestLimits:
         (line,) = beginnings([first(made, 50 * 18)])
         assert line.startswith("  on_write  no update: ")
         assert line.endswith("; stopped early, after 100 events")
+        assert step(first(made, 50 * 18)) == "none within 100 events"
+
+    def test_so_few_updates_that_they_tell_little_are_told(self) -> None:
+        (line,) = beginnings([first(scenario({"kind": "on_write"}, **LONG), 3 * 16 + 30)])
+        assert " a step (mean of 4 updates)" in line
+        assert line.endswith("; stopped early, after 30 events: too few updates to compare by")
 
     def test_what_one_leaves_over_goes_to_the_next(self) -> None:
         both = ({"kind": "single"}, {"kind": "none"})

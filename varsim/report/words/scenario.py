@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from varsim.cluster.accelerator import FAR
 from varsim.cluster.description import Cluster, SlowWorker
@@ -17,6 +18,9 @@ from varsim.units import format_bytes, format_rate, format_seconds
 from varsim.values import layers
 from varsim.values.schema import Model
 from varsim.values.workload import Workload
+
+# With fewer updates than that a beginning is mostly its first one, in which nothing is on its way.
+_FEW: Final = 5
 
 
 def describe(scenario: Scenario) -> list[str]:
@@ -105,7 +109,7 @@ def beginnings(begun: Sequence[Beginning]) -> list[str]:
 def step(one: Beginning) -> str:
     """What an update takes, `303 ms a step`; or an iteration of a worker that waits for nobody."""
     if math.isnan(one.update):
-        return "no update"
+        return "no update" if one.limit is None else f"none within {one.limit:,} events"
     together = one.per_iteration == 0
     if together or one.updates < one.per_iteration:
         unit = "a step" if together else "an update"
@@ -130,7 +134,8 @@ def _beginning(one: Beginning) -> Iterator[str]:
         counted += ", before each worker has made one"
     parts = [f"{step(one)} (mean of {counted}){spent}" if one.updates else f"no update{spent}"]
     if one.limit is not None:
-        parts.append(f"stopped early, after {one.limit:,} events")
+        few = ": too few updates to compare by" if 0 < one.updates < _FEW else ""
+        parts.append(f"stopped early, after {one.limit:,} events{few}")
     if one.left_out > 0:
         parts.append(f"{100 * one.left_out:.3g} % of the micro-batches dropped")
     elif 2 * one.dropped > one.gradients:
