@@ -1,5 +1,7 @@
 """What a notebook or a script adds is usable at once, wherever its scenarios run."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -202,6 +204,33 @@ plan = varsim.plan(asked + "space: {cluster.workers: [2, 4]}}\\n", jobs=2)
 assert plan.scenario.cluster.workers == 2
 print("needs", result.provenance["needs"])
 """
+
+
+TYPED = """\
+import sys
+from typing import Literal
+sys.ps1 = ">>> "
+import varsim
+from varsim.scenario.extensions import needs
+from varsim.strategies.none import NoSynchronization
+
+def cell(varsim=varsim):
+    class Mine(NoSynchronization):
+        kind: Literal["mine"] = "mine"
+    Mine.__qualname__ = "Mine"
+    return varsim.register(Mine)
+
+(first,), (again,), (other,) = needs(cell()()), needs((one := cell())()), needs(one())
+assert first.said == again.said == "strategy 'mine': class Mine, defined in __main__"
+assert first.identity != again.identity == other.identity
+"""
+
+
+def test_what_is_typed_in_is_another_definition_each_time() -> None:
+    done = subprocess.run(
+        [sys.executable, "-"], input=TYPED, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_a_script_defines_runs_in_other_processes(tmp_path: Path) -> None:

@@ -106,9 +106,9 @@ def _need(table: Table[Any], name: str, thing: Any) -> Need:
     if package := _package(module):
         said += f" of package {package}"
         return Need(said, said)
-    file = getattr(sys.modules.get(module), "__file__", None)
+    file = _file(module)
     said = said.replace(f"{module}.", "", 1) + f", defined in {module}"
-    said += f" ({Path(file).name})" if file else ""
+    said += f" ({file.name})" if file else ""
     return Need(said, f"{said} {_digest(file) if file else _number(thing)}")
 
 
@@ -122,8 +122,15 @@ def _package(module: str) -> str:
     return f"{found[0]} {version(found[0])}" if found else ""
 
 
-def _digest(file: str) -> str:
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+def _file(module: str) -> Path | None:
+    """The file that defines a module; None of what is typed in, as in a notebook."""
+    file = Path(getattr(sys.modules.get(module), "__file__", None) or "")
+    typed = module == "__main__" and hasattr(sys, "ps1")
+    return file if file.is_file() and not typed else None
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 @cache
