@@ -50,7 +50,7 @@ def test_quirks_that_are_not_followed_are_listed_and_unknown_topics_named(tmp_pa
     head, case = recorded("asynchronous.json", "async_random_53")
     case["events"][-1]["expect"]["global_step"] = -1
     write(tmp_path / "training.json", head, {**case, "id": "training_wrong"})
-    later = {"id": "gossip_1", "kind": "gossip"}
+    later = {"id": "later_1", "kind": "later"}
     write(tmp_path / "schedules.json", {"schema": 1, "family": "in_between"}, later, later)
     (tmp_path / "facts.json").write_text("[1, 2]", encoding="utf-8")
 
@@ -62,7 +62,7 @@ def test_quirks_that_are_not_followed_are_listed_and_unknown_topics_named(tmp_pa
     assert "  not followed: other/not-followed: step 0 (assign_add): " in output
     assert "quirks among these cases: 0 of 1 followed" in output
     assert "  not followed: training-training_wrong: " in output
-    assert "schedules.json: cases of a topic that is not replayed, left out: 2 gossip" in output
+    assert "schedules.json: cases of a topic that is not replayed, left out: 2 later" in output
     assert "facts.json: no recorded cases in a format that is known; left out" in output
 
 
