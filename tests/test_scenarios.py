@@ -118,12 +118,11 @@ def test_a_scenario_of_variables_is_explained_as_before(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [*SCENARIOS, *SWEEPS], ids=lambda path: path.stem)
 def test_a_scenario_begins_with_its_question(path: Path) -> None:
-    comment = []
-    for line in path.read_text().splitlines():
-        if not line.startswith("#"):
-            break
-        comment.append(line)
-    assert "?" in " ".join(comment)
+    """In one line, which a report shows, and README lists."""
+    question = path.read_text().partition("\n")[0].removeprefix("# ")
+    assert question.endswith("?")
+    readme = (path.parent.parent / "README.md").read_text()
+    assert f"| [{path.stem}](scenarios/{path.name}) | {question} | `" in readme
     name = load_sweep(path).name if path in SWEEPS else load_scenario(path).name
     assert path.stem == name
 
