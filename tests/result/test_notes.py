@@ -34,6 +34,20 @@ def test_how_much_of_sending_is_hidden_is_said_of_those_who_overlap() -> None:
     assert said(a_result(), "hidden") == []
 
 
+def test_what_is_measured_of_copies_that_neighbours_mix_is_said() -> None:
+    pairs = {"kind": "gossip", "mode": "asynchronous"}
+    kinds = ({"kind": "gossip"}, {**pairs, "name": "pairs"}, {"kind": "none"})
+    result = simulate(a_scenario(strategies=kinds, stop={"global_steps": 2}))
+    assert said(result, "all copies") == [
+        "Measured is the mean of all copies, which no replica holds: 'gossip', 'pairs'."
+    ]
+    assert said(result, "Staleness") == [
+        "Staleness in 'pairs' counts how often others changed a worker's copy between its read "
+        "and its own step, not the updates of all replicas."
+    ]
+    assert said(a_result(), "all copies") == said(a_result(), "Staleness") == []
+
+
 class TestTarget:
     def test_what_a_time_to_a_loss_is_is_said(self) -> None:
         assert said(a_result(targets={"loss": 1.0}), "Time to loss") == [

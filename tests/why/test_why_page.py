@@ -19,7 +19,7 @@ from varsim.report.why import report
 from varsim.report.words import why as words
 from varsim.scenario.loading import load_scenario
 from varsim.scenario.training import Scenario
-from varsim.study.verdict import EQUAL
+from varsim.study.verdict import CLOSE, EQUAL
 from varsim.study.why.account import Account, account, why
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
@@ -144,6 +144,28 @@ class TestTheAnswer:
         assert 1 < gain.speedup.mean < 1.01
         assert found.faster(gain) == EQUAL
         assert words.answer(found).endswith("Nothing else is worth removing.")
+
+    def test_who_waits_for_a_number_of_others_does_not_compute_all_the_time(self) -> None:
+        """Updates of 3 gradients of 4 workers that compute for 100 ms: 4/3 of that a gradient."""
+        made = scenario({"kind": "k_async", "k": 3}, cluster={"workers": 4}, stop={"time": 40.0})
+        assert words.answer(told(made)) == (
+            "'k_async' is limited by computing: 133 ms of the 133 ms of an iteration (100 %); "
+            "workers compute 75 % of the time and wait for others 25 %. "
+            "Nothing else is worth removing."
+        )
+
+    def test_what_may_be_gained_is_too_close_to_call(self) -> None:
+        """Two replications of few steps: without variance maybe much faster, maybe not at all."""
+        law = {"kind": "lognormal", "mean": 0.1, "sigma": 0.6}
+        cluster = {"workers": 2, "compute": law}
+        found = told(scenario({"kind": "on_write"}, cluster=cluster, replications=2))
+        gain = found.gain("variance")
+        assert gain is not None
+        assert found.faster(gain) == CLOSE
+        assert gain.speedup.mean > 1.1
+        said = words.answer(found)
+        assert "Most may be gained if every step took its mean: 1." in said
+        assert said.endswith(", too close to call.")
 
     def test_of_who_stands_still(self) -> None:
         made = scenario(

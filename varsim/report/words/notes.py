@@ -24,6 +24,7 @@ from varsim.study.measure import NANOSECONDS, left_out
 from varsim.study.statistics import interval
 
 if TYPE_CHECKING:
+    from varsim.strategies import Strategy
     from varsim.study.result import Result
 
 # Strategies that differ by more in gradients per update are not compared by loss without a word.
@@ -41,6 +42,8 @@ def notes(result: "Result") -> tuple[str, ...]:
     if result.scenario.workload.has_values:
         found += _diverged(result)
         found += _gradients_per_update(result)
+        found += _means_of_copies(result)
+    found += _between_partners(result)
     found += work.notes(result)
     found += work.whole_rounds(result)
     found += memory(result.scenario)
@@ -49,6 +52,28 @@ def notes(result: "Result") -> tuple[str, ...]:
     found += _ends(result)
     found += _compute(result)
     return tuple(found)
+
+
+def _means_of_copies(result: "Result") -> Iterator[str]:
+    """Whose loss is that of a model that no replica holds."""
+    mixed = [f"'{each.label}'" for each in _of_neighbours(result)]
+    if mixed:
+        yield f"Measured is the mean of all copies, which no replica holds: {', '.join(mixed)}."
+
+
+def _between_partners(result: "Result") -> Iterator[str]:
+    """Whose gradients are not as stale as there were updates."""
+    for each in _of_neighbours(result):
+        if each.round.of == "iteration":
+            yield (
+                f"Staleness in '{each.label}' counts how often others changed a worker's copy "
+                "between its read and its own step, not the updates of all replicas."
+            )
+
+
+def _of_neighbours(result: "Result") -> list["Strategy"]:
+    """The strategies whose workers send their copies to some of the others."""
+    return [each for each in result.scenario.strategies if each.sends.to == "neighbours"]
 
 
 def _compute(result: "Result") -> Iterator[str]:

@@ -59,7 +59,7 @@ def answer(account: Account) -> str:
     share, taken = percent(account.share(main)), format_seconds(main.seconds.mean)
     if main.key in ("compute", "rest"):
         what = "computing" if main.key == "compute" else "what none of the causes below explains"
-        most, instant = _largest_gain(account), account.gain("compute")
+        most, instant = _largest_gain(account, WORSE, UNTOLD), account.gain("compute")
         least = ""
         if main.key == "compute" and most and instant and _surely_more(most, instant):
             limited = f"is not limited by {what}, though that is the largest part"
@@ -69,9 +69,17 @@ def answer(account: Account) -> str:
         if account.share(main) > 1 and not least:
             return f"{name} {limited}: {_shorter(account)}."
         told = f"{taken} of the {step} of {unit} ({share}){_runner_up(account)}"
+        computing, waited = account.shares.get("compute", 0.0), _waited(account)
+        # Who waits for a number of others does so though all compute equally long.
+        if waited >= SECOND and account.share(main) - computing >= SECOND:
+            told += f"; workers compute {percent(computing)} of the time"
+            told += f" and wait for others {percent(waited)}"
         said = f"{name} {limited}: {_shorter(account) if account.share(main) > 1 else told}."
         if most is None:
-            return f"{said} Nothing else is worth removing."
+            maybe = _largest_gain(account, CLOSE)
+            if maybe is None or maybe.speedup.mean <= 1 + SECOND:
+                return f"{said} Nothing else is worth removing."
+            return f"{said} Most may be gained {_gained(account, maybe)}."
         return f"{said} Most is to be gained {_gained(account, most)}{least}."
     gain = account.gain(main.key)
     said = f"{name} is slow because of {cause(account, main)}: {taken} of the {step} of {unit} "
@@ -169,10 +177,9 @@ def straggling(account: Account) -> str:
     said = f"Stragglers: the slowest of a step computes {slowdown} times as long as the mean"
     (strategy,) = account.scenario.strategies
     if account.asynchronous:
-        waited = math.fsum(account.shares.get(name, 0.0) for name in ("barrier", "token"))
-        if waited == 0:
+        if _waited(account) == 0:
             return f"{said}; nobody waits for it here."
-        return f"{said}; workers wait for others {percent(waited)} of the time here."
+        return f"{said}; workers wait for others {percent(_waited(account))} of the time here."
     if strategy.round.of == "outer step" and strategy.round.steps > 1:
         return f"{said}; it is waited for only where copies meet here."
     if strategy.sends.to == "neighbours":
@@ -344,16 +351,23 @@ def _runner_up(account: Account) -> str:
     return f"; next: {told}"
 
 
-def _largest_gain(account: Account) -> Gain | None:
-    """The largest gain that there surely is, or that one replication shows."""
+def _largest_gain(account: Account, *said: str) -> Gain | None:
+    """The largest gain on which this is the verdict."""
     gains = [
         gain
         for gain in account.gains
         if gain.key != "compute"
-        and account.faster(gain) in (WORSE, UNTOLD)
+        and account.faster(gain) in said
         and gain.speedup.mean > 1 + account.scenario.report.equal_within
     ]
     return max(gains, key=lambda gain: _or_zero(gain.speedup.mean), default=None)
+
+
+def _waited(account: Account) -> float:
+    """What part of their iterations workers wait for others; 0 where steps are not their own."""
+    if not account.asynchronous:
+        return 0.0
+    return math.fsum(account.shares.get(name, 0.0) for name in ("barrier", "token"))
 
 
 def _surely_more(gain: Gain, other: Gain) -> bool:
