@@ -6,7 +6,7 @@ import pytest
 from building import scenario
 from pydantic import ValidationError
 
-from varsim.report.words.memory import memory, misfit
+from varsim.report.words.memory import memory, misfit, too_large
 from varsim.scenario.training import Scenario
 from varsim.values import presets
 from varsim.values.optimizer import Adam, Momentum, Optimizer, Sgd
@@ -111,5 +111,15 @@ class TestWords:
 
     def test_an_optimizer_of_times_only_needs_shards(self) -> None:
         assert of_7b({"sharding": "optimizer"}).workload.optimizer is not None
-        with pytest.raises(ValidationError, match="nothing is sharded whose memory is told"):
-            of_7b({})
+        with pytest.raises(ValidationError, match="nothing is sharded, or too large"):
+            of_7b({}, device="h200_sxm")  # 108 GB fit into 141
+
+    def test_what_does_not_fit_is_told_of_alone(self) -> None:
+        # As with --strategy, and in a plan: what it keeps is not less because others are left out.
+        made = of_7b({"name": "plain"}, {"name": "all", "sharding": "parameters"})
+        alone = made.with_only(made.strategies[:1])
+        assert misfit(alone) == misfit(made) != ""
+        Scenario.model_validate(alone.model_dump(exclude_unset=True))
+        assert made.with_only(made.strategies[1:]).workload.optimizer is not None
+        assert too_large(made, "plain") == " (too large for its device)"
+        assert too_large(made, "all") == ""

@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints, ValidationInfo, model_validator
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent, check_events
+from varsim.cluster.memory import Memory
 from varsim.cluster.placement import check_parts
 from varsim.cluster.stop import Stop
 from varsim.scenario.targets import Prices, Reporting, Targets
@@ -126,6 +127,20 @@ class Scenario(Model):
                 raise ValueError(f"no strategy {name!r} in this scenario; it has: {there}")
         return tuple(compress(self.strategies, meant(self.strategies, names)))
 
+    def memory_of(self, strategy: Strategy) -> Memory | None:
+        """What a replica of a strategy keeps on its device; None where nothing is said of that."""
+        return strategy.memory(self.cluster_of(strategy), self.workload)
+
+    def too_large(self, strategy: Strategy) -> bool:
+        """Whether a replica is known not to fit the memory of its device."""
+        room = self.cluster.device_memory
+        kept = None if room is None else self.memory_of(strategy)
+        return room is not None and kept is not None and kept.total > room
+
+    def _tells_memory(self, strategy: Strategy) -> bool:
+        """Whether reports say what a replica keeps, of which the optimizer's state is a part."""
+        return strategy.shards or self.too_large(strategy)
+
     def with_only(self, strategies: tuple[Strategy, ...]) -> "Scenario":
         """The scenario with these of its strategies; what only the others used is left out."""
         cluster, workload = self.cluster, self.workload
@@ -141,7 +156,7 @@ class Scenario(Model):
             workload = workload.without_gradients_sent()
         if not any(strategy.updates_copies for strategy in strategies):
             cluster = cluster.model_copy(update={"optimizer_time": None})
-        idle = not (workload.has_values or any(map(_shards, strategies)))
+        idle = not (workload.has_values or any(map(self._tells_memory, strategies)))
         if idle or all(strategy.optimizer is not None for strategy in strategies):
             workload = workload.with_optimizer(None)
         cluster = cluster.subject_to(_overheads_of(strategies))
@@ -258,11 +273,12 @@ class Scenario(Model):
             ):
                 if value is not None:
                     raise ValueError(f"{key} has no effect: problem timing has no loss")
-            # Where anything is sharded, the state of it takes memory.
-            if self.workload.optimizer is not None and not any(map(_shards, self.strategies)):
+            # The state of it takes memory.
+            told = any(map(self._tells_memory, self.strategies))
+            if self.workload.optimizer is not None and not told:
                 raise ValueError(
                     "workload.optimizer has no effect: problem timing has no values, and nothing "
-                    "is sharded whose memory is told"
+                    "is sharded, or too large for its device, whose memory is told"
                 )
             for index, strategy in enumerate(self.strategies):
                 if strategy.optimizer is not None and not strategy.shards:
@@ -272,10 +288,6 @@ class Scenario(Model):
                 for key in strategy.about_values:
                     if getattr(strategy, key) != type(strategy).model_fields[key].default:
                         raise ValueError(f"{key} has no effect: problem timing has no values")
-
-
-def _shards(strategy: Strategy) -> bool:
-    return strategy.shards
 
 
 def _reduces_meanwhile(strategy: Strategy) -> bool:

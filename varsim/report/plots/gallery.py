@@ -26,6 +26,7 @@ from varsim.report.plots.figure import (
 from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
 from varsim.report.words.answer import FASTEST
+from varsim.report.words.memory import too_large
 from varsim.report.words.phrases import digits, headline, plus_minus
 
 if TYPE_CHECKING:
@@ -71,9 +72,12 @@ def throughput_title(result: "Result") -> str:
     def rate(strategy: str) -> str:
         return plus_minus(result.estimate(strategy, "examples_per_s"), unit="examples/s")
 
+    def name(strategy: str) -> str:
+        return named(strategy) + too_large(result.scenario, strategy)
+
     if not ranking.rivals:
-        return f"{named(ranking.best)} applies {rate(ranking.best)}"
-    return headline(ranking, FASTEST, named, rate)
+        return f"{name(ranking.best)} applies {rate(ranking.best)}"
+    return headline(ranking, FASTEST, name, rate)
 
 
 def _times_first(result: "Result", strategy: str) -> str:

@@ -12,8 +12,8 @@ def memory(scenario: Scenario) -> list[str]:
     """What each replica keeps, where it is sharded or does not fit; else nothing."""
     room = scenario.cluster.device_memory
     found = _kept(scenario)
-    too_much = room is not None and any(kept.total > room for kept in found.values())
-    if not (too_much or any(strategy.shards for strategy in scenario.strategies)):
+    every = scenario.strategies
+    if not any(strategy.shards or scenario.too_large(strategy) for strategy in every):
         return []
     return [
         "Memory that each device needs for parameters, gradients and optimizer state; activations, "
@@ -35,11 +35,17 @@ def misfit(scenario: Scenario) -> str:
     )
 
 
+def too_large(scenario: Scenario, label: str) -> str:
+    """What follows the name of a strategy that does not fit its device; empty of any other."""
+    (strategy,) = (one for one in scenario.strategies if one.label == label)
+    return " (too large for its device)" if scenario.too_large(strategy) else ""
+
+
 def _kept(scenario: Scenario) -> dict[str, Memory]:
     return {
         strategy.label: kept
         for strategy in scenario.strategies
-        if (kept := strategy.memory(scenario.cluster, scenario.workload)) is not None
+        if (kept := scenario.memory_of(strategy)) is not None
     }
 
 

@@ -9,7 +9,7 @@ from varsim.report.words.caution import (
     guess_again,
     guess_said,
 )
-from varsim.report.words.memory import misfit
+from varsim.report.words.memory import misfit, too_large
 from varsim.report.words.phrases import plus_minus, time
 from varsim.report.words.rates import rate
 from varsim.report.words.resources import busy, resource
@@ -167,9 +167,14 @@ def _best(plan: Plan, best: Standing) -> str:
     if plan.question.objective in COSTS and plan.question.objective != "cost_per_hour":
         hourly = f", {best.hourly:,.2f} {plan.question.currency} an hour"
     return (
-        f"Answer: {plan.places.full(best.cell)}: {_value(plan, best)}{hourly}, the lowest "
+        f"Answer: {_full(plan, best)}: {_value(plan, best)}{hourly}, the lowest "
         f"{about.removeprefix('the ')} {where}."
     )
+
+
+def _full(plan: Plan, one: Standing) -> str:
+    """The strategy of a cell, and where it is; and whether it does not fit its device."""
+    return plan.places.full(one.cell) + too_large(one.cell.scenario, one.cell.label)
 
 
 def _margins(plan: Plan, best: Standing) -> list[str]:
@@ -229,7 +234,7 @@ def _runner_up(plan: Plan) -> list[str]:
     if second is None:
         return ["There is no runner-up: no other cell that was run meets every target."]
     more = _more(plan, second)
-    lines = [f"Runner-up: {plan.places.full(second.cell)}: {_value(plan, second)}, {more}."]
+    lines = [f"Runner-up: {_full(plan, second)}: {_value(plan, second)}, {more}."]
     close = [one for one in plan.found.compared.values() if one.said == CLOSE]
     if close:
         others = "1 other cell" if len(close) == 1 else f"{len(close)} other cells"
@@ -258,8 +263,9 @@ def _others(plan: Plan, best: Standing | None) -> list[str]:
         if ranking and best is not None:
             first = ranking[0]
             where = plan.places.told(first.cell)
+            large = too_large(first.cell.scenario, label)
             lines.append(
-                f"The best of '{label}'{where and f', with {where}'}: "
+                f"The best of '{label}'{large}{where and f', with {where}'}: "
                 f"{_value(plan, first)}, {_more(plan, first)}."
             )
         elif (near := closest(plan.found, label)) is not None:

@@ -8,7 +8,7 @@ from varsim.report.report import Table as Shown
 from varsim.report.words.answer import reaching
 from varsim.report.words.caution import contradicted, guessed, in_vain, marching
 from varsim.report.words.cost import CHEAPEST, for_nothing
-from varsim.report.words.memory import misfit
+from varsim.report.words.memory import misfit, too_large
 from varsim.report.words.phrases import Wording, joined, plus_minus, time, told
 from varsim.report.words.rates import rate
 from varsim.report.words.work import short_rows
@@ -172,16 +172,18 @@ def _of_all(table: Table, bests: Sequence[Row]) -> str:
 def _named(table: Table, row: Row, metric: str) -> str:
     """A row in words: the strategy, and where it lies as far as that matters to a metric."""
     where = table.told_for(row, metric)
-    return f"'{row.strategy}' at {where}" if where else f"'{row.strategy}'"
+    large = too_large(table.sweep.points[row.point].scenario, row.strategy)
+    return f"'{row.strategy}'{large} at {where}" if where else f"'{row.strategy}'{large}"
 
 
 def _at_its_best(table: Table, row: Row) -> str:
     """Where a strategy is at its best; `row`: of its highest throughput."""
     label = row.strategy
+    who = f"'{label}'{too_large(table.sweep.points[row.point].scenario, label)}"
     if len(table.sweep.points) == 1:
-        return f"'{label}' does {_rate(row)} at {table.told(row)}."
+        return f"{who} does {_rate(row)} at {table.told(row)}."
     if not table.mattering(label):
-        return f"'{label}' does {_rate(row)}, whatever is swept here."
+        return f"{who} does {_rate(row)}, whatever is swept here."
     idle = table.idle(label, STEERING)
     no_effect = _no_effect([table.sweep.quantities[index].path for index in idle])
     # Of points that differ in nothing else, one.
@@ -196,13 +198,13 @@ def _at_its_best(table: Table, row: Row) -> str:
     assert ranking is not None, "one has the highest throughput"
     if len(ranking.same) == len(rows):
         why = no_effect or "what is swept has no effect on that"
-        return f"'{label}' does {_rate(row)} at every point: {why}."
+        return f"{who} does {_rate(row)} at every point: {why}."
     only = len(table.strategies) == 1
     wording = Wording(
         "Throughput is highest at {name}: {value}"
         if only
-        else f"'{label}' is fastest at {{name}}: {{value}}",
-        "Where throughput is highest" if only else f"Where '{label}' is fastest",
+        else f"{who} is fastest at {{name}}: {{value}}",
+        "Where throughput is highest" if only else f"Where {who} is fastest",
         "throughput" if only else f"throughput with '{label}'",
         next="; every other point is slower",
         by="",

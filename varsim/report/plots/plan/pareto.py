@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 from varsim.report.plots.figure import FAINT, INK, PAPER, plain_numbers
 from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
+from varsim.report.words.memory import too_large
 from varsim.report.words.plan import amount_told as told
 from varsim.study.plan.pareto import trade
 
@@ -69,7 +70,8 @@ def title(plan: "Plan") -> str:
         return "No cell of the space meets every target"
     question = plan.found.question
     value = told(question.objective, best.objective, question.currency)
-    return f"The answer: {plan.places.full(best.cell)}: {value}"
+    large = too_large(best.cell.scenario, best.cell.label)
+    return f"The answer: {plan.places.full(best.cell)}{large}: {value}"
 
 
 def legend(plan: "Plan") -> list[Artist]:

@@ -1,0 +1,73 @@
+"""What does not fit the memory of its device is not named as the best without a word of that."""
+
+from typing import Any
+
+import pytest
+
+import varsim
+from varsim.report.plots.gallery import throughput_title
+from varsim.report.plots.plan.pareto import title
+from varsim.report.words import sweep as sweep_words
+from varsim.report.words.plan import sentences
+from varsim.study.plan.plan import Plan
+from varsim.study.result import Result
+from varsim.study.sweep.table import Table
+
+LARGE = "'plain' (too large for its device)"
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    """Adam keeps 108 GB of a 7B model, where they are not sharded; the device has 80."""
+    return {
+        "name": "large",
+        "replications": 2,
+        "cluster": {
+            "workers": 2,
+            "device": "h100_sxm",
+            "network": {"kind": "star", "bandwidth": "400 Gbit/s", "latency": "5 us"},
+        },
+        "workload": {
+            "problem": {"kind": "timing"},
+            "model": "llama2_7b",
+            "bytes_per_parameter": 2,
+            "batch_size": 1,
+            "optimizer": {"kind": "adam", "learning_rate": 0.001},
+        },
+        "strategies": [
+            {"kind": "on_write", "name": "plain"},
+            {"kind": "on_write", "name": "all", "sharding": "parameters"},
+        ],
+        "stop": {"global_steps": 4},
+    }
+
+
+def test_title_of_the_throughput(settings: dict[str, Any]) -> None:
+    found = varsim.run(settings)
+    assert isinstance(found, Result)
+    assert throughput_title(found).startswith(f"The fastest is {LARGE}: ")
+    alone = varsim.run(settings, strategies=["plain"])
+    assert isinstance(alone, Result)
+    assert throughput_title(alone).startswith(f"{LARGE} applies ")
+
+
+def test_sweep(settings: dict[str, Any]) -> None:
+    found = varsim.sweep(settings, ["cluster.workers=2,3"], most_replications=3)
+    assert isinstance(found, Table)
+    of_all, plain, sharded = sweep_words.answer(found)
+    assert of_all.startswith(f"The fastest is {LARGE} at workers = 3: ")
+    assert plain.startswith(f"{LARGE} is fastest at workers = 3: ")
+    assert "too large" not in sharded
+
+
+def test_plan(settings: dict[str, Any]) -> None:
+    block = {"minimize": "workers", "space": {"cluster.workers": [2, 3]}, "most_replications": 4}
+    targets = {"throughput": "0.1 examples/s"}
+    found = varsim.plan(settings | {"targets": targets, "plan": block})
+    assert isinstance(found, Plan)
+    assert found.found.answer is not None
+    assert found.found.answer.cell.label == "plain"
+    said = sentences(found)
+    for answer in (said[0], title(found)):
+        assert "'plain' with workers = 2 (too large for its device): " in answer
+    assert any("with 108 GB or more before any activation" in line for line in said)
