@@ -7,11 +7,13 @@ import pytest
 import varsim
 from varsim.report.plots.gallery import throughput_title
 from varsim.report.plots.plan.pareto import title
+from varsim.report.why import notes
 from varsim.report.words import sweep as sweep_words
 from varsim.report.words.plan import sentences
 from varsim.study.plan.plan import Plan
 from varsim.study.result import Result
 from varsim.study.sweep.table import Table
+from varsim.study.why.account import Why
 
 LARGE = "'plain' (too large for its device)"
 
@@ -71,3 +73,9 @@ def test_plan(settings: dict[str, Any]) -> None:
     for answer in (said[0], title(found)):
         assert "'plain' with workers = 2 (too large for its device): " in answer
     assert any("with 108 GB or more before any activation" in line for line in said)
+
+
+def test_explain(settings: dict[str, Any]) -> None:
+    found = varsim.explain(settings)
+    assert isinstance(found, Why)
+    assert any("'plain' does not fit into the 80 GB" in line for line in notes(found))

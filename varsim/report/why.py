@@ -10,6 +10,7 @@ from varsim.report.parts import AS_TABLE, plain_estimate
 from varsim.report.report import Block, Figure, Media, Report, Row, Source, Table, Text
 from varsim.report.words import why as words
 from varsim.report.words.caution import cautions
+from varsim.report.words.memory import misfit
 from varsim.scenario.provenance import MADE_BY, provenance
 from varsim.study.measure import NANOSECONDS
 from varsim.study.statistics import interval
@@ -120,7 +121,9 @@ def notes(why: "Why") -> list[str]:
         "step takes less once it is gone as well. An iteration: the time in which as many updates "
         "are made as there are workers. Intervals: 95 %, paired over replications."
     )
-    return [first, words.looked_at(why), words.idle_note(why.idle), *cautions(why.scenario)]
+    large = filter(None, [misfit(why.scenario)])
+    told = [words.looked_at(why), words.idle_note(why.idle), *large]
+    return [first, *told, *cautions(why.scenario)]
 
 
 def parts(accounts: "list[Account]") -> Table:
