@@ -17,7 +17,7 @@ SHORT = ("--set", "replications=2", "--set", "stop={global_steps: 8}", "--jobs",
 CHILD = """\
 import sys
 from typer.testing import CliRunner
-from varsim import cli
+from varsim.cli import app as cli
 for line in sys.stdin.read().splitlines():
     done = CliRunner().invoke(cli.app, line.split("\\t"))
     assert done.exit_code == 0, (line, done.stderr)
