@@ -6,6 +6,7 @@ one is, with what is to come out in `expect`. No tolerance: sums are in the orde
 """
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import count
 from typing import Any, Final, NamedTuple
@@ -32,7 +33,7 @@ class Pushed(NamedTuple):
     copy: Copy
 
 
-class Served:
+class Served(ABC):
     """One model at a server, and workers that compute; what comes of arrivals is a subclass's."""
 
     def __init__(self, case: Drawn) -> None:
@@ -65,9 +66,9 @@ class Served:
         for rank, since in self.since.items():
             self.blocked[rank].append([since, None])
 
+    @abstractmethod
     def take_in(self, come: list[int]) -> None:
         """These workers have computed now."""
-        raise NotImplementedError
 
     def start(self, rank: int, copy: Copy) -> None:
         """Compute at a copy, from now on."""
