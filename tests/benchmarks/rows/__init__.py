@@ -1,0 +1,32 @@
+"""The groups of the table: a module for each, a line here."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tests.benchmarks.measuring import Row
+from tests.benchmarks.rows import simpy_path
+
+
+class Group(NamedTuple):
+    """Rows that belong together.
+
+    `rows` is asked whether what takes long is wanted, too, and yields each as it is measured: all
+    groups together are to be done in under two minutes otherwise.
+    """
+
+    name: str
+    title: str
+    about: str
+    rows: Callable[[bool], Iterator[Row]]
+
+
+GROUPS = (
+    Group(
+        "simpy",
+        "The SimPy path",
+        "T is a textbook SimPy program of the same scenario and draws (`textbook.py`), which keeps "
+        "times only and records nothing. The full run has real gradients (softmax, digits, batch "
+        "32), all updates and all spans. W: workers.",
+        simpy_path.rows,
+    ),
+)

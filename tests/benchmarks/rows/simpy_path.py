@@ -1,0 +1,44 @@
+"""One run through SimPy, beside a textbook program of the same scenario."""
+
+from collections.abc import Iterator
+
+from tests.benchmarks.cases import one, scenario, textbook
+from tests.benchmarks.measuring import Row, Spread, in_turn
+from varsim.study.simulation import Run, run_one
+
+# Of a full run beside T, and of times only.
+FULL = {
+    ("sync_replicas", 8): 0.88,
+    ("sync_replicas", 64): 0.75,
+    ("sync_replicas", 512): 0.72,
+    ("none", 64): 0.90,
+    ("on_write", 64): 1.5,
+}
+TIMES = {("sync_replicas", 8): 0.30, ("sync_replicas", 64): 0.30, ("sync_replicas", 512): 0.30}
+REST = [(kind, 4096) for kind in ("sync_replicas", "none", "on_write")]
+
+
+def rows(long: bool) -> Iterator[Row]:
+    """Full runs and times only; long: with large clusters, and what recording and laziness cost."""
+    for kind, workers in [*FULL, *(REST if long else [])]:
+        steps = max(25, (50_000 if long else 6_000) // workers)
+        full = scenario(kind, workers, steps, "softmax")
+        times = scenario(kind, workers, steps, "timing")
+        tasks = {
+            "T": lambda times=times: textbook(times),
+            "full": one(full),
+            "times": one(times),
+        }
+        if long:
+            tasks |= {"no record": one(full, record=False), "eager": one(full, lazy=False)}
+        turns = in_turn(tasks, 7 if long else 5)
+        name = f"{kind}, W = {workers:,}"
+        yield Row(f"full run / T, {name}", FULL.get((kind, workers)), turns.ratio("full", "T"))
+        goal = TIMES.get((kind, workers))
+        yield Row(f"times only / T, {name}", goal, turns.ratio("times", "T"))
+        if long:
+            yield Row(f"full run, recorded / not, {name}", None, turns.ratio("full", "no record"))
+            yield Row(f"full run, eager / lazy, {name}", None, turns.ratio("eager", "full"))
+            trace = run_one(Run(times, 0, 0))
+            events = (trace.heap_events - workers) / len(trace.gradients)
+            yield Row(f"heap events per worker-step, {name}", None, Spread.of([events]))

@@ -1,0 +1,33 @@
+"""What the table of benchmarks says of a measurement."""
+
+import pytest
+
+from tests.benchmarks.measuring import Row, Spread, Turns
+from tests.benchmarks.table import line
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (
+            Row("a / T", 0.75, Spread(0.7512, 0.7, 0.8)),
+            "| a / T | 0.75 | 0.751 | 0.7 to 0.8 | **missed** |",
+        ),
+        (Row("a", 3, Spread(2.5, 2, 3), " s"), "| a | 3 s | 2.5 s | 2 to 3 | reached |"),
+        (
+            Row("b", 150, Spread.of([1234.5]), " B", "at 64 workers"),
+            "| b | 150 B | 1,234 B |  | **missed**; at 64 workers |",
+        ),
+        (Row("c", None, Spread(1, 1, 1)), "| c |  | 1 |  |  |"),
+        (Row("d", 0.05, None, remark="no numba"), "| d | 0.05 |  |  | not measured; no numba |"),
+    ],
+)
+def test_a_line_shows_goal_and_miss(row: Row, said: str) -> None:
+    assert line(row) == said
+
+
+def test_ratios_are_of_the_same_turn() -> None:
+    turns = Turns({"a": [1.0, 20.0, 3.0], "b": [2.0, 10.0, 2.0]})
+    assert turns.ratio("a", "b") == Spread(1.5, 0.5, 2.0)
+    assert turns.ratio("a", "b", scale=2) == Spread(3.0, 1.0, 4.0)
+    assert turns["a"] == Spread(3.0, 1.0, 20.0)
