@@ -118,11 +118,11 @@ def test_a_scenario_of_variables_is_explained_as_before(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [*SCENARIOS, *SWEEPS], ids=lambda path: path.stem)
 def test_a_scenario_begins_with_its_question(path: Path) -> None:
-    """In one line, which a report shows, and README lists."""
+    """In one line, which a report shows, and the documentation lists."""
     question = path.read_text().partition("\n")[0].removeprefix("# ")
     assert question.endswith("?")
-    readme = (path.parent.parent / "README.md").read_text()
-    assert f"| [{path.stem}](scenarios/{path.name}) | {question} | `" in readme
+    listed = (path.parent.parent / "docs/reference/scenarios.md").read_text()
+    assert f"| [{path.stem}](../../scenarios/{path.name}) | {question} | `" in listed
     name = load_sweep(path).name if path in SWEEPS else load_scenario(path).name
     assert path.stem == name
 

@@ -1,4 +1,4 @@
-"""The README says what is: its commands parse, its scenario and code run, its files exist."""
+"""Readme and documentation say what is: commands parse, scenarios and code run, files exist."""
 
 import re
 import shlex
@@ -39,22 +39,23 @@ from varsim.study.why.rerun import (
 )
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 SMALL = ROOT / "tests" / "small.yaml"
 
-# (language, content) of every fenced block.
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+
+def page(name: str) -> str:
+    """The text of a page of the documentation."""
+    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    return [content for label, content in BLOCKS if label == language]
+def fenced(text: str) -> list[tuple[str, str]]:
+    """(language, content) of every fenced block of a text."""
+    return re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
 
 
-def section(heading: str) -> str:
-    """The text under a heading, up to the next."""
-    match = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", README, re.M | re.S)
-    assert match is not None, heading
-    return match[1]
+def blocks(language: str, text: str) -> list[str]:
+    return [content for label, content in fenced(text) if label == language]
 
 
 def in_first_column(table: str) -> list[str]:
@@ -63,7 +64,8 @@ def in_first_column(table: str) -> list[str]:
     return [word for row in rows for word in re.findall(r"`([^`]+)`", row)]
 
 
-CONSOLE = [line for block in blocks("console") for line in block.splitlines()]
+EVERYTHING = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
+CONSOLE = [line for block in blocks("console", EVERYTHING) for line in block.splitlines()]
 OF_VARSIM, OF_VALIDATION = (
     [shlex.split(line.removeprefix(start)) for line in CONSOLE if line.startswith(start)]
     for start in ("$ varsim ", "$ python -m validation")
@@ -72,8 +74,10 @@ OF_VARSIM, OF_VALIDATION = (
 
 class TestSetUp:
     def test_two_blocks_come_first_and_do_it_all(self) -> None:
-        assert [label for label, _ in BLOCKS[:2]] == ["sh", "sh"]
-        run, test = blocks("sh")
+        readme = README.read_text(encoding="utf-8")
+        assert [label for label, _ in fenced(readme)[:2]] == ["sh", "sh"]
+        run, test, site = blocks("sh", readme)
+        assert site.endswith("sphinx-build -q docs reports/documentation\n")
         for block in (run, test):
             assert block.startswith("python3 -m venv .venv && .venv/bin/pip install -q -e ")
             assert len(block.splitlines()) == 1
@@ -85,7 +89,20 @@ class TestSetUp:
         extract = re.search(r"^tests=\$\((awk .*)\)$", (ROOT / ".ci/run").read_text(), re.M)
         assert extract is not None
         done = subprocess.run(["bash", "-c", extract[1]], cwd=ROOT, capture_output=True, text=True)
-        assert done.stdout == blocks("sh")[1]
+        assert done.stdout == blocks("sh", README.read_text(encoding="utf-8"))[1]
+
+    def test_readme_is_short(self) -> None:
+        assert len(README.read_text(encoding="utf-8").splitlines()) <= 120
+
+    def test_what_its_run_prints(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        readme = README.read_text(encoding="utf-8")
+        (command,) = re.findall(r"^\$ varsim (.*)$", readme, re.M)
+        (printed,) = blocks("text", readme)
+        monkeypatch.setenv("COLUMNS", "400")
+        arguments = [*command.split(), "--no-plots", "--out", str(tmp_path / "out"), "--quiet"]
+        done = CliRunner().invoke(cli.app, arguments)
+        assert done.exit_code == 0, done.stderr
+        assert printed in done.stdout
 
     def test_every_console_line_is_a_command_of_varsim_or_of_its_validation(self) -> None:
         assert len(OF_VARSIM) > 8
@@ -123,18 +140,18 @@ def test_the_files_of_a_run_are_those_listed(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli.app, ["run", str(SMALL), "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.stderr
     written = {path.name for path in (tmp_path / "out").iterdir()}
-    listed = in_first_column(section("The files of a run"))
+    listed = in_first_column(page("reference/files"))
     plots = [name for name in listed if "." not in name]
     files = {name for name in listed if "." in name}
     assert files | {f"{plot}.{kind}" for plot in plots for kind in ("png", "svg")} == written
 
 
 class TestOwnComparison:
-    TEXT = section("Your own comparison")
+    TEXT = page("reference/scenario")
 
     @pytest.fixture
     def file(self, tmp_path: Path) -> Path:
-        scenario, *_ = blocks("yaml")
+        (scenario,) = blocks("yaml", page("start"))
         path = tmp_path / "backup.yaml"
         path.write_text(scenario)
         return path
@@ -208,7 +225,7 @@ class TestOwnComparison:
 class TestWhyIsItSlow:
     """The section shows what the command prints, and names the files it writes."""
 
-    TEXT = section("Why is it slow?")
+    TEXT = page("how_to/explain")
 
     def test_what_explain_prints(self) -> None:
         (command, *_) = re.findall(r"^\$ varsim (.*)$", self.TEXT, re.M)
@@ -226,7 +243,7 @@ class TestWhyIsItSlow:
 
 
 class TestSweeps:
-    TEXT = section("Sweeps")
+    TEXT = page("how_to/sweep")
 
     def test_the_block_sweeps_the_quickstart(self, tmp_path: Path) -> None:
         (block,) = re.findall(r"^```yaml\n(.*?)^```$", self.TEXT, re.M | re.S)
@@ -269,7 +286,7 @@ class TestSweeps:
 
 
 class TestPlans:
-    TEXT = section("Plans")
+    TEXT = page("how_to/plan")
 
     def test_the_block_plans_the_small_scenario(self) -> None:
         (block,) = re.findall(r"^```yaml\n(.*?)^```$", self.TEXT, re.M | re.S)
@@ -313,7 +330,7 @@ class TestPlans:
 class TestWatchingVariables:
     """The section shows what the commands print, and every key there is."""
 
-    TEXT = section("Watching variables")
+    TEXT = page("how_to/variables")
     PRINTED = re.findall(r"^```text\n(.*?)^```$", TEXT, re.M | re.S)
     COMMANDS = re.findall(r"^\$ varsim (.*)$", TEXT, re.M)
 
@@ -369,10 +386,10 @@ class TestWatchingVariables:
 
 
 def test_the_strategies_are_those_of_the_table() -> None:
-    assert in_first_column(section("The strategies"))[:1] == ["on_write"]
+    assert in_first_column(page("reference/strategies"))[:1] == ["on_write"]
     kinds = [
         line.split("`")[1]
-        for line in section("The strategies").splitlines()
+        for line in page("reference/strategies").splitlines()
         if line.startswith("| `")
     ]
     own = {kind for kind, model in STRATEGIES.items() if model.__module__.startswith("varsim.")}
@@ -383,9 +400,9 @@ def test_the_python_example_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
-    example = blocks("python")[0]
+    example = blocks("python", page("how_to/python"))[0]
     names: dict[str, object] = {}
-    exec(compile(example, "README.md", "exec"), names)
+    exec(compile(example, "python.md", "exec"), names)
     printed = capsys.readouterr().out
     assert "on_write" in printed
     assert len(names["waiting"]) > 0  # type: ignore[arg-type]
@@ -396,10 +413,11 @@ def test_two_places_make_a_strategy(tmp_path: Path) -> None:
     shutil.copytree(
         ROOT / "varsim", tmp_path / "varsim", ignore=shutil.ignore_patterns("__pycache__")
     )
-    source = blocks("python")[1]
+    own = page("how_to/own_strategy")
+    (source,) = blocks("python", own)
     (tmp_path / "varsim/strategies/lazy_reader.py").write_text(source)
     table = tmp_path / "varsim/strategies/__init__.py"
-    line = re.search(r"`(\"lazy_reader\": LazyReader)`", README)
+    line = re.search(r"`(\"lazy_reader\": LazyReader)`", own)
     assert line is not None
     text, count = re.subn(
         r"(STRATEGIES.*= \{\n)",
@@ -423,10 +441,3 @@ def test_two_places_make_a_strategy(tmp_path: Path) -> None:
     assert "lazy_reader" in varsim("schema")
     assert " an iteration of a worker, " in varsim("check", "lazy.yaml")
     assert "lazy_reader" in varsim("run", "lazy.yaml")
-
-
-def test_every_link_leads_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert target.startswith("https://") or (ROOT / target).exists(), target
-    for path in re.findall(r"`((?:varsim|scenarios|tests|reports)/[\w./]+)`", README):
-        assert (ROOT / path).exists() or path.endswith("lazy_reader.py"), path

@@ -1,0 +1,52 @@
+"""The documentation as a site: built without a warning, no link is dead, no network is needed."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site; a warning of Sphinx (a link that leads nowhere, say) is a failure."""
+    out = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", str(out / "trees")]
+    done = subprocess.run(
+        [*command, str(ROOT / "docs"), str(out / "html")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return out / "html"
+
+
+def test_every_page_is_reached_from_the_first(site: Path) -> None:
+    first = (site / "index.html").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").rglob("*.md"):
+        name = page.relative_to(ROOT / "docs").with_suffix(".html").as_posix()
+        assert name == "index.html" or f'href="{name}"' in first, name
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    loaded = re.compile(
+        r"""<(?:script|link|img|iframe)[^>]*?(?:src|href)=["'](?:https?:)?//[^"']*"""
+    )
+    for page in site.rglob("*.html"):
+        assert not loaded.findall(page.read_text(encoding="utf-8")), page
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(?:@import|url\()\s*[\"']?(?:https?:)?//", style.read_text()), style
+
+
+@pytest.mark.parametrize(
+    "path",
+    [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_every_link_leads_somewhere(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert target.startswith("https://") or (path.parent / target).exists(), target
+    for file in re.findall(r"`((?:varsim|scenarios|tests|reports|validation)/[\w./]+)`", text):
+        assert (ROOT / file).exists() or file.endswith("lazy_reader.py"), file
