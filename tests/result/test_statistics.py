@@ -6,11 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from scipy.special import stdtrit
 
 from varsim.study.statistics import difference, interval, latest, ratio, spread, student_t
 
 # From printed tables of Student's t, two-sided 95 %.
 T_1, T_2, T_9 = 12.7062, 4.3027, 2.2622
+
+
+@pytest.mark.parametrize("comparisons", [1, 2, 5, 8, 9])
+def test_student_t_is_that_of_scipy(comparisons: int) -> None:
+    for degrees in (1, 2, 4, 9, 30, 31, 99):
+        theirs = stdtrit(degrees, 1 - 0.025 / comparisons)
+        assert student_t(degrees, comparisons) == pytest.approx(theirs, rel=1e-14)
 
 
 @pytest.mark.parametrize(("degrees", "t"), [(1, T_1), (2, T_2), (9, T_9), (120, 1.9799)])

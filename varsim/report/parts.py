@@ -1,15 +1,14 @@
 """What reports of several products share."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from varsim.report.report import Media, Row, Table, Text
 from varsim.units import format_bytes, format_rate
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
-
+    from varsim.study.measure import Carried
     from varsim.study.statistics import Estimate
 
 T = TypeVar("T")
@@ -37,38 +36,43 @@ CARRIED: Final = "Bytes carried by each link in a run, and that as a share of wh
 
 
 def busiest_links(
-    links: "DataFrame",
-    by: str,
+    carried: "Mapping[str, Mapping[str, Carried]]",
     names: Sequence[str],
     caption: str,
     left: str,
     servers: int = 0,
     **more: Any,
 ) -> Table:
-    """What the busiest links carried, as the mean over replications; a column per alternative.
+    """What the busiest links carried; a column per alternative, whose `names` these are.
 
-    `by`: the column of the alternatives, whose `names` these are. Where only some have room,
-    `left` says so, of {most} and {all}; as many as `servers` of those of servers then go first:
-    there are few of them.
+    Where only some have room, `left` says so, of {most} and {all}; as many as `servers` of those
+    of servers then go first: there are few of them.
     """
-    means = links.groupby(["link", by], sort=False).mean(numeric_only=True)
-    busiest = means["utilization"].groupby("link", sort=False).max()
-    order = list(busiest.sort_values(ascending=False, kind="stable").index)
+    order = by_use(carried)
     first = [link for link in order if link.startswith("ps ")][:servers]
     chosen = list(dict.fromkeys([*first, *order]))[:MOST_LINKS]
     rows = []
     for link in sorted(chosen, key=order.index):
-        of = means.loc[link]
-        speeds = [format_rate(speed) for speed in of["bandwidth_bytes_per_s"].unique()]
-        cells = tuple(_carried(of.loc[name]) if name in of.index else "-" for name in names)
+        of = carried[link]
+        speeds = map(format_rate, dict.fromkeys(one.bandwidth for one in of.values()))
+        cells = tuple(_carried(of[name]) if name in of else "-" for name in names)
         rows.append(Row(link, cells, " or ".join(speeds)))
     if len(order) > len(rows):
         caption += left.format(most=MOST_LINKS, all=f"{len(order):,}")
     return Table(tuple(names), tuple(rows), caption=caption, **more)
 
 
-def _carried(row: "Series[float]") -> str:
-    return f"{format_bytes(row['moved_bytes'])} ({100 * row['utilization']:.1f} %)"
+def by_use(carried: "Mapping[str, Mapping[str, Carried]]") -> list[str]:
+    """The links, the busiest of all alternatives first; last those whose use is not known."""
+    most = {
+        link: max((one.utilization for one in of.values() if one.utilization >= 0), default=-1.0)
+        for link, of in carried.items()
+    }
+    return sorted(most, key=most.__getitem__, reverse=True)
+
+
+def _carried(one: "Carried") -> str:
+    return f"{format_bytes(one.moved)} ({100 * one.utilization:.1f} %)"
 
 
 def plain(cell: T) -> T | None:

@@ -103,7 +103,7 @@ def table(result: "Result") -> "DataFrame":
 
 def summary(result: "Result") -> Data:
     """Every measure of every strategy."""
-    return Data.of(result.summary)
+    return Data(list(COLUMNS["summary"]), result.summary_rows)
 
 
 def comparison(result: "Result") -> Table:
@@ -144,19 +144,20 @@ def time_shares(result: "Result") -> Table:
 
 def links(result: "Result") -> Table | None:
     """What the busiest links carried; None without links."""
-    if result.links.empty:
+    if not result.carried:
         return None
     left, servers = "; {most} of {all} links: those of servers and the busiest", MOST_LINKS // 2
-    return busiest_links(
-        result.links, "strategy", result.strategies, CARRIED, left, servers, folded=AS_TABLE
-    )
+    return busiest_links(result.carried, result.strategies, CARRIED, left, servers, folded=AS_TABLE)
 
 
 def document(result: "Result", notes: Sequence[str] = ()) -> dict[str, Any]:
     """Everything but the long tables, as plain data; `notes` are added to the result's own."""
     summary = [
-        {**row, "values": result.values(row["strategy"], row["metric"])}
-        for row in result.summary.drop(columns="description").to_dict("records")
+        {
+            **dict(zip(COLUMNS["summary"], row[:-1], strict=False)),  # all but the description
+            "values": result.values(str(row[0]), str(row[1])),
+        }
+        for row in result.summary_rows
     ]
     return {
         "made_by": MADE_BY,

@@ -156,9 +156,7 @@ def links(result: "VariablesResult") -> Table:
         f"{CARRIED}; other than above, what is sent before step 1 to make the variables is included"
     )
     left, folded = "; the busiest {most} of {all} links", "What each link carried"
-    return busiest_links(
-        result.links, "mode", result.modes, caption, left, folded=folded, on=Media.PAGE
-    )
+    return busiest_links(result.carried, result.modes, caption, left, folded=folded, on=Media.PAGE)
 
 
 def _each(result: "VariablesResult", variable: "VariableDescription", caption: str) -> Table | None:

@@ -1,13 +1,14 @@
 """What is measured of one finished run: every metric, from the rows of its trace."""
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.trace import GradientRow, Outcome, Phase, Trace
+from varsim.cluster.trace import GradientRow, LinkRow, Outcome, Phase, Trace
 from varsim.study.statistics import latest, spread
 
 ACTIVITIES = tuple(phase.name.lower() for phase in Phase)
@@ -319,6 +320,38 @@ def utilization(moved: float, bandwidth: float, duration: int) -> float:
     """Bytes moved as a share of what a link of this bandwidth (bytes/s) can in `duration` ns."""
     capacity = bandwidth * duration / NANOSECONDS
     return moved / capacity if capacity > 0 else math.nan
+
+
+class Carried(NamedTuple):
+    """What a link carried, as the mean over replications: bytes/s, bytes, and share of capacity."""
+
+    bandwidth: float
+    moved: float
+    utilization: float
+
+
+def carried(
+    runs: Iterable[tuple[str, int, Sequence[LinkRow]]],
+) -> dict[str, dict[str, Carried]]:
+    """By link, what it carried in each alternative; a run: its alternative, end (ns) and links."""
+    found: dict[str, dict[str, list[Carried]]] = {}
+    for label, end, links in runs:
+        for name, bandwidth, moved in links:
+            used = utilization(moved, bandwidth, end)
+            one = Carried(bandwidth, moved, used)
+            found.setdefault(name, {}).setdefault(label, []).append(one)
+    return {
+        name: {
+            label: Carried(*map(_mean_of_known, zip(*each, strict=True)))
+            for label, each in of.items()
+        }
+        for name, of in found.items()
+    }
+
+
+def _mean_of_known(values: Iterable[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return math.fsum(known) / len(known) if known else math.nan
 
 
 def _fates(

@@ -17,7 +17,7 @@ from varsim.scenario.training import Scenario, is_random, times_are_random
 from varsim.study import measure as measuring
 from varsim.study import rounds, tables
 from varsim.study.formatter import Told
-from varsim.study.measure import METRICS, NANOSECONDS, Gradients, Window
+from varsim.study.measure import METRICS, NANOSECONDS, Carried, Gradients, Window, carried
 from varsim.study.statistics import Estimate, interval, latest, ratio
 from varsim.study.tables import COLUMNS
 from varsim.study.targets import Doubt, Judgement, judged
@@ -165,11 +165,19 @@ class Result(Told):
         """One row per strategy and metric."""
         from pandas import DataFrame
 
-        rows = [
-            (strategy, metric, METRICS[metric].unit, *found, METRICS[metric].description)
+        return DataFrame(self.summary_rows, columns=list(COLUMNS["summary"]))
+
+    @cached_property
+    def summary_rows(self) -> list[tuple[object, ...]]:
+        """The rows of the summary, without pandas."""
+        return [
+            (
+                *(strategy, metric, METRICS[metric].unit),
+                *(float(found.mean), float(found.low), float(found.high)),
+                *(found.replications, found.note, METRICS[metric].description),
+            )
             for (strategy, metric), found in self._estimates.items()
         ]
-        return DataFrame(rows, columns=list(COLUMNS["summary"]))
 
     @cached_property
     def runs(self) -> "DataFrame":
@@ -206,6 +214,11 @@ class Result(Told):
     def links(self) -> "DataFrame":
         """One row per link."""
         return tables.joined("links", self.traces, list(map(tables.links, self.traces)))
+
+    @cached_property
+    def carried(self) -> dict[str, dict[str, Carried]]:
+        """By link, what it carried in every strategy."""
+        return carried((run.strategy, run.end, run.links) for run in self.traces)
 
     @cached_property
     def workers(self) -> "DataFrame":

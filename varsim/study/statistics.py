@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
@@ -68,7 +70,9 @@ def student_t(degrees: int, comparisons: int = 1) -> float:
 
     `comparisons`: of that many intervals together (Bonferroni).
     """
-    from scipy.special import stdtrit
+    if (degrees, comparisons) in (known := _quantiles()):
+        return known[degrees, comparisons]
+    from scipy.special import stdtrit  # takes longer to import than a small run
 
     return float(stdtrit(degrees, 1 - (1 - (1 + CONFIDENCE) / 2) / comparisons))
 
@@ -143,3 +147,15 @@ def latest(
     """
     index = np.searchsorted(moments, grid, side="right") - 1
     return np.where(index >= 0, values[np.maximum(index, 0)] if len(values) else np.nan, np.nan)
+
+
+@cache
+def _quantiles() -> dict[tuple[int, int], float]:
+    """Those of Student's t that are looked for most, by degrees of freedom and comparisons."""
+    text = files("varsim").joinpath("data", "student_t.csv").read_text(encoding="utf-8")
+    head, *rows = (line.split(",") for line in text.splitlines())
+    return {
+        (int(degrees), int(comparisons)): float(value)
+        for degrees, *values in rows
+        for comparisons, value in zip(head[1:], values, strict=True)
+    }

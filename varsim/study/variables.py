@@ -12,6 +12,7 @@ from varsim.distribute.program_run import VariableView
 from varsim.scenario.provenance import provenance
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.formatter import Told
+from varsim.study.measure import Carried, carried
 from varsim.study.program import tables
 from varsim.study.program.crossover import Crossover, crossings
 from varsim.study.program.metrics import METRICS
@@ -149,6 +150,11 @@ class VariablesResult(Told):
     def links(self) -> "DataFrame":
         """One row per link in the runs of the program as it is written."""
         return tables.links(self.written)
+
+    @cached_property
+    def carried(self) -> dict[str, dict[str, Carried]]:
+        """By link, what it carried under every mode."""
+        return carried((mode, trace.end, trace.links) for mode, trace in self.written)
 
     def __repr__(self) -> str:
         count = len(self.modes)

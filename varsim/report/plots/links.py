@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
+from varsim.report.parts import by_use
 from varsim.report.plots.figure import FAINT, label_rows, named, short, strategy_line
 from varsim.report.plots.looks import looks
 from varsim.study.why.resources import joined_name, one_kind
@@ -35,14 +36,16 @@ def link_use(result: "Result") -> list[LinkUse]:
 
     Links of one kind and direction that cannot be told apart in the picture share a row.
     """
-    if result.links.empty:
-        return []
-    table = result.links.groupby(["link", "strategy"], sort=False)["utilization"].mean().unstack()
-    table = 100 * table.reindex(columns=list(result.strategies))
-    busiest = table.max(axis=1).dropna().sort_values(ascending=False, kind="stable").index
     rows: list[list[LinkUse]] = []
-    for link in busiest:
-        use = LinkUse(link, table.loc[link].to_dict())
+    for link in by_use(result.carried):
+        of = result.carried[link]
+        percent = {
+            name: 100 * of[name].utilization if name in of else math.nan
+            for name in result.strategies
+        }
+        if all(map(math.isnan, percent.values())):
+            continue
+        use = LinkUse(link, percent)
         alike = next((row for row in rows if _alike(row[0], use)), None)
         if alike is None:
             rows.append([use])
