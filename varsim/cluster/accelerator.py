@@ -62,11 +62,19 @@ class Device(Model):
     model_config = ConfigDict(json_schema_extra=_or_its_name)
 
     preset: str | None = None
+    """Name of a device: `varsim list devices`."""
     precision: Literal["fp32", "tf32", "fp16", "bf16"] | None = None
+    """What the device computes in; by default what TensorFlow computes float32 in: tf32 from
+    Ampere on."""
     measured: bool = False
+    """Take the share of the best matrix product that somebody measured, not of the printed peak.
+    """
     peak: FlopsPerSecond | None = None
+    """Peak computing rate, instead of a preset."""
     efficiency: float | None = Field(None, gt=0, le=1)
+    """Share of the peak that the model reaches; left out, 0.4, a guess, and a run says so."""
     sigma: float = Field(DEVICE_SIGMA, ge=0, le=10)
+    """Spread of step times: standard deviation of their logarithm; 0 makes all the same."""
 
     @model_validator(mode="before")
     @classmethod

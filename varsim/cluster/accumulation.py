@@ -25,8 +25,13 @@ class DropCompute(Model):
     """
 
     threshold: Seconds = Field(gt=0)
+    """Time since a worker began with the step after which it gives up the rest of its micro-
+    batches."""
     check: Literal["between", "preempt"] = "between"
+    """`between` micro-batches, so that the one begun is ended, or `preempt`, which breaks it off.
+    """
     divide_by: Literal["computed", "all"] = "computed"
+    """Whether the mean is over the micro-batches that were computed or over all of them."""
 
 
 class Accumulation:

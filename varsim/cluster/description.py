@@ -30,9 +30,13 @@ class SlowWorker(Model):
     """
 
     rank: int = Field(ge=0)
+    """Which worker."""
     factor: float = Field(gt=0)
+    """How many times as long it computes."""
     after: Seconds = Field(0.0, ge=0)
+    """From when on."""
     until: Seconds | None = None
+    """Until when; by default to the end."""
 
     @model_validator(mode="after")
     def _ends_after_it_starts(self) -> Self:
@@ -60,19 +64,38 @@ class Cluster(Model):
     """
 
     workers: PositiveInt
+    """How many workers, each with one replica."""
     device: Device | None = None
+    """What the workers compute on, instead of `compute`: a preset's name, or a preset or peak with
+    details."""
     compute: AnyDistribution | None = None
+    """Distribution of one worker's step times (of one micro-batch)."""
     slow_workers: tuple[SlowWorker, ...] = ()
+    """Workers that are slower than the others."""
     parameter_servers: PositiveInt = 1
+    """How many servers share the variables."""
     placement: Literal["partitioned", "round_robin", "by_bytes"] = "partitioned"
+    """How variables are laid on servers: cut evenly over all, whole in turn, or the largest first
+    to the emptiest."""
     partitioner: AnyPartitioner | None = None
+    """What cuts tensors into parts that are placed as tensors of their own."""
     servers_on: Literal["dedicated", "workers"] = "dedicated"
+    """Whether servers have machines of their own or stand on those of the workers."""
     network: AnyTopology
+    """The links between the machines, and how they are shared."""
     overheads: Overheads | None = None
+    """What a real runtime adds to computation and network; nothing unless given."""
     server_update: ServerUpdate | None = None
+    """How long a server takes to apply or add a gradient; no time unless given."""
     backward_share: float | None = Field(None, gt=0, le=1)
+    """Share of a compute time that is the backward pass; by default 2/3, or what `compute` says.
+    """
     optimizer_time: Seconds | None = Field(None, gt=0)
+    """Time in which a worker updates its own copy (`on_write`, `on_read`, `single`); counts as
+    compute."""
     overlap_pace: float | None = Field(None, gt=0, le=1)
+    """Share of its pace that an all-reduce keeps beside computation, with `overlap`; by default 1.
+    """
 
     @model_validator(mode="after")
     def _ranks_exist(self) -> Self:
@@ -206,10 +229,15 @@ class ClusterChange(Model):
     """What one strategy of a comparison has different from the scenario's cluster."""
 
     parameter_servers: PositiveInt | None = None
+    """Takes the place of the cluster's."""
     placement: Literal["partitioned", "round_robin", "by_bytes"] | None = None
+    """Takes the place of the cluster's."""
     partitioner: AnyPartitioner | None = None
+    """Takes the place of the cluster's."""
     servers_on: Literal["dedicated", "workers"] | None = None
+    """Takes the place of the cluster's."""
     network: AnyTopology | None = None
+    """Takes the place of the cluster's."""
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:

@@ -13,6 +13,7 @@ class WorkerName(Model):
     """A worker, by its rank."""
 
     worker: int = Field(ge=0)
+    """Its rank."""
 
 
 # The chief is worker 0's process: it has the update loop besides.
@@ -26,9 +27,13 @@ class ProcessEvent(Model):
     """
 
     at: Seconds = Field(ge=0)
+    """When."""
     kill: ProcessName | None = None
+    """Whose process dies: `chief`, or `{worker: 3}`."""
     restart: ProcessName | None = None
+    """Whose process begins again."""
     stop: Literal["chief"] | None = None
+    """The chief ends in good order, and the run with it."""
 
     @model_validator(mode="after")
     def _one_thing(self) -> Self:

@@ -33,13 +33,21 @@ class Overheads(Model):
     """
 
     first_iteration: Seconds = Field(0.0, ge=0)
+    """Before each worker's first iteration."""
     pull: Seconds = Field(0.0, ge=0)
+    """A server's time for a read."""
     push: Seconds = Field(0.0, ge=0)
+    """A server's time for a variable's gradient."""
     commit: Seconds = Field(0.0, ge=0)
+    """Between the last gradient of an update and the new global step."""
     wake: Seconds = Field(0.0, ge=0)
+    """A server's time to let one worker go on."""
     message: Seconds = Field(0.0, ge=0)
+    """What each message of a collective takes besides."""
     payload: BytesPerSecond | None = None
+    """Rate at which what is sent and received is copied."""
     reduction: BytesPerSecond | None = None
+    """Rate at which a worker of an all-reduce adds what it was sent."""
 
     @model_validator(mode="after")
     def _copies_and_adds_at_some_rate(self) -> "Overheads":

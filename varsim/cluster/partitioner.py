@@ -47,6 +47,7 @@ class FixedShards(TensorPartitioner):
 
     kind: Literal["fixed"] = "fixed"
     shards: int = Field(ge=2, le=100_000)
+    """Parts of every tensor."""
 
     def _rule(self) -> Partitioner:
         return FixedShardsPartitioner(self.shards)
@@ -62,7 +63,9 @@ class MinSize(TensorPartitioner):
 
     kind: Literal["min_size"] = "min_size"
     size: Bytes = Field(256 * 2**10, ge=1)
+    """The fewest bytes of a part."""
     max_shards: int = Field(ge=2, le=100_000)
+    """The most parts of a tensor."""
 
     def _rule(self) -> Partitioner:
         return MinSizePartitioner(int(self.size), self.max_shards)
@@ -79,7 +82,9 @@ class MaxSize(TensorPartitioner):
 
     kind: Literal["max_size"] = "max_size"
     size: Bytes = Field(ge=1)
+    """The most bytes of a part."""
     max_shards: int | None = Field(None, ge=2, le=100_000)
+    """The most parts of a tensor."""
 
     def _rule(self) -> Partitioner:
         return MaxSizePartitioner(int(self.size), self.max_shards)

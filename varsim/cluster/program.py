@@ -39,10 +39,15 @@ class ReplicaCluster(Model):
     """
 
     workers: PositiveInt = Field(le=1_000)
+    """How many workers, each with one replica."""
     compute: AnyDistribution | None = None
+    """Distribution of the times of the action `compute`."""
     slow_workers: tuple[SlowWorker, ...] = ()
+    """Workers that are slower than the others."""
     parameter_servers: PositiveInt = Field(1, le=1_000)
+    """How many servers share the variables of mode `none`, in turn."""
     network: Star
+    """The links between the machines."""
 
     @model_validator(mode="after")
     def _ranks_exist(self) -> Self:

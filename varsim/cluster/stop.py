@@ -19,10 +19,16 @@ class Stop(Model):
     """
 
     global_steps: PositiveInt | None = None
+    """After so many updates of the model."""
     examples: PositiveInt | None = None
+    """After so many examples in applied gradients."""
     time: Seconds | None = Field(None, gt=0)
+    """After so much virtual time."""
     loss: float | None = Field(None, ge=0)
+    """At the first update with this loss or a lower one."""
     equal_examples: bool = True
+    """With `global_steps`: all strategies apply as many examples as the one with the largest
+    updates."""
 
     @model_validator(mode="after")
     def _ends_for_sure(self) -> Self:

@@ -29,8 +29,11 @@ class ServerUpdate(Model):
     """
 
     time: AnyDistribution | None = None
+    """Distribution of the time for a gradient of a variable."""
     rate: BytesPerSecond | None = Field(None, gt=0)
+    """Bytes of a gradient that are applied per second."""
     threads: PositiveInt = Field(1, le=10_000)
+    """Gradients that a server is at, at the same time."""
 
     @model_validator(mode="after")
     def _takes_time(self) -> Self:

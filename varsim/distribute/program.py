@@ -42,11 +42,17 @@ class VariableDescription(Model):
     """
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")]
+    """Its name."""
     shape: tuple[PositiveInt, ...] = Field((), max_length=8)
+    """Its shape; by default one number."""
     dtype: Literal["float32", "float64", "int32", "int64"] = "float32"
+    """What its elements are kept in."""
     initial: float = 0.0
+    """Value of every element at the start."""
     synchronization: Literal["on_write", "on_read"] | None = None
+    """The same in every mode: `on_write` or `on_read`."""
     aggregation: Literal["none", "sum", "mean", "only_first_replica"] = "none"
+    """What becomes of the values of several replicas."""
 
     @model_validator(mode="after")
     def _can_be_made(self) -> Self:
@@ -83,7 +89,9 @@ class NormalElements(Model):
 
     kind: Literal["normal"] = "normal"
     mean: float = 0.0
+    """Mean of an element."""
     standard_deviation: float = Field(gt=0)
+    """Standard deviation of an element."""
 
 
 # A number; one number for each replica; or numbers that are drawn.
@@ -176,7 +184,9 @@ class Action(Model, ABC):
 
     kind: str
     times: PositiveInt = Field(1, le=100_000)
+    """How often in a row."""
     every: PositiveInt = 1
+    """Only in steps whose number this divides."""
 
     def happens_in(self, step: int) -> bool:
         """Does it happen in this step (from 1)?"""
@@ -195,6 +205,7 @@ class OnVariable(Action, ABC):
     """An action on one variable."""
 
     variable: str
+    """Name of the variable."""
 
     def on(self, names: Mapping[str, object]) -> list[str]:
         return [self.variable]
@@ -204,6 +215,7 @@ class Writing(OnVariable, ABC):
     """A write; `value` is a number, a list with one per replica, or {kind: normal, ...}."""
 
     value: WrittenValue
+    """What is written: a number, a list with one for each replica, or `{kind: normal, ...}`."""
 
     def perform(self, actor: Actor, there: Variables, name: str) -> Operation[ActionResult]:
         description, variable = there[name]
@@ -246,6 +258,7 @@ class MovingAverage(Writing):
 
     kind: Literal["moving_average"] = "moving_average"
     momentum: float = Field(gt=0, lt=1)
+    """How much of the average is kept."""
 
     def perform(self, actor: Actor, there: Variables, name: str) -> Operation[ActionResult]:
         description, variable = there[name]
@@ -349,8 +362,11 @@ class Program(Model):
     """
 
     steps: PositiveInt = Field(le=100_000)
+    """How many steps."""
     replicas: tuple[AnyReplicaAction, ...] = ()
+    """What every replica does in a step, in order."""
     outside: tuple[AnyCrossReplicaAction, ...] = ()
+    """What the program around the replicas does then."""
 
     @model_validator(mode="after")
     def _something_happens(self) -> Self:

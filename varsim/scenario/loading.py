@@ -30,6 +30,7 @@ from varsim.scenario.fault import Fault, ScenarioError, Source, nearest, quoted
 from varsim.scenario.training import Scenario
 from varsim.scenario.variables import VariablesScenario
 from varsim.scenario.wording import NEEDS, apply_corrections, faults_of
+from varsim.values.schema import Model, field_docstrings
 
 __all__ = ["ScenarioError", "dump_scenario", "load_scenario", "load_text", "scenario_schema"]
 
@@ -182,12 +183,25 @@ def scenario_schema() -> dict[str, Any]:
         (model, "validation") for model in (Scenario, VariablesScenario)
     ]
     places, schema = models_json_schema(kinds)
+    _describe(schema["$defs"])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Scenario of varsim",
         "oneOf": [places[kind] for kind in kinds],
         "$defs": _tidied(schema["$defs"]),
     }
+
+
+def _describe(definitions: dict[str, Any]) -> None:
+    """Give every key the docstring of its field."""
+    models = [Model]
+    for model in models:
+        models += model.__subclasses__()
+        definition = definitions.get(model.__name__, {})
+        for form in (definition, *definition.get("anyOf", ())):  # a name may stand for one
+            for key, described in form.get("properties", {}).items():
+                if text := field_docstrings(model).get(key):
+                    described.setdefault("description", text)
 
 
 def _tidied(schema: object) -> object:

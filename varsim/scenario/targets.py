@@ -38,10 +38,13 @@ class Targets(Model):
 
     loss: float | None = Field(None, ge=0, description="time to this loss is reported")
     throughput: ExamplesPerSecond | None = Field(None, gt=0)
+    """At least so many examples per second."""
     staleness_p99: float | None = Field(None, ge=0, description="updates")
     wasted: float | None = Field(None, ge=0, lt=1, description="share of all compute time")
     step_time_p99: Seconds | None = Field(None, gt=0)
+    """99 of 100 steps take at most so long."""
     time_to_loss: Seconds | None = Field(None, gt=0)
+    """The target `loss` is reached at most so late."""
 
     @property
     def bounds(self) -> dict[str, float]:
@@ -67,9 +70,13 @@ class Prices(Model):
     """
 
     currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")] = "USD"
+    """Three letters, for the reports."""
     device_hour: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """An hour of a worker's machine."""
     server_hour: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """An hour of a server on a machine of its own."""
     gigabyte: float = Field(0.0, ge=0, allow_inf_nan=False)
+    """10^9 bytes from machine to machine."""
 
     @model_validator(mode="after")
     def _costs_something(self) -> Self:

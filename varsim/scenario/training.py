@@ -25,16 +25,27 @@ class Scenario(Model):
     """One experiment; `simulate` needs nothing else."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+    """Name of the scenario, and of the folder of its report."""
     seed: int = Field(0, ge=0, lt=2**63)
+    """Where all random numbers come from; another seed, other draws."""
     replications: int = Field(5, ge=1, le=10_000)
+    """Runs of each strategy, on other draws; intervals are over these."""
     cluster: Cluster
+    """Workers, servers and the network between them."""
     workload: Workload
+    """What is trained."""
     strategies: tuple[AnyStrategy, ...] = Field(min_length=1)
+    """What is compared, at least one."""
     events: tuple[ProcessEvent, ...] = ()
+    """Processes that die and begin again, in order of time."""
     stop: Stop
+    """When a run ends: at the first that holds."""
     targets: Targets = Targets()
+    """What a strategy is to reach."""
     prices: Prices | None = None
+    """What machines and traffic cost."""
     report: Reporting = Reporting()
+    """How results are read."""
 
     @model_validator(mode="after")
     def _strategies_fit(self, info: ValidationInfo) -> Self:

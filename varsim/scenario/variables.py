@@ -22,6 +22,7 @@ class Vary(Model):
     """Parameter varied between runs: cross-replica reads per write of a replica."""
 
     reads_per_write: tuple[Annotated[float, Field(ge=0)], ...] = Field(min_length=2, max_length=100)
+    """Reads from outside for each write of a replica."""
 
     @model_validator(mode="after")
     def _rising(self) -> Self:
@@ -40,14 +41,23 @@ class VariablesScenario(Model):
 
     kind: Literal["variables"]
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+    """Name of the scenario, and of the folder of its report."""
     seed: int = Field(0, ge=0, lt=2**63)
+    """Where all random numbers come from."""
     replications: int = Field(1, ge=1, le=10_000)
+    """Runs of each mode, on other draws."""
     cluster: ReplicaCluster
+    """Workers with a replica each, servers and the network between them."""
     variables: tuple[VariableDescription, ...] = Field(min_length=1, max_length=100)
+    """The variables of the program."""
     modes: tuple[Mode, ...] = ()
+    """What is compared: the synchronization of all variables that do not say their own."""
     cross_device_ops: Algorithm = "ring"
+    """How mirrored copies are reduced."""
     program: Program
+    """What is done with the variables, step by step."""
     vary: Vary | None = None
+    """Runs the program again with other shares of reads."""
 
     @model_validator(mode="after")
     def _modes_fit(self) -> Self:

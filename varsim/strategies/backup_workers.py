@@ -39,7 +39,9 @@ class BackupWorkers(Strategy):
 
     kind: Literal["backup_workers"] = "backup_workers"
     replicas_to_aggregate: PositiveInt
+    """N: gradients that make an update."""
     overlap: bool = False
+    """Gradients are sent during the backward pass, layer by layer."""
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

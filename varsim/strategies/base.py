@@ -100,8 +100,11 @@ class Strategy(Model, ABC):
 
     kind: str
     name: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f]{1,60}$")] | None = None
+    """What it is called in the comparison; by default its kind."""
     on: ClusterChange | None = None
+    """What of the cluster is different for this strategy alone."""
     optimizer: AnyOptimizer | None = None
+    """Takes the place of the workload's."""
 
     @property
     def label(self) -> str:
@@ -214,6 +217,7 @@ class AsynchronousStrategy(Strategy, ABC):
     }
 
     staleness_policy: AnyStalenessPolicy | None = None
+    """What becomes of a gradient whose values were updated since they were read."""
 
     def check_workload(self, workload: Workload) -> None:
         """A policy for values needs some, and an optimizer that it goes with."""

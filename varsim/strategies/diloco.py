@@ -66,16 +66,27 @@ class DiLoCo(Strategy):
 
     kind: Literal["diloco"] = "diloco"
     inner_steps: PositiveInt = 100
+    """H: local steps between two syncs of the same fragment."""
     fragments: PositiveInt = 1
+    """Parts of the model, synchronized in turn (streaming)."""
     delay: NonNegativeInt = 0
+    """Local steps between the sending of a fragment and its outer step."""
     convention: Literal["torchft", "paper"] = "torchft"
+    """Whether steps are counted as torchft does or as the papers do."""
     mixing: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the local parameters that is kept when the shared ones come."""
     outer: AnyOptimizer | None = None
+    """Outer optimizer; by default SGD with Nesterov momentum."""
     outer_precision: Precision | Quantized | None = None
+    """What outer gradients are sent in; they are rounded to it."""
     collective: AnyCollective | None = None
+    """Algorithm of the all-reduce: `varsim list collectives`; by default `ring`."""
     ranks_per_group: PositiveInt | None = None
+    """Workers in a group of a hierarchical collective."""
     segment_size: Bytes | None = Field(None, gt=0)
+    """Size of the segments of `double_binary_tree`."""
     overlap: bool = False
+    """Outer gradients are sent during the last backward pass before a sync."""
 
     @model_validator(mode="after")
     def _whole_models_overlap(self) -> Self:

@@ -40,8 +40,11 @@ class ElasticAveraging(Strategy):
 
     kind: Literal["easgd"] = "easgd"
     period: PositiveInt = 10
+    """Local steps between two exchanges with the centre."""
     moving_rate: Annotated[float, Field(ge=0, le=1)] | None = None
+    """How far a copy and the centre move toward each other."""
     mode: Literal["asynchronous", "round_robin"] = "asynchronous"
+    """Whether workers exchange when they come to it or take turns."""
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

@@ -62,9 +62,14 @@ class Gossip(Strategy):
 
     kind: Literal["gossip"] = "gossip"
     mode: Literal["synchronous", "asynchronous", "push_sum"] = "synchronous"
+    """Whether a worker waits for its neighbours (D-PSGD), for nobody (AD-PSGD), or sends weights
+    along (SGP)."""
     graph: Graph | None = None
+    """Who is whose neighbour."""
     partners: tuple[Partners, ...] | None = None
+    """Whom each worker averages with, in turn (`asynchronous`)."""
     matrices: Annotated[tuple[Matrix, ...], Field(min_length=1)] | None = None
+    """Mixing matrices, `[to][from]`, in turn; columns add up to 1."""
 
     @model_validator(mode="after")
     def _one_says_who_are_neighbours(self) -> Self:

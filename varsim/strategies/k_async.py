@@ -32,6 +32,7 @@ class KAsync(AsynchronousStrategy):
 
     kind: Literal["k_async"] = "k_async"
     k: PositiveInt
+    """Gradients that make an update, each of another worker."""
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

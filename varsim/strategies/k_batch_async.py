@@ -28,6 +28,7 @@ class KBatchAsync(AsynchronousStrategy):
 
     kind: Literal["k_batch_async"] = "k_batch_async"
     k: PositiveInt
+    """Gradients that make an update, whoever they come from."""
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

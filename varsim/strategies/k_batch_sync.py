@@ -35,6 +35,7 @@ class KBatchSync(Strategy):
 
     kind: Literal["k_batch_sync"] = "k_batch_sync"
     k: PositiveInt
+    """Gradients that end a step, whoever they come from."""
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

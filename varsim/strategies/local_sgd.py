@@ -65,16 +65,25 @@ class LocalSgd(Strategy):
 
     kind: Literal["local_sgd"] = "local_sgd"
     period: PositiveInt | None = None
+    """H: local steps between two averages."""
     warmup_steps: NonNegativeInt = 0
+    """Steps at the start that are not local."""
     before_warmup: Literal["all_reduce", "none"] | None = None
+    """What happens in the steps of warm-up: gradients are all-reduced, or nothing is."""
     convention: Literal["torchft", "pytorch"] = "torchft"
+    """Whether steps are counted as torchft does or as PyTorch does."""
     levels: Annotated[tuple[tuple[PositiveInt, PositiveInt], ...], Field(min_length=1)] | None = (
         None
     )
+    """Averages in groups: `[period, workers in a group]`, from small to large."""
     ranks_per_group: PositiveInt | None = None
+    """Workers in a group of a hierarchical collective."""
     optimizer_state: Literal["kept", "averaged"] = "kept"
+    """Whether each worker keeps its optimizer's state or it is averaged, too."""
     collective: AnyCollective | None = None
+    """Algorithm of the all-reduce: `varsim list collectives`; by default `ring`."""
     segment_size: Bytes | None = Field(None, gt=0)
+    """Size of the segments of `double_binary_tree`."""
 
     @model_validator(mode="after")
     def _period_or_levels(self) -> Self:

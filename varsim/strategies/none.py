@@ -38,7 +38,9 @@ class NoSynchronization(AsynchronousStrategy):
 
     kind: Literal["none"] = "none"
     use_locking: bool = False
+    """Whether whole gradients are applied one after the other, under one lock."""
     overlap: bool = False
+    """Gradients are sent during the backward pass, layer by layer."""
 
     @property
     def sends(self) -> Sends:

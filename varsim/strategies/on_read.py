@@ -38,8 +38,11 @@ class OnRead(Strategy):
 
     kind: Literal["on_read"] = "on_read"
     read_every: PositiveInt = 10
+    """Steps between two reads from outside."""
     aggregation: Literal["mean", "sum", "only_first_replica"] = "mean"
+    """What a read makes of the copies."""
     write_back: bool = False
+    """Whether what was read becomes every replica's copy (local SGD)."""
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

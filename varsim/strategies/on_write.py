@@ -97,15 +97,27 @@ class OnWrite(Strategy):
 
     kind: Literal["on_write"] = "on_write"
     collective: AnyCollective = "ring"
+    """Algorithm of the all-reduce: `varsim list collectives`."""
     ranks_per_group: PositiveInt | None = None
+    """Workers in a group of a hierarchical collective."""
     segment_size: Bytes | None = Field(None, gt=0)
+    """Size of the segments of `double_binary_tree`."""
     overlap: Overlap = False
+    """Gradients are all-reduced during the backward pass; `forward`: and during the next forward
+    pass."""
     sharding: Sharding | None = None
+    """What each worker keeps a shard of only: ZeRO-1, ZeRO-2, ZeRO-3 (FSDP)."""
     bucketing: Rule | None = None
+    """How gradients are gathered into buckets: PyTorch's rule, TensorFlow's, or each layer by
+    itself."""
     bucket_size: Bytes | None = Field(None, ge=1)
+    """Bytes of a bucket."""
     first_bucket_size: Bytes | None = Field(None, ge=1)
+    """Bytes of the first bucket (`ddp`)."""
     micro_batches: PositiveInt | None = None
+    """Micro-batches of a step (gradient accumulation)."""
     drop_compute: DropCompute | None = None
+    """When a worker gives up the rest of its micro-batches."""
 
     @model_validator(mode="after")
     def _settings_of_push_pull(self) -> Self:

@@ -45,7 +45,9 @@ class StaleSynchronous(AsynchronousStrategy):
 
     kind: Literal["ssp"] = "ssp"
     staleness: NonNegativeInt
+    """s: iterations that a worker may be ahead of the slowest."""
     refresh: Literal["always", "when_stale"] = "always"
+    """Whether a worker reads anew in every iteration or only when what it has is too old."""
 
     @model_validator(mode="after")
     def _caches_take_up_what_servers_do(self) -> Self:

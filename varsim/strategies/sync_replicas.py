@@ -53,10 +53,15 @@ class SyncReplicas(Strategy):
 
     kind: Literal["sync_replicas"] = "sync_replicas"
     replicas_to_aggregate: PositiveInt
+    """N: gradients that make an update."""
     total_num_replicas: PositiveInt | None = None
+    """T: replicas that tokens are made for; by default the workers."""
     initial_tokens: int | None = None
+    """Tokens in the queue at the start; -1, or nothing, stands for N."""
     variable_averages: VariableAverages | None = None
+    """Moving averages of the variables, which are then what is measured."""
     overlap: bool = False
+    """Gradients are sent during the backward pass, layer by layer."""
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

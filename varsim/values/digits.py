@@ -48,6 +48,7 @@ class Digits(Problem):
 
     kind: Literal["digits"] = "digits"
     model: Literal["softmax", "mlp"] = "softmax"
+    """Softmax regression, or a network with one hidden layer."""
     hidden: PositiveInt | None = Field(
         None, le=4096, description=f"hidden units of the mlp, {_DEFAULT_HIDDEN} if left out"
     )

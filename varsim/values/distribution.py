@@ -83,6 +83,7 @@ class Constant(Distribution):
 
     kind: Literal["constant"] = "constant"
     value: PositiveSeconds
+    """Time of every step."""
 
     def draw(self, generator: np.random.Generator) -> Floats:
         return np.full(BLOCK, self.value)
@@ -98,7 +99,9 @@ class Uniform(Distribution):
 
     kind: Literal["uniform"] = "uniform"
     low: Seconds = Field(ge=0)
+    """Shortest time."""
     high: PositiveSeconds
+    """Longest time."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -123,7 +126,9 @@ class Normal(Distribution):
 
     kind: Literal["normal"] = "normal"
     mean: PositiveSeconds
+    """Mean time, before times below 0 are drawn anew."""
     std: PositiveSeconds
+    """Standard deviation, before that."""
 
     def draw(self, generator: np.random.Generator) -> Floats:
         values = self.mean + self.std * generator.standard_normal(BLOCK)
@@ -145,6 +150,7 @@ class Exponential(Distribution):
 
     kind: Literal["exponential"] = "exponential"
     mean: PositiveSeconds
+    """Mean time."""
 
     def draw(self, generator: np.random.Generator) -> Floats:
         return self.mean * generator.standard_exponential(BLOCK)
@@ -160,7 +166,9 @@ class ShiftedExponential(Distribution):
 
     kind: Literal["shifted_exponential"] = "shifted_exponential"
     minimum: Seconds = Field(ge=0)
+    """Shortest time."""
     mean: PositiveSeconds
+    """Mean time, the minimum included."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -185,7 +193,9 @@ class Lognormal(Distribution):
 
     kind: Literal["lognormal"] = "lognormal"
     mean: PositiveSeconds
+    """Mean time."""
     sigma: float = Field(gt=0, le=10)
+    """Standard deviation of the logarithm."""
 
     def draw(self, generator: np.random.Generator) -> Floats:
         centre = math.log(self.mean) - self.sigma * self.sigma / 2
@@ -202,7 +212,9 @@ class Gamma(Distribution):
 
     kind: Literal["gamma"] = "gamma"
     mean: PositiveSeconds
+    """Mean time."""
     shape: float = Field(ge=0.05, le=1e6)
+    """Mean squared over variance."""
 
     def draw(self, generator: np.random.Generator) -> Floats:
         return self.mean / self.shape * generator.standard_gamma(self.shape, BLOCK)
@@ -218,7 +230,9 @@ class Weibull(Distribution):
 
     kind: Literal["weibull"] = "weibull"
     mean: PositiveSeconds
+    """Mean time."""
     shape: float = Field(ge=0.05, le=1e6)
+    """Below 1 the tail is heavier than the exponential's."""
 
     def draw(self, generator: np.random.Generator) -> Floats:
         return self.mean / math.gamma(1 + 1 / self.shape) * generator.weibull(self.shape, BLOCK)
@@ -234,7 +248,9 @@ class Pareto(Distribution):
 
     kind: Literal["pareto"] = "pareto"
     minimum: PositiveSeconds
+    """Shortest time."""
     alpha: float
+    """How fast the tail falls; the mean is infinite at 1 and below."""
 
     @field_validator("alpha")
     @classmethod
@@ -263,7 +279,9 @@ class Gumbel(Distribution):
 
     kind: Literal["gumbel"] = "gumbel"
     location: PositiveSeconds
+    """Most frequent time."""
     scale: PositiveSeconds
+    """Spread: the standard deviation is 1.28 times this."""
 
     @model_validator(mode="after")
     def _stays_above_0(self) -> Self:
@@ -286,7 +304,9 @@ class Phases(Distribution):
 
     kind: Literal["phases"] = "phases"
     forward: PositiveSeconds
+    """Time of the forward pass."""
     backward: PositiveSeconds
+    """Time of the backward pass."""
 
     def draw(self, generator: np.random.Generator) -> Floats:
         return np.full(BLOCK, self.forward + self.backward)
@@ -308,8 +328,11 @@ class BatchCurve(Distribution):
 
     kind: Literal["batch_curve"] = "batch_curve"
     fixed: Seconds = Field(ge=0)
+    """Part of a step that no example makes longer."""
     per_example: PositiveSeconds
+    """Time for each example."""
     sigma: float | None = Field(None, gt=0, le=10)
+    """Spread of the times: standard deviation of their logarithm."""
 
     @property
     def is_random(self) -> bool:

@@ -49,7 +49,9 @@ class Component(Model):
     """Component of a mixture; weights need not sum to 1."""
 
     weight: float = Field(gt=0)
+    """Its share, over the sum of all weights."""
     law: "AnyDistribution"
+    """The law of its times."""
 
 
 class Mixture(Distribution):
@@ -59,6 +61,7 @@ class Mixture(Distribution):
 
     kind: Literal["mixture"] = "mixture"
     components: tuple[Component, ...] = Field(min_length=2)
+    """Laws with weights."""
 
     def parts(self) -> tuple[Distribution, ...]:
         return tuple(component.law for component in self.components)
@@ -95,7 +98,9 @@ class Markov(Distribution):
 
     kind: Literal["markov"] = "markov"
     fast: "AnyDistribution"
+    """Law of the fast steps."""
     slow: "AnyDistribution"
+    """Law of the slow steps."""
     to_slow: float = Field(gt=0, le=1, description="probability that a slow step follows a fast")
     to_fast: float = Field(gt=0, le=1, description="probability that a fast step follows a slow")
 

@@ -42,9 +42,12 @@ class Embedding(Problem):
 
     kind: Literal["embedding"] = "embedding"
     users: PositiveInt = Field(300, le=1_000_000)
+    """Users, a row each."""
     items: PositiveInt = Field(200, le=1_000_000)
+    """Items, a row each."""
     dimension: PositiveInt = Field(8, le=1024, description="length of a row")
     ratings: PositiveInt = Field(5000, le=1_000_000)
+    """Examples: who gave which item how much."""
     skew: float = Field(1.0, ge=0, le=10, description="how much more often the first items occur")
     noise: float = Field(0.1, ge=0, description="standard deviation of the ratings' error")
 

@@ -19,8 +19,11 @@ class Layer(Model):
     """
 
     name: str | None = None
+    """What it is called."""
     backward: float = Field(ge=0, le=1e12)
+    """Time of its backward pass, in proportion to the others'."""
     size: Bytes = Field(ge=1)
+    """Bytes of its parameters."""
 
 
 class Part(NamedTuple):

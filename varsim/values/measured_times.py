@@ -41,8 +41,11 @@ class MeasuredTimes(Distribution):
 
     kind: Literal["trace"] = "trace"
     file: str | None = None
+    """CSV file with the header `worker,seconds`, beside the scenario."""
     replay: Literal["cycle", "resample"] = "cycle"
+    """Whether times are played in order, over and over, or drawn at random."""
     seconds: tuple[Row, ...] = Field(min_length=1, strict=False)
+    """The times themselves, a list for each worker, instead of a file."""
 
     model_config = ConfigDict(json_schema_extra=_file_or_seconds)
 

@@ -27,6 +27,7 @@ class Optimizer(Model, ABC):
 
     kind: str
     learning_rate: float = Field(gt=0)
+    """Step size."""
 
     @property
     def told(self) -> str:
@@ -84,7 +85,9 @@ class Momentum(Optimizer):
 
     kind: Literal["momentum"] = "momentum"
     momentum: float = Field(0.9, gt=0, lt=1)
+    """How much of the velocity is kept."""
     nesterov: bool = False
+    """Nesterov's form: the gradient is looked at ahead."""
 
     def init(self, value: Floats) -> State:
         return (np.zeros_like(value),)
@@ -109,10 +112,15 @@ class Adam(Optimizer):
 
     kind: Literal["adam"] = "adam"
     learning_rate: float = Field(0.001, gt=0)
+    """Step size."""
     beta1: float = Field(0.9, ge=0, lt=1)
+    """How much of the mean gradient is kept."""
     beta2: float = Field(0.999, ge=0, lt=1)
+    """How much of the mean square is kept."""
     epsilon: float = Field(1e-8, gt=0)
+    """Added to the root, against division by 0."""
     form: Literal["tensorflow", "pytorch"] = "tensorflow"
+    """Where epsilon is added: TensorFlow's form or PyTorch's."""
 
     def init(self, value: Floats) -> State:
         return np.zeros_like(value), np.zeros_like(value), np.zeros(())
@@ -151,6 +159,7 @@ class Adagrad(Optimizer):
 
     kind: Literal["adagrad"] = "adagrad"
     initial_accumulator: float = Field(0.1, gt=0)
+    """Where the sum of squares begins."""
 
     def init(self, value: Floats) -> State:
         return (np.full_like(value, self.initial_accumulator),)
@@ -173,8 +182,11 @@ class RmsProp(Optimizer):
 
     kind: Literal["rmsprop"] = "rmsprop"
     decay: float = Field(0.9, ge=0, lt=1)
+    """How much of the mean square is kept."""
     momentum: float = Field(0.0, ge=0, lt=1)
+    """How much of the velocity is kept."""
     epsilon: float = Field(1e-10, gt=0)
+    """Added to the mean square, against division by 0."""
 
     def init(self, value: Floats) -> State:
         return np.ones_like(value), np.zeros_like(value)
@@ -214,7 +226,9 @@ class VariableAverages(Model):
     """
 
     decay: float = Field(gt=0, lt=1)
+    """How much of an average is kept in each update."""
     num_updates: bool = False
+    """Whether the decay is smaller in the first updates."""
 
     def at(self, step: int) -> float:
         """The decay after the update that raised the global step to `step`."""

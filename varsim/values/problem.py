@@ -39,6 +39,7 @@ class Quadratic(Problem):
 
     kind: Literal["quadratic"] = "quadratic"
     dimension: PositiveInt = Field(10, le=100_000)
+    """Length of x."""
     condition_number: float = Field(10.0, ge=1, description="largest curvature / smallest")
     noise: float = Field(0.0, ge=0, description="standard deviation of one example's gradient")
     distance: float = Field(1.0, gt=0, description="from the start to the optimum")
@@ -124,7 +125,9 @@ class LinearRegression(Problem):
 
     kind: Literal["linear_regression"] = "linear_regression"
     features: PositiveInt = Field(10, le=10_000)
+    """Weights to be learned, besides the bias."""
     examples: PositiveInt = Field(1000, le=1_000_000)
+    """Examples, made up from the seed."""
     noise: float = Field(0.1, ge=0, description="standard deviation of the targets' error")
 
     @model_validator(mode="after")
@@ -211,7 +214,9 @@ class Timing(Problem):
 
     kind: Literal["timing"] = "timing"
     parts: PositiveInt = 1
+    """Variables with equal shares of the bytes."""
     size: Bytes | None = None
+    """Bytes of the model, where no model says them."""
 
     @model_validator(mode="after")
     def _every_part_has_bytes(self) -> Self:

@@ -1,6 +1,11 @@
 """Base of all models of a scenario: frozen, strict, found by `kind` in a table."""
 
+import ast
+import inspect
+import sys
 from collections.abc import Mapping
+from functools import cache
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Union
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
@@ -13,6 +18,35 @@ class Model(BaseModel):
 
     # One line for `varsim list`; every class that stands in a table has its own.
     about: ClassVar[str] = ""
+
+
+@cache
+def field_docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """The text in quotes under each field, in one line; of bases, too.
+
+    Read from the source, and empty where there is none. Pydantic can do so when a class is made
+    (`use_attribute_docstrings`), which every start would pay for.
+    """
+    texts: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        for field, after in pairwise(_class_bodies(base.__module__).get(base.__name__, ())):
+            match field, after:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    texts[name] = " ".join(text.split())
+    return texts
+
+
+@cache
+def _class_bodies(module: str) -> dict[str, list[ast.stmt]]:
+    """The statements of each class of a module."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (OSError, TypeError, KeyError):  # made without a file
+        return {}
+    return {node.name: node.body for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 def one_of(table: Mapping[str, type[Model]], default: str | None = None) -> Any:

@@ -93,6 +93,7 @@ class DelayCompensated(StalenessPolicy):
 
     kind: Literal["delay_compensated"] = "delay_compensated"
     variance_control: float = Field(ge=0)
+    """lambda, the weight of the compensation."""
 
     def adjusted(self, gradient: Value, staleness: int, now: Array, read: Array) -> Value:
         """See the class."""
@@ -115,6 +116,7 @@ class DropAbove(StalenessPolicy):
 
     kind: Literal["drop_above"] = "drop_above"
     staleness: NonNegativeInt
+    """The most updates that a gradient may be stale."""
 
     def drops(self, staleness: int) -> bool:
         """Whether it is above the bound."""

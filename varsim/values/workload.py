@@ -35,14 +35,24 @@ class Workload(Model):
     """
 
     problem: AnyProblem
+    """What gradients are computed of."""
     model: str | None = None
+    """Model whose tensors and FLOPs are timed: `varsim list models`; by default the problem's own.
+    """
     batch_size: PositiveInt = 32
+    """Examples of one gradient."""
     optimizer: AnyOptimizer | None = None
+    """How gradients change the variables."""
     evaluate_every: PositiveInt | None = None
+    """Examples between two measurements of the loss; by default ten batches of every worker."""
     bytes_per_parameter: PositiveInt = Field(4, le=8)
+    """What a parameter takes on the network when it is read."""
     gradient_precision: Precision | None = None
+    """What gradients are sent in; by default as the parameters."""
     round_gradients: bool = False
+    """Whether each gradient is rounded to that precision for real."""
     layers: Layers | None = None
+    """When in the backward pass which gradient is ready: a profile's name, a rule, or a list."""
 
     @model_validator(mode="after")
     def _model_exists(self) -> Self:

@@ -24,7 +24,9 @@ class SlowLink(Model):
     """A worker whose link, both ways, has 1/factor of the bandwidth of the others."""
 
     rank: int = Field(ge=0)
+    """Which worker's link."""
     factor: float = Field(gt=0)
+    """By how much its bandwidth is divided."""
 
 
 class Rate(Model):
@@ -34,9 +36,13 @@ class Rate(Model):
     """
 
     preset: str | None = None
+    """Name of a kind of link: `varsim list links`."""
     bandwidth: BytesPerSecond | None = None
+    """Bandwidth each way."""
     latency: Seconds | None = Field(None, ge=0)
+    """Time from end to end, besides that of the bytes."""
     efficiency: float = Field(1.0, gt=0, le=1)
+    """Share of the bandwidth that an application gets."""
 
     @model_validator(mode="after")
     def _known_rates(self) -> Self:
@@ -84,11 +90,17 @@ class Topology(Rate, ABC):
 
     kind: str
     message_overhead: Seconds = Field(0.0, ge=0)
+    """Time for which a message holds its sender's link besides its bytes."""
     flows: PositiveInt | None = None
+    """Connections from host to host, of which none gets more than `flow_bandwidth`."""
     flow_bandwidth: BytesPerSecond | None = Field(None, gt=0)
+    """The most that one connection gets, as TCP streams do on fast links."""
     forwarding: Literal["cut_through", "store_and_forward"] = "cut_through"
+    """Whether a message is on all its links at once, or passed on when a switch has all of it."""
     sharing: Literal["fair", "first_come"] = "fair"
+    """Whether messages divide a link (max-min over whole routes) or go one after the other."""
     slow_links: tuple[SlowLink, ...] = ()
+    """Workers whose link is slower than the others."""
 
     @model_validator(mode="after")
     def _flows_have_a_rate(self) -> Self:

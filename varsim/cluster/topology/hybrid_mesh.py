@@ -41,7 +41,9 @@ class Joined(Model):
     """Two workers, and how many links join them."""
 
     ranks: tuple[int, int]
+    """The two workers."""
     links: PositiveInt = 1
+    """How many links join them."""
 
 
 class HybridMesh(Ported):
@@ -64,6 +66,7 @@ class HybridMesh(Ported):
         description="a preset, or pairs of workers with the links between them"
     )
     host: Rate
+    """The links by way of the host (PCIe), for what has no link, and for servers."""
 
     @model_validator(mode="after")
     def _pairs_are_pairs(self) -> Self:

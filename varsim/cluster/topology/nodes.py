@@ -19,6 +19,7 @@ class Inside(Rate):
     """
 
     shared: bool = False
+    """One bus for all that is sent in the node, not a link each way per worker."""
 
 
 class Nodes(Ported):
@@ -39,8 +40,11 @@ class Nodes(Ported):
 
     kind: Literal["nodes"] = "nodes"
     workers_per_node: PositiveInt
+    """Workers on one machine."""
     nics: PositiveInt = 1
+    """Network cards of one machine."""
     inside: Inside
+    """The links between the workers of a machine."""
 
     @model_validator(mode="after")
     def _cards_are_used(self) -> Self:

@@ -25,9 +25,13 @@ class Racks(Ported):
 
     kind: Literal["racks"] = "racks"
     hosts_per_rack: PositiveInt
+    """Hosts in a rack."""
     oversubscription: float | None = Field(None, gt=0)
+    """Bandwidth of a rack's hosts together over that of its link to the core."""
     uplink_bandwidth: BytesPerSecond | None = Field(None, gt=0)
+    """Bandwidth of a rack's link to the core, instead of `oversubscription`."""
     uplink_latency: Seconds | None = Field(None, ge=0)
+    """How much longer a message takes between racks; by default as `latency`."""
 
     @model_validator(mode="after")
     def _one_uplink_rate(self) -> Self:
