@@ -4,15 +4,17 @@ import gc
 from collections.abc import Callable, Generator, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count
+from types import MethodType
 from typing import Any, Final, TypeAlias, TypeVar
 
 import simpy
-from simpy.events import NORMAL, PENDING, Event, EventPriority, Process
+from simpy.events import NORMAL, PENDING, URGENT, Event, EventPriority
 
 T = TypeVar("T")
 
 # A function that waits. Call it as `x = yield from f()`; without `yield from` it does nothing.
-Activity: TypeAlias = Generator[Event, Any, T]
+# What it yields is an event that it waits for, or the moment (ns) until which it sleeps.
+Activity: TypeAlias = Generator[Event | int, Any, T]
 
 # Events of one instant are served in the order (priority, sequence number): what follows from all
 # arrivals of the instant comes after the others, and the end of a run last.
@@ -44,17 +46,6 @@ AT_ONCE: Final = _ended()
 AT_ONCE.close()
 
 
-class Pause(Event):
-    """An event that happens at a given time: simpy's Timeout without its two calls."""
-
-    def __init__(self, clock: "Clock", time: int) -> None:
-        self.env = clock
-        self.callbacks = []
-        self._value = None
-        self._ok = True
-        heappush(clock._queue, (time, NORMAL, next(clock._eid), self))
-
-
 class Clock(simpy.Environment):
     """The simulated clock and its heap of events.
 
@@ -63,28 +54,27 @@ class Clock(simpy.Environment):
     """
 
     def __init__(self) -> None:
-        super().__init__(initial_time=0)
+        super().__init__()
         self.time = 0  # now, in ns
         self.stopped = False  # no further event is served
+        # When something happens (ns), its priority and sequence number, and what then happens.
+        self.heap: list[tuple[int, int, int, Callable[[], object]]] = []
+        self.numbers: Iterator[int] = count()
 
     def run_until_stopped(self) -> None:
         """Serve events until somebody calls `stop` or nothing is left to happen.
 
-        The loop of simpy's `run` and `step` in one, which saves two calls an event. A run leaves
-        no cycles behind as it goes, so looking for them would only cost time (10 to 15 %).
+        The loop of simpy's `run` and `step` in one, which saves two calls an event; an error ends
+        it at once. A run leaves no cycles behind as it goes, so looking for them would only cost
+        time (10 to 15 %).
         """
-        queue = self._queue
+        heap = self.heap
         collecting = gc.isenabled()
         gc.disable()
         try:
-            while queue and not self.stopped:
-                time, _, _, event = heappop(queue)
-                self._now = self.time = time  # type: ignore[assignment]
-                callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
-                for callback in callbacks:
-                    callback(event)
-                if not event._ok:
-                    raise event._value
+            while heap and not self.stopped:
+                self.time, _, _, happen = heappop(heap)
+                happen()
         finally:
             if collecting:
                 gc.enable()
@@ -92,94 +82,152 @@ class Clock(simpy.Environment):
     @property
     def idle(self) -> bool:
         """Whether nothing is left to happen."""
-        return not self._queue
+        return not self.heap
 
     def stop(self) -> None:
         """End the run: no further event is served."""
         self.stopped = True
 
+    def process(self, activity: Activity[Any]) -> "Process":  # type: ignore[override]
+        """Start a process, at this moment."""
+        return Process(self, activity)
+
+    def schedule(
+        self,
+        event: Event,
+        priority: EventPriority = NORMAL,
+        delay: int = 0,  # type: ignore[override]
+    ) -> None:
+        """Let an event happen so long (ns) after now."""
+        self.call_at(self.time + delay, MethodType(_happen, event), priority)
+
     def sleep_until(self, time: int) -> Activity[None]:
         """Wait until a moment (ns)."""
         if time > self.time:
-            yield Pause(self, time)
+            yield time
 
     def let_pass(self) -> Activity[None]:
         """Wait until all that arrives at this moment has arrived."""
-        yield self._settled()
-
-    def call_settled(self, function: Callable[[], None]) -> None:
-        """Call a function when all that arrives at this moment has arrived."""
-        self._settled().callbacks.append(lambda _: function())
-
-    def call_at(self, time: int, function: Callable[[], None]) -> None:
-        """Call a function at a moment (ns); one event on the heap."""
-        Pause(self, time).callbacks.append(lambda _: function())
-
-    def call_last(self, time: int, function: Callable[[], None]) -> None:
-        """Call a function after all else that happens at a moment (ns)."""
-        event = Event(self)
-        event._ok, event._value = True, None
-        event.callbacks.append(lambda _: function())
-        self.schedule(event, LAST, time - self.time)
-
-    def _settled(self) -> Event:
         event = Event(self)
         event._ok, event._value = True, None
         self.schedule(event, _SETTLED)
-        return event
+        yield event
+
+    def call_settled(self, function: Callable[[], None]) -> None:
+        """Call a function when all that arrives at this moment has arrived."""
+        self.call_at(self.time, function, _SETTLED)
+
+    def call_at(
+        self, time: int, function: Callable[[], object], priority: EventPriority = NORMAL
+    ) -> None:
+        """Call a function at a moment (ns)."""
+        heappush(self.heap, (time, priority, next(self.numbers), function))
+
+    def call_last(self, time: int, function: Callable[[], None]) -> None:
+        """Call a function after all else that happens at a moment (ns)."""
+        self.call_at(time, function, LAST)
 
     def call_after(self, events: int, function: Callable[[], None]) -> None:
         """Call a function as soon as so many more events have been put on the heap."""
-        begun = next(self._eid)
+        begun = next(self.numbers)
 
         def numbers() -> Iterator[int]:
             yield from range(begun, begun + events)
             function()
             yield from count(begun + events)
 
-        self._eid = numbers()  # type: ignore[assignment]
+        self.numbers = numbers()
 
     def trigger_at(self, time: int, event: Event) -> None:
-        """Let an event of `event()` happen at a moment (ns)."""
+        """Let an event happen at a moment (ns)."""
         event._ok, event._value = True, None
-        self.schedule(event, NORMAL, time - self.time)
+        self.call_at(time, MethodType(_happen, event))
 
-    def end(self, process: Process, how: Ended) -> None:
+    def end(self, process: "Process", how: Ended) -> None:
         """End a process wherever it waits; what it waited for happens without it."""
         self._leave(process)
         try:
-            process._generator.throw(how)
+            process.activity.throw(how)
         except (Ended, StopIteration):
             return
         raise AssertionError("a process that was ended waits on")
 
-    def interrupt(self, process: Process, reason: Exception) -> None:
+    def interrupt(self, process: "Process", reason: Exception) -> None:
         """Throw an exception into a process, which must catch it and goes on at this moment."""
         self._leave(process)
         event = Event(self)
         event._ok, event._value = False, reason
-        process._resume(event)
+        process.go_on(event)
 
     def withdraw(self, event: Event) -> None:
         """Let an event of `trigger_at` or `succeed` not happen after all: it can be used again."""
         self._unschedule(event)
         event._value = PENDING
 
-    def _leave(self, process: Process) -> None:
-        """A process no longer waits for what it waits for; if nobody does, that is taken back."""
-        target = process._target
-        assert target.callbacks is not None, "a process cannot be ended while it acts"
-        target.callbacks.remove(process._resume)
-        if isinstance(target, Pause) and not target.callbacks:
-            self._unschedule(target)
+    def _leave(self, process: "Process") -> None:
+        """A process no longer waits for what it waits for; if it sleeps, that is taken back."""
+        awaited = process.awaited
+        if isinstance(awaited, Event):
+            assert awaited.callbacks is not None, "a process cannot be ended while it acts"
+            awaited.callbacks.remove(process.go_on)
+        else:
+            self._unschedule(process)
 
     def _unschedule(self, event: Event) -> None:
         """Take an event off the heap; the order of all others stays. Costs a look at all."""
-        queue = self._queue
-        queue[:] = [entry for entry in queue if entry[3] is not event]
-        heapify(queue)
+        heap = self.heap
+        heap[:] = [entry for entry in heap if getattr(entry[3], "__self__", None) is not event]
+        heapify(heap)
 
     @property
     def heap_events(self) -> int:
         """How many events were put on the heap so far; ends the count."""
-        return next(self._eid)
+        return next(self.numbers)
+
+
+class Process(Event):
+    """Process: an activity that is carried out, and the event of its end.
+
+    simpy's, but that to sleep until some moment takes no event of its own.
+    """
+
+    def __init__(self, clock: Clock, activity: Activity[Any]) -> None:
+        super().__init__(clock)
+        self.activity = activity
+        self.awaited: Event | int = clock.time  # what it waits for, or until when it sleeps
+        self._clock, self._send = clock, activity.send
+        clock.call_at(clock.time, self.go_on, URGENT)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not come to its own end."""
+        return not self.triggered
+
+    def go_on(self, event: Event | None = None) -> None:
+        """It has slept, or what it waited for has happened: it goes on until it waits again."""
+        try:
+            if event is None:
+                awaited = self._send(None)
+            elif event._ok:
+                awaited = self._send(event._value)
+            else:
+                awaited = self.activity.throw(event._value)
+        except StopIteration:
+            self.succeed()
+            return
+        if isinstance(awaited, int):
+            clock = self._clock
+            heappush(clock.heap, (awaited, NORMAL, next(clock.numbers), self.go_on))
+        elif awaited.callbacks is None:  # it has happened already
+            self.go_on(awaited)
+            return
+        else:
+            awaited.callbacks.append(self.go_on)
+        self.awaited = awaited
+
+
+def _happen(event: Event) -> None:
+    """An event happens: all that wait for it go on."""
+    callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
+    for callback in callbacks:
+        callback(event)

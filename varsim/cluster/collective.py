@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from simpy.events import Event
 
 from varsim.cluster.batch import Message
-from varsim.cluster.clock import END_OF_TIME, Activity, Ended, Pause
+from varsim.cluster.clock import END_OF_TIME, Activity, Ended
 from varsim.cluster.collectives.plan import Path, Paths, Plan
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Schedule
@@ -150,7 +150,7 @@ class Collective:
         try:
             yield end
             if this.overhead:
-                yield Pause(clock, clock.time + this.overhead)
+                yield clock.time + this.overhead
         except Ended:
             self._break(worker, end)
             raise
@@ -319,7 +319,7 @@ class Broadcast:
             if self._overhead:
                 end = clock.time + self._overhead
                 worker.transferred(Phase.WRITE, end, self._overhead)
-                yield Pause(clock, end)
+                yield end
             return
         yield from worker.catch_up()
         item = worker.rank - 1
@@ -327,7 +327,7 @@ class Broadcast:
         if self._received[item] == self._taken[item]:
             yield self._arrivals[item]
         if self._overhead:
-            yield Pause(clock, clock.time + self._overhead)
+            yield clock.time + self._overhead
         self._taken[item] += 1
         worker.goes_on()
 

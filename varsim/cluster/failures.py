@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from simpy.events import Event, Process
+from simpy.events import Event
 
-from varsim.cluster.clock import Activity, Clock, Ended, Killed, Stopped
+from varsim.cluster.clock import Activity, Clock, Ended, Killed, Process, Stopped
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.ledger import Ledger
 from varsim.cluster.trace import Phase

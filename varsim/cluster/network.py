@@ -27,7 +27,7 @@ from functools import partial
 from typing import TypeVar
 
 from varsim.cluster.batch import MessageBatch
-from varsim.cluster.clock import Activity, Clock, Pause
+from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.fair import FairShare
 from varsim.cluster.forwarding import FairForwarding, FirstComeForwarding
 from varsim.cluster.link import Bookings, Link, Route
@@ -73,7 +73,7 @@ class FirstComeNetwork(Network):
         for time, item in others:
             clock.call_at(time, partial(deliver_item, clock, item, content, arrived))
         worker.transferred(WRITE, end, batch.alone)
-        yield Pause(clock, end)
+        yield end
         content.arrived = clock.time
         arrived(last, content)
 

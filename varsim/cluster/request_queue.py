@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import NamedTuple
 
-from varsim.cluster.clock import Activity, Clock, Pause
+from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.overheads import Overheads
 from varsim.cluster.trace import Phase
 from varsim.cluster.updating import Alone, Updater
@@ -149,7 +149,7 @@ class RequestQueues:
     def _wait(self, worker: Worker, phase: int, end: int, alone: int) -> Activity[None]:
         if end > self._clock.time:
             worker.transferred(phase, end, alone)
-            yield Pause(self._clock, end)
+            yield end
 
 
 class AnsweredTokenQueue(TokenQueue):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from varsim.cluster.batch import Message
-from varsim.cluster.clock import Activity, Pause
+from varsim.cluster.clock import Activity
 from varsim.cluster.exchange import Connection
 from varsim.cluster.job import Job
 from varsim.cluster.link import Link, Route
@@ -61,7 +61,7 @@ class WaitFreePush:
         for moment, group in zip(moments, pieces, strict=True):
             clock.call_at(moment, partial(sending.hand_over, group))
         try:
-            yield Pause(clock, gradient.computed)
+            yield gradient.computed
             if not sending.arrivals.complete:
                 worker.waits(_WRITE, self._job.network)
                 yield sending.arrivals.all

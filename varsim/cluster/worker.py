@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from varsim.cluster.clock import AT_ONCE, END_OF_TIME, Activity, Clock, Pause
+from varsim.cluster.clock import AT_ONCE, END_OF_TIME, Activity, Clock
 from varsim.cluster.slowdown import end_of
 from varsim.cluster.topology.base import Place
 from varsim.cluster.trace import PHASE_BITS, Phase
@@ -94,7 +94,7 @@ class Worker:
         self._in_flight[gradient] = None
         self._since = self.ready_at = end
         self._spans += (end, iteration << PHASE_BITS)  # Phase.COMPUTE is 0
-        yield Pause(clock, end)
+        yield end
         return gradient
 
     def compute_until(self, read: Read, deadline: int) -> Activity[Gradient]:
@@ -103,7 +103,7 @@ class Worker:
         Cut short, its `computed` is still to come.
         """
         gradient, _ = self.begin_gradient(read, (), deadline)
-        yield Pause(self._clock, self.ready_at)
+        yield self.ready_at
         return gradient
 
     def pass_over(self, batches: int) -> None:
@@ -157,12 +157,12 @@ class Worker:
             self._spans[-2] = end
         else:
             self._spans += (end, code)
-        yield Pause(self._clock, end)
+        yield end
 
     def catch_up(self) -> Activity[None]:
         """Wait until the clock has reached the worker's own time."""
         if self.ready_at > self._clock.time:
-            yield Pause(self._clock, self.ready_at)
+            yield self.ready_at
 
     def transferred(self, phase: int, end: int, alone: int) -> None:
         """Record a READ or WRITE that ends at `end`; beyond `alone` ns it was queueing."""
