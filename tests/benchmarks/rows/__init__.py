@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tests.benchmarks.measuring import Row
-from tests.benchmarks.rows import simpy_path
+from tests.benchmarks.rows import networks, simpy_path
 
 
 class Group(NamedTuple):
@@ -28,5 +28,12 @@ GROUPS = (
         "times only and records nothing. The full run has real gradients (softmax, digits, batch "
         "32), all updates and all spans. W: workers.",
         simpy_path.rows,
+    ),
+    Group(
+        "networks",
+        "Networks",
+        "Times only. CPU per worker-step, set-up included, beside that of the same with a simpler "
+        "network. W: workers, P: parameter servers.",
+        networks.rows,
     ),
 )

@@ -208,3 +208,23 @@ def test_traffic(name: str, bytes_per_rank: int) -> None:
     assert messages == sum(len(transfers) for transfers in schedule.rounds)
     # A vector of one parameter fills one block in so many.
     assert schedule.traffic(4.0, 1)[0] == pytest.approx(8 * bytes_per_rank / 800)
+
+
+@pytest.mark.parametrize("name", schedules(8))
+def test_patterns_are_the_rounds_but_for_their_blocks(name: str) -> None:
+    schedule = schedules(8)[name]
+    patterns = [transfers for rounds, transfers in schedule.patterns for _ in range(rounds)]
+    assert len(patterns) == len(schedule.rounds)
+    for pattern, transfers in zip(patterns, schedule.rounds, strict=True):
+        for one, other in zip(pattern, transfers, strict=True):
+            assert one._replace(blocks=other.blocks) == other
+            assert len(one.blocks) == len(other.blocks)
+
+
+def test_segments_of_a_double_tree_share_their_transfers() -> None:
+    # 4 x 63 links up and down, however many segments pass them; once all move, 4 rounds repeat.
+    schedule = double_tree.all_reduce(64, 500)
+    kinds = {id(one) for _, transfers in schedule.patterns for one in transfers}
+    assert len(schedule.rounds) > 4 * 500
+    assert len(kinds) == 4 * 63
+    assert len({id(transfers) for _, transfers in schedule.patterns}) < 400

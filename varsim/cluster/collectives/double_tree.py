@@ -14,10 +14,12 @@ later than it could: as ranks send in the order of the rounds, a message that is
 longer would else hold up all others.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
-from varsim.cluster.collectives.schedule import Schedule, Stage, Transfer, once
+from varsim.cluster.collectives.schedule import Schedule, Stage, Transfer
 
 _PERIOD = 4  # rounds
 _SPARE = _PERIOD
@@ -27,18 +29,29 @@ def all_reduce(ranks: int, segments: int) -> Schedule:
     """Two binary trees, half the bytes each, cut in `segments`; any number of ranks."""
     if segments < 1:
         raise ValueError(f"each half needs at least one segment, not {segments}")
-    hops = list(_hops(ranks))
-    rounds = 1 + max(hop.first for hop in hops) + _PERIOD * (segments - 1) if hops else 0
+    hops = sorted(_hops(ranks), key=lambda hop: hop.first)
+    rounds = 1 + hops[-1].first + _PERIOD * (segments - 1) if hops else 0
     by_phase = [[hop for hop in hops if hop.first % _PERIOD == phase] for phase in range(_PERIOD)]
+    firsts = [[hop.first for hop in there] for there in by_phase]
+    patterns = [[hop.transfer(0, segments, rounds) for hop in there] for there in by_phase]
+
+    @cache
+    def pattern(phase: int, begin: int, end: int) -> list[Transfer]:
+        return patterns[phase][begin:end]
 
     def step(index: int) -> Stage:
-        moving = [
-            hop.transfer(segment, segments)
-            for hop in by_phase[index % _PERIOD]
-            for segment in [(index - hop.first) // _PERIOD]
-            if 0 <= segment < segments
-        ]
-        return once(moving)
+        phase = index % _PERIOD
+        begin, end = (
+            bisect_right(firsts[phase], one) for one in (index - _PERIOD * segments, index)
+        )
+
+        def transfers(_: int) -> list[Transfer]:
+            return [
+                hop.transfer((index - hop.first) // _PERIOD, segments, rounds)
+                for hop in by_phase[phase][begin:end]
+            ]
+
+        return Stage(1, transfers, pattern(phase, begin, end))
 
     stages = tuple(step(index) for index in range(rounds))
     return Schedule("an all-reduce", ranks, 2 * segments, stages)
@@ -58,10 +71,9 @@ class _Hop(NamedTuple):
     first: int
     needed: int
 
-    def transfer(self, segment: int, segments: int) -> Transfer:
+    def transfer(self, segment: int, segments: int, rounds: int) -> Transfer:
         block = self.half * segments + segment
-        now = self.first + _PERIOD * segment
-        slack = now if self.needed < 0 else self.first - 1 - self.needed
+        slack = rounds if self.needed < 0 else self.first - 1 - self.needed
         return Transfer(self.source, self.target, range(block, block + 1), self.up, slack)
 
 

@@ -1,7 +1,7 @@
 """A schedule for so many bytes over certain links: sizes, times, and what each rank sends."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Final, NamedTuple, TypeAlias
 
@@ -42,15 +42,33 @@ Paths: TypeAlias = Callable[[int, int], Path]
 
 
 class Lane(NamedTuple):
-    """A number of rounds in which the same happens: from where to where, and for how long (ns)."""
+    """A number of rounds in which the same happens: from where to where, and for how long (ns).
+
+    `kinds`: which of the plan's `messages` they are.
+    """
 
     rounds: int
+    kinds: NDArray[np.intp]
     sources: NDArray[np.intp]
     targets: NDArray[np.intp]
     holds: Times
     latencies: Times
     adding: Times
     slacks: NDArray[np.intp] | None  # None: all 0
+
+
+class Crossings(NamedTuple):
+    """Which links the plan's `messages` cross, in arrays (messages, hops), as indices of `links`.
+
+    Short routes are filled up with -1. `later`, `holds`: when a message begins to pass each, after
+    it has set off, and for how long (ns).
+    """
+
+    links: list[Link]
+    routes: NDArray[np.intp]
+    later: Times
+    holds: Times
+    sizes: NDArray[np.float64]
 
 
 class Send(NamedTuple):
@@ -126,19 +144,42 @@ class Plan:
     @cached_property
     def adds(self) -> bool:
         """Whether adding takes time anywhere."""
-        return self._rate is not None and any(map(self._adding, self._transfers()))
+        return self._rate is not None and any(map(self._adding, self._kinds))
 
     @cached_property
     def message(self) -> tuple[int, int]:
         """For how long (ns) the first message of all holds its links, and its latency (ns)."""
-        first = next(self._transfers())
+        first = self._kinds[0]
         path = self._path(first)
         return path.hold(self._bytes(first)), path.latency
 
     @cached_property
     def lanes(self) -> list[Lane]:
         """All rounds as arrays."""
-        return [self._lane(rounds, transfers) for rounds, transfers in self._patterns]
+        kinds = self._kinds
+        number = {id(one): index for index, one in enumerate(kinds)}
+        paths = [self._path(one) for one in kinds]
+        sources = np.array([one.source for one in kinds], dtype=np.intp)
+        targets = np.array([one.target for one in kinds], dtype=np.intp)
+        holds = _times(
+            [path.hold(self._bytes(one)) for path, one in zip(paths, kinds, strict=True)]
+        )
+        latencies = _times([path.latency for path in paths])
+        adding = _times([self._adding(one) for one in kinds])
+        slacks = np.array([one.slack for one in kinds], dtype=np.intp)
+
+        def lane(rounds: int, transfers: Round) -> Lane:
+            at = np.array([number[id(one)] for one in transfers], dtype=np.intp)
+            slack = slacks[at] if slacks[at].any() else None
+            return Lane(
+                rounds, at, sources[at], targets[at], holds[at], latencies[at], adding[at], slack
+            )
+
+        made = dict[tuple[int, int], Lane]()
+        for rounds, transfers in self._patterns:
+            if (rounds, id(transfers)) not in made:
+                made[rounds, id(transfers)] = lane(rounds, transfers)
+        return [made[rounds, id(transfers)] for rounds, transfers in self._patterns]
 
     @cached_property
     def sends(self) -> list[list[Send]]:
@@ -146,7 +187,7 @@ class Plan:
         sends: list[list[Send]] = [[] for _ in range(self.schedule.ranks)]
         came = [0] * self.schedule.ranks  # messages that a rank is sent in earlier rounds
         rounds_of: list[list[int]] = [[] for _ in sends]  # the rounds in which they are sent
-        slack = any(transfer.slack for transfer in self._transfers())
+        slack = any(one.slack for one in self._kinds)
         plain = self._plain_targets()
         done = 0
         for rounds, transfers in self._patterns:
@@ -178,39 +219,55 @@ class Plan:
         return count
 
     @cached_property
-    def messages(self) -> list[list[tuple[Path, float]]]:
-        """For each lane which way its messages go, and their bytes with the header."""
-        return [
-            [(self._path(one), self._bytes(one) + self._path(one).header) for one in transfers]
-            for _, transfers in self._patterns
-        ]
+    def messages(self) -> list[tuple[Path, float]]:
+        """Which way each kind of message goes, and its bytes with the header."""
+        return [(self._path(one), self._bytes(one) + self._path(one).header) for one in self._kinds]
+
+    @cached_property
+    def crossings(self) -> Crossings:
+        """All kinds of messages on all their links."""
+        links = dict[Link, int]()
+        passing = [path.network.passing(path.route, size) for path, size in self.messages]
+        shape = len(passing), max(map(len, passing), default=0)
+        routes = np.full(shape, -1, dtype=np.intp)
+        later, holds = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        for kind, hops in enumerate(passing):
+            for hop, (link, begins, hold) in enumerate(hops):
+                routes[kind, hop] = links.setdefault(link, len(links))
+                later[kind, hop], holds[kind, hop] = begins, hold
+        sizes = np.array([size for _, size in self.messages])
+        return Crossings(list(links), routes, later, holds, sizes)
 
     @cached_property
     def loads(self) -> list[tuple[Link, float, int]]:
         """The bytes that each link carries, and in how many messages."""
-        loads = dict[Link, tuple[float, int]]()
-        for (rounds, _), lane in zip(self._patterns, self.messages, strict=True):
-            for path, size in lane:
-                for link in path.route:
-                    moved, messages = loads.get(link, (0.0, 0))
-                    loads[link] = moved + rounds * size, messages + rounds
-        return [(link, *load) for link, load in loads.items()]
+        links, routes, *_, sizes = self.crossings
+        moved, messages = np.zeros(len(links) + 1), np.zeros(len(links) + 1, dtype=np.int64)
+        for lane in self.lanes:
+            at = routes[lane.kinds]
+            # Added one by one, in the order in which they are sent: the same sum on every machine.
+            np.add.at(moved, at, lane.rounds * sizes[lane.kinds, None])
+            np.add.at(messages, at, lane.rounds)
+        return list(zip(links, moved.tolist(), messages.tolist(), strict=False))
+
+    @cached_property
+    def _kinds(self) -> list[Transfer]:
+        """Each transfer once, in the order in which they are first made."""
+        patterns = {id(transfers): transfers for _, transfers in self._patterns}.values()
+        return list({id(one): one for transfers in patterns for one in transfers}.values())
 
     def _plain_targets(self) -> set[int]:
         """The ranks that are sent messages by one other only, and need no time to add them."""
         sources = dict[int, set[int]]()
         busy = set()
-        for transfer in self._transfers():
+        for transfer in self._kinds:
             sources.setdefault(transfer.target, set()).add(transfer.source)
             if self._adding(transfer):
                 busy.add(transfer.target)
         return {target for target, one in sources.items() if len(one) == 1} - busy
 
     def _pairs(self) -> list[tuple[int, int]]:
-        return list(dict.fromkeys((one.source, one.target) for one in self._transfers()))
-
-    def _transfers(self) -> Iterator[Transfer]:
-        return (transfer for _, transfers in self._patterns for transfer in transfers)
+        return list(dict.fromkeys((one.source, one.target) for one in self._kinds))
 
     def _path(self, transfer: Transfer) -> Path:
         return self._paths(transfer.source, transfer.target)
@@ -223,20 +280,6 @@ class Plan:
         if self._rate is None or not transfer.adds:
             return 0
         return round(self._bytes(transfer) / self._rate * 1e9)
-
-    def _lane(self, rounds: int, transfers: Round) -> Lane:
-        paths = [self._path(transfer) for transfer in transfers]
-        sizes = [self._bytes(transfer) for transfer in transfers]
-        slacks = [transfer.slack for transfer in transfers]
-        return Lane(
-            rounds,
-            np.array([transfer.source for transfer in transfers], dtype=np.intp),
-            np.array([transfer.target for transfer in transfers], dtype=np.intp),
-            _times([path.hold(size) for path, size in zip(paths, sizes, strict=True)]),
-            _times([path.latency for path in paths]),
-            _times([self._adding(transfer) for transfer in transfers]),
-            np.array(slacks, dtype=np.intp) if any(slacks) else None,
-        )
 
 
 def _times(values: list[int]) -> Times:

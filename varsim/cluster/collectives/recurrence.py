@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from varsim.cluster.clock import END_OF_TIME
-from varsim.cluster.collectives.plan import Lane, Path, Plan, Times
+from varsim.cluster.collectives.plan import Lane, Plan, Times
 
 _AT_ONCE: Final = 2**22  # messages that are counted at once; more take too much memory
 
@@ -134,34 +134,68 @@ def count_passed(entered: Entered, before: int, end: int) -> None:
     plan = entered.plan
     entries = [END_OF_TIME if entry is None else entry for entry in entered.entries]
     most = max(1, _AT_ONCE // max(1, plan.schedule.ranks))
-    left = [
-        (lane.rounds, messages) for lane, messages in zip(plan.lanes, plan.messages, strict=True)
-    ]
+    lanes = iter(plan.lanes)
+    lane, left = plan.lanes[0], 0
     begins: list[Times] = []
+    counted = _Counted(plan, before, end)
 
     def begin(begun: Times) -> None:
+        nonlocal lane, left
+        if not left:
+            lane = next(lanes)
+            left = lane.rounds
+        if lane.rounds == 1:
+            left = 0
+            counted.add_round(lane, begun)
+            return
         begins.append(begun)
-        rounds, messages = left[0]
-        if len(begins) == min(rounds, most):
-            _count_rounds(messages, begins, before, end)
+        if len(begins) == min(left, most):
+            left -= len(begins)
+            counted.add_rounds(lane, begins)
             begins.clear()
-            left[0] = (rounds - min(rounds, most), messages)
-            if not left[0][0]:
-                left.pop(0)
 
     rounds_ends(plan.lanes, entries, entered.received, begin)
+    counted.note()
 
 
-def _count_rounds(
-    messages: Sequence[tuple[Path, float]], begins: Sequence[Times], before: int, end: int
-) -> None:
-    """The same of some rounds of a lane, in each of which the same messages set off."""
-    begun = np.stack(begins, axis=1)
-    for (path, size), moments in zip(messages, begun, strict=True):
-        sent = moments[moments < before]
-        for link, later, hold in path.network.passing(path.route, size):
-            elapsed = np.clip(end - sent - later, 0, hold)
-            shares = elapsed / hold if hold else (sent + later <= end)
-            link.moved += (passed := float(np.sum(size * shares)))
-            link.left += len(sent) * size - passed
-            link.messages += len(sent)
+class _Counted:
+    """The bytes of a plan that have passed each link at `end` (ns), of what set off `before`."""
+
+    def __init__(self, plan: Plan, before: int, end: int) -> None:
+        self._plan, self._before, self._end = plan, before, end
+        links = plan.crossings.links
+        # The last one is where short routes are filled up.
+        self._moved = np.array([*(link.moved for link in links), 0.0])
+        self._left = np.array([*(link.left for link in links), 0.0])
+        self._messages = np.array([*(link.messages for link in links), 0])
+
+    def add_round(self, lane: Lane, begun: Times) -> None:
+        """One round, in which messages set off at these moments."""
+        _, routes, later, holds, sizes = self._plan.crossings
+        kinds, begun = lane.kinds[begun < self._before], begun[begun < self._before, None]
+        at, later, holds, size = routes[kinds], later[kinds], holds[kinds], sizes[kinds, None]
+        elapsed = np.clip(self._end - begun - later, 0, holds)
+        shares = np.where(holds > 0, elapsed / np.maximum(holds, 1), begun + later <= self._end)
+        np.add.at(self._moved, at, size * shares)
+        np.add.at(self._left, at, size - size * shares)
+        np.add.at(self._messages, at, 1)
+
+    def add_rounds(self, lane: Lane, begins: Sequence[Times]) -> None:
+        """Rounds, in each of which the same messages set off."""
+        _, routes, later, holds, sizes = self._plan.crossings
+        begun = np.stack(begins, axis=1)
+        for kind, moments in zip(lane.kinds.tolist(), begun, strict=True):
+            sent, size = moments[moments < self._before], float(sizes[kind])
+            for at, after, hold in zip(routes[kind], later[kind], holds[kind], strict=True):
+                elapsed = np.clip(self._end - sent - after, 0, hold)
+                shares = elapsed / hold if hold else (sent + after <= self._end)
+                self._moved[at] += (passed := float(np.sum(size * shares)))
+                self._left[at] += len(sent) * size - passed
+                self._messages[at] += len(sent)
+
+    def note(self) -> None:
+        """Note it all at the links."""
+        links = self._plan.crossings.links
+        columns = (self._moved.tolist(), self._left.tolist(), self._messages.tolist())
+        for link, *row in zip(links, *columns, strict=False):
+            link.moved, link.left, link.messages = row

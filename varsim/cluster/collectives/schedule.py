@@ -41,11 +41,13 @@ class Stage:
     """Rounds that differ in nothing but which blocks are sent.
 
     In each of them the same ranks send as many blocks to the same ranks, who all add them or all
-    do not; `transfers(i)` are those of the i-th, from 0.
+    do not; `transfers(i)` are those of the i-th, from 0. `pattern`: the same but for the blocks, by
+    default those of the first; where stages share its transfers, plans are made faster.
     """
 
     rounds: int
     transfers: Callable[[int], Round]
+    pattern: Round | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,12 @@ class Schedule:
 
     @property
     def patterns(self) -> list[tuple[int, Round]]:
-        """How many rounds there are like this one, for each stage."""
-        return [(stage.rounds, stage.transfers(0)) for stage in self.stages if stage.rounds]
+        """How many rounds there are like this one but for its blocks, for each stage."""
+        return [
+            (stage.rounds, stage.transfers(0) if stage.pattern is None else stage.pattern)
+            for stage in self.stages
+            if stage.rounds
+        ]
 
     def traffic(self, size: float, parameters: int) -> tuple[float, float]:
         """Messages that are not empty, and bytes, of all ranks; `size` bytes are `parameters`."""
