@@ -1,0 +1,180 @@
+"""Directives that make the reference from the program itself: its models, tables and commands."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import typer.main
+from docutils import nodes
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from varsim.cli.app import app
+from varsim.cli.catalogue import TABLES
+from varsim.scenario.shape import Shape, described, kinds, members
+from varsim.scenario.training import Scenario
+from varsim.scenario.variables import VariablesScenario
+from varsim.strategies import STRATEGIES
+from varsim.study.measure import METRICS
+from varsim.study.tables import COLUMNS
+from varsim.values.schema import field_docstrings
+
+
+def keys_of(scenario: type[BaseModel]) -> Iterator[str]:
+    """A section for every block of a scenario, and for every kind of what has kinds."""
+    seen: set[type[BaseModel]] = set()
+    waiting = [("The top level", Shape(scenario))]
+    while waiting:
+        title, shape = waiting.pop(0)
+        model = shape.model
+        if model is None or model in seen:
+            continue
+        seen.add(model)
+        if rows := list(_rows(model)):
+            yield f"## {title}\n\n{_summary(model)}\n\n" + _table(
+                ("key", "what it says", "what to write", "default"), rows
+            )
+        for key in model.model_fields:
+            below = _models(members([shape], key))
+            tagged = {one.model: kind for kind, one in kinds(below).items()}
+            for one in below:
+                kind = tagged.get(one.model)
+                waiting.append((f"`{key}`" + (f", kind `{kind}`" if kind else ""), one))
+
+
+def _models(shapes: list[Shape]) -> list[Shape]:
+    """The models among shapes, those in lists, too."""
+    found = []
+    for shape in shapes:
+        if shape.model is not None:
+            found.append(shape)
+        elif inner := members([shape], 0):
+            found += _models(inner)
+    return found
+
+
+def _rows(model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
+    docstrings = field_docstrings(model)
+    for key, field in model.model_fields.items():
+        if key != "kind":
+            said = docstrings.get(key) or _sentence(field.description or "")
+            yield f"`{key}`", said, _written(members([Shape(model)], key)), _default(field)
+
+
+def _written(shapes: list[Shape]) -> str:
+    """What to write, but for the keys of a mapping: these have a table of their own."""
+    if kinds(shapes) or not _models(shapes):
+        return described(shapes)
+    forms = ["a mapping" if one.model else described([one]) for one in shapes]
+    return " or ".join(dict.fromkeys(forms)) + " (below)"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "needed"
+    default = field.default
+    if default is None or default == () or isinstance(default, BaseModel):
+        return ""
+    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
+
+
+def _sentence(text: str) -> str:
+    return text and text[0].upper() + text[1:].removesuffix(".") + "."
+
+
+def _summary(model: type[BaseModel]) -> str:
+    return (model.__doc__ or "").partition("\n\n")[0].replace("\n", " ").strip()
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells) + "\n"
+
+
+def keys() -> Iterator[str]:
+    """Every key of a scenario of training."""
+    yield from keys_of(Scenario)
+
+
+def keys_of_variables() -> Iterator[str]:
+    """Every key of a scenario of variables."""
+    yield from keys_of(VariablesScenario)
+
+
+def strategies() -> Iterator[str]:
+    """What each strategy does, step by step: its docstring."""
+    for kind, model in STRATEGIES.items():
+        first, _, rest = (model.__doc__ or "").partition("\n\n")
+        paragraphs = [" ".join(line.strip() for line in rest.splitlines())]
+        yield f"## `{kind}`\n\n{first}\n\n" + "\n\n".join(paragraphs) + "\n"
+
+
+def commands() -> Iterator[str]:
+    """Every command with its arguments and options."""
+    group = typer.main.get_command(app)
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        rows = [
+            (
+                ", ".join(f"`{word}`" for word in parameter.opts)
+                if parameter.param_type_name == "option"
+                else f"`{parameter.name.upper()}`",
+                " ".join((getattr(parameter, "help", None) or "").split()),
+            )
+            for parameter in command.params
+            if not getattr(parameter, "hidden", False)
+        ]
+        said = " ".join((command.help or "").split())
+        yield f"## `varsim {name}`\n\n{said}\n\n" + _table(
+            ("argument or option", "what it does"), rows
+        )
+
+
+def named() -> Iterator[str]:
+    """Everything that a scenario can name."""
+    for name, table in TABLES.items():
+        rows = [(f"`{one}`", entry.about) for one, entry in table().items()]
+        title = name.replace("_", " ").capitalize()
+        yield f"## {title}\n\n" + _table(("name", "what it is"), rows)
+
+
+def metrics() -> Iterator[str]:
+    """Every metric of a run."""
+    rows = [(f"`{name}`", one.unit, one.description) for name, one in METRICS.items()]
+    yield _table(("metric", "unit", "what it means"), rows)
+
+
+def columns() -> Iterator[str]:
+    """Every column of every table."""
+    for name, table in COLUMNS.items():
+        rows = [(f"`{column}`", said) for column, said in table.items()]
+        yield f"## `{name}`\n\n" + _table(("column", "what it means"), rows)
+
+
+def directive(make: Callable[[], Iterator[str]]) -> type[SphinxDirective]:
+    """The directive that puts the Markdown of a function into a page."""
+
+    class Generated(SphinxDirective):
+        def run(self) -> list[nodes.Node]:
+            text = "\n".join(make())
+            return self.parse_text_to_nodes(text, allow_section_headings=True)
+
+    return Generated
+
+
+DIRECTIVES: Mapping[str, Callable[[], Iterator[str]]] = {
+    "varsim-keys": keys,
+    "varsim-keys-of-variables": keys_of_variables,
+    "varsim-strategies": strategies,
+    "varsim-commands": commands,
+    "varsim-named": named,
+    "varsim-metrics": metrics,
+    "varsim-columns": columns,
+}
+
+
+def setup(sphinx: Sphinx) -> dict[str, bool]:
+    """Make the directives known to Sphinx."""
+    for name, make in DIRECTIVES.items():
+        sphinx.add_directive(name, directive(make))
+    return {"parallel_read_safe": True}
