@@ -14,7 +14,13 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 class Model(BaseModel):
     """A frozen description; unknown keys and silent conversions are refused."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        defer_build=True,  # its validator is built when it is first used
+    )
 
     # One line for `varsim list`; every class that stands in a table has its own.
     about: ClassVar[str] = ""

@@ -5,15 +5,16 @@ Nothing of another package runs before it is named: in a scenario, or by who lis
 
 import contextlib
 import inspect
+import json
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, SchemaValidator, core_schema
 
 from varsim.values.schema import Model, one_of
@@ -141,6 +142,7 @@ class Models(Table[type[Model]]):
     ) -> None:
         super().__init__(what, noun, own, home)
         self.base, self.default = base, default
+        self._in_schema = False
 
     def takes(self, thing: object) -> bool:
         return isinstance(thing, type) and issubclass(thing, self.base)
@@ -168,40 +170,60 @@ class Models(Table[type[Model]]):
         """The type of a field that holds one of these models."""
         return Annotated[self.base, self]
 
+    @cached_property
+    def _every(self) -> TypeAdapter[Any]:
+        """All of varsim's own at once: takes long to build, and most scenarios name a few."""
+        return TypeAdapter(one_of(self.own, self.default))
+
     def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        own = handler.generate_schema(one_of(self.own, self.default))
-        return core_schema.with_info_wrap_validator_function(
-            self._validated, own, serialization=_AS_IT_IS
+        return core_schema.with_info_plain_validator_function(
+            self._validated, serialization=_AS_IT_IS
         )
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        found = handler(schema)
-        for name in self.foreign:
-            try:
-                one = handler(self[name].__pydantic_core_schema__)
-                if "$ref" in one and "discriminator" in found:
-                    found["discriminator"]["mapping"][name] = one["$ref"]
-            except ValueError as error:
-                one = {"title": name, "description": str(error), "not": {}}
-            found["oneOf"].append(one)
+        outermost, self._in_schema = not self._in_schema, True
+        try:
+            found = handler(self._every.core_schema if outermost else self._references)
+            for name in self.foreign:
+                try:
+                    whole = TypeAdapter(self[name]).core_schema
+                    reference = _reference(whole)
+                    defined = core_schema.definitions_schema(reference, [whole])
+                    one = handler(defined if outermost else reference)
+                    if "$ref" in one and "discriminator" in found:
+                        found["discriminator"]["mapping"][name] = one["$ref"]
+                except ValueError as error:
+                    one = {"title": name, "description": str(error), "not": {}}
+                found["oneOf"].append(one)
+        finally:
+            self._in_schema = not outermost
         return found
 
-    def _validated(
-        self, value: Any, own: Callable[[Any], Any], info: core_schema.ValidationInfo
-    ) -> Any:
+    @property
+    def _references(self) -> CoreSchema:
+        """All of varsim's own where one of them has others in it: only what they are called."""
+        union: Any = self._every.core_schema
+        union = union["schema"] if union["type"] == "definitions" else union
+        return {**union, "choices": {name: _reference(it) for name, it in union["choices"].items()}}
+
+    def _validated(self, value: Any, info: core_schema.ValidationInfo) -> Any:
         if isinstance(value, self.base):
-            return own(value) if type(value) in self.own.values() else value
-        if info.mode == "json":
-            value = _as_tuples(value)
-        name = value.get("kind") if isinstance(value, dict) else None
-        if not isinstance(name, str) or name in self.own or name not in self:
-            return own(value)
-        whole = partial(self[name].model_validate, context=info.context)
+            return value
+        name = value.get("kind", self.default) if isinstance(value, dict) else None
+        if not isinstance(name, str) or name not in self:
+            return self._every.validate_python(value)  # whose error says what there is
+        model = self[name]
+
+        def whole(one: object) -> Model:
+            if info.mode == "json":  # which is strict in another way than Python
+                return model.model_validate_json(json.dumps(one), context=info.context)
+            return model.model_validate(one, context=info.context)
+
         # As a union would have it, with the kind in the place of every error.
         union = core_schema.tagged_union_schema(
-            {name: core_schema.no_info_plain_validator_function(whole)}, "kind"
+            {name: core_schema.no_info_plain_validator_function(whole)}, lambda _: name
         )
         return SchemaValidator(union).validate_python(value)
 
@@ -270,11 +292,8 @@ def title(thing: object) -> str:
     return f"{noun} {getattr(thing, '__module__', '?')}.{getattr(thing, '__qualname__', '?')}"
 
 
-def _as_tuples(value: object) -> object:
-    """A value of JSON as strict models take it from Python."""
-    if isinstance(value, dict):
-        return {key: _as_tuples(one) for key, one in value.items()}
-    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+def _reference(model: Any) -> CoreSchema:
+    return core_schema.definition_reference_schema(model.get("schema_ref") or model["ref"])
 
 
 def package(entry: EntryPoint) -> str:
