@@ -72,7 +72,9 @@ class Clock(simpy.Environment):
         collecting = gc.isenabled()
         gc.disable()
         try:
-            while heap and not self.stopped:
+            while True:  # Python 3.11 makes such a loop fast, and none with a condition here
+                if self.stopped or not heap:
+                    break
                 self.time, _, _, happen = heappop(heap)
                 happen()
         finally:
@@ -169,7 +171,7 @@ class Clock(simpy.Environment):
         awaited = process.awaited
         if isinstance(awaited, Event):
             assert awaited.callbacks is not None, "a process cannot be ended while it acts"
-            awaited.callbacks.remove(process.go_on)
+            awaited.callbacks.remove(process.resume)
         else:
             self._unschedule(process)
 
@@ -196,7 +198,8 @@ class Process(Event):
         self.activity = activity
         self.awaited: Event | int = clock.time  # what it waits for, or until when it sleeps
         self._clock, self._send = clock, activity.send
-        clock.call_at(clock.time, self.go_on, URGENT)
+        self.resume: Callable[..., None] = self.go_on  # the same object each time
+        clock.call_at(clock.time, self.resume, URGENT)
 
     @property
     def is_alive(self) -> bool:
@@ -205,24 +208,26 @@ class Process(Event):
 
     def go_on(self, event: Event | None = None) -> None:
         """It has slept, or what it waited for has happened: it goes on until it waits again."""
+        send = self._send
         try:
             if event is None:
-                awaited = self._send(None)
+                awaited = send(None)
             elif event._ok:
-                awaited = self._send(event._value)
+                awaited = send(event._value)
             else:
                 awaited = self.activity.throw(event._value)
         except StopIteration:
+            del self.resume  # which refers to itself
             self.succeed()
             return
         if isinstance(awaited, int):
             clock = self._clock
-            heappush(clock.heap, (awaited, NORMAL, next(clock.numbers), self.go_on))
+            heappush(clock.heap, (awaited, NORMAL, next(clock.numbers), self.resume))
         elif awaited.callbacks is None:  # it has happened already
             self.go_on(awaited)
             return
         else:
-            awaited.callbacks.append(self.go_on)
+            awaited.callbacks.append(self.resume)
         self.awaited = awaited
 
 

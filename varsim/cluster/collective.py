@@ -22,6 +22,8 @@ from varsim.cluster.slowdown import Slowed
 from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Worker
 
+_BARRIER = int(Phase.BARRIER)
+
 
 class Member(Protocol):
     """Member of a collective: a worker, or what takes part beside it."""
@@ -140,7 +142,7 @@ class Collective:
             end = self._ends[rank]
             self._entries[rank] = clock.time
             self._come += 1
-            worker.waits(Phase.BARRIER, self)
+            worker.waits(_BARRIER, self)
             if self._by_message and not self._broken:
                 if self._walk is None:
                     self._walk = Walk(clock, this.plan, self._under_way, self._slowed)

@@ -82,6 +82,8 @@ class Job:
         number = cluster.workers if workers is None else workers
         self._evaluate_every = workload.examples_between_evaluations(number)
         self._next_evaluation = self._evaluate_every
+        self._last_step = math.inf if stop.global_steps is None else stop.global_steps
+        self._last_example = math.inf if stop.examples is None else stop.examples
         self._evaluated_step = -1  # global_step at the latest evaluation on the grid
         wanted = {loss for loss in (stop.loss, target_loss) if loss is not None}
         self._awaited = sorted(wanted)  # losses not reached yet, the next one last
@@ -207,13 +209,14 @@ class Job:
         """The model has been updated once more; ends the run if that was enough."""
         ledger = self.ledger
         ledger.count_step(self.clock.time)
-        if not self._at_reads_only and ledger.examples >= self._next_evaluation:
+        examples = ledger.examples
+        if examples >= self._next_evaluation and not self._at_reads_only:
             self.evaluate(self.model(), self._divergence() if self._divergence else 0.0)
         elif self._awaited:
             self._look()
-        if self._stop.global_steps is not None and ledger.global_step >= self._stop.global_steps:
+        if ledger.global_step >= self._last_step:
             self._end("global_steps")
-        elif self._stop.examples is not None and ledger.examples >= self._stop.examples:
+        elif examples >= self._last_example:
             self._end("examples")
 
     def end_after(self, events: int) -> None:

@@ -21,11 +21,15 @@ class Ledger:
         self.variables = variables
         self.batch_size = batch_size
         self.global_step = 0
-        self.examples = 0.0  # in applied gradients
         self.aggregated = 0  # gradients of which any variable was applied
         self.sending = self.hidden = 0  # ns; see Trace
         self.in_flight: dict[Gradient, None] = {}
         self._parts = 0  # applied, of gradients; whole numbers, as thirds would not add up
+
+    @property
+    def examples(self) -> float:
+        """In applied gradients."""
+        return self._parts * self.batch_size / self.variables
 
     def count_step(self, now: int) -> None:
         """The model has been updated once more."""
@@ -43,15 +47,11 @@ class Ledger:
 
         `global_step`: updates made before, of the copy that it was applied to; by default all.
         """
-        applied = gradient.applied
-        self.aggregated += applied > 0
-        self._parts += applied
-        self.examples = self._parts * self.batch_size / self.variables
         step = self.global_step if global_step is None else global_step
-        if applied == self.variables:
-            outcome = _APPLIED
-        elif applied:
-            outcome = _PARTLY
+        if gradient.applied:
+            self.aggregated += 1
+            self._parts += gradient.applied
+            outcome = _APPLIED if gradient.applied == self.variables else _PARTLY
         elif gradient.given_up:
             outcome, step = _LOST, _NO_STEP
         else:

@@ -186,8 +186,8 @@ class ParameterServer(GradientExchange[Gradient]):
         self._parameters = None
         for gradient in gradients:
             gradient.applied += 1
-            gradient.open -= 1
-            if gradient.open == 0:
+            gradient.open = left = gradient.open - 1
+            if not left:
                 self._ledger.ended(gradient, self._clock.time)
 
     def apply_whole(self, worker: Worker, gradient: Gradient) -> Activity[None]:

@@ -98,9 +98,9 @@ class QueueClosedError(Exception):
 class TokenQueue:
     """FIFO queue of tokens, each carrying a step number.
 
-    Whoever waits draws a number; tokens go to the numbers in their order, but for those of workers
-    that ended as they waited. All who wait share one event, so that releasing any number of
-    replicas costs one event on the heap. Tokens nobody waits for are counted, not kept one by one.
+    Tokens go to those who wait, in the order in which they came, but for workers that ended as they
+    waited. All who wait share one event, so that releasing any number of replicas costs one event
+    on the heap. Tokens nobody waits for are counted, not kept one by one.
     """
 
     what: ClassVar[str] = "a token"
@@ -108,9 +108,8 @@ class TokenQueue:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._inside: deque[tuple[int, int]] = deque()  # step, and how many tokens carry it
-        self._given: dict[int, int] = {}  # tokens of those who waited, by number
-        self._drawn = 0
-        self._line: deque[int] = deque()  # numbers without a token
+        self._given: dict[int, int] = {}  # tokens of those who waited, by rank, as they came
+        self._line: deque[int] = deque()  # ranks without a token
         self._closed = False
         self._renew()
 
@@ -133,20 +132,19 @@ class TokenQueue:
             yield from worker.catch_up()
         if self._inside:
             return self._take()
-        number = self._drawn
-        self._drawn += 1
-        self._line.append(number)
+        rank = worker.rank
+        self._line.append(rank)
         worker.waits(_TOKEN, self)
         try:
-            while number not in self._given:
+            while rank not in self._given:
                 if self._closed:
                     raise QueueClosedError
                 yield self._event
         except Ended:
-            self._give_up(number)
+            self._give_up(rank)
             raise
         worker.goes_on()
-        return self._given.pop(number)
+        return self._given.pop(rank)
 
     def close(self) -> None:
         """No more tokens come; those inside are still handed out."""
@@ -177,16 +175,23 @@ class TokenQueue:
 
     def _hand_out(self) -> None:
         """Give tokens to those who wait, in their order."""
-        while self._line and self._inside:
-            self._given[self._line.popleft()] = self._take()
+        line, given = self._line, self._given
+        while line and self._inside:
+            step, copies = self._inside.popleft()
+            served = min(copies, len(line))
+            for _ in range(served):
+                given[line.popleft()] = step
+            if copies > served:
+                self._inside.appendleft((step, copies - served))
 
-    def _give_up(self, number: int) -> None:
+    def _give_up(self, rank: int) -> None:
         """A worker waits no more; if there is a token for it, that and all later ones move up."""
-        if number not in self._given:
-            self._line.remove(number)
+        if rank not in self._given:
+            self._line.remove(rank)
             return
-        step = self._given.pop(number)
-        for other in sorted(other for other in self._given if other > number):
+        served = list(self._given)
+        step = self._given.pop(rank)
+        for other in served[served.index(rank) + 1 :]:
             self._given[other], step = step, self._given[other]
         self._inside.appendleft((step, 1))
         self._hand_out()

@@ -86,9 +86,12 @@ class Worker:
     def compute_gradient(self, read: Read) -> Activity[Gradient]:
         """Compute the gradient of the next batch at the parameters read; takes compute time."""
         clock = self._clock
-        start = self.ready_at if self.ready_at > clock.time else clock.time
-        work = next(self._compute_times)
-        end = start + work if not self._windows else end_of(self._windows, start, work)
+        start = self.ready_at
+        if start < clock.time:
+            start = clock.time
+        end = start + next(self._compute_times)
+        if self._windows:
+            end = end_of(self._windows, start, end - start)
         self.iteration = iteration = self.iteration + 1
         gradient = Gradient(self.rank, iteration, read, next(self._batches), start, end)
         self._in_flight[gradient] = None

@@ -43,14 +43,22 @@ class Gradient:
     `read` is what the worker read: parameters, time, global_step. Times in ns.
     """
 
-    arrived = -1  # its latest part reached its variable (ns)
-    local_step = 0  # the step it is labelled with, where a strategy labels gradients
-    open = -1  # variables for which its end is still open; -1 = not yet sent
-    applied = 0  # variables it was applied to
-    unsent = 0  # variables whose part is still on its way, where that may matter
-    given_up = False  # nobody waits any more for what is on its way
-    stack: StackedGradients | None = None  # values of all gradients worked out together
-    row = 0  # which of them is this one
+    __slots__ = (
+        "applied",
+        "arrived",
+        "batch",
+        "compute_start",
+        "computed",
+        "given_up",
+        "iteration",
+        "local_step",
+        "open",
+        "read",
+        "row",
+        "stack",
+        "unsent",
+        "worker",
+    )
 
     def __init__(
         self,
@@ -67,6 +75,14 @@ class Gradient:
         self.batch = batch
         self.compute_start = compute_start
         self.computed = computed
+        self.arrived = -1  # its latest part reached its variable (ns)
+        self.local_step = 0  # the step it is labelled with, where a strategy labels gradients
+        self.open = -1  # variables for which its end is still open; -1 = not yet sent
+        self.applied = 0  # variables it was applied to
+        self.unsent = 0  # variables whose part is still on its way, where that may matter
+        self.given_up = False  # nobody waits any more for what is on its way
+        self.stack: StackedGradients | None = None  # values of all worked out together
+        self.row = 0  # which of them is this one
 
 
 class Gradients:
