@@ -49,4 +49,4 @@ def test_an_example_is_what_happens(number: int) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == TEXT.count("```yaml") == TEXT.count("```text") == 6
+    assert len(EXAMPLES) == TEXT.count("```yaml") == TEXT.count("```text") == 7

@@ -16,6 +16,7 @@ KINDS: Final = frozenset({"accumulator", "sync_replicas", "async_ps", "errors"})
 BETWEEN: Final[frozenset[str]] = frozenset(
     {
         "diloco",
+        "diloco_recovery",
         "easgd",
         "drop_compute",
         "gossip",

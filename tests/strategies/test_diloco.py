@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import assert_same, kill, life, losses, milliseconds, run, scenario, slow
+from building import assert_same, life, losses, milliseconds, run, scenario, slow
 from pydantic import ValidationError
 
 from varsim.cluster.outer import cut
@@ -228,11 +228,6 @@ class TestValues:
 def test_what_is_refused(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
         scenario(diloco(**settings))
-
-
-def test_events_are_refused() -> None:
-    with pytest.raises(ValidationError, match="diloco does not go with events"):
-        scenario(diloco(inner_steps=2), events=(kill(0.35, 1),))
 
 
 def test_a_precision_needs_numbers() -> None:

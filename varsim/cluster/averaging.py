@@ -43,7 +43,7 @@ class AveragedReplicas(LocalReplicas):
         super().__init__(job, Aggregation.MEAN)
         self._with_state = with_state
         self._gradient = job.workload.size()
-        self._copy = self._gradient * (1 + (self._full_slots() if with_state else 0))
+        self._copy = self._gradient * (1 + (self.full_slots() if with_state else 0))
         wanted = {(ranks, self._gradient) for ranks in of_gradients if ranks > 1}
         wanted |= {(ranks, self._copy) for ranks in of_copies if ranks > 1}
         # Where several take turns on the links, one may begin while another still sends.
@@ -56,7 +56,6 @@ class AveragedReplicas(LocalReplicas):
                     size,
                     by_message=by_message,
                     members=job.workers[first : first + ranks],
-                    first=first,
                 )
                 for first in range(0, len(job.workers), ranks)
             ]
@@ -135,7 +134,7 @@ class AveragedReplicas(LocalReplicas):
     def _meeting(self, worker: Worker, ranks: int) -> Meeting:
         return self.steps[worker.rank], worker.rank // ranks
 
-    def _all_reduce(self, worker: Worker, ranks: int, size: int) -> Activity[None]:
+    def _all_reduce(self, worker: Worker, ranks: int, size: int) -> Activity[object]:
         return self._reductions[ranks, size][worker.rank // ranks].take_part(worker)
 
     def _average(self, meeting: Meeting, ranks: int) -> "_Average":
@@ -153,11 +152,6 @@ class AveragedReplicas(LocalReplicas):
         read = OutsideRead(values, self.divergence(), self._made)
         self._latest, self._contained_then = (step, read), self._updates.copy()
         return _Average(read, states, self._contained_then)
-
-    def _full_slots(self) -> int:
-        """How many slots of the optimizer are as large as what they belong to."""
-        first = self.variables[0]
-        return sum(slot.shape == first.shape for slot in first.state)
 
 
 class _Average(NamedTuple):

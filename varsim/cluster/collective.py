@@ -5,6 +5,7 @@ What messages and copies cost besides (`overheads`) comes at the end of it all.
 
 import math
 from collections.abc import Callable, Sequence
+from enum import Enum
 from itertools import cycle
 from typing import NamedTuple, Protocol
 
@@ -57,6 +58,18 @@ class Vector(NamedTuple):
     number_bytes: float | None = None
 
 
+class Outcome(Enum):
+    """How a member's part in a round has ended."""
+
+    DONE = 0  # it has the whole result
+    FAILED = 1  # another has died on the way
+    RECALLED = 2  # another has died, or has come, before all had joined: it is to join anew
+
+
+# As plain names: looking up a member of an enum costs more than what is done with it.
+_DONE, _FAILED, _RECALLED = Outcome
+
+
 class _Round(NamedTuple):
     """Round of a collective: its plan, its overhead (ns), the phase of who waits for it."""
 
@@ -72,13 +85,16 @@ class Collective:
     is sent message by message over the links. Both give the same times. `paths`: how messages
     go from rank to rank, by default over the workers' own links. `more`: vectors of which each is
     for a round after that of the one before, until it is the turn of the first again. `members`:
-    who takes part, by default the workers, ranks from `first` on. `slowed`: at which pace messages
-    go now; by default at the links' own.
+    who takes part, by default all workers. `slowed`: at which pace messages go now; by default at
+    the links' own.
 
     With a dead member it stands still: who has the result keeps it, nobody else gets it. When the
     dead one has come back and taken its place again, everything is sent once more. Where anybody
     comes back, all is sent message by message, as others send over the same links then; but until
     somebody dies the recurrence says who goes on when, in the order in which it does otherwise.
+
+    Where others are to go on without a dead member (`may_fail`), it is carried to its end if
+    anybody has the result when one dies, and else stands still until those who wait are `release`d.
     """
 
     def __init__(
@@ -93,17 +109,19 @@ class Collective:
         by_message: bool | None = None,
         more: Sequence[Vector] = (),
         members: Sequence[Member] | None = None,
-        first: int = 0,
         slowed: Callable[[], Slowed] | None = None,
+        may_fail: bool = False,
     ) -> None:
         assert schedule.meets
-        self._slowed = slowed
+        self._slowed, self._may_fail = slowed, may_fail
         self._pace = Slowed(0, 1.0)  # of the latest round that all have joined
         self._job, self._clock = job, job.clock
         self._members: Sequence[Member] = job.workers if members is None else members
-        self._ranks, self._first = schedule.ranks, first
+        self._ranks = schedule.ranks
+        # Of each member, by its rank among the workers, that in the collective.
+        self._places = {member.rank: place for place, member in enumerate(self._members)}
         around = schedule.around and self._ranks == len(job.workers)
-        paths = paths or own_links(job, first, around=around)
+        paths = paths or own_links(job, list(self._places), around=around)
         vectors = (Vector(schedule, size, phase, number_bytes), *more)
         rounds = [_round(job, vector, paths) for vector in vectors]
         self._round, self._turns = rounds[0], cycle([*rounds[1:], rounds[0]])
@@ -112,7 +130,10 @@ class Collective:
         self._idle = plan.idle
         shared = _needs_messages(job, plan)
         self._foreseen = by_message is None and not shared
-        self._by_message = shared or job.failures.restarts if by_message is None else by_message
+        if by_message is None:
+            failures = job.failures
+            by_message = shared or failures.restarts or (may_fail and failures.expected)
+        self._by_message = by_message
         self._recurrence = Recurrence(plan)
         if not self._by_message:
             job.network.also_count(self._count)
@@ -127,14 +148,14 @@ class Collective:
         self._latest = self._round  # what that moves
         self._missing: set[int] = set()  # who died in it before its end
 
-    def take_part(self, worker: Member) -> Activity[None]:
-        """Take part with this worker; returns when it has the whole result."""
+    def take_part(self, worker: Member) -> Activity[Outcome]:
+        """Take part with this worker; returns when it has the whole result, or is released."""
         clock = self._clock
         if worker.ready_at > clock.time:
             yield from worker.catch_up()
         if self._idle:
-            return
-        rank = worker.rank - self._first
+            return _DONE
+        rank = self._places[worker.rank]
         if self._missing and rank in self._missing:
             this, end = self._latest, self._return(worker)
         else:
@@ -150,13 +171,35 @@ class Collective:
             if self._come == self._ranks:
                 self._start_over()
         try:
-            yield end
+            outcome = yield end
+            if outcome is _RECALLED:
+                worker.turns_to(Phase.BARRIER)
+                worker.goes_on()
+                return outcome
             if this.overhead:
                 yield clock.time + this.overhead
         except Ended:
             self._break(worker, end)
             raise
         worker.goes_on()
+        return outcome or _DONE
+
+    def release(self) -> None:
+        """Let all go on who wait here: for the end of what has lost a member, or for one more."""
+        for end in self._moving if self._missing else ():
+            if end.callbacks is not None:
+                end.succeed(_FAILED)
+        self._missing.clear()
+        for place, entry in enumerate(self._entries):
+            if entry is not None:
+                self._ends[place].succeed(_RECALLED)
+                self._ends[place] = Event(self._clock)
+                self._entries[place] = None
+        self._come = 0
+        if self._walk is not None:
+            self._walk.give_up()
+            self._walk = None
+        self._broken = False
 
     def _start_over(self) -> None:
         """Everybody has come: fix the ends of this round and be ready for the next."""
@@ -204,14 +247,20 @@ class Collective:
 
     def _break(self, worker: Member, end: Event) -> None:
         """A member has died before its end: what was sent is of no use to those not done."""
-        rank = worker.rank - self._first
+        rank = self._places[worker.rank]
+        if isinstance(end._value, Outcome):
+            return  # it was released
         if end is self._ends[rank]:
             self._come -= 1
+            if self._may_fail:
+                self._entries[rank] = None
             self._broken = True
             self._broken_at = min(self._broken_at, self._clock.time)
             if self._walk is not None:
                 self._walk.give_up()
                 self._walk = None
+            return
+        if self._may_fail and any(other.callbacks is None for other in self._moving):
             return
         self._missing.add(rank)
         if end.callbacks is None:
@@ -239,7 +288,7 @@ class Collective:
 
     def _return(self, worker: Member) -> Event:
         """A member is back in the round it died in; its end."""
-        rank = worker.rank - self._first
+        rank = self._places[worker.rank]
         self._missing.discard(rank)
         worker.waits(Phase.BARRIER, self)
         if self._moving[rank].callbacks is None:
@@ -275,12 +324,13 @@ def _needs_messages(job: Job, plan: Plan) -> bool:
     return not (plan.uniform or (plan.exclusive and not job.cluster.network.slow_links))
 
 
-def own_links(job: Job, first: int = 0, *, around: bool = False) -> Paths:
+def own_links(job: Job, ranks: Sequence[int] | None = None, *, around: bool = False) -> Paths:
     """Messages go over the route from one worker's place to the other's; `around`: in rings.
 
-    Rank 0 is worker `first`.
+    `ranks`: of the workers that take part, by default all.
     """
-    places = [worker.place for worker in job.workers[first:]]
+    workers = job.workers if ranks is None else [job.workers[rank] for rank in ranks]
+    places = [worker.place for worker in workers]
     network = job.network
     route = network.routing.around if around else network.route
     return lambda source, target: Path(network, route(places[source], places[target]))

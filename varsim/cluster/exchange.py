@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from simpy.events import Event
 
 from varsim.cluster.buckets import ReadyBucket
-from varsim.cluster.clock import END_OF_TIME, Activity
+from varsim.cluster.clock import END_OF_TIME, Activity, Killed, Process
 from varsim.cluster.collective import Collective, Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.job import Job
@@ -21,6 +21,8 @@ from varsim.values.gradient import Gradient
 
 # What a worker sends at once: a gradient, or those of its micro-batches, added up.
 Sent = TypeVar("Sent", contravariant=True)
+# What taking part in a collective comes to.
+T = TypeVar("T")
 
 
 class GradientExchange(ABC, Generic[Sent]):
@@ -52,7 +54,7 @@ class GradientExchange(ABC, Generic[Sent]):
         self._moments[worker.rank] = [worker.ready_at for _ in self._shares]
 
     @abstractmethod
-    def finish(self, worker: Worker, gradient: Sent) -> Activity[None]:
+    def finish(self, worker: Worker, gradient: Sent) -> Activity[object]:
         """Compute it to the end, send it, and wait until what comes of it is there."""
 
 
@@ -151,7 +153,7 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
             slowed=partial(self._slowed, share) if overlap and share is not None else None,
         )
 
-    def finish(self, worker: Worker, gradient: Sequence[Gradient]) -> Activity[None]:
+    def finish(self, worker: Worker, gradient: Sequence[Gradient]) -> Activity[object]:
         """Reduce all buckets; returns when this worker has the whole mean."""
         if self._plain:
             return self._collective.take_part(worker)
@@ -187,31 +189,32 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
         return Slowed(self._until, share)
 
 
-class BackgroundCollectives:
+class BackgroundCollectives(Generic[T]):
     """Collectives that workers hand over, compute on, and come back for: one after the other.
 
-    These `vectors` are moved in turn, again and again. A stream per worker takes part in them, as a
-    communicator does, in the order in which they are handed over. Only what is left when a worker
-    comes back is its time to wait, to read or to write. `done(rank, number)` is called as a worker
-    has the result of one; they are counted from 1.
+    A stream per worker takes part in them, as a communicator does, in the order in which they are
+    handed over; `take_part` has one take part in the next. Only what is left when a worker comes
+    back is its time to wait, to read or to write. `done(rank, number)` is called as a worker has
+    the result of one; they are counted from 1.
     """
 
     def __init__(
         self,
         job: Job,
-        vectors: Sequence[Vector],
+        streams: Sequence["Stream"],
+        take_part: Callable[["Stream"], Activity[T]],
         done: Callable[[int, int], None] = lambda rank, number: None,
     ) -> None:
         ranks = len(job.workers)
-        self._job = job
-        self._streams = [Stream(job, worker) for worker in job.workers]
+        self._job, self._streams, self._take_part = job, streams, take_part
         # When the vectors of those not yet begun are ready (ns).
         self._moments: list[deque[int]] = [deque() for _ in job.workers]
-        self._busy = [False] * ranks
+        self._busy: list[Process | None] = [None] * ranks
         self._done = [0] * ranks
+        self._results: list[T | None] = [None] * ranks  # of the latest
         self._awaited: list[int | None] = [None] * ranks  # how many are to be done, who waits
         self._told = done
-        self._collective = Collective(job, *vectors[0], more=vectors[1:], members=self._streams)
+        job.failures.tell(self._died)
 
     def begin(self, worker: Worker, moments: Sequence[int] = (0,)) -> None:
         """Hand over the next ones; takes the worker no time.
@@ -220,12 +223,11 @@ class BackgroundCollectives:
         """
         rank = worker.rank
         self._moments[rank] += moments
-        if not self._busy[rank]:
-            self._busy[rank] = True
-            self._job.spawn(self._carry_out(self._streams[rank]))
+        if self._busy[rank] is None:
+            self._busy[rank] = self._job.clock.process(self._carry_out(self._streams[rank]))
 
-    def finish(self, worker: Worker, number: int) -> Activity[None]:
-        """Wait until so many are done."""
+    def finish(self, worker: Worker, number: int) -> Activity[T | None]:
+        """Wait until so many are done; what taking part in the latest of all has come to."""
         yield from worker.catch_up()
         rank, stream = worker.rank, self._streams[worker.rank]
         if self._done[rank] < number:
@@ -234,17 +236,31 @@ class BackgroundCollectives:
             yield from stream.end()
             self._awaited[rank] = None
             stream.begins(END_OF_TIME)
+        return self._results[rank]
+
+    def hand_over(self, source: int, rank: int) -> None:
+        """A worker has done as many as another one."""
+        self._done[rank] = self._done[source]
 
     def _carry_out(self, stream: "Stream") -> Activity[None]:
         rank = stream.rank
         while self._moments[rank]:
             yield from self._job.clock.sleep_until(self._moments[rank].popleft())
-            yield from self._collective.take_part(stream)
+            self._results[rank] = yield from self._take_part(stream)
             self._done[rank] += 1
             self._told(rank, self._done[rank])
             if self._done[rank] == self._awaited[rank]:
                 stream.done.succeed()
-        self._busy[rank] = False
+        self._busy[rank] = None
+
+    def _died(self, rank: int) -> None:
+        """A worker's stream dies with it."""
+        process, self._busy[rank] = self._busy[rank], None
+        self._streams[rank].ends()
+        if process is not None:
+            self._job.clock.end(process, Killed())
+        self._moments[rank].clear()
+        self._awaited[rank] = None
 
 
 class Stream:
@@ -271,6 +287,10 @@ class Stream:
         self.done = Event(self._job.clock)
         self.computed = computed
         self._seen = False
+
+    def ends(self) -> None:
+        """The worker has died: nobody sees it wait."""
+        self._seen, self.waits_for = False, None
 
     def end(self) -> Activity[None]:
         """The worker has computed and waits for the stream, if that is not done."""

@@ -57,8 +57,10 @@ class Failures:
         self._clock, self._workers, self._network, self._ledger = clock, workers, network, ledger
         self._processes: dict[int, list[WorkerProcess]] = {}
         self.exits: dict[int, Exit] = {}  # by rank
+        self.expected = bool(events)  # somebody will die
         self.restarts = any(event.restart is not None for event in events)
         self.died = False  # somebody has
+        self._told: list[Callable[[int], None]] = []
         for event in events:
             if event.rank < len(workers):
                 clock.call_at(round(event.at * 1e9), partial(self._happen, event))
@@ -70,6 +72,10 @@ class Failures:
         one = WorkerProcess(begin, role, waits_for, self._clock.process(begin()))
         self._processes.setdefault(worker.rank, []).append(one)
         self._watch(worker, one)
+
+    def tell(self, function: Callable[[int], None]) -> None:
+        """Call a function with the rank of each worker that is ended, when its processes are."""
+        self._told.append(function)
 
     def running(self, rank: int) -> bool:
         """Whether a worker's processes run."""
@@ -150,6 +156,8 @@ class Failures:
             if one.process.is_alive:
                 self._clock.end(one.process, how)
         self._note(worker, killed=isinstance(how, Killed), doing=doing)
+        for function in self._told:
+            function(worker.rank)
 
     def _note(self, worker: Worker, *, killed: bool, doing: str) -> None:
         roles = tuple(one.role for one in self._processes[worker.rank] if one.role)

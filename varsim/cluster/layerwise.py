@@ -5,10 +5,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from varsim.cluster.buckets import Bucketing
 from varsim.cluster.clock import Activity
-from varsim.cluster.collective import Vector
+from varsim.cluster.collective import Collective, Vector
 from varsim.cluster.collectives import ring
 from varsim.cluster.description import Cluster
-from varsim.cluster.exchange import BackgroundCollectives
+from varsim.cluster.exchange import BackgroundCollectives, Stream
 from varsim.cluster.job import Job
 from varsim.cluster.trace import Phase
 from varsim.cluster.worker import Read, Worker
@@ -129,7 +129,10 @@ class LayerwiseStep:
         self._ends_with_collective = not any(isinstance(line, Whole) for line in said)
         self._steps = [0] * ranks
         self._work = [0] * ranks  # ns, of the gradient under way
-        self._collectives = BackgroundCollectives(job, self._program.vectors, self._done)
+        streams = [Stream(job, worker) for worker in job.workers]
+        first, *more = self._program.vectors
+        collective = Collective(job, *first, more=more, members=streams)
+        self._collectives = BackgroundCollectives(job, streams, collective.take_part, self._done)
 
     def forward(self, worker: Worker, read: Callable[[Worker], Read]) -> Activity[Gradient]:
         """Begin a gradient: its forward pass, of each unit once its parameters are there.

@@ -9,9 +9,10 @@ from varsim.cluster.buckets import Bucketing, ready_buckets
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Vector
 from varsim.cluster.collectives.choice import Choice
-from varsim.cluster.exchange import BackgroundCollectives
+from varsim.cluster.exchange import BackgroundCollectives, Stream
 from varsim.cluster.job import Job
-from varsim.cluster.replicas import LocalReplicas
+from varsim.cluster.quorum import Quorum
+from varsim.cluster.replicas import LocalReplicas, full_slots
 from varsim.cluster.slowdown import shares_of_compute
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Array, Gradient, Parameters
@@ -29,6 +30,8 @@ class OuterReplicas(LocalReplicas):
     gradient, what is shared less its own copy, in a `precision` (default: as parameters), and goes
     on; when it is back, and the mean of all is there, the outer step has been made. With `overlap`
     every layer of it is sent once the backward pass of the step before is through with that.
+    Workers that die are left out (`Quorum`); a sync that fails takes its fragment of all copies
+    back to the shared model.
     """
 
     def __init__(
@@ -53,16 +56,24 @@ class OuterReplicas(LocalReplicas):
             layers = ready_buckets(job.workload, Bucketing("layers"), number_bytes)
             sizes = [layer.size for layer in layers]
             self._shares = shares_of_compute(job.cluster, [layer.ready for layer in layers])
-        ranks = len(job.workers)
-        vectors = [
-            Vector(choice.schedule(ranks, size), size, number_bytes=number_bytes) for size in sizes
-        ]
-        self._reduction = BackgroundCollectives(job, vectors)
-        self._number = len(vectors)  # in an outer gradient
+
+        def vectors(ranks: int) -> list[Vector]:
+            return [
+                Vector(choice.schedule(ranks, size), size, number_bytes=number_bytes)
+                for size in sizes
+            ]
+
+        self._number = len(sizes)  # in an outer gradient
         self._fragments = cut([each.values[0].size for each in self.variables], fragments)
         values = self._job.task.initial()
         self._points = [gathered(values, fragment) for fragment in self._fragments]
         self._states = [outer.init(point) for point in self._points]
+        # A worker has its copy, what is shared, and the slots of both.
+        slots = self.full_slots() + full_slots(self._states[0], self._points[0])
+        streams = [Stream(job, worker) for worker in job.workers]
+        self._reduction = BackgroundCollectives(job, streams, self._take_part)
+        self._quorum = Quorum(job, streams, vectors, job.workload.size() * (2 + slots), self)
+        self.failed = [0] * len(job.workers)  # syncs, by worker
         self._sent: dict[int, dict[int, Array]] = {}  # outer gradients by sync and rank
         self._steps_made: dict[int, _OuterStep] = {}  # by sync, until all have merged it
         # After which step of all each copy had each fragment from; 0: it never had.
@@ -80,6 +91,10 @@ class OuterReplicas(LocalReplicas):
         yield from worker.catch_up()
         return gradient
 
+    def recover(self, worker: Worker) -> Activity[None]:
+        """A worker that begins again gets all that another one has after a sync."""
+        yield from self._quorum.come_back(worker)
+
     def offer(self, worker: Worker, sync: int, fragment: int) -> None:
         """Hand over a worker's outer gradient of a fragment; takes it no time."""
         rank, pieces = worker.rank, self._fragments[fragment]
@@ -96,25 +111,35 @@ class OuterReplicas(LocalReplicas):
     def merge(self, worker: Worker, sync: int, fragment: int, sent_after: int) -> Activity[None]:
         """Wait for a sync, and bring its fragment of the copy to the shared model, or nearer to it.
 
-        `sent_after`: how many steps each worker had made when it sent. The model is measured.
+        `sent_after`: how many steps each worker had made when it sent. The model is measured. If
+        the sync has failed, the fragment is again what was shared before.
         """
-        yield from self._reduction.finish(worker, (sync + 1) * self._number)
-        if sync in self._sent:
-            self._make_step(sync, fragment)
-        made = self._steps_made[sync]
+        sent_by = yield from self._reduction.finish(worker, (sync + 1) * self._number)
         rank = worker.rank
-        for piece, new in zip(self._fragments[fragment], made.parts, strict=True):
-            variable = self.variables[piece.variable]
-            whole = variable.values[rank].copy()
-            part = whole.reshape(-1)[piece.start : piece.stop]
-            part[:] = self._mixing * part + (1.0 - self._mixing) * new if self._mixing else new
-            variable.write(rank, whole)
+        if not sent_by:
+            self._sent.pop(sync, None)
+            self.failed[rank] += 1
+            parts = split(self._points[fragment], self._fragments[fragment])
+            self._write(rank, fragment, parts, mixing=0.0)
+            return
+        if sync in self._sent:
+            self._make_step(sync, fragment, sent_by)
+        made = self._steps_made[sync]
+        self._write(rank, fragment, made.parts, self._mixing)
         self._had[rank, fragment] = sent_after
         made.left -= 1
         if made.left == 0:
             del self._steps_made[sync]
-        if rank == 0:
+        if rank == self.members[0]:
             self._job.evaluate(self.shared(), made.divergence)
+        self._quorum.passes(worker)
+
+    def hand_over(self, source: int, rank: int) -> None:
+        """See LocalReplicas; what is shared is the same for all."""
+        super().hand_over(source, rank)
+        self._reduction.hand_over(source, rank)
+        self._had[rank] = self._had[source]
+        self.failed[rank] = self.failed[source]
 
     def shared(self) -> Parameters:
         """The model after the latest outer step of every fragment."""
@@ -127,19 +152,30 @@ class OuterReplicas(LocalReplicas):
     def missed(self, rank: int) -> int:
         """How many updates, made by others, some fragment of a copy does not contain."""
         of_others = self._made - self.steps[rank]
-        return of_others - (len(self.steps) - 1) * int(self._had[rank].min())
+        return of_others - (len(self.members) - 1) * int(self._had[rank].min())
 
-    def _make_step(self, sync: int, fragment: int) -> None:
-        """The outer step, when the first worker has the mean; all have sent."""
+    def _take_part(self, stream: Stream) -> Activity[Sequence[int]]:
+        return self._quorum.take_part(stream)
+
+    def _write(self, rank: int, fragment: int, parts: Sequence[Array], mixing: float) -> None:
+        """Set a fragment of a copy to `mixing` times itself and 1 - mixing times these parts."""
+        for piece, new in zip(self._fragments[fragment], parts, strict=True):
+            variable = self.variables[piece.variable]
+            whole = variable.values[rank].copy()
+            part = whole.reshape(-1)[piece.start : piece.stop]
+            part[:] = mixing * part + (1.0 - mixing) * new if mixing else new
+            variable.write(rank, whole)
+
+    def _make_step(self, sync: int, fragment: int, sent_by: Sequence[int]) -> None:
+        """The outer step, when the first worker has the mean of what these have sent."""
         sent = self._sent.pop(sync)
-        assert len(sent) == len(self.steps)
-        mean = sum_in_order(np.stack([sent[rank] for rank in sorted(sent)])) / len(sent)
+        mean = sum_in_order(np.stack([sent[rank] for rank in sent_by])) / len(sent_by)
         new, self._states[fragment] = self._outer.update(
             mean, self._states[fragment], self._points[fragment]
         )
         self._points[fragment] = new
         parts = split(new, self._fragments[fragment])
-        self._steps_made[sync] = _OuterStep(parts, self.divergence(), len(sent))
+        self._steps_made[sync] = _OuterStep(parts, self.divergence(), len(sent_by))
 
 
 class _OuterStep:

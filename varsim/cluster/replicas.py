@@ -1,5 +1,6 @@
 """Copies of a model on the workers: mirrored (ON_WRITE), or each its own (ON_READ)."""
 
+from bisect import insort
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -20,7 +21,9 @@ from varsim.distribute.mirrored_strategy import MirroredStrategy
 from varsim.distribute.tensor import Tensor
 from varsim.distribute.variable import DistributedVariable
 from varsim.values.gradient import Array, Gradient, Parameters, Value
+from varsim.values.gradient_form import sum_in_order
 from varsim.values.operation import Device, finish
+from varsim.values.optimizer import State
 from varsim.values.variable import Aggregation, Synchronization, divergence
 
 
@@ -138,6 +141,7 @@ class LocalReplicas:
         self._met = [0] * len(job.workers)  # after which step each last met the others for a read
         self._read = [0] * len(job.workers)  # after which step each last was read
         self._unfinished: dict[int, int] = {}  # step: replicas that still have to make it
+        self.members = list(range(len(job.workers)))  # whose copies make up the model
         self._recovery = Recovery(job)
         job.explain(self._recovery.remedy)
         self._latest: tuple[int, OutsideRead] | None = None
@@ -193,11 +197,33 @@ class LocalReplicas:
         """A replica has made its step; it counts when all have."""
         step = self.steps[rank]
         self.steps[rank] += 1
-        left = self._unfinished.pop(step, len(self.steps)) - 1
+        left = self._unfinished.pop(step, len(self.members)) - 1
         if left:
             self._unfinished[step] = left
         else:
             self._job.count_step()
+
+    def leave(self, rank: int) -> None:
+        """A copy is no part of the model any more; steps that only it had to make count."""
+        self.members.remove(rank)
+        self._made -= self.steps[rank]
+        for step in sorted(step for step in self._unfinished if step >= self.steps[rank]):
+            self._unfinished[step] -= 1
+            if not self._unfinished[step]:
+                del self._unfinished[step]
+                self._job.count_step()
+
+    def hand_over(self, source: int, rank: int) -> None:
+        """A copy becomes part of the model again, with all that another one has and counts."""
+        insort(self.members, rank)
+        for variable in self.variables:
+            variable.values[rank] = variable.values[source]
+            variable.states[rank] = variable.states[source]
+        for counts in (self.steps, self._seen, self._met, self._read):
+            counts[rank] = counts[source]
+        self._made += self.steps[rank]
+        for step in self._unfinished:
+            self._unfinished[step] += step >= self.steps[rank]
 
     def outside_read(self, worker: Worker) -> OutsideRead:
         """What an outsider reads when a replica has met the others; all of them get the same.
@@ -225,13 +251,23 @@ class LocalReplicas:
             variable.forget(rank)
         self._seen[rank] = 0 if read is None else read[1].updates
 
+    def full_slots(self) -> int:
+        """How many slots of the optimizer are as large as what they belong to."""
+        return full_slots(self.variables[0].state, self.variables[0].values[0])
+
     def aggregate(self) -> Parameters:
         """The copies as they are now, aggregated."""
+        if 0 < len(self.members) < len(self.steps):
+            return tuple([self.mean(variable, self.members) for variable in self.variables])
         return tuple([_read(variable) for variable in self.variables])
+
+    def mean(self, variable: SyncOnReadVariable, ranks: Sequence[int]) -> Array:
+        """Mean of some copies of a variable, added up in this order."""
+        return sum_in_order(np.stack([variable.values[rank] for rank in ranks])) / len(ranks)
 
     def divergence(self) -> float:
         """Largest distance between two copies as they are now."""
-        return divergence([self.copy(rank) for rank in range(len(self._seen))])
+        return divergence([self.copy(rank) for rank in self.members or range(len(self.steps))])
 
     def end_read(self, worker: Worker) -> None:
         """A replica has been read."""
@@ -327,6 +363,11 @@ class Recovery:
             if self._job.failures.running(worker.rank) and worker.rank not in self._without:
                 return worker
         return None
+
+
+def full_slots(state: State, value: Array) -> int:
+    """How many slots of an optimizer are as large as the value they stand beside."""
+    return sum(slot.shape == value.shape for slot in state)
 
 
 def _read(variable: SyncOnReadVariable) -> Array:

@@ -36,6 +36,10 @@ class DiLoCo(Strategy):
     outer gradients are rounded to, and sent in; fp8, int8 and fp4 with one scale for each tensor,
     which is sent for nothing. The mean is taken exactly. The outer step itself takes no time.
     `collective`: the algorithm of their all-reduce, as of on_write (default: ring).
+    When a worker dies (`events`) the others go on without it. A sync whose all-reduce it dies in
+    has failed: its fragment of every copy goes back to the shared model and has the next turn, too
+    (torchft). One that begins again (0) waits for the end of a sync, takes all that another worker
+    has then, and goes on at its step.
     With `overlap` (1) and (2) run side by side: in the last step before a sync every tensor's part
     of the outer gradient is sent once the backward pass is through with it, last layers first. The
     first layer's comes last, so that to wait for each layer in the next forward pass only would
@@ -165,12 +169,23 @@ class DiLoCo(Strategy):
         super().check_workload(workload)
 
     def check_events(self, events: Sequence[ProcessEvent]) -> None:
-        """A worker that dies leaves syncs that others have sent, and that have to be given up."""
-        if events:
-            raise ValueError(
-                f"diloco does not go with events ({events[0]}): the syncs that are under way would "
-                "wait for a worker that has lost its outer gradients"
+        """A worker that comes back is taken in after a sync, when no other may be under way."""
+        why = ""
+        if self.overlap:
+            why = (
+                "overlap: what is already reduced of an outer gradient whose worker dies in its "
+                "backward pass could not be taken back"
             )
+        elif self.delay >= self._turn:
+            why = (
+                f"delay: a worker that comes back would miss the syncs that are under way, unless "
+                f"it is below inner_steps / fragments ({self._turn})"
+            )
+        elif self.ranks_per_group is not None:
+            why = f"collective {self.collective}: groups are not equal without a dead worker"
+        if why and events:
+            key, reason = why.split(": ", 1)
+            raise ValueError(f"{key} does not go with events ({events[0]}): {reason}")
 
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""
@@ -191,18 +206,21 @@ class DiLoCo(Strategy):
     def replica(self, worker: Worker, copies: OuterReplicas) -> Activity[None]:
         """One replica's training loop."""
         early, late = (self.delay, 0) if self.convention == "torchft" else (0, self.delay)
+        rank = worker.rank
+        if worker.restarts:
+            yield from copies.recover(worker)  # (0)
         while True:
-            step = copies.steps[worker.rank] + 1
+            step = copies.steps[rank] + 1
             sync = self._sync_at(step + early)
             gradient = yield from copies.compute(worker, sends=sync is not None)
             yield from worker.update_copy()
             copies.apply(worker, gradient)  # (1)
             if sync is not None:
-                copies.offer(worker, sync, self._fragment_of(sync))  # (2)
+                copies.offer(worker, sync, self._fragment_of(sync - copies.failed[rank]))  # (2)
             sync = self._sync_at(step - late)
             if sync is not None:
-                sent_after = step - self.delay
-                yield from copies.merge(worker, sync, self._fragment_of(sync), sent_after)  # (3-5)
+                fragment = self._fragment_of(sync - copies.failed[rank])
+                yield from copies.merge(worker, sync, fragment, step - self.delay)  # (3-5)
 
     @property
     def _choice(self) -> Choice:
@@ -217,5 +235,5 @@ class DiLoCo(Strategy):
         """The sync whose turn ends after a step (from 1), if one does."""
         return step // self._turn - 1 if step > 0 and step % self._turn == 0 else None
 
-    def _fragment_of(self, sync: int) -> int:
-        return (sync if self.convention == "torchft" else sync + 1) % self.fragments
+    def _fragment_of(self, turn: int) -> int:
+        return (turn if self.convention == "torchft" else turn + 1) % self.fragments

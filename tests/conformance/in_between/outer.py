@@ -1,6 +1,6 @@
 """Recorded cases of outer steps: DiLoCo, also streaming."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 from unittest.mock import patch
@@ -11,6 +11,7 @@ from building import MS
 from conformance.in_between.averaged import blocked_after, computed_by_worker, run_noting_reads
 from conformance.in_between.recorded import Record, Replay, optimizer
 from varsim.cluster.clock import Activity
+from varsim.cluster.events import ProcessEvent
 from varsim.cluster.outer import OuterReplicas
 from varsim.cluster.worker import Worker
 from varsim.strategies.diloco import DiLoCo
@@ -56,6 +57,42 @@ def diloco(record: Record) -> None:
     assert not later
 
 
+def diloco_recovery(record: Record) -> None:
+    """A replica dies, and a new process takes all over from the other one.
+
+    The recorded process makes its own steps before that in vain, from the start; here it waits. In
+    which of its steps the first one died was not recorded; the sync after that was made without it.
+    """
+    joins, g = record["joins"], record["inner_steps"] // record["fragments"]
+    new, at, own = joins["replica"], joins["at_survivor_step"], joins["own_step"]
+    dies = at - g  # step in which it does, as the survivor counts
+    events = [
+        ProcessEvent.model_validate({"at": (dies - 0.5) / 10, "kill": {"worker": new}}),
+        ProcessEvent.model_validate({"at": (at - 0.5) / 10, "restart": {"worker": new}}),
+    ]
+    old, back = record["expect"]["replicas"][1 - new], record["expect"]["replicas"][new]
+    last = old["steps"][-1]["step"]
+    settings = {key: record[key] for key in _SETTINGS if key in record}
+    strategy = DiLoCo.model_validate({**settings, "outer": optimizer(record["outer"]).model_dump()})
+    replay = Replay(
+        record, strategy, record["fragment_elements"], {"global_steps": last + 1}, events
+    )
+    syncs: dict[int, dict[str, Any]] = {}
+    with watched(syncs, record["workers"]):
+        read, _ = run_noting_reads(replay)
+    # A worker's numbers of gradients go on; the one that it died at is not made again.
+    found = {row["step"]: read[1 - new, row["step"]] for row in old["steps"]}
+    again = {row["step"]: read[new, dies + row["step"] - own] for row in back["steps"][own:]}
+    for rows, values in ((old["steps"], found), (back["steps"][own:], again)):
+        expected = [row["x"] for row in rows]
+        np.testing.assert_allclose(list(values.values()), expected, rtol=record["rtol"])
+    for row in old["sync_points"][1:]:
+        sync = syncs[row["step"] // g - 1]
+        part = record["fragment_elements"][sync["fragment"]]
+        np.testing.assert_allclose(sync["synced"], np.array(row["synced"])[part])
+        assert (sync["sent"][new] is None) == (dies <= row["step"] <= at)
+
+
 @contextmanager
 def watched(syncs: dict[int, dict[str, Any]], workers: int) -> Iterator[None]:
     """See what is sent and merged by whom, and what outer steps make of it."""
@@ -79,11 +116,11 @@ def watched(syncs: dict[int, dict[str, Any]], workers: int) -> Iterator[None]:
         yield from merge(self, worker, sync, fragment, sent_after)
         one.setdefault("applied", [None] * workers)[worker.rank] = self._job.clock.time / MS
 
-    def seen_step(self: OuterReplicas, sync: int, fragment: int) -> None:
+    def seen_step(self: OuterReplicas, sync: int, fragment: int, sent_by: Sequence[int]) -> None:
         before = self._points[fragment]
         sent = self._sent[sync]
-        make_step(self, sync, fragment)
-        syncs[sync]["pseudo_gradient"] = sum(sent[rank] for rank in sorted(sent)) / len(sent)
+        make_step(self, sync, fragment, sent_by)
+        syncs[sync]["pseudo_gradient"] = sum(sent[rank] for rank in sent_by) / len(sent_by)
         syncs[sync]["synced"] = self._points[fragment]
         assert before is not self._points[fragment]
 

@@ -14,6 +14,7 @@ from building import MS, NO_TIME
 
 from conformance.files import files, of_between
 from varsim.cluster.description import Cluster
+from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import Phase, Trace
@@ -152,6 +153,7 @@ class Replay:
     """A case as a job of its strategy that takes the recorded times, and no time to send.
 
     `parts`: of which elements of x each variable is made; by default one holds all of them.
+    `events`: who dies and comes back.
     `updates`: (ms, x) after every update of the model, once it was `run`.
     """
 
@@ -161,6 +163,7 @@ class Replay:
         strategy: Strategy,
         parts: Sequence[Sequence[int]] | None = None,
         stop: Mapping[str, Any] | None = None,
+        events: Sequence[ProcessEvent] = (),
     ) -> None:
         problem = record.get("problem", {})
         initial = problem.get("initial", [0.0])
@@ -188,6 +191,7 @@ class Replay:
             seed=0,
             replication=0,
             workers=strategy.workers(cluster),
+            events=events,
         )
         self.strategy = strategy
         self.updates: list[tuple[float, Any]] = []

@@ -10,13 +10,14 @@ from conformance.in_between.dropped import drop_compute
 from conformance.in_between.elastic import easgd
 from conformance.in_between.first_k import asynchronous, k_family, k_sync
 from conformance.in_between.gossiping import gossip, sgp
-from conformance.in_between.outer import diloco
+from conformance.in_between.outer import diloco, diloco_recovery
 from conformance.in_between.recorded import Case, Record
 
 # By kind, how a case is run and compared; it raises AssertionError where something differs.
 REPLAY: Final[dict[str, Callable[[Record], None]]] = {
     "async": asynchronous,
     "diloco": diloco,
+    "diloco_recovery": diloco_recovery,
     "easgd": easgd,
     "drop_compute": drop_compute,
     "gossip": gossip,

@@ -1,0 +1,134 @@
+"""Members of all-reduces who change: the dead are left out, and who comes back is taken in."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+from simpy.events import Event
+
+from varsim.cluster.clock import Activity
+from varsim.cluster.collective import Collective, Member, Outcome, Vector
+from varsim.cluster.job import Job
+from varsim.cluster.trace import Phase
+from varsim.cluster.transport import nothing
+from varsim.cluster.worker import Worker
+
+
+class Copies(Protocol):
+    """Copies of a model, of which those of the members count."""
+
+    def leave(self, rank: int) -> None:
+        """A worker is no member any more: its copy is no part of the model."""
+
+    def hand_over(self, source: int, rank: int) -> None:
+        """A worker becomes a member with a copy of all that another one has."""
+
+
+class Quorum:
+    """Members of all-reduces, which go on without those who have died.
+
+    A round is joined by all members. If one of them dies before all have, it is of those who are
+    left, who join it anew. If one dies later, it fails for all of them; but once one has the whole
+    result, all get it. Who comes back waits until a member is through with a round, and gets all
+    that this one has then (`size` bytes) over the network; from that moment on it is a member, for
+    whom others wait. Should the other die before all is there, it waits for the end of another
+    round. (torchft: a quorum, and the recovery of those who are behind.)
+
+    `seats`: who takes part, by worker. `vectors`: what is moved among so many.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        seats: Sequence[Member],
+        vectors: Callable[[int], Sequence[Vector]],
+        size: float,
+        copies: Copies,
+    ) -> None:
+        self._job, self._seats, self._vectors = job, seats, vectors
+        self._size, self._copies = size, copies
+        self._rings: dict[tuple[int, ...], Collective] = {}
+        self._waiting: dict[int, Event] = {}  # who has come back, by rank
+        self.members = tuple(seat.rank for seat in seats)
+        self._ring = self._ring_of(self.members)
+        job.failures.tell(self._died)
+        job.explain(self._remedy)
+
+    def take_part(self, member: Member) -> Activity[Sequence[int]]:
+        """Take part in the next round; the ranks whose vectors are in the result, none if failed.
+
+        A member has the results of one round after the other.
+        """
+        while True:
+            yield from member.catch_up()
+            members, ring = self.members, self._ring
+            outcome = yield from ring.take_part(member)
+            if outcome is Outcome.DONE:
+                return members
+            if outcome is Outcome.FAILED:
+                return ()
+
+    def passes(self, worker: Worker) -> None:
+        """A member is through with a round; who has come back is a member from now on."""
+        waiting, self._waiting = self._waiting, {}
+        for rank, event in waiting.items():
+            self._copies.hand_over(worker.rank, rank)
+            event.succeed(worker)
+        if waiting:
+            self._change((*self.members, *waiting))
+
+    def come_back(self, worker: Worker) -> Activity[None]:
+        """Who has come back becomes a member; returns when it has all that members have."""
+        yield from worker.catch_up()
+        whole = False
+        while not whole:
+            served = self._waiting[worker.rank] = Event(self._job.clock)
+            worker.waits(Phase.BARRIER, self)
+            source: Worker = yield served
+            life = source.restarts
+            worker.turns_to(Phase.READ)
+            worker.waits(Phase.READ, f"the model from worker {source.rank}")
+            arrived = Event(self._job.clock)
+            route = self._job.network.route(source.place, worker.place)
+            self._job.network.pass_on(route, self._size, nothing, partial(_happen, arrived))
+            yield arrived
+            worker.goes_on()
+            whole = self._job.failures.running(source.rank) and source.restarts == life
+            if not whole:
+                self._leave(worker.rank)
+
+    def _died(self, rank: int) -> None:
+        self._waiting.pop(rank, None)
+        if rank in self.members:
+            self._leave(rank)
+
+    def _leave(self, rank: int) -> None:
+        self._change([member for member in self.members if member != rank])
+        self._copies.leave(rank)
+
+    def _change(self, members: Sequence[int]) -> None:
+        """Whoever waits in a round that these are not the members of joins it anew."""
+        self._ring.release()
+        self.members = tuple(sorted(members))
+        self._ring = self._ring_of(self.members)
+
+    def _ring_of(self, members: tuple[int, ...]) -> Collective:
+        if members not in self._rings:
+            first, *more = self._vectors(max(1, len(members)))
+            seats = [self._seats[rank] for rank in members]
+            self._rings[members] = Collective(
+                self._job, *first, more=more, members=seats, may_fail=True
+            )
+        return self._rings[members]
+
+    def _remedy(self, dead: Sequence[int]) -> str:
+        return "" if self.members else "nothing can, as no running worker has the model any more"
+
+    def __str__(self) -> str:
+        if self.members:
+            return "the end of an all-reduce, to get the model from a member"
+        return "the model, which no running worker has"
+
+
+def _happen(event: Event) -> None:
+    event.succeed()
