@@ -6,8 +6,8 @@ never be done if it is dropped. The stacked product gives the same bits as one b
 is taken in order of arrival, so laziness never changes a result.
 """
 
+from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -116,6 +116,7 @@ class Gradients:
         self._trusted = False  # checked once; sparse gradients are checked always
         self._precision: Precision | None = None
         self._micro_batches = 1
+        self._line: deque[Gradient] = deque()  # to be worked out ahead, if not worked out yet
         self.evaluated = 0
 
     def round_to(self, precision: Precision) -> None:
@@ -135,14 +136,29 @@ class Gradients:
         If it has to be worked out, some of `ahead` are too: others that will be needed for sure.
         """
         if gradient.stack is None:
-            together = [gradient]
-            if self._stack > 1:
-                others = (other for other in ahead if other.stack is None and other is not gradient)
-                together += islice(others, self._stack - 1)
-            self._work_out(together)
+            self._work_out([gradient, *self._next_of(ahead, gradient)])
         assert gradient.stack is not None
         value: Value = gradient.stack[variable][gradient.row]
         return value
+
+    def _next_of(self, ahead: Iterable[Gradient], gradient: Gradient) -> list[Gradient]:
+        """The first ones of `ahead`, besides a gradient, that fill a stack with it.
+
+        What was looked through is kept, as most of it is worked out already.
+        """
+        together = self._from_line(gradient)
+        if len(together) < self._stack - 1:
+            self._line = deque([other for other in ahead if other.stack is None])
+            together = self._from_line(gradient)
+        return together
+
+    def _from_line(self, gradient: Gradient) -> list[Gradient]:
+        together: list[Gradient] = []
+        while self._line and len(together) < self._stack - 1:
+            other = self._line.popleft()
+            if other.stack is None and other.open and other is not gradient:
+                together.append(other)
+        return together
 
     def mean(self, gradients: Sequence[Gradient], variable: int, *, by_row: bool = False) -> Value:
         """Their sum in the given order, divided by their number; of the kind that `value` gives.
