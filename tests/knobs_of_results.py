@@ -44,3 +44,13 @@ IN_THE_RESULT: dict[str, tuple[Case, Case]] = {
         prices=({"device_hour": 1.0}, {"device_hour": 1.0, "currency": "EUR"}),
     ),
 }
+
+# And only what is said of it.
+IN_THE_NOTES: dict[str, tuple[Case, Case]] = {
+    "Scenario.memory": two(MIRRORED, memory=({}, {"device": 1e9})),
+    "MemoryLimits.device": two(MIRRORED, memory=({"device": 1e9}, {"device": 1.0})),
+    "MemoryLimits.server": two(SERVED, memory=({"server": 1e9}, {"server": 1.0})),
+    "MemoryLimits.activations": two(
+        MIRRORED, memory=({"device": 1e9}, {"device": 1e9, "activations": 1e8})
+    ),
+}

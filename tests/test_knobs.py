@@ -30,7 +30,7 @@ from knob_cases import (
 )
 from knobs_of_laws import OF_LAWS
 from knobs_of_overlap import OF_OVERLAP
-from knobs_of_results import IN_THE_RESULT
+from knobs_of_results import IN_THE_NOTES, IN_THE_RESULT
 from knobs_of_servers import OF_SERVERS
 from network_cases import NEEDED, NETWORK_KNOBS, WIRES
 from pydantic import BaseModel
@@ -254,6 +254,7 @@ DESCRIPTIVE = {
         for model in STRATEGIES.values()
     },
     "Layer.name": "says which layer of a model it is",
+    "MemoryLimits.exceeded": "says whether what does not fit is refused (tests/test_fitting.py)",
     "MeasuredTimes.file": "is read into `seconds`, or says where they came from (see below)",
 }
 
@@ -319,7 +320,7 @@ def outcome(case: Case) -> list[object]:
 
 
 def test_every_field_is_shown_to_matter() -> None:
-    shown = {*KNOBS, *IN_THE_RESULT, *DESCRIPTIVE, *REFUSED}
+    shown = {*KNOBS, *IN_THE_RESULT, *IN_THE_NOTES, *DESCRIPTIVE, *REFUSED}
     kinds = {name for name in ALL_FIELDS if name.endswith(".kind")}
 
     assert len(ALL_FIELDS) > 100
@@ -343,6 +344,13 @@ def test_a_field_changes_the_result(field: str) -> None:
 
     same = one.summary.equals(other.summary) and one.judgements == other.judgements
     assert not (same and one.table().equals(other.table()))
+
+
+@pytest.mark.parametrize("field", IN_THE_NOTES)
+def test_a_field_changes_the_notes(field: str) -> None:
+    one, other = (simulate(build(case)) for case in IN_THE_NOTES[field])
+
+    assert one.notes != other.notes
 
 
 def test_names_change_nothing_but_the_label() -> None:

@@ -109,6 +109,7 @@ def plan(
 def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
     """Say what a plan asks, and how large its space is."""
     from varsim.report.words.caution import cautions
+    from varsim.report.words.plan import left_out
     from varsim.report.words.targets import said as told_target
     from varsim.scenario.plan import OBJECTIVES
     from varsim.study.plan.cell import distinct
@@ -125,6 +126,8 @@ def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
     for said in cautions(question.base):
         write(f"  note         {said}")
     planning = Planning(question)
+    for said in left_out(planning.too_large):
+        write(f"  note         {said}")
     whole = _weigh(planning, closer=True)
     cells = planning.cells
     least, most = question.first_replications, question.most_replications

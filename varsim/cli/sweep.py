@@ -217,12 +217,16 @@ def redraw(directory: Path) -> None:
 
 def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> None:
     """Say what a sweep varies, and how many runs that takes."""
+    from varsim.report.words.memory import misfit
+
     sweep = experiment.sweep
     distinct = len(experiment.distinct)
     for index, quantity in enumerate(sweep.quantities):
         values = list(dict.fromkeys(point.values[index].text for point in sweep.points))
         told = ", ".join(values) if len(values) <= 12 else f"{values[0]} to {values[-1]}"
         write(f"  sweep        {quantity.path}: {told}")
+    if misfits := [said for point in sweep.points if (said := misfit(point.scenario))]:
+        write(f"  note         at {len(misfits)} of {len(sweep.points)} points {misfits[0]}")
     least, most = (
         count * distinct for count in (sweep.first_replications, sweep.most_replications)
     )

@@ -73,7 +73,7 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
     write("\nHow a run of each begins, times only:")
     for line in beginnings(begun):
         write(line)
-    for said in (*memory(scenario), *cautions(scenario)):
+    for said in (*memory(scenario, always=True), *cautions(scenario)):
         write(f"\n{said}")
     if guessed(scenario):
         write(two_points(scenario))

@@ -125,10 +125,10 @@ class Cluster(Model):
         return said or self.backward_share or _BACKWARD_SHARE
 
     @property
-    def device_memory(self) -> float | None:
-        """Bytes of memory of a worker's device; None where that is not known."""
+    def device_memory(self) -> tuple[float, ...]:
+        """Bytes of memory of a worker's device, of every size it comes in; none if not known."""
         if self.device is None or self.device.preset is None:
-            return None
+            return ()
         return presets.device(self.device.preset).memory
 
     def _check_servers_on(self) -> None:

@@ -45,11 +45,13 @@ class Context(NamedTuple):
     """Validation context: the folder of a scenario's files, and the strategies that will run.
 
     `strategies`: kinds or labels, empty for all. The others need not be valid, but settings that
-    only they use are accepted.
+    only they use are accepted. `must_fit`: what does not fit into memory is refused, unless the
+    scenario says otherwise; of many scenarios, some may.
     """
 
     folder: Path = Path()
     strategies: tuple[str, ...] = ()
+    must_fit: bool = False
 
 
 def load_scenario(
@@ -74,7 +76,7 @@ def load_text(
     strategies: Sequence[str] = (),
 ) -> Scenario | VariablesScenario:
     """The scenario of a YAML text; `name` is what errors call it, files are found in `folder`."""
-    context = Context(folder, tuple(strategies))
+    context = Context(folder, tuple(strategies), must_fit=True)
     scenario = validated(_model(text, name), text, name, context, sets)
     if not strategies or isinstance(scenario, VariablesScenario):
         return scenario

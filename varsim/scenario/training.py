@@ -4,21 +4,31 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from itertools import compress
-from typing import Annotated, Self
+from typing import Annotated, Any, Final, Self
 
-from pydantic import Field, StringConstraints, ValidationInfo, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    ValidationInfo,
+    model_serializer,
+    model_validator,
+)
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent, check_events
 from varsim.cluster.memory import Memory
 from varsim.cluster.placement import check_parts
 from varsim.cluster.stop import Stop
+from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
 from varsim.scenario.targets import Prices, Reporting, Targets
 from varsim.strategies import AnyStrategy, Strategy, meant
 from varsim.values.schema import Model
 from varsim.values.workload import Workload
 
 SCHEMA_VERSION = 1
+# Keys that came later than results which are kept: written only where they say something.
+_LATER: Final = ("memory",)
 
 
 class Scenario(Model):
@@ -44,6 +54,8 @@ class Scenario(Model):
     """What a strategy is to reach."""
     prices: Prices | None = None
     """What machines and traffic cost."""
+    memory: MemoryLimits = MemoryLimits()
+    """Memory that there is, and what becomes of what exceeds it."""
     report: Reporting = Reporting()
     """How results are read."""
 
@@ -64,6 +76,7 @@ class Scenario(Model):
                 strategy.check_workload(self.workload_of(strategy))
                 strategy.check_times(self._shortest(strategy))
                 strategy.check_events(self.events)
+                self._check_memory(strategy, (info.context or {}).get("must_fit", False))
             except ValueError as error:
                 # A message that begins with one of its keys points at that.
                 own = re.split(r"[.: ]", str(error))[0] in type(strategy).model_fields
@@ -76,6 +89,14 @@ class Scenario(Model):
             raise ValueError("stop.equal_examples has no effect: there is only one strategy")
         self.targets.check(self.stop.loss)
         return self
+
+    @model_serializer(mode="wrap")
+    def _written(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = whole(self)
+        for key in _LATER:
+            if getattr(self, key) == type(self).model_fields[key].default:
+                written.pop(key, None)
+        return written
 
     @property
     def target_loss(self) -> float | None:
@@ -138,25 +159,52 @@ class Scenario(Model):
                 raise ValueError(f"no strategy {name!r} in this scenario; it has: {there}")
         return tuple(compress(self.strategies, meant(self.strategies, names)))
 
-    def memory_of(self, strategy: Strategy) -> Memory | None:
-        """What a replica of a strategy keeps on its device; None where nothing is said of that."""
-        return strategy.memory(self.cluster_of(strategy), self.workload)
+    def memory_of(self, strategy: Strategy) -> Memory:
+        """What each worker of a strategy keeps on its device, with activations if given."""
+        return self.memory.of_device(strategy, self.cluster_of(strategy), self.workload)
+
+    def server_memory_of(self, strategy: Strategy) -> Memory | None:
+        """What the fullest server of a strategy keeps; None where it has none."""
+        return strategy.server_memory(self.cluster_of(strategy), self.workload)
+
+    def misfits(self, strategy: Strategy) -> list[Misfit]:
+        """Where a strategy is known not to fit."""
+        return self._setting(strategy).misfits if self.knows_memory else []
 
     def too_large(self, strategy: Strategy) -> bool:
-        """Whether a replica is known not to fit the memory of its device."""
-        room = self.cluster.device_memory
-        kept = None if room is None else self.memory_of(strategy)
-        return room is not None and kept is not None and kept.total > room
+        """Whether a strategy is known not to fit its devices or servers."""
+        return bool(self.misfits(strategy))
+
+    @property
+    def knows_memory(self) -> bool:
+        """Whether anything is known of the memory there is."""
+        return bool(self.memory.sizes(self.cluster)) or self.memory.server is not None
+
+    def refusal(self, strategy: Strategy) -> str:
+        """Why a strategy that does not fit is refused, and what would fit; empty of others."""
+        setting = self._setting(strategy)
+        return next(map(setting.refusal, self.misfits(strategy)), "")
+
+    def _setting(self, strategy: Strategy) -> Setting:
+        return Setting(self.memory, strategy, self.cluster_of(strategy), self.workload)
+
+    def _check_memory(self, strategy: Strategy, must_fit: bool) -> None:
+        """Raise ValueError where a strategy that `must_fit` does not."""
+        refused = must_fit and self.memory.exceeded == "refuse" and self.too_large(strategy)
+        if refused:
+            raise ValueError(self.refusal(strategy))
 
     def _tells_memory(self, strategy: Strategy) -> bool:
-        """Whether reports say what a replica keeps, of which the optimizer's state is a part."""
-        return strategy.shards or self.too_large(strategy)
+        """Whether it is said what a strategy keeps, of which the optimizer's state is a part."""
+        return strategy.shards or self.knows_memory
 
     def with_only(self, strategies: tuple[Strategy, ...]) -> "Scenario":
         """The scenario with these of its strategies; what only the others used is left out."""
         cluster, workload = self.cluster, self.workload
+        memory = self.memory
         if not any(strategy.uses_servers for strategy in strategies):
             cluster = cluster.without_servers()
+            memory = memory.model_copy(update={"server": None})
         if all(strategy.round.of == "outer step" for strategy in strategies):
             workload = workload.model_copy(update={"evaluate_every": None})
         if not any(strategy.looks_at_layers for strategy in strategies):
@@ -180,6 +228,7 @@ class Scenario(Model):
             "workload": workload,
             "events": events,
             "prices": prices,
+            "memory": memory,
             "stop": self._stop_of_all(strategies),
         }
         return Scenario.model_validate({**dict(self), **changes})
@@ -233,6 +282,10 @@ class Scenario(Model):
                 check_parts(self.workload, self.cluster_of(strategy))
         if not any(strategy.uses_servers for strategy in self.strategies):
             self.cluster.check_no_servers()
+            if self.memory.server is not None:
+                raise ValueError(
+                    "memory.server has no effect: none of the strategies uses parameter servers"
+                )
         if self.workload.gradient_precision is not None and all(
             strategy.sends.what != "gradients" for strategy in self.strategies
         ):
@@ -289,10 +342,10 @@ class Scenario(Model):
             if self.workload.optimizer is not None and not told:
                 raise ValueError(
                     "workload.optimizer has no effect: problem timing has no values, and nothing "
-                    "is sharded, or too large for its device, whose memory is told"
+                    "is sharded, or has a device whose memory is known"
                 )
             for index, strategy in enumerate(self.strategies):
-                if strategy.optimizer is not None and not strategy.shards:
+                if strategy.optimizer is not None and not self._tells_memory(strategy):
                     raise ValueError(
                         f"strategies.{index}.optimizer has no effect: problem timing has no values"
                     )

@@ -10,6 +10,7 @@ from varsim.cluster.deadlock import restart_enough
 from varsim.cluster.description import Cluster
 from varsim.cluster.failures import Cutoff, StepOverError
 from varsim.cluster.job import Job
+from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Round, Sends, Strategy
@@ -61,6 +62,12 @@ class BackupWorkers(Strategy):
     def iterations_per_update(self, cluster: Cluster) -> int:
         """One of every worker, however many of them are abandoned."""
         return cluster.workers
+
+    def holds(self, cluster: Cluster) -> Holds:
+        """And the gradients of an update, each by itself until the last has come."""
+        kept = Copies("gradients of an update", self.replicas_to_aggregate, of="gradients")
+        # With overlap they are among those on their way.
+        return super().holds(cluster) + Holds(servers=(kept,) * (not self.overlaps))
 
     def check(self, cluster: Cluster) -> None:
         """Every worker gives one gradient to a step, so there must be N workers."""

@@ -9,7 +9,15 @@ from pydantic import StringConstraints
 from varsim.cluster.description import Cluster, ClusterChange
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
-from varsim.cluster.memory import Memory
+from varsim.cluster.memory import (
+    Copies,
+    Holds,
+    Memory,
+    further_bytes,
+    replica_memory,
+    server_memory,
+    worker_memory,
+)
 from varsim.cluster.overheads import (
     OF_ALL,
     OF_AN_UPDATE_LOOP,
@@ -156,9 +164,50 @@ class Strategy(Model, ABC):
         """Whether computation beside which there is communication may be a forward pass, too."""
         return self.shards or getattr(self, "overlap", False) == "forward"
 
-    def memory(self, cluster: Cluster, workload: Workload) -> Memory | None:
-        """What a replica keeps on its device; None where nothing is said of that."""
-        return None
+    def holds(self, cluster: Cluster) -> Holds:
+        """What devices and servers keep beside what follows from what it `sends`.
+
+        Where servers sum up gradients, those sums; where parts of gradients are sent as they are
+        ready, what has come of every worker's before all of it is there.
+        """
+        sums = Copies("sums of gradients", of="gradients")
+        coming = Copies("gradients on their way", cluster.workers, of="gradients")
+        held = {"sums": (sums,), "servers": (coming,) if self.overlaps else ()}
+        return Holds(servers=held.get(self.sends.to, ()))
+
+    @property
+    def lighter(self) -> Sequence[Mapping[str, object]]:
+        """Changes of its own settings with which devices keep less, the smallest first."""
+        return ()
+
+    def memory(self, cluster: Cluster, workload: Workload) -> Memory:
+        """What each worker keeps on its device."""
+        if self.updates_copies:
+            optimizer = self.optimizer or workload.optimizer
+            kept = replica_memory(workload, optimizer, cluster.workers, None, (), prefetch=False)
+        else:
+            kept = worker_memory(workload)
+        further = further_bytes(
+            self.holds(cluster).device,
+            workload.size(),
+            workload.gradient_size(),
+            workload.bytes_per_parameter,
+        )
+        return kept._replace(further=further)
+
+    def server_memory(self, cluster: Cluster, workload: Workload) -> Memory | None:
+        """What the fullest server keeps; None where there are none."""
+        if not self.uses_servers:
+            return None
+        to = self.sends.to
+        return server_memory(
+            workload,
+            self.optimizer or workload.optimizer,
+            cluster,
+            self.holds(cluster).servers,
+            model=to != "sums",
+            updates=to == "servers",
+        )
 
     def subject_to(self) -> frozenset[str]:
         """The names of the cluster's overheads that occur in this strategy."""
@@ -218,6 +267,13 @@ class AsynchronousStrategy(Strategy, ABC):
 
     staleness_policy: AnyStalenessPolicy | None = None
     """What becomes of a gradient whose values were updated since they were read."""
+
+    def holds(self, cluster: Cluster) -> Holds:
+        """And what every worker has read, where a policy compares with that."""
+        held = super().holds(cluster)
+        if self.staleness_policy is None or not self.staleness_policy.needs_read:
+            return held
+        return held + Holds(servers=(Copies("what workers read", cluster.workers),))
 
     def check_workload(self, workload: Workload) -> None:
         """A policy for values needs some, and an optimizer that it goes with."""

@@ -10,6 +10,7 @@ from varsim.cluster.collectives.choice import AnyCollective, Choice
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
+from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.outer import OuterReplicas
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Pair, Round, Sends, Strategy
@@ -142,6 +143,22 @@ class DiLoCo(Strategy):
         """See Strategy; every fragment has had its turn."""
         return Round("outer step", steps=self.inner_steps)
 
+    def holds(self, cluster: Cluster) -> Holds:
+        """And the shared model, the outer optimizer's state, and outer gradients on their way."""
+        under_way = min(self.fragments, self.delay // self._turn + 1)
+        mine = (
+            Copies("the shared model"),
+            Copies("the outer optimizer's state", self._outer.numbers_each, of="slots"),
+            Copies("outer gradients", under_way / self.fragments),
+        )
+        return super().holds(cluster) + Holds(device=mine)
+
+    @property
+    def lighter(self) -> Sequence[Mapping[str, object]]:
+        """With more fragments less is on its way at a time."""
+        counts = range(self.fragments + 1, self.inner_steps + 1)
+        return [{"fragments": count} for count in counts if self.inner_steps % count == 0]
+
     def check(self, cluster: Cluster) -> None:
         """What is sent in a step that goes on must be ready in it, and go at the usual pace."""
         self._choice.check_ranks(cluster.workers)
@@ -189,11 +206,10 @@ class DiLoCo(Strategy):
 
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""
-        outer = self.outer or Momentum(learning_rate=0.7, momentum=0.9, nesterov=True)
         copies = OuterReplicas(
             job,
             self.fragments,
-            outer,
+            self._outer,
             self.mixing,
             self.outer_precision,
             self._choice,
@@ -221,6 +237,10 @@ class DiLoCo(Strategy):
             if sync is not None:
                 fragment = self._fragment_of(sync - copies.failed[rank])
                 yield from copies.merge(worker, sync, fragment, step - self.delay)  # (3-5)
+
+    @property
+    def _outer(self) -> AnyOptimizer:
+        return self.outer or Momentum(learning_rate=0.7, momentum=0.9, nesterov=True)
 
     @property
     def _choice(self) -> Choice:

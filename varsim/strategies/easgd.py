@@ -7,8 +7,10 @@ from pydantic import Field, PositiveInt
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.deadlock import restart_all, restart_any
+from varsim.cluster.description import Cluster
 from varsim.cluster.elastic import ElasticReplicas
 from varsim.cluster.job import Job
+from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.waiting import RoundRobin
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Round, Sends, Strategy
@@ -60,6 +62,10 @@ class ElasticAveraging(Strategy):
     def round(self) -> Round:
         """See Strategy."""
         return Round("iteration", steps=self.period, gradients=1)
+
+    def holds(self, cluster: Cluster) -> Holds:
+        """And the centre that is fetched, which the elastic difference takes the place of."""
+        return super().holds(cluster) + Holds(device=(Copies("the fetched centre"),))
 
     def start(self, job: Job) -> None:
         """Start the servers and a replica on every worker."""

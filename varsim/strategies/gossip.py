@@ -9,6 +9,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
+from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.neighbours import MixedReplicas, PairedReplicas
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Pair, Round, Sends, Strategy
@@ -92,6 +93,15 @@ class Gossip(Strategy):
     def round(self) -> Round:
         """See Strategy; without waiting, every gradient is an update."""
         return Round("iteration", gradients=1) if self.mode == "asynchronous" else Round("step")
+
+    def holds(self, cluster: Cluster) -> Holds:
+        """And the models of neighbours that a worker mixes its own with at once."""
+        others = 2 if self.mode == "synchronous" else 1
+        if self.matrices is not None:
+            rows = (row for matrix in self.matrices for row in enumerate(shares(matrix)))
+            others = max(len(row) - (to in row) for to, row in rows)
+        models = Copies("models of neighbours", min(others, cluster.workers - 1))
+        return super().holds(cluster) + Holds(device=(models,))
 
     def check(self, cluster: Cluster) -> None:
         """Everybody must have a neighbour, and weights must be shares."""

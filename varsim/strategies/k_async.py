@@ -10,6 +10,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.deadlock import restart_enough
 from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
+from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import AsynchronousStrategy, Round, Sends
@@ -48,6 +49,11 @@ class KAsync(AsynchronousStrategy):
     def round(self) -> Round:
         """See Strategy."""
         return Round("iteration", gradients=self.k)
+
+    def holds(self, cluster: Cluster) -> Holds:
+        """And the gradients of an update, each by itself until the last has come."""
+        kept = Copies("gradients of an update", self.k, of="gradients")
+        return super().holds(cluster) + Holds(servers=(kept,))
 
     def check(self, cluster: Cluster) -> None:
         """K workers must be there, as each gives one gradient to an update."""

@@ -7,7 +7,9 @@ from pydantic import PositiveInt
 
 from varsim.cluster.buffer import GradientBuffer
 from varsim.cluster.clock import Activity
+from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
+from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import AsynchronousStrategy, Round, Sends
@@ -44,6 +46,11 @@ class KBatchAsync(AsynchronousStrategy):
     def round(self) -> Round:
         """See Strategy."""
         return Round("iteration", gradients=self.k)
+
+    def holds(self, cluster: Cluster) -> Holds:
+        """And the gradients of an update, each by itself until the last has come."""
+        kept = Copies("gradients of an update", self.k, of="gradients")
+        return super().holds(cluster) + Holds(servers=(kept,))
 
     def start(self, job: Job) -> None:
         """Start the servers and a replica on every worker."""

@@ -10,6 +10,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.description import Cluster
 from varsim.cluster.failures import Cutoff, StepOverError
 from varsim.cluster.job import Job
+from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Round, Sends, Strategy
@@ -55,6 +56,11 @@ class KBatchSync(Strategy):
     def iterations_per_update(self, cluster: Cluster) -> int:
         """K, and what all others than the last to come are at, in vain."""
         return self.k + cluster.workers - 1
+
+    def holds(self, cluster: Cluster) -> Holds:
+        """And the gradients of an update, each by itself until the last has come."""
+        kept = Copies("gradients of an update", self.k, of="gradients")
+        return super().holds(cluster) + Holds(servers=(kept,))
 
     def start(self, job: Job) -> None:
         """Start the servers and a replica on every worker."""

@@ -12,6 +12,7 @@ from varsim.cluster.collectives.choice import AnyCollective, Choice
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
+from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Pair, Round, Sends, Strategy
 from varsim.units import Bytes
@@ -133,6 +134,10 @@ class LocalSgd(Strategy):
     def round(self) -> Round:
         """See Strategy; after its last step all have met."""
         return Round("outer step", steps=self.levels[-1][0] if self.levels else self.period or 1)
+
+    def holds(self, cluster: Cluster) -> Holds:
+        """And what copies are averaged in, beside them: PyTorch's averager makes one tensor."""
+        return super().holds(cluster) + Holds(device=(Copies("a copy that is averaged"),))
 
     def check(self, cluster: Cluster) -> None:
         """Groups of ranks must be equal, and the last level is of all."""

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from varsim.cluster.clock import Activity, Ended
+from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
+from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Lock
 from varsim.cluster.worker import Worker
@@ -51,6 +53,12 @@ class NoSynchronization(AsynchronousStrategy):
     def round(self) -> Round:
         """See Strategy."""
         return Round("iteration", gradients=1)
+
+    def holds(self, cluster: Cluster) -> Holds:
+        """And whole gradients, of which one is applied at a time."""
+        waiting = Copies("gradients that wait for the lock", cluster.workers, of="gradients")
+        waits = self.use_locking and not self.overlaps  # else they are on their way
+        return super().holds(cluster) + Holds(servers=(waiting,) * waits)
 
     def start(self, job: Job) -> None:
         """Start the servers and a replica on every worker."""

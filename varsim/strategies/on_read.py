@@ -8,7 +8,9 @@ from pydantic import PositiveInt
 from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Broadcast, Collective
 from varsim.cluster.collectives import ring
+from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
+from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.replicas import LocalReplicas
 from varsim.cluster.waiting import Barrier
 from varsim.cluster.worker import Worker
@@ -60,6 +62,11 @@ class OnRead(Strategy):
     def round(self) -> Round:
         """See Strategy; an update is counted when all replicas have made theirs."""
         return Round("outer step", steps=self.read_every)
+
+    def holds(self, cluster: Cluster) -> Holds:
+        """And what is read, if that is another than the copies that it is of."""
+        read = (Copies("the model that is read"),) * (self.sends.to == "workers")
+        return super().holds(cluster) + Holds(device=read)
 
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""

@@ -225,8 +225,14 @@ class OnWrite(Strategy):
         self._choice.check_size(workload.gradient_size())
         super().check_workload(workload)
 
+    @property
+    def lighter(self) -> Sequence[Mapping[str, object]]:
+        """More of it in shards, of which each worker has one."""
+        levels = (None, "optimizer", "gradients", "parameters")
+        return [{"sharding": level} for level in levels[levels.index(self.sharding) + 1 :]]
+
     def memory(self, cluster: Cluster, workload: Workload) -> Memory:
-        """What a replica keeps on its device."""
+        """What a replica keeps on its device; buckets are views of its gradients."""
         return replica_memory(
             workload,
             self.optimizer or workload.optimizer,

@@ -10,6 +10,7 @@ from varsim.cluster.clock import Activity, Ended, Stopped
 from varsim.cluster.deadlock import named
 from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
+from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Countdown, QueueClosedError, TokenQueue
 from varsim.cluster.worker import Worker
@@ -91,6 +92,12 @@ class SyncReplicas(Strategy):
             "of the others computes for a step that is over; "
             f"initial_tokens: {needed} (the default) drops none",
         )
+
+    def holds(self, cluster: Cluster) -> Holds:
+        """And accumulators, in which gradients are added up as they come, and the averages."""
+        averages = (Copies("averages of variables"),) * (self.variable_averages is not None)
+        accumulators = Copies("accumulators", of="gradients")
+        return super().holds(cluster) + Holds(servers=(accumulators, *averages))
 
     def check(self, cluster: Cluster) -> None:
         """Initial tokens must be at least N - T, as TensorFlow demands."""

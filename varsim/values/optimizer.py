@@ -35,6 +35,12 @@ class Optimizer(Model, ABC):
         kind = "" if self.kind == "sgd" else f" ({self.kind})"
         return f"learning rate {self.learning_rate:g}{kind}"
 
+    @property
+    def numbers_each(self) -> int:
+        """How many numbers the state has for each of a variable."""
+        value = np.zeros(2)
+        return sum(slot.shape == value.shape for slot in self.init(value))
+
     @abstractmethod
     def init(self, value: Floats) -> State:
         """The state before the first update of a variable that starts at `value`."""

@@ -30,7 +30,7 @@ class Device:
     """An accelerator: its dense peak in FLOP/s for each precision somebody published.
 
     `matrix_products`: the same as somebody measured it, by a search for the fastest product.
-    `memory`: bytes; None where there are several sizes.
+    `memory`: bytes, of every size that there is.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Device:
     year: int
     peaks: Mapping[str, float]
     matrix_products: Mapping[str, float]
-    memory: float | None
+    memory: tuple[float, ...]
     source: str
 
     @property
@@ -171,7 +171,7 @@ def devices() -> Mapping[str, Device]:
             int(row["year"]),
             _rates(row, PRECISIONS),
             _rates(row, MATRIX_PRODUCTS),
-            float(row["memory_gb"] + "e9") if row["memory_gb"].isdigit() else None,
+            tuple(float(f"{size}e9") for size in row["memory_gb"].split(" or ")),
             row["source"],
         )
     return MappingProxyType(found)

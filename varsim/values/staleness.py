@@ -21,6 +21,8 @@ class StalenessPolicy(Model, ABC):
 
     # Whether it only changes values: without effect where there are none.
     about_values: ClassVar[bool] = True
+    # Whether it compares with the values that the gradient was computed at, which servers keep.
+    needs_read: ClassVar[bool] = False
 
     kind: str
 
@@ -90,6 +92,7 @@ class DelayCompensated(StalenessPolicy):
     """
 
     about: ClassVar[str] = "DC-ASGD: g + lambda g g (x - x_read); lambda is variance_control"
+    needs_read: ClassVar[bool] = True
 
     kind: Literal["delay_compensated"] = "delay_compensated"
     variance_control: float = Field(ge=0)

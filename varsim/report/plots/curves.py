@@ -15,8 +15,9 @@ from varsim.report.plots.figure import (
     FAINT,
     INK,
     PAPER,
+    called,
     drawable,
-    named,
+    marked,
     plain_numbers,
     strategy_line,
     time_unit,
@@ -131,7 +132,8 @@ def title(result: "Result", by: Against) -> str:
 
     if not ranking.rivals:
         own = rate(result.scenario, ranking.best)
-        return f"{after} at {own} the {loss} of {named(ranking.best)} is {mean(ranking.best)}"
+        who = called(result.scenario, ranking.best)
+        return f"{after} at {own} the {loss} of {who} is {mean(ranking.best)}"
     rates = these(result)
     wording = Wording(
         f"{after}{rates} the lowest {loss} is that of {{name}}: {{value}}",
@@ -163,7 +165,7 @@ def _first_there(result: "Result") -> str:
 def _trained(result: "Result", strategy: str) -> str:
     """A strategy, with its learning rate where not all have the same."""
     own = "" if common(result) else f" ({rate(result.scenario, strategy)})"
-    return f"{named(strategy)}{own}"
+    return f"{called(result.scenario, strategy)}{own}"
 
 
 def _small(text: str) -> str:
@@ -178,7 +180,10 @@ def heights(result: "Result", by: Against) -> list[float]:
 def legend(result: "Result", by: Against) -> list[Artist]:
     """The strategies that have a curve."""
     look = looks(result.strategies)
-    return [strategy_line(curve.strategy, look[curve.strategy]) for curve in curves(result, by)]
+    return [
+        strategy_line(marked(result.scenario, curve.strategy), look[curve.strategy])
+        for curve in curves(result, by)
+    ]
 
 
 def draw(result: "Result", axes: Axes, by: Against) -> Axes:
@@ -256,8 +261,12 @@ def _grid(moments: Sequence[NDArray[np.int64]], even: bool) -> NDArray[np.float6
 def _remark(result: "Result", drawn: list[Curve], highest: float) -> str:
     """Which strategies are not in the picture, or not wholly."""
     there = {curve.strategy for curve in drawn}
-    absent = [named(strategy) for strategy in result.strategies if strategy not in there]
-    leaving = [named(curve.strategy) for curve in drawn if curve.mean.max() > highest]
+    absent = [
+        called(result.scenario, strategy) for strategy in result.strategies if strategy not in there
+    ]
+    leaving = [
+        called(result.scenario, curve.strategy) for curve in drawn if curve.mean.max() > highest
+    ]
     parts = [f"{', '.join(absent)}: no finite loss"] if absent else []
     parts += [f"{', '.join(leaving)}: beyond the top"] if leaving else []
     return drawable("; ".join(parts))

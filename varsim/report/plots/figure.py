@@ -22,6 +22,8 @@ from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import BboxBase
 
 from varsim.report.plots.looks import Look
+from varsim.report.words.memory import too_large
+from varsim.scenario.training import Scenario
 
 INK: Final = "#1f2328"
 FAINT: Final = "#59636e"
@@ -118,6 +120,16 @@ def wrapped(text: str, width: int = 22) -> str:
 def named(strategy: str) -> str:
     """A strategy's label inside a sentence, shortened and quoted: 'none'."""
     return f"'{short(strategy)}'"
+
+
+def marked(scenario: Scenario, strategy: str) -> str:
+    """A strategy's label, and whether it is too large for the memory there is."""
+    return strategy + too_large(scenario, strategy)
+
+
+def called(scenario: Scenario, strategy: str) -> str:
+    """`named`, with the same mark."""
+    return named(strategy) + too_large(scenario, strategy)
 
 
 def short(text: str, width: int = 30) -> str:

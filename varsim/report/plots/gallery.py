@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -16,9 +17,10 @@ from varsim.report.plots.figure import (
     ACTIVITIES,
     INK,
     activity_patch,
+    called,
     drawable,
     label_rows,
-    named,
+    marked,
     panel_title,
     plain_numbers,
     row_heights,
@@ -26,7 +28,6 @@ from varsim.report.plots.figure import (
 from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
 from varsim.report.words.answer import FASTEST
-from varsim.report.words.memory import too_large
 from varsim.report.words.phrases import digits, headline, plus_minus
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def throughput(result: "Result", axes: Axes) -> Axes:
         text = drawable(plus_minus(of)) + _times_first(result, name)
         found.append(Bar(name, of.mean, of.low, of.high, values, text))
     bars(axes, found, MaxNLocator(6))
+    label_rows(axes, _rows(result))
     axes.set_xlabel("examples in applied gradients, per second of simulated time")
     return axes
 
@@ -72,9 +74,7 @@ def throughput_title(result: "Result") -> str:
     def rate(strategy: str) -> str:
         return plus_minus(result.estimate(strategy, "examples_per_s"), unit="examples/s")
 
-    def name(strategy: str) -> str:
-        return named(strategy) + too_large(result.scenario, strategy)
-
+    name = partial(called, result.scenario)
     if not ranking.rivals:
         return f"{name(ranking.best)} applies {rate(ranking.best)}"
     return headline(ranking, FASTEST, name, rate)
@@ -136,7 +136,7 @@ def draw_staleness(result: "Result", panels: list[Axes]) -> list[Axes]:
                 remark += f"   copies, when read, had missed {_updates(panel.copies)} on average"
                 shorter += f"   copies missed {_updates(panel.copies)}"
             axes.axvline(panel.mean, color=INK, linestyle=(0, (4, 2)), linewidth=1.3)
-        panel_title(axes, panel.strategy, remark, pad=5, shorter=shorter)
+        panel_title(axes, marked(result.scenario, panel.strategy), remark, pad=5, shorter=shorter)
         top = float(panel.percent.max()) or 100.0
         axes.set_ylim(0, 1.1 * top)
         axes.set_yticks([0, top], ["0", f"{top:.{0 if top >= 10 else 1}f} %"])
@@ -160,8 +160,9 @@ def staleness_title(result: "Result") -> str:
     most = max(found, key=found.__getitem__)
     if found[most] == 0:
         return "No applied gradient was stale"
-    head = f"The gradients of {named(most)} are {_updates(found[most])} updates old on average"
-    fresh = [named(strategy) for strategy, mean in found.items() if mean == 0]
+    name = partial(called, result.scenario)
+    head = f"The gradients of {name(most)} are {_updates(found[most])} updates old on average"
+    fresh = [name(strategy) for strategy, mean in found.items() if mean == 0]
     if not fresh:
         return head
     names = " and ".join(fresh) if len(fresh) <= 2 else f"{len(fresh)} strategies"
@@ -193,7 +194,7 @@ def time_split(result: "Result", axes: Axes) -> Axes:
             part(axes, y, left, share, look, f"{share:.0f} %" if share >= 6 else "")
             left += share
     axes.set_xlim(0, 100)
-    label_rows(axes, result.strategies)
+    label_rows(axes, _rows(result))
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("share of all worker time (%)")
     return axes
@@ -208,8 +209,9 @@ def time_split_title(result: "Result") -> str:
     most, least = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
     if round(known[most]) == round(known[least]):
         return f"Workers compute {known[most]:.0f} % of the time"
-    return f"Workers compute {known[least]:.0f} % of the time in {named(least)}, " + (
-        f"{known[most]:.0f} % in {named(most)}"
+    return (
+        f"Workers compute {known[least]:.0f} % of the time in {called(result.scenario, least)}, "
+        + (f"{known[most]:.0f} % in {called(result.scenario, most)}")
     )
 
 
@@ -217,6 +219,11 @@ def seen_activities(result: "Result") -> list[str]:
     """The activities that took time in some strategy."""
     shares = time_shares(result).values()
     return [name for name in ACTIVITIES if any(parts[name] > 0 for parts in shares)]
+
+
+def _rows(result: "Result") -> list[str]:
+    """A label for each strategy."""
+    return [marked(result.scenario, strategy) for strategy in result.strategies]
 
 
 def _updates(value: float) -> str:
@@ -239,7 +246,7 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         "Bars: mean over the replications; whiskers: its 95 % confidence interval; dots: the "
         "replications, where they can be told apart. Longer is faster.",
         throughput_title,
-        lambda result: row_heights(result.strategies),
+        lambda result: row_heights(_rows(result)),
         _single(throughput),
         _nothing,
     ),
@@ -249,7 +256,7 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         "All workers' time, summed over workers and replications, cut by what they did. Only "
         "compute makes gradients; the rest is the price of keeping in sync.",
         time_split_title,
-        lambda result: row_heights(result.strategies),
+        lambda result: row_heights(_rows(result)),
         _single(time_split),
         lambda result: [activity_patch(name) for name in seen_activities(result)],
     ),

@@ -9,7 +9,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from varsim.report.parts import by_use
-from varsim.report.plots.figure import FAINT, label_rows, named, short, strategy_line
+from varsim.report.plots.figure import FAINT, called, label_rows, marked, short, strategy_line
 from varsim.report.plots.looks import looks
 from varsim.study.why.resources import joined_name, one_kind
 
@@ -88,14 +88,14 @@ def title(result: "Result") -> str:
         return "No bytes moved over links"
     used = {name: use for name, use in rows[0].percent.items() if math.isfinite(use)}
     most = max(used, key=used.__getitem__)
-    use = f"{used[most]:.0f} % of what it can carry in {named(most)}"
+    use = f"{used[most]:.0f} % of what it can carry in {called(result.scenario, most)}"
     return f"The busiest is {short(rows[0].link)}: {use}"
 
 
 def legend(result: "Result") -> list[Artist]:
     """What stands for each strategy, where there are links."""
     look = looks(result.strategies) if link_use(result) else {}
-    return [strategy_line(strategy, look[strategy], "none") for strategy in look]
+    return [strategy_line(marked(result.scenario, one), look[one], "none") for one in look]
 
 
 def _alike(first: LinkUse, other: LinkUse) -> bool:

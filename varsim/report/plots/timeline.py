@@ -1,5 +1,6 @@
 """The timeline: what every worker did in the first steps, strategy below strategy."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -14,7 +15,8 @@ from varsim.report.plots.figure import (
     ACTIVITIES,
     INK,
     activity_patch,
-    named,
+    called,
+    marked,
     panel_title,
     time_unit,
 )
@@ -85,10 +87,12 @@ def title(result: "Result") -> str:
     end = window(result)
     unit = time_unit(end)
     head = f"Updates made in the first {end / unit.seconds:.3g} {unit.name}"
+    name = partial(called, result.scenario)
     if len(shown) <= 4:
-        return f"{head}: {', '.join(f'{named(name)} {n:,}' for name, n in shown.items())}"
+        return f"{head}: {', '.join(f'{name(strategy)} {n:,}' for strategy, n in shown.items())}"
     least, most = min(shown, key=shown.__getitem__), max(shown, key=shown.__getitem__)
-    return f"{head}: from {shown[least]:,} in {named(least)} to {shown[most]:,} in {named(most)}"
+    few, many = f"{shown[least]:,} in {name(least)}", f"{shown[most]:,} in {name(most)}"
+    return f"{head}: from {few} to {many}"
 
 
 def draw(result: "Result", panels: list[Axes]) -> list[Axes]:
@@ -96,7 +100,8 @@ def draw(result: "Result", panels: list[Axes]) -> list[Axes]:
     end = window(result)
     unit = time_unit(end)
     for axes, panel in zip(panels, timeline(result), strict=True):
-        _draw_panel(axes, panel, unit.seconds, every=1 if _row_height(result) > 0.11 else 2)
+        label = marked(result.scenario, panel.strategy)
+        _draw_panel(axes, panel, label, unit.seconds, every=1 if _row_height(result) > 0.11 else 2)
         axes.set_xlim(0, end / unit.seconds)
     panels[-1].set_xlabel(f"simulated time ({unit.name})")
     return panels
@@ -150,7 +155,7 @@ def _shown(result: "Result", strategy: str) -> list[int]:
     return sorted(list(ranks)[:MOST_WORKERS])
 
 
-def _draw_panel(axes: Axes, panel: Panel, unit: float, every: int) -> None:
+def _draw_panel(axes: Axes, panel: Panel, label: str, unit: float, every: int) -> None:
     """Draw a panel with times in `unit` seconds; `every` so many rows have their rank beside."""
     for name, look in ACTIVITIES.items():
         chosen = panel.activity == Phase[name.upper()]
@@ -187,7 +192,7 @@ def _draw_panel(axes: Axes, panel: Panel, unit: float, every: int) -> None:
     axes.tick_params(axis="y", length=0, labelsize=7.5 if len(panel.workers) <= 8 else 7)
     axes.grid(visible=False)
     axes.set_ylabel("worker")
-    panel_title(axes, panel.strategy, _remark(panel), pad=7)
+    panel_title(axes, label, _remark(panel), pad=7)
 
 
 def _boxes(panel: Panel, chosen: NDArray[np.bool_], unit: float) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from varsim.report.plots.bars import part
-from varsim.report.plots.figure import FAINT, label_rows, named, row_heights, time_unit
+from varsim.report.plots.figure import FAINT, called, label_rows, marked, row_heights, time_unit
 from varsim.report.plots.looks import Look
 from varsim.report.plots.plot import Plot
 from varsim.units import format_seconds
@@ -67,7 +67,7 @@ def draw(why: "Why", axes: Axes) -> Axes:
             text = shown if size >= LABELLED * longest else ""
             part(axes, y, start / unit.seconds, size / unit.seconds, CAUSES[cause], text)
             right, left = right + max(size, 0.0), left + min(size, 0.0)
-    label_rows(axes, [account.label for account in there])
+    label_rows(axes, [marked(why.scenario, account.label) for account in there])
     if not there:
         axes.text(0.5, 0.5, "no steps", transform=axes.transAxes, ha="center", color=FAINT)
     axes.grid(visible=False, axis="y")
@@ -87,7 +87,7 @@ def title(why: "Why") -> str:
     share = 100 * slowest.share(main)
     took = format_seconds(slowest.step_time.mean)
     unit = "an iteration" if slowest.asynchronous else "a step"
-    whose = f"In {named(slowest.label)} {unit} takes {took}"
+    whose = f"In {called(why.scenario, slowest.label)} {unit} takes {took}"
     return f"{whose}; {share:.0f} % of that: {NAMES[main.key]}"
 
 
@@ -118,7 +118,9 @@ PLOT: Final = Plot["Why"](
     "Causes are taken away one after the other, outermost first, on the same draws; the part of "
     "each is what a step then takes less. The parts add up to the step.",
     title,
-    lambda why: row_heights([account.label for account in _there(why)] or [""]),
+    lambda why: row_heights(
+        [marked(why.scenario, account.label) for account in _there(why)] or [""]
+    ),
     lambda why, panels: [draw(why, *panels)],
     legend,
 )

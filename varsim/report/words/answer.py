@@ -6,13 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from varsim.report.words import cost, rates, targets
-from varsim.report.words.memory import misfit
+from varsim.report.words.memory import called, misfit
 from varsim.report.words.phrases import (
     Wording,
     digits,
     joined,
     plus_minus,
-    quoted,
     time,
     times,
     told,
@@ -85,19 +84,19 @@ def _comparison(result: "Result") -> str:
 
 
 def _fastest(result: "Result", ranking: Ranking[str]) -> str:
-    best = ranking.best
+    best, name = ranking.best, partial(called, result.scenario)
     alone = result.estimate(best, "speedup")
     is_yardstick = result.scenario.strategies[result.strategies.index(best)].kind == "single"
     worth = f", {times(alone)} what one worker does alone"
     if is_yardstick or math.isnan(alone.mean):
         worth = ""
     if not ranking.rivals:
-        return f"'{best}' does {_rate(result, best)}{worth}."
+        return f"{name(best)} does {_rate(result, best)}{worth}."
     text = told(
         ranking,
         FASTEST,
-        quoted,
-        lambda name: _rate(result, name),
+        name,
+        partial(_rate, result),
         why_same=why_same(result, ranking.same),
         beside=worth,
     )
@@ -108,8 +107,8 @@ def _fastest(result: "Result", ranking: Ranking[str]) -> str:
     if first is not None and first.said != SAME and first is not told_of:
         sure = "" if first.said == WORSE else f": {first.said}"
         text += (
-            f". '{best}' does {times(first.lead, ranking.comparisons)} what '{result.first}' does, "
-            f"the first strategy{sure}"
+            f". {name(best)} does {times(first.lead, ranking.comparisons)} what "
+            f"{name(result.first)} does, the first strategy{sure}"
         )
     return f"{text}."
 
@@ -136,13 +135,15 @@ def _price(result: "Result", best: str) -> str:
         final = of["final_loss"]
         loss = plus_minus(final) if final.replications else "no finite value"
         clauses.append(f"its loss ended at {loss} ({rates.rate(result.scenario, best)})")
-    return f"In '{best}' {'; '.join(clauses)}."
+    return f"In {called(result.scenario, best)} {'; '.join(clauses)}."
 
 
 def _apart(result: "Result") -> str:
     """How far the copies of those strategies drifted that have copies of their own."""
     most = {name: largest(result, name, "divergence_max") for name in result.strategies}
-    drifted = [f"{digits(gap)} in '{name}'" for name, gap in most.items() if gap > 0]
+    drifted = [
+        f"{digits(gap)} in {called(result.scenario, name)}" for name, gap in most.items() if gap > 0
+    ]
     if not drifted:
         return ""
     return f"When measured, two copies were at most this far apart: {', '.join(drifted)}."

@@ -1,9 +1,11 @@
 """Costs in words: columns of the table, and which strategy is the cheapest."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from varsim.report.words.phrases import Wording, plus_minus, quoted, told
+from varsim.report.words.memory import called
+from varsim.report.words.phrases import Wording, plus_minus, told
 from varsim.scenario.targets import Prices, counted
 from varsim.study.cost import costs, estimates
 
@@ -57,9 +59,10 @@ def sentence(result: "Result") -> str:
     for one in result.scenario.strategies:
         if one.label in found:
             counts[one.label] = [counted(one, result.scenario.cluster_of(one))]
-    text = f"A million examples cost {price(ranking.best)} with '{ranking.best}'"
+    name = partial(called, result.scenario)
+    text = f"A million examples cost {price(ranking.best)} with {name(ranking.best)}"
     if ranking.rivals:
-        text = told(ranking, CHEAPEST, quoted, price)
+        text = told(ranking, CHEAPEST, name, price)
     return "\n".join([f"{text}.", *for_nothing(prices, counts)])
 
 

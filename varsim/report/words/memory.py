@@ -1,73 +1,114 @@
-"""Whether what replicas keep fits the memory of their devices, in words."""
+"""Whether what devices and servers keep fits their memory, in words."""
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from varsim.cluster.memory import Memory
+from varsim.report.words.phrases import joined
+from varsim.scenario.fitting import MemoryLimits
 from varsim.scenario.training import Scenario
 from varsim.units import format_bytes
 
 
-def memory(scenario: Scenario) -> list[str]:
-    """What each replica keeps, where it is sharded or does not fit; else nothing."""
-    room = scenario.cluster.device_memory
-    found = _kept(scenario)
-    every = scenario.strategies
-    if not any(strategy.shards or scenario.too_large(strategy) for strategy in every):
+def memory(scenario: Scenario, *, always: bool = False) -> list[str]:
+    """What each device and server keeps, where it is sharded, limited, or does not fit; or nothing.
+
+    `always`: in any case, where anything is known of the memory there is.
+    """
+    every, limits = scenario.strategies, scenario.memory
+    asked = limits != MemoryLimits() or (always and scenario.knows_memory)
+    if not asked and not any(one.shards or scenario.too_large(one) for one in every):
         return []
-    return [
-        "Memory that each device needs for parameters, gradients and optimizer state; activations, "
-        f"which no scenario says, come on top: {'; '.join(_each(found, room))}.",
-        *_doubts(found, room),
-    ]
+    sizes, found = limits.sizes(scenario.cluster), _kept(scenario)
+    parts = "parameters, gradients and optimizer state; activations, which no scenario says, come "
+    parts += "on top"
+    if limits.activations is not None:
+        parts = "parameters, gradients, optimizer state and activations"
+    said = [f"Memory that each device needs for {parts}: {'; '.join(_each(found, sizes))}."]
+    served = _served(scenario) if asked else {}
+    if served:
+        room = () if limits.server is None else (limits.server,)
+        said.append(f"Memory that the fullest server needs: {'; '.join(_each(served, room))}.")
+    return [*said, *_doubts(scenario, [*found.values(), *served.values()])]
 
 
 def misfit(scenario: Scenario) -> str:
-    """Which strategies do not fit, in a sentence; empty where none is known not to."""
-    room, found = scenario.cluster.device_memory, _kept(scenario)
-    large = {label: kept.total for label, kept in found.items() if kept.total > (room or math.inf)}
-    if room is None or not large:
-        return ""
-    return (
-        f"{' and '.join(map(repr, large))} {'does' if len(large) == 1 else 'do'} not fit into the "
-        f"{format_bytes(room)} of a device, with {format_bytes(min(large.values()))} or more "
-        "before any activation: the times are those with enough memory."
-    )
+    """Which strategies do not fit, in sentences; empty where none is known not to."""
+    said = []
+    for where, all_of_it in (("device", _kept(scenario)), ("server", _served(scenario))):
+        large = {
+            one.label: all_of_it[one.label].total
+            for one in scenario.strategies
+            if any(found.where == where for found in scenario.misfits(one))
+        }
+        if not large:
+            continue
+        limits = scenario.memory
+        room = limits.server if where == "server" else max(limits.sizes(scenario.cluster))
+        assert room is not None, "something exceeds it"
+        before = ""
+        if where == "device" and limits.activations is None:
+            before = " before any activation"
+        said.append(
+            f"{' and '.join(map(repr, large))} {'does' if len(large) == 1 else 'do'} not fit into "
+            f"the {format_bytes(room)} of a {where}, with {format_bytes(min(large.values()))} or "
+            f"more{before}: the times are those with enough memory."
+        )
+    return " ".join(said)
 
 
 def too_large(scenario: Scenario, label: str) -> str:
-    """What follows the name of a strategy that does not fit its device; empty of any other."""
+    """What follows the name of a strategy that is known not to fit; empty of any other."""
     (strategy,) = (one for one in scenario.strategies if one.label == label)
-    return " (too large for its device)" if scenario.too_large(strategy) else ""
+    found = [one.where for one in scenario.misfits(strategy)]
+    return f" (too large for its {found[0]})" if found else ""
+
+
+def called(scenario: Scenario, label: str) -> str:
+    """The name of a strategy in a sentence, with that."""
+    return f"'{label}'{too_large(scenario, label)}"
 
 
 def _kept(scenario: Scenario) -> dict[str, Memory]:
-    return {
-        strategy.label: kept
-        for strategy in scenario.strategies
-        if (kept := scenario.memory_of(strategy)) is not None
-    }
+    return {one.label: scenario.memory_of(one) for one in scenario.strategies}
 
 
-def _each(found: dict[str, Memory], room: float | None) -> Iterator[str]:
+def _served(scenario: Scenario) -> dict[str, Memory]:
+    every = {one.label: scenario.server_memory_of(one) for one in scenario.strategies}
+    return {label: kept for label, kept in every.items() if kept is not None}
+
+
+def _each(found: Mapping[str, Memory], sizes: Sequence[float]) -> Iterator[str]:
     alike: dict[Memory, list[str]] = {}
     for label, kept in found.items():
         alike.setdefault(kept, []).append(f"'{label}'")
     for kept, labels in alike.items():
-        of = f"{kept.per_parameter} bytes a parameter"
+        further = [f"{format_bytes(size)} of {what}" for what, size in kept.further]
         if kept.whole:
-            of += f", and {format_bytes(kept.whole)} of buckets that are whole meanwhile"
+            further.append(f"{format_bytes(kept.whole)} of buckets that are whole meanwhile")
+        of = f"{kept.per_parameter} bytes a parameter" if kept.per_parameter else ""
+        if further:
+            of += (", and " if len(further) == 1 else ", ") * bool(of) + joined(further)
         fits = ""
-        if room is not None and kept.total > room:
-            fits = f", which does not fit into {format_bytes(room)}"
+        if sizes and kept.total > max(sizes):
+            fits = f", which does not fit into {format_bytes(max(sizes))}"
+        elif sizes and kept.total > min(sizes):
+            fits = f", which fits into {format_bytes(max(sizes))} and not into the smaller size"
         yield f"{' and '.join(labels)} {format_bytes(kept.total)} ({of}){fits}"
 
 
-def _doubts(found: dict[str, Memory], room: float | None) -> Iterator[str]:
-    if any(kept.optimizer is None for kept in found.values()):
+def _doubts(scenario: Scenario, found: Sequence[Memory]) -> Iterator[str]:
+    sizes = scenario.memory.sizes(scenario.cluster)
+    if any(kept.optimizer is None for kept in found):
         yield "Problem timing has no optimizer: its state, which may be most of it, is not counted."
-    if room is None:
+    if not sizes:
         yield (
             "How much memory the devices have is not known, so nobody can say here whether it "
             "fits: name a device (varsim list devices)."
         )
+    elif any(
+        min(sizes) < scenario.memory_of(one).total <= max(sizes) for one in scenario.strategies
+    ):
+        device = scenario.cluster.device
+        assert device is not None, "its memory is known"
+        every = " or ".join(map(format_bytes, sorted(sizes)))
+        yield f"{device.preset} comes with {every}: memory.device says which it is."

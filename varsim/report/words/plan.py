@@ -1,6 +1,8 @@
 """What a plan says, in sentences: the answer, its margins, what else there is, what binds."""
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from varsim.report.words.caution import (
@@ -20,12 +22,14 @@ from varsim.scenario.targets import BOUNDS
 from varsim.study.cost import COSTS
 from varsim.study.measure import ACTIVITIES
 from varsim.study.plan.binding import closest
+from varsim.study.plan.cell import Cell
 from varsim.study.plan.plan import Plan
 from varsim.study.plan.standing import Standing, margin
 from varsim.study.plan.unpriced import unpriced
 from varsim.study.statistics import Estimate
 from varsim.study.targets import Judgement
 from varsim.study.verdict import CLOSE, SAME, WORSE
+from varsim.units import format_bytes
 
 _BETTER: Final = {"cost": "cheaper", "time": "faster", "step": "faster"}
 _SHARE: Final = 0.005  # a smaller share of time is not worth a word
@@ -111,6 +115,7 @@ def notes(plan: Plan) -> list[str]:
     best = plan.found.answer
     asked = plan.question.base if best is None else best.cell.scenario
     lines = [*_short(plan), *_rates(plan), *filter(None, [contradicted(asked), misfit(asked)])]
+    lines += left_out(plan.too_large)
     for one, check in plan.found.rejected[:3]:
         worst = max(check.missed, key=_gap, default=None)
         why = "its fresh runs failed" if worst is None else _reaches(plan, worst, check)
@@ -135,6 +140,21 @@ def notes(plan: Plan) -> list[str]:
             f"{len(failed)} cells failed, such as {plan.places.full(failed[0].cell)}: {first}"
         )
     return lines
+
+
+def left_out(cells: Sequence[Cell]) -> list[str]:
+    """Which cells are not run as they do not fit into memory, by strategy."""
+    counts = Counter(cell.label for cell in cells)
+    if not counts:
+        return []
+    said = ", ".join(f"'{label}' {count:,}" for label, count in counts.items())
+    first = cells[0]
+    (misfit, *_) = first.point.scenario.misfits(first.strategy)
+    needs, has = format_bytes(misfit.needs), format_bytes(misfit.has)
+    return [
+        f"Cells that are left out, as they do not fit into memory: {said}; the first needs {needs} "
+        f"of the {has} of a {misfit.where} (memory.exceeded: mark takes them in)."
+    ]
 
 
 def _short(plan: Plan) -> list[str]:

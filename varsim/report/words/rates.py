@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from varsim.report.words.memory import called
 from varsim.scenario.training import Scenario
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def these(result: "Result") -> str:
 def named(result: "Result", strategy: str) -> str:
     """A strategy, with its learning rate where not all have the same."""
     own = "" if common(result) else f" ({rate(result.scenario, strategy)})"
-    return f"'{strategy}'{own}"
+    return f"{called(result.scenario, strategy)}{own}"
 
 
 def shared(result: "Result", *strategies: str) -> bool:

@@ -66,6 +66,10 @@ def describe(scenario: Scenario) -> list[str]:
     lines += [f"  event        {event}" for event in scenario.events]
     if scenario.prices is not None:
         lines.append(f"  prices       {_prices(scenario.prices)}")
+    limits = scenario.memory.model_dump(mode="json", exclude_none=True, exclude={"exceeded"})
+    if limits:
+        listed = ", ".join(f"{key} {value}" for key, value in limits.items())
+        lines.append(f"  memory       {listed}")
     hidden = {"equal_examples"}
     limits = scenario.stop.model_dump(mode="json", exclude_none=True, exclude=hidden)
     lines.append("  stop         " + " or ".join(f"{key} {value}" for key, value in limits.items()))

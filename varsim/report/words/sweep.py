@@ -107,7 +107,7 @@ def shown(table: Table) -> Shown:
     rows = list(table.rows)
     if len(rows) > LONGEST_TABLE:
         rows = [row for label in table.strategies if (row := best(table, label)) is not None]
-    labels = [row.strategy for row in rows]
+    labels = [row.strategy + _mark(table, row) for row in rows]
     return Shown.of(zip(labels, cells(table, rows), strict=True), "strategy")
 
 
@@ -172,14 +172,19 @@ def _of_all(table: Table, bests: Sequence[Row]) -> str:
 def _named(table: Table, row: Row, metric: str) -> str:
     """A row in words: the strategy, and where it lies as far as that matters to a metric."""
     where = table.told_for(row, metric)
-    large = too_large(table.sweep.points[row.point].scenario, row.strategy)
-    return f"'{row.strategy}'{large} at {where}" if where else f"'{row.strategy}'{large}"
+    who = f"'{row.strategy}'{_mark(table, row)}"
+    return f"{who} at {where}" if where else who
+
+
+def _mark(table: Table, row: Row) -> str:
+    """That it does not fit the memory there is at this point."""
+    return too_large(table.sweep.points[row.point].scenario, row.strategy)
 
 
 def _at_its_best(table: Table, row: Row) -> str:
     """Where a strategy is at its best; `row`: of its highest throughput."""
     label = row.strategy
-    who = f"'{label}'{too_large(table.sweep.points[row.point].scenario, label)}"
+    who = f"'{label}'{_mark(table, row)}"
     if len(table.sweep.points) == 1:
         return f"{who} does {_rate(row)} at {table.told(row)}."
     if not table.mattering(label):

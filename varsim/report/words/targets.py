@@ -4,6 +4,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from varsim.report.words import rates
+from varsim.report.words.memory import too_large
 from varsim.report.words.phrases import time
 from varsim.scenario.targets import BOUNDS
 from varsim.study.measure import NANOSECONDS
@@ -52,18 +53,19 @@ def sentences(result: "Result") -> list[str]:
 
 def _said(one: Judgement, result: "Result") -> str:
     """A strategy with its number, and why that decides nothing where it does not."""
+    who = one.strategy + too_large(result.scenario, one.strategy)
     own = one.target == "time_to_loss" and not rates.common(result)
     trained = f", {rates.rate(result.scenario, one.strategy)}" if own else ""
     if one.strategy in result.standstills:
-        return f"{one.strategy} (stands still)"
+        return f"{who} (stands still)"
     if one.doubt == "ended":
         ends = [run.end for run in result.traces if run.strategy == one.strategy]
         ended = time(max(ends) / NANOSECONDS)
-        return f"{one.strategy} (not reached{trained}, but the runs end after {ended})"
+        return f"{who} (not reached{trained}, but the runs end after {ended})"
     if math.isnan(one.mean):
         why = "not reached in every replication" if one.target == "time_to_loss" else "no number"
-        return f"{one.strategy} ({why}{trained})"
-    told = f"{one.strategy} ({_beside(one, one.mean)}{trained}"
+        return f"{who} ({why}{trained})"
+    told = f"{who} ({_beside(one, one.mean)}{trained}"
     if one.doubt == "once":
         told += " in one replication: --set replications=5 may decide"
     elif one.doubt == "short":

@@ -7,34 +7,43 @@ from typing import NamedTuple, TypeAlias
 from varsim.scenario.plan import OBJECTIVES, Machines, Question
 from varsim.scenario.sweep.space import Point, Quantity
 from varsim.scenario.training import Scenario
+from varsim.strategies import Strategy
 from varsim.study.plan.objective import costs, known, value
 from varsim.study.statistics import interval
 from varsim.study.sweep.case import Case, Finished, case_of
 from varsim.study.sweep.table import short_names
 
-# What makes a difference to a cell: what it is called, what is simulated, what it costs.
-Identity: TypeAlias = tuple[str, str, Machines]
+# What makes a difference to a cell: its name, what is simulated, what it costs, whether it fits.
+Identity: TypeAlias = tuple[str, str, Machines, bool]
 
 
 class Cell(NamedTuple):
-    """One strategy at one point; `number` is its place in the order of the space."""
+    """One strategy at one point; `number` is its place in the order of the space.
+
+    `fits`: whether it may be the answer, as it is not known to exceed the memory there is.
+    """
 
     number: int
     label: str
     point: Point
     case: Case
     machines: Machines
+    fits: bool = True
 
     @property
     def identity(self) -> Identity:
         """Equal for cells between which there is no difference."""
-        return self.label, self.case.key, self.machines
+        return self.label, self.case.key, self.machines, self.fits
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy as the scenario of the point has it."""
+        return next(one for one in self.point.scenario.strategies if one.label == self.label)
 
     @property
     def scenario(self) -> Scenario:
         """The scenario of the point with this strategy alone."""
-        whole = self.point.scenario
-        return whole.with_only(tuple(one for one in whole.strategies if one.label == self.label))
+        return self.point.scenario.with_only((self.strategy,))
 
     def floor(self, objective: str) -> float:
         """What the objective is at least, as far as is known without a run."""
@@ -60,7 +69,9 @@ def cell_of(number: int, point: Point, label: str) -> Cell:
     """The cell of a strategy at a point."""
     scenario = point.scenario
     (strategy,) = (one for one in scenario.strategies if one.label == label)
-    return Cell(number, label, point, case_of(scenario, strategy), Machines.of(scenario, strategy))
+    machines = Machines.of(scenario, strategy)
+    fits = scenario.memory.exceeded == "mark" or not scenario.too_large(strategy)
+    return Cell(number, label, point, case_of(scenario, strategy), machines, fits)
 
 
 def all_cells(question: Question) -> list[Cell]:

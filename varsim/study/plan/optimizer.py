@@ -32,12 +32,15 @@ _PATIENCE: Final = 5
 Place: TypeAlias = tuple[int, ...]
 
 
-def chosen(question: Question, runs: Runs, known: dict[int, Cell]) -> list[Cell]:
+def chosen(
+    question: Question, runs: Runs, known: dict[int, Cell], too_large: list[Cell]
+) -> list[Cell]:
     """About `question.trials` cells, all of them run a few times; `known` is told of each.
 
+    `too_large` is told of those that were proposed, but do not fit into memory: they are not run.
     Raises OSError where optuna is not installed.
     """
-    explorer = _Explorer(question, runs, known)
+    explorer = _Explorer(question, runs, known, too_large)
     explorer.propose()
     explorer.climb()
     return [known[number] for number in sorted(known)]
@@ -46,8 +49,11 @@ def chosen(question: Question, runs: Runs, known: dict[int, Cell]) -> list[Cell]
 class _Explorer:
     """What was tried so far, and what to try next."""
 
-    def __init__(self, question: Question, runs: Runs, known: dict[int, Cell]) -> None:
+    def __init__(
+        self, question: Question, runs: Runs, known: dict[int, Cell], too_large: list[Cell]
+    ) -> None:
         self._question, self._runs, self._known = question, runs, known
+        self._too_large = too_large
         self._tried: dict[Place, Standing | None] = {}  # None: the constraints leave it out
         self._ordered = _ordered(question)
 
@@ -102,7 +108,11 @@ class _Explorer:
         for index, size in zip(indexes, self._question.sizes, strict=True):
             number = number * size + index
         count = len(self._question.strategies)
-        return cell_of(number * count + turn, point, self._question.strategies[turn])
+        cell = cell_of(number * count + turn, point, self._question.strategies[turn])
+        if not cell.fits:
+            self._too_large.append(cell)
+            return None
+        return cell
 
     def _tops(self) -> list[Place]:
         """The place of the best cell of each strategy; where none is feasible, the closest."""

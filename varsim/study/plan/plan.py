@@ -2,13 +2,15 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from varsim.scenario.fault import Fault, ScenarioError, Source
 from varsim.scenario.plan import Question
 from varsim.scenario.training import Scenario
 from varsim.study.plan.binding import Binding, binding
-from varsim.study.plan.cell import Places, all_cells, distinct, some_cells
+from varsim.study.plan.cell import Cell, Places, all_cells, distinct, some_cells
 from varsim.study.plan.guess import Guess, guess
 from varsim.study.plan.runs import Runs
 from varsim.study.plan.search import Found, Search
@@ -20,7 +22,10 @@ _LONGEST_NAME: Final = 64
 
 @dataclass(frozen=True)
 class Plan:
-    """What came of a plan; `runs` are those of the answer, `made` counts all."""
+    """What came of a plan; `runs` are those of the answer, `made` counts all.
+
+    `too_large`: the cells that do not fit into memory, and were not run.
+    """
 
     found: Found
     places: Places
@@ -28,6 +33,7 @@ class Plan:
     made: int
     binding: Binding | None
     guess: Guess | None = None
+    too_large: tuple[Cell, ...] = ()
 
     @property
     def question(self) -> Question:
@@ -58,7 +64,11 @@ class Planning:
 
     def __init__(self, question: Question) -> None:
         self.question = question
-        self.cells = all_cells(question) if question.enumerated else []
+        every = all_cells(question) if question.enumerated else []
+        self.cells = [cell for cell in every if cell.fits]
+        self.too_large = [cell for cell in every if not cell.fits]
+        if every and not self.cells:
+            raise ScenarioError([_none_fits(question, self.too_large)])
         self._known = {cell.number: cell for cell in self.cells}
         self._places = Places(question.quantities, self.cells)
 
@@ -83,7 +93,7 @@ class Planning:
         if not self.question.enumerated:
             from varsim.study.plan.optimizer import chosen
 
-            cells = chosen(self.question, runs, self._known)
+            cells = chosen(self.question, runs, self._known, self.too_large)
         # Of chosen cells all have been run already.
         everything = exhaustive or not self.question.enumerated
         found = Search(self.question, cells, runs, exhaustive=everything).run()
@@ -92,7 +102,20 @@ class Planning:
         own = [] if best is None else runs.of(best.cell, best.replications)
         bound = None if best is None else binding(found, best, own)
         places = Places(self.question.quantities, cells)
-        return Plan(found, places, own, runs.status.done, bound, doubtful)
+        too_large = tuple(self.too_large)
+        return Plan(found, places, own, runs.status.done, bound, doubtful, too_large)
+
+
+def _none_fits(question: Question, cells: Sequence[Cell]) -> Fault:
+    """That there is nothing to choose from, and what the closest would need."""
+
+    def excess(cell: Cell) -> float:
+        found = cell.point.scenario.misfits(cell.strategy)
+        return max(misfit.needs / misfit.has for misfit in found)
+
+    closest = min(cells, key=excess)
+    why = closest.point.scenario.refusal(closest.strategy)
+    return Fault(Source(question.name), 0, 0, f"no cell of the space fits into memory: {why}")
 
 
 def answer_scenario(name: str, best: Standing) -> Scenario:

@@ -150,6 +150,7 @@ def _alone(scenario: Scenario, strategy: Strategy) -> Scenario:
             "stop": scenario.stop_of(strategy).model_copy(update={"equal_examples": True}),
             "targets": type(scenario.targets)(loss=scenario.targets.loss),
             "prices": None,
+            "memory": type(scenario.memory)(),
             "report": scenario.report.measuring(),
         }
     )

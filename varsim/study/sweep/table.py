@@ -37,6 +37,7 @@ SHOWN: Final = {
     "final_loss": "final_loss",
 }
 HALF_WIDTH: Final = "_half_width"
+FITS: Final = "fits_memory"  # a column, where something does not
 
 
 class Row(NamedTuple):
@@ -204,7 +205,18 @@ class Table:
         swept = [quantity.column for quantity in self.sweep.quantities]
         shown = [name for column in self.shown.values() for name in (column, column + HALF_WIDTH)]
         ratios = list(SPEEDS) if self.rows and self.rows[0].scaling else []
-        return [*swept, "strategy", "replications", "precise", *shown, *ratios, "failure"]
+        fits = [FITS] if self.misfits else []
+        return [*swept, "strategy", "replications", "precise", *fits, *shown, *ratios, "failure"]
+
+    @cached_property
+    def misfits(self) -> set[tuple[int, str]]:
+        """Point and strategy of what is known not to fit into memory."""
+        return {
+            (index, strategy.label)
+            for index, point in enumerate(self.sweep.points)
+            for strategy in point.scenario.strategies
+            if point.scenario.too_large(strategy)
+        }
 
     def cells(self) -> Iterator[list[Cell]]:
         """The rows as plain values in the order of the columns; None where there is no number."""
@@ -217,6 +229,8 @@ class Table:
             ]
             ratios = [_finite(value) for value in row.scaling.values()]
             head: list[Cell] = [row.strategy, row.replications, row.precise]
+            if self.misfits:
+                head.append((row.point, row.strategy) not in self.misfits)
             yield [*swept, *head, *shown, *ratios, row.failure]
 
     @property
@@ -266,6 +280,7 @@ def descriptions(table: Table) -> dict[str, str]:
         "replications": "how often it was run",
         "precise": "whether the interval of examples_per_s, and of the time to the target loss if "
         "there is one, is as narrow as was asked for",
+        FITS: "false where it needs more memory than there is; times are those with enough",
         "failure": "why a run failed; empty if none did",
     }
     for metric, column in table.shown.items():

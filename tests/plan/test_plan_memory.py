@@ -1,0 +1,57 @@
+"""A plan leaves out what does not fit into memory, and says so."""
+
+from pathlib import Path
+
+import pytest
+from planning import BASE, BLOCK, question
+
+from varsim.report.words.plan import notes
+from varsim.scenario.fault import ScenarioError
+from varsim.study.plan.plan import Plan, Planning
+from varsim.study.plan.runs import Runs
+from varsim.study.sweep.execution import Here
+from varsim.study.sweep.store import Store
+
+SERVERS = "memory: {server: 15 MB, exceeded: refuse}\n"
+
+
+class TestPlan:
+    """20 MB on servers: at least two of them, where 15 MB are on each."""
+
+    def test_what_does_not_fit_is_no_answer(self, tmp_path: Path) -> None:
+        block = "minimize: parameter_servers\nspace:\n  cluster.parameter_servers: [1, 2]\n"
+        block += "  cluster.workers: [6, 8]\n"
+        base = BASE.replace("  - {kind: on_write}\n", "")
+        free, limited = (
+            self.answer(tmp_path / name, block, base + more)
+            for name, more in (("free", ""), ("limited", SERVERS))
+        )
+        for plan, servers in ((free, 1), (limited, 2)):
+            best = plan.found.answer
+            assert best is not None
+            assert best.cell.machines.servers == servers
+        assert [cell.machines.servers for cell in limited.too_large] == [1, 1]
+        said = [note for note in notes(limited) if "memory" in note]
+        assert said == [
+            "Cells that are left out, as they do not fit into memory: 'none' 2; the first needs "
+            "20 MB of the 15 MB of a server (memory.exceeded: mark takes them in)."
+        ]
+        marked = self.answer(
+            tmp_path / "marked", block, base + SERVERS.replace("refuse", "mark")
+        ).found.answer
+        assert marked is not None
+        assert marked.cell.machines.servers == 1
+
+    def test_nothing_fits(self) -> None:
+        asked = question(
+            BLOCK, base=BASE + "memory: {server: 5 MB, device: 1 MB, exceeded: refuse}\n"
+        )
+        with pytest.raises(
+            ScenarioError, match="no cell of the space fits into memory: 'on_write' does"
+        ):
+            Planning(asked)
+
+    def answer(self, directory: Path, block: str, base: str) -> Plan:
+        with Store(directory) as store, Here() as maker:
+            runs = Runs(store, maker, lambda status: None)
+            return Planning(question(block, base=base)).run(runs)

@@ -1,0 +1,227 @@
+"""What does not fit into memory is refused, with what would fit; or marked."""
+
+from typing import Any
+
+import pytest
+from building import scenario
+from pydantic import ValidationError
+
+from varsim.report.plots.gallery import PLOTS
+from varsim.report.training import report
+from varsim.report.words.memory import memory, misfit
+from varsim.scenario.fault import ScenarioError
+from varsim.scenario.training import Scenario
+from varsim.study.experiment import load
+from varsim.study.simulation import simulate
+
+# 6.74 billion parameters in 2 bytes: 13.5 GB; with Adam 108 GB, of which 12 parts of 16 its state.
+MOMENTUM = {"kind": "momentum", "learning_rate": 0.1, "momentum": 0.9}
+FILE = """\
+# Does it fit?
+name: fits
+replications: 1
+cluster:
+  workers: {workers}
+  {device}
+  network: {{kind: star, bandwidth: 100 Gbit/s, latency: 5 us}}
+  {cluster}
+workload:
+  problem: {{kind: timing}}
+  model: llama2_7b
+  bytes_per_parameter: {number}
+  optimizer: {{kind: adam, learning_rate: 0.001}}
+strategies:
+  - {strategy}
+stop: {{global_steps: 3}}
+memory: {memory}
+"""
+H100 = "device: {preset: h100_sxm, precision: bf16}"
+
+
+def file(strategy: str, memory: str = "{exceeded: refuse}", **changes: Any) -> str:
+    given = {"workers": 8, "device": H100, "cluster": "", "number": 2, **changes}
+    return FILE.format(strategy=strategy, memory=memory, **given)
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            (
+                file("{kind: on_write}"),
+                "into the 80 GB of a device: it needs 108 GB before any activation; sharding: "
+                "optimizer would fit",
+            ),
+            # 27 GB of parameters and gradients, and the state in 8 parts: 37.1. With gradients in
+            # parts, too, and the largest tensor's whole: 25.5; but all of them where they are
+            # reduced at once.
+            (
+                file(
+                    "{kind: on_write, sharding: optimizer, bucketing: layers}",
+                    "{device: 26 GB, exceeded: refuse}",
+                ),
+                "it needs 37.1 GB before any activation; sharding: gradients would fit",
+            ),
+            (
+                file("{kind: on_write, sharding: optimizer}", "{device: 26 GB, exceeded: refuse}"),
+                "it needs 37.1 GB before any activation; sharding: parameters would fit",
+            ),
+            # 108 / n GB and two whole layers, 3.6 at a bucket of 25 MiB or its largest tensor.
+            (
+                file("{kind: on_write, sharding: parameters}", "{device: 8 GB, exceeded: refuse}"),
+                "cluster.workers: 15 would fit",
+            ),
+            (
+                file("{kind: on_write}", "{device: 8 GB, exceeded: refuse}"),
+                "sharding: parameters with cluster.workers: 15 would fit",
+            ),
+            (
+                file("{kind: none}", "{device: 30 GB, exceeded: refuse}", number=4),
+                "it needs 53.9 GB before any activation; workload.bytes_per_parameter: 2 would fit",
+            ),
+            (
+                file("{kind: none}", "{activations: 60 GB, exceeded: refuse}"),
+                "it needs 87 GB; cluster.device: gh200, with 96 GB, would fit",
+            ),
+            (
+                file("{kind: diloco, inner_steps: 6}", "{device: 155 GB, exceeded: refuse}"),
+                "it needs 162 GB before any activation; fragments: 2 would fit",
+            ),
+            (
+                file("{kind: none}", "{server: 64 GB, exceeded: refuse}"),
+                "into the 64 GB of a server: it needs 94.3 GB; cluster.parameter_servers: 2 would",
+            ),
+            (
+                file(
+                    "{kind: none, on: {parameter_servers: 2}}",
+                    "{server: 40 GB, exceeded: refuse}",
+                ),
+                "it needs 47.2 GB; on.parameter_servers: 3 would fit",
+            ),
+        ],
+    )
+    def test_with_the_smallest_change_that_would_fit(self, text: str, said: str) -> None:
+        with pytest.raises(ScenarioError) as refused:
+            load(text)
+        line, *shown = str(refused.value).splitlines()
+        assert line.startswith("scenario:15:5: error: strategies.0: '")
+        assert len(shown) == 2, "the line of the file, and a mark below it"
+        assert said in line
+        assert line.endswith("(memory.exceeded: mark simulates it as if it did)")
+
+    def test_what_is_proposed_fits(self) -> None:
+        load(file("{kind: on_write, sharding: optimizer}"))
+        layers = "{kind: on_write, sharding: gradients, bucketing: layers}"
+        load(file(layers, "{device: 26 GB, exceeded: refuse}"))
+        limits = "{device: 8 GB, exceeded: refuse}"
+        load(file("{kind: on_write, sharding: parameters}", limits, workers=15))
+        with pytest.raises(ScenarioError):
+            load(file("{kind: on_write, sharding: parameters}", limits, workers=14))
+        load(
+            file(
+                "{kind: none}", "{server: 64 GB, exceeded: refuse}", cluster="parameter_servers: 2"
+            )
+        )
+
+    def test_only_what_runs_and_only_if_nobody_says_otherwise(self) -> None:
+        two = file("{kind: on_write}\n  - {kind: on_write, name: b, sharding: optimizer}")
+        with pytest.raises(ScenarioError):
+            load(two)
+        load(two, strategies=["b"])
+        load(two, ["memory.exceeded=mark"])
+        # A placement that puts whole tensors on one server.
+        uneven = file(
+            "{kind: none}",
+            "{server: 48 GB, exceeded: refuse}",
+            cluster="parameter_servers: 2\n  placement: round_robin",
+        )
+        with pytest.raises(ScenarioError, match=r"cluster\.placement: partitioned would fit"):
+            load(uneven)
+
+    def test_a_limit_of_servers_that_nobody_has(self) -> None:
+        with pytest.raises(ScenarioError, match=r"memory\.server has no effect"):
+            load(file("{kind: on_write, sharding: optimizer}", "{server: 1 GB}"))
+
+    def test_what_is_not_known_is_no_reason(self) -> None:
+        loaded = load(
+            file("{kind: on_write}", "{}", device="device: {peak: 300 TFLOP/s}").replace(
+                "  optimizer: {kind: adam, learning_rate: 0.001}\n", ""
+            )
+        )
+        assert memory(loaded.scenario) == []  # type: ignore[union-attr]
+
+
+class TestTwoSizes:
+    """A V100 has 16 or 32 GB."""
+
+    def made(self, number: int, limits: str = "{exceeded: refuse}") -> Scenario:
+        text = file("{kind: none}", limits, device="device: v100_sxm2", number=number)
+        loaded = load(text)
+        assert isinstance(loaded.kind, str)
+        return loaded.scenario  # type: ignore[union-attr,no-any-return]
+
+    def test_what_fits_one_of_them_is_told(self) -> None:
+        said = memory(self.made(2), always=True)
+        assert "27 GB (2 + 2 bytes a parameter), which fits into 32 GB and not into" in said[0]
+        assert said[-1] == "v100_sxm2 comes with 16 GB or 32 GB: memory.device says which it is."
+        assert misfit(self.made(2)) == ""
+
+    def test_what_fits_neither_is_refused(self) -> None:
+        with pytest.raises(ScenarioError, match="into the 32 GB of a device: it needs 53"):
+            self.made(4)
+        with pytest.raises(ScenarioError, match="into the 16 GB of a device: it needs 27 GB"):
+            self.made(2, "{device: 16 GB, exceeded: refuse}")
+
+
+def large_and_small(**limits: Any) -> Scenario:
+    """Two strategies, of which the first keeps 800 MB on each device, the second 600."""
+    return scenario(
+        {},
+        problem={"kind": "timing", "size": 2e8},
+        workload={"optimizer": MOMENTUM if limits else None},
+        strategies=(
+            {"kind": "local_sgd", "period": 1, "name": "large"},
+            {"kind": "on_write", "name": "small"},
+        ),
+        stop={"global_steps": 8},
+        memory=limits,
+    )
+
+
+class TestWords:
+    def test_what_does_not_fit_is_marked_wherever_it_is_named(self) -> None:
+        told = report(simulate(large_and_small(device=7e8)), plots=False)
+        mark = "'large' (too large for its device)"
+        assert misfit(large_and_small(device=7e8)).startswith("'large' does not fit into the 700")
+        for line in told.answer:
+            assert line.count("'large'") == line.count(mark) or "does not fit" in line, line
+        titles = [plot.title(simulate(large_and_small(device=7e8))) for plot in PLOTS]
+        for title in titles:
+            assert title.count("'large'") == title.count(mark), title
+        assert any(mark in title for title in titles)
+
+    def test_nothing_is_said_of_what_fits(self) -> None:
+        free, limited = (simulate(large_and_small(**limits)) for limits in ({}, {"device": 9e8}))
+        assert free.answer() == limited.answer()
+        assert not [note for note in free.notes if "Memory" in note]
+        (note,) = [note for note in limited.notes if "Memory" in note]
+        assert "'large' 800 MB (4 + 4 + 4 bytes a parameter, and 200 MB of a copy that is" in note
+        assert "'small' 600 MB (4 + 4 + 4 bytes a parameter)" in note
+
+    def test_activations(self) -> None:
+        (note,) = memory(large_and_small(device=9e8, activations=3e8))
+        assert note.startswith(
+            "Memory that each device needs for parameters, gradients, optimizer state and "
+            "activations: 'large' 1.1 GB (4 + 4 + 4 bytes a parameter, 200 MB of a copy that is "
+            "averaged and 300 MB of activations), which does not fit into 900 MB; 'small' 900 MB"
+        )
+
+    def test_a_key_at_its_default_is_not_written(self) -> None:
+        assert "memory" not in large_and_small().model_dump(mode="json")
+        written = large_and_small(device=9e8).model_dump(mode="json")
+        assert written["memory"]["device"] == "900 MB"
+
+
+def test_limits_are_quantities() -> None:
+    with pytest.raises(ValidationError):
+        large_and_small(device=0.0)
