@@ -8,7 +8,7 @@ import pytest
 from building import assert_same, kill, restart, run, slow
 
 from varsim.cluster import trace as tracing
-from varsim.cluster.trace import PHASE_BITS, Phase, Recorder
+from varsim.cluster.trace import GOES_ON, Phase, Recorder, code_of
 
 STRATEGIES: list[dict[str, Any]] = [
     {"kind": "on_write"},
@@ -42,27 +42,42 @@ def test_packing_changes_nothing(strategy: dict[str, Any], monkeypatch: pytest.M
 
 def test_spans_tile_a_life_and_end_with_it() -> None:
     recorder = Recorder()
-    written = recorder.worker_spans(0)
-    written += (10, Phase.COMPUTE, 10, Phase.QUEUE, 25, 1 << PHASE_BITS | Phase.READ)
-    assert recorder.spans(20).tolist() == [[0, 0, 0, 10, 0], [0, Phase.READ, 10, 20, 1]]
+    first, second = code_of(0, 0), code_of(1, -1)
+    recorder.spans += (10, first + Phase.COMPUTE, 5, second + Phase.TOKEN)
+    recorder.spans += (10, first + Phase.QUEUE, 20, second + Phase.DOWN)
+    recorder.spans += (25, code_of(0, 1) + Phase.READ)
+    assert recorder.span_rows(2, 20).tolist() == [
+        *([0, 0, 0, 10, 0], [0, Phase.READ, 10, 20, 1]),
+        *([1, Phase.TOKEN, 0, 5, -1], [1, Phase.DOWN, 5, 20, -1]),
+    ]
+
+
+def test_a_span_that_goes_on_is_one_with_the_one_before_of_its_kind() -> None:
+    recorder = Recorder()
+    first, second = code_of(0, 0), code_of(1, 7)
+    recorder.spans += (5, first, 6, second, 9, first + GOES_ON, 20, first + GOES_ON)
+    recorder.spans += (9, second + Phase.READ, 20, second + GOES_ON)
+    assert recorder.span_rows(2, 20).tolist() == [
+        [0, Phase.COMPUTE, 0, 20, 0],
+        *([1, Phase.COMPUTE, 0, 6, 7], [1, Phase.READ, 6, 9, 7], [1, Phase.COMPUTE, 9, 20, 7]),
+    ]
 
 
 def test_a_life_with_a_gap_is_noticed() -> None:
     recorder = Recorder()
-    written = recorder.worker_spans(0)
-    written += (10, Phase.COMPUTE)
-    with pytest.raises(AssertionError, match="to the end"):
-        recorder.spans(20)
-    written += (5, Phase.READ, 20, Phase.WRITE)
-    with pytest.raises(AssertionError, match="backwards"):
-        recorder.spans(20)
+    own = code_of(0, 0)
+    recorder.spans += (10, own + Phase.COMPUTE, 20, code_of(1, 0))
+    with pytest.raises(AssertionError, match="worker 0 is not recorded to the end"):
+        recorder.span_rows(2, 20)
+    recorder.spans += (5, own + Phase.READ, 20, own + Phase.WRITE)
+    with pytest.raises(AssertionError, match="worker 0 runs backwards"):
+        recorder.span_rows(2, 20)
 
 
 def test_spans_that_are_not_kept() -> None:
     recorder = Recorder(spans=False)
-    written = recorder.worker_spans(0)
-    written += (10, Phase.COMPUTE)
-    assert recorder.spans(10).shape == (0, 5)
+    recorder.spans += (10, code_of(0, 0))
+    assert recorder.span_rows(1, 10).shape == (0, 5)
     assert recorder.gradient_rows().shape == (0, 11)
     assert recorder.gradient_rows().dtype == np.int64
 
@@ -84,21 +99,25 @@ WRITTEN = [(10, Phase.READ), (40, Phase.COMPUTE), (60, Phase.QUEUE), (70, Phase.
     ],
 )
 @pytest.mark.parametrize("packed", [[], [1], [2, 0, 3], [4]])
-def test_what_is_to_come_can_be_taken_back(time: int, left: list[int], packed: list[int]) -> None:
+def test_what_is_to_come_can_be_taken_back(
+    time: int, left: list[int], packed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     recorder = Recorder()
-    spans = recorder.worker_spans(0)
+    other = code_of(1, 0)
     parts = sorted({0, len(WRITTEN), *packed})
     for start, stop in pairwise(parts):
         for end, phase in WRITTEN[start:stop]:
-            spans += (end, 3 << PHASE_BITS | phase)
+            recorder.spans += (end, code_of(0, 3) + phase, end, other)
         if stop in packed:
-            recorder.gradients += [0] * 11 * tracing._MANY
+            monkeypatch.setattr(tracing, "_MANY", 1)
             recorder.pack()
             recorder.pack()
     recorder.take_back(0, time)
-    spans += (90, 4 << PHASE_BITS | Phase.DOWN)
+    recorder.spans += (90, code_of(0, 4) + Phase.DOWN, 90, other)
 
-    rows = recorder.spans(90)
+    rows = recorder.span_rows(2, 90)
+    assert rows[rows[:, 0] == 1].tolist()[-1] == [1, 0, 70, 90, 0]
+    rows = rows[rows[:, 0] == 0]
     assert rows[:, 3].tolist() == [*left, 90]
     assert rows[:-1, 1].tolist() == [phase for _, phase in WRITTEN[: len(left)]]
     assert rows[-1].tolist() == [0, Phase.DOWN, max(left, default=0), 90, 4]
@@ -106,11 +125,10 @@ def test_what_is_to_come_can_be_taken_back(time: int, left: list[int], packed: l
 
 def test_nothing_is_taken_back_of_what_is_not_kept() -> None:
     recorder = Recorder(spans=False)
-    recorder.worker_spans(0)
     recorder.gradients += [0] * 11 * tracing._MANY
     recorder.pack()
     recorder.take_back(0, 5)
-    assert recorder.spans(10).shape == (0, 5)
+    assert recorder.span_rows(1, 10).shape == (0, 5)
 
 
 @pytest.mark.parametrize("kind", ["none", "backup_workers"])

@@ -52,13 +52,13 @@ def links(*bandwidths: float) -> list[Link]:
 @pytest.fixture
 def fillings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of flows of which the mesh has worked out the rates: empty where hubs do."""
-    numbers: list[int] = []
+    numbers, rates = list[int](), maxmin.Mesh._rates
 
-    def counting(routes: maxmin.Indices, bandwidth: maxmin.Floats) -> maxmin.Floats:
-        numbers.append(routes.shape[1])
-        return max_min_rates(routes, bandwidth)
+    def counting(mesh: maxmin.Mesh) -> maxmin.Floats:
+        numbers.append(len(found := rates(mesh)))
+        return found
 
-    monkeypatch.setattr(maxmin, "max_min_rates", counting)
+    monkeypatch.setattr(maxmin.Mesh, "_rates", counting)
     return numbers
 
 

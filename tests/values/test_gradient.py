@@ -1,7 +1,8 @@
 """Gradients as lazy values: the same bits whenever, and with whomever, they are worked out."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -276,3 +277,39 @@ class TestWrongGradients:
         task.wrong = [self.ROWS], np.ones((1, 3), np.float32)
         found = Gradients(task, trained=[0]).value(some(task, [task.initial()])[0], 0)
         assert isinstance(found, IndexedSlices)
+
+
+@pytest.mark.parametrize("late", [0, 30])
+def test_looking_for_others_costs_as_much_however_many_are_in_flight(late: int) -> None:
+    # Of 1,000 in flight the oldest is needed next, again and again, and a new one begun; the first
+    # `late` stay, worked out. Each is worked out with the 63 oldest that are not yet.
+    task = task_of({"kind": "quadratic"})
+    gradients = Gradients(task)
+    (parameters,) = versions(task, 1)
+    in_flight = Looked(gradient for gradient in some(task, [parameters] * 1_000))
+    expected = 0
+    for number in range(5_000):
+        gradient = in_flight[late]
+        if gradient.stack is None:
+            waiting = [other for other in in_flight if other.stack is None]
+            in_flight.looks = 0 if number == 0 else in_flight.looks - len(in_flight)
+            together = {gradient, *islice((o for o in waiting if o is not gradient), STACK - 1)}
+            expected += len(together)
+            gradients.value(gradient, 0, in_flight)
+            assert {other for other in waiting if other.stack is not None} == together
+        gradient.open = 0
+        del in_flight[late]
+        in_flight += some(task, [parameters])
+    assert gradients.evaluated == expected
+    assert in_flight.looks <= 2 * gradients.evaluated
+
+
+class Looked(list[Gradient]):
+    """Gradients, and how many were looked at one after the other."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[Gradient]:
+        for gradient in super().__iter__():
+            self.looks += 1
+            yield gradient

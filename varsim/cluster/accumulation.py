@@ -59,14 +59,7 @@ class Accumulation:
     def compute(self, worker: Worker, read: Read) -> Activity[list[Gradient]]:
         """Compute the gradients of a step at the parameters read; those that count."""
         if self._number == 1 and not self._breaks_off:  # the commonest step takes a shorter way
-            return self._compute_one(worker, read)
-        return self._compute_all(worker, read)
-
-    def _compute_one(self, worker: Worker, read: Read) -> Activity[list[Gradient]]:
-        gradient = yield from self._exchange.begin(worker, read)
-        return [gradient]
-
-    def _compute_all(self, worker: Worker, read: Read) -> Activity[list[Gradient]]:
+            return [(yield from self._exchange.begin(worker, read))]
         gradients: list[Gradient] = []
         try:
             yield from self._compute_each(worker, read, gradients)

@@ -242,8 +242,7 @@ class Collective:
             slowed = self._pace = self._slowed()
             work = self._recurrence.ends([round(slowed.work_at(time)) for time in entries])
             times = [max(self._clock.time, round(slowed.time_of(done))) for done in work]
-        for event, time in zip(ends, times, strict=True):
-            self._clock.trigger_at(time, event)
+        self._clock.trigger_each(times, ends)
 
     def _break(self, worker: Member, end: Event) -> None:
         """A member has died before its end: what was sent is of no use to those not done."""

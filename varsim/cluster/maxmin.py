@@ -32,21 +32,28 @@ def max_min_rates(routes: Indices, bandwidth: Floats) -> Floats:
     routes: (hops, flows), the links that each flow crosses as indices into `bandwidth` (links,),
     bytes/s. A link of infinite bandwidth may fill up short routes; every flow needs a finite one.
     """
+    hops, number = routes.shape
     links = len(bandwidth)
-    rates = np.zeros(routes.shape[1])
-    left = bandwidth.copy()
-    waiting = np.arange(routes.shape[1])  # flows without a rate
+    rates = np.zeros(number)
+    waiting = np.arange(number)  # flows without a rate
+    left = bandwidth
     while waiting.size:
-        flows = np.bincount(routes.ravel(), minlength=links)
-        promise = left / np.maximum(flows, 1)  # to each waiting flow of a link
-        lowest = promise[routes].min(axis=0)
-        content = np.bincount(routes[promise[routes] == lowest], minlength=links)
-        settled = (content == flows)[routes].any(axis=0)
-        rates[waiting[settled]] = lowest[settled]
+        promise = left / np.maximum(np.bincount(routes.ravel(), minlength=links), 1)
+        promised = promise[routes]  # to each waiting flow by each of its links
+        lowest = np.minimum.reduce(promised)
+        discontent = np.bincount(routes[promised > lowest], minlength=links)
+        settled = np.logical_or.reduce((discontent == 0)[routes])
+        rest = (~settled).nonzero()[0]
+        if not rest.size:
+            rates[waiting] = lowest
+            break
+        done = settled.nonzero()[0]
+        taken = lowest[done]
+        rates[waiting[done]] = taken
         # bincount adds up in the order of the flows, one by one: the same sum on every machine.
-        taken = np.broadcast_to(lowest, routes.shape)[:, settled].ravel()
-        left = left - np.bincount(routes[:, settled].ravel(), taken, minlength=links)
-        waiting, routes = waiting[~settled], routes[:, ~settled]
+        crossed = routes.take(done, axis=1).ravel()
+        left = left - np.bincount(crossed, np.concatenate([taken] * hops), minlength=links)
+        waiting, routes = waiting[rest], routes.take(rest, axis=1)
     return rates
 
 
@@ -113,59 +120,77 @@ class Mesh(Sharing):
 
     Seconds count from the moment the mesh was last empty, so that they stay short and precise.
     Changes within one nanosecond are made together.
+
+    Often all flows that share links at all meet in one of them (racks of workers and one server):
+    while that is the bottleneck of all of them, its even share is the rate, and no more is asked
+    than whether any of their other links promises less.
     """
 
     def __init__(self) -> None:
         self.expected = NEVER
         self.changed = False  # flows came or went: `share` is to be called in this instant
-        self._users: dict[Link, int] = {}  # the number of flows on each link in use
         self._coming: list[tuple[Flow, float]] = []  # flows, bytes passed; until `share`
+        # Of each flow, with room for more: the columns of its links (hops, flows); bytes passed
+        # at the last change, bytes at its next mark, rate, its next mark in seconds after the
+        # epoch. Column 0 fills up short routes.
+        self._routes: Indices = np.zeros((2, 16), dtype=np.intp)
+        self._rows: Floats = np.zeros((4, 16))
+        # Of each column, with room for more: bandwidth, its users, at least 1, and the column in
+        # which these meet.
+        self._bandwidth: Floats = np.full(16, np.inf)
+        self._users = np.ones(16)
+        self._meeting: Indices = np.arange(16)
         self._clear(0)
 
     def _clear(self, now: int) -> None:
         self._epoch = now  # ns
         self._time = 0.0  # of the last change, seconds after the epoch
         self._columns: dict[Link, int] = {}
-        self._bandwidth: Floats = np.array([np.inf])  # column 0 fills up short routes
+        self._count: dict[Link, int] = {}  # the number of flows on each link in use
         self._flows: list[Flow] = []
-        self._routes: Indices = np.zeros((1, 0), dtype=np.intp)  # (hops, flows), columns
-        self._passed: Floats = np.zeros(0)  # bytes of each flow at the last change
-        self._target: Floats = np.zeros(0)  # bytes at its next mark
-        self._rates: Floats = np.zeros(0)
-        self._due: Floats = np.zeros(0)  # its next mark, seconds after the epoch
+        self._tangled = False  # somewhere flows share links that do not all meet in one
+        self._users[:] = 1.0
+        self._meeting[:] = np.arange(len(self._meeting))
 
     def add(self, flow: Flow, passed: float, now: int, holder: dict[Link, Sharing]) -> None:
         """Take a flow of which some bytes have passed; it has a rate from the next `share` on."""
-        if not self._users:
+        if not self._count:
             self._clear(now)
-        for link in flow.route:
-            self._users[link] = self._users.get(link, 0) + 1
+        columns = [self._columns.get(link) or self._column(link) for link in flow.route]
+        if not self._tangled:
+            self._meet(columns, [link for link in flow.route if link in self._count])
+        for link, column in zip(flow.route, columns, strict=True):
+            self._count[link] = users = self._count.get(link, 0) + 1
+            self._users[column] = users
             holder[link] = self
         self._coming.append((flow, passed))
         self.changed = True
 
     def pass_marks(self, now: int, passed: list[Passed], holder: dict[Link, Sharing]) -> int:
         """One mark of each flow that is due; see Sharing."""
+        elapsed = now - self._epoch
+        so_far, target, rate, due = self._rows[:, : len(self._flows)]
         ended = []
-        for index in np.flatnonzero(np.rint(self._due * 1e9) <= now - self._epoch).tolist():
+        for index in (due <= (elapsed + 1) * (1 + 1e-12) / 1e9).nonzero()[0].tolist():
+            if round(float(due[index]) * 1e9) > elapsed:
+                continue
             flow = self._flows[index]
             passed.append((flow.number, flow.step, flow))
             flow.step += 1
             if flow.step == len(flow.marks):
                 ended.append(index)
             else:
-                self._target[index] = flow.marks[flow.step]
-                still = (self._target[index] - self._passed[index]) / self._rates[index]
-                self._due[index] = self._time + still
+                target[index] = flow.marks[flow.step]
+                due[index] = self._time + (target[index] - so_far[index]) / rate[index]
         if ended:
-            self._advance(float(self._due[ended].max()))
+            self._advance(float(due[ended].max()))
             self._remove(ended, holder)
         return self._next(now)
 
     def dissolve(self, now: int) -> list[tuple[Flow, float]]:
         """See Sharing."""
         self._advance((now - self._epoch) / 1e9)
-        return [*zip(self._flows, self._passed.tolist(), strict=True), *self._coming]
+        return [*zip(self._flows, self._rows[0].tolist(), strict=False), *self._coming]
 
     def share(self, now: int) -> int:
         """Let new flows in, set all rates anew; when the next mark is due (ns)."""
@@ -174,51 +199,102 @@ class Mesh(Sharing):
             self._advance((now - self._epoch) / 1e9)
             self._append(self._coming)
             self._coming = []
-        self._rates = max_min_rates(self._routes, self._bandwidth)
-        self._due = self._time + (self._target - self._passed) / self._rates
+        so_far, target, rate, due = self._rows[:, : len(self._flows)]
+        rate[:] = self._rates()
+        np.subtract(target, so_far, out=due)
+        np.divide(due, rate, out=due)
+        np.add(self._time, due, out=due)
         return self._next(now)
+
+    def _rates(self) -> Floats:
+        links = len(self._columns) + 1
+        routes, bandwidth = self._routes[:, : len(self._flows)], self._bandwidth[:links]
+        if not self._tangled:
+            promise = bandwidth / self._users[:links]
+            where_they_meet = promise[self._meeting[:links]]
+            if (promise >= where_they_meet).all():
+                rates: Floats = where_they_meet[routes[0]]
+                return rates
+        return max_min_rates(routes, bandwidth)
+
+    def _meet(self, columns: list[int], used: list[Link]) -> None:
+        """Note where a new flow over these columns meets the others on the links in use."""
+        others = {int(self._meeting[self._columns[link]]) for link in used}
+        alone = min(columns, key=self._bandwidth.__getitem__)
+        meeting = others.pop() if others else alone
+        if others:
+            self._tangled = True
+        elif used and meeting not in columns:
+            # They all use this one, too, if it has as many users.
+            number = self._users[meeting]
+            through = [link for link in used if self._count[link] == number]
+            if not through:
+                self._tangled = True
+                return
+            before, meeting = meeting, self._columns[min(through, key=lambda one: one.bandwidth)]
+            self._meeting[self._meeting == before] = meeting
+        self._meeting[columns] = meeting
 
     def _next(self, now: int) -> int:
         if not self._flows:
             return NEVER
+        due = self._rows[3, : len(self._flows)]
         # Rounding may have carried a flow just beyond a mark; it is told now, not in the past.
-        return max(now, self._epoch + round(float(self._due.min()) * 1e9))
+        return max(now, self._epoch + round(float(due[due.argmin()]) * 1e9))
 
     def _advance(self, time: float) -> None:
         if time > self._time:
-            self._passed += self._rates * (time - self._time)
+            passed, _, rate, _ = self._rows[:, : len(self._flows)]
+            passed += rate * (time - self._time)
             self._time = time
 
+    def _column(self, link: Link) -> int:
+        """A column for a link that has none yet."""
+        self._columns[link] = column = len(self._columns) + 1
+        if column == len(self._bandwidth):
+            self._bandwidth = np.append(self._bandwidth, self._bandwidth)
+            self._users = np.append(self._users, np.ones(column))
+            self._meeting = np.append(self._meeting, np.arange(column, 2 * column))
+        self._bandwidth[column] = link.bandwidth
+        return column
+
     def _append(self, coming: list[tuple[Flow, float]]) -> None:
-        columns = self._columns
-        flows = [flow for flow, _ in coming]
-        for flow in flows:
-            for link in flow.route:
-                columns.setdefault(link, len(columns) + 1)
-        new = [link.bandwidth for link in list(columns)[len(self._bandwidth) - 1 :]]
-        self._bandwidth = np.append(self._bandwidth, new)
-        hops = max(len(self._routes), *(len(flow.route) for flow in flows))
-        routes = np.zeros((hops, len(self._flows) + len(flows)), dtype=np.intp)
-        routes[: len(self._routes), : len(self._flows)] = self._routes
-        for place, flow in enumerate(flows, len(self._flows)):
+        begin = len(self._flows)
+        end = begin + len(coming)
+        while end > self._rows.shape[1]:
+            self._routes = np.append(self._routes, np.zeros_like(self._routes), axis=1)
+            self._rows = np.append(self._rows, np.zeros_like(self._rows), axis=1)
+        more = max(len(flow.route) for flow, _ in coming) - len(self._routes)
+        if more > 0:
+            self._routes = np.pad(self._routes, ((0, more), (0, 0)))
+        self._routes[:, begin:end] = 0
+        for place, (flow, passed) in enumerate(coming, begin):
+            self._rows[:2, place] = passed, flow.marks[flow.step]
             for hop, link in enumerate(flow.route):
-                routes[hop, place] = columns[link]
-        self._routes = routes
-        self._flows += flows
-        self._passed = np.append(self._passed, [passed for _, passed in coming])
-        self._target = np.append(self._target, [flow.marks[flow.step] for flow in flows])
+                self._routes[hop, place] = self._columns[link]
+            self._flows.append(flow)
 
     def _remove(self, ended: list[int], holder: dict[Link, Sharing]) -> None:
         for index in ended:
             self._flows[index].ends()
             for link in self._flows[index].route:
-                self._users[link] -= 1
-                if not self._users[link]:
-                    del self._users[link], holder[link]
-        stays = np.ones(len(self._flows), dtype=np.bool_)
-        stays[ended] = False
-        self._flows = list(compress(self._flows, stays.tolist()))
-        self._routes = self._routes[:, stays]
-        self._passed, self._target = self._passed[stays], self._target[stays]
-        self._rates, self._due = self._rates[stays], self._due[stays]
+                column = self._columns[link]
+                self._count[link] = users = self._count[link] - 1
+                if users:
+                    self._users[column] = users
+                else:
+                    self._users[column], self._meeting[column] = 1, column
+                    del self._count[link], holder[link]
+        before = len(self._flows)
+        if len(ended) == 1:
+            index = ended[0]
+            del self._flows[index]
+            for block in (self._routes, self._rows):
+                block[:, index : before - 1] = block[:, index + 1 : before]
+        else:
+            stays = np.ones(before, dtype=np.bool_)
+            stays[ended] = False
+            self._flows = list(compress(self._flows, stays.tolist()))
+            for block in (self._routes, self._rows):
+                block[:, : len(self._flows)] = block[:, :before][:, stays]
         self.changed = True

@@ -50,11 +50,13 @@ class MirroredReplicas:
         made = _variables(job, Synchronization.ON_WRITE, Aggregation.MEAN)
         self.variables = [one for one in made if isinstance(one, MirroredVariable)]
         self._trained = [self.variables[index] for index in job.trained]
+        self._number = len(self._trained)
         self._steps = [0] * len(job.workers)  # updates made to each copy
         self._rounds: dict[int, _Round] = {}  # by the step they make
         self._recovery = Recovery(job)
         job.explain(self._recovery.remedy)
-        self._latest: tuple[Array, Parameters] | None = None
+        self._version: Array | None = None
+        self._latest: Parameters = ()  # the copy of which this is the first trained variable
         # The model as read from outside: the version that all copies have reached.
         self.parameters = self._copy(0)
 
@@ -77,15 +79,15 @@ class MirroredReplicas:
         All that are trained are updated together, so the first one tells the version of all.
         """
         version = self._trained[0].values[rank]
-        if self._latest is None or self._latest[0] is not version:
-            values = tuple([variable.values[rank] for variable in self.variables])
-            self._latest = (version, values)
-        return self._latest[1]
+        if self._version is not version:
+            self._version = version
+            self._latest = tuple([variable.values[rank] for variable in self.variables])
+        return self._latest
 
     def offer(self, worker: Worker, gradients: Sequence[Gradient]) -> None:
         """A worker's contribution to the reduction of this step."""
         for gradient in gradients:
-            gradient.open = len(self._trained)
+            gradient.open = self._number
         step = self._steps[worker.rank]
         if step not in self._rounds:
             self._rounds[step] = _Round()
@@ -93,30 +95,37 @@ class MirroredReplicas:
 
     def apply(self, worker: Worker) -> None:
         """Update a worker's copy with the mean; the step counts when the last copy is updated."""
-        job, step = self._job, self._steps[worker.rank]
+        rank = worker.rank
+        step = self._steps[rank]
         this = self._rounds[step]
         if this.mean is None:
-            assert len(this.gradients) == len(job.workers)
-            in_order = [this.gradients[worker.rank] for worker in job.workers]
-            this.mean = [
-                job.gradients.mean_of_workers(in_order, index, of_all=self._of_all)
-                for index in (job.trained if any(in_order) else ())
-            ]
+            this.mean = self._mean(this)
         for variable, mean in zip(self._trained, this.mean, strict=False):
-            variable.apply(worker.rank, mean)
-        self._steps[worker.rank] = step + 1
+            variable.apply(rank, mean)
+        self._steps[rank] = step + 1
         this.applied += 1
-        if this.applied == len(job.workers):
+        if this.applied == len(self._steps):
             del self._rounds[step]
             if not self._rounds:  # else a fast replica may be ahead already
                 assert all(variable.copies_are_equal() for variable in self.variables)
-            now = job.clock.time
-            for rank in range(len(job.workers)):
-                for gradient in this.gradients[rank]:
+            ledger, now = self._job.ledger, self._job.clock.time
+            for own in self._in_order(this):
+                for gradient in own:
                     gradient.arrived, gradient.applied, gradient.open = now, gradient.open, 0
-                    job.ledger.ended(gradient, now)
-            self.parameters = self._copy(worker.rank)
-            job.count_step()
+                    ledger.ended(gradient, now)
+            self.parameters = self._copy(rank)
+            self._job.count_step()
+
+    def _mean(self, this: _Round) -> list[Value]:
+        assert len(this.gradients) == len(self._steps)
+        workers, job = self._in_order(this), self._job
+        if not any(workers):
+            return []
+        return job.gradients.means_of_workers(workers, job.trained, of_all=self._of_all)
+
+    def _in_order(self, this: _Round) -> list[Sequence[Gradient]]:
+        """What all have offered, by rank."""
+        return [this.gradients[rank] for rank in range(len(self._steps))]
 
 
 class OutsideRead(NamedTuple):

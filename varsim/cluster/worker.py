@@ -6,7 +6,7 @@ from typing import Generic, NamedTuple, TypeVar
 from varsim.cluster.clock import AT_ONCE, END_OF_TIME, Activity, Clock
 from varsim.cluster.slowdown import end_of
 from varsim.cluster.topology.base import Place
-from varsim.cluster.trace import PHASE_BITS, Phase
+from varsim.cluster.trace import GOES_ON, PHASE_BITS, Phase, code_of
 from varsim.values.gradient import Gradient, Parameters
 from varsim.values.task import Batches
 
@@ -36,6 +36,7 @@ class Worker:
     __slots__ = (
         "_batches",
         "_clock",
+        "_code",
         "_compute_times",
         "_in_flight",
         "_phase",
@@ -78,6 +79,7 @@ class Worker:
         self._clock = clock
         self._in_flight = in_flight
         self._spans = spans
+        self._code = code_of(rank, 0)  # of the spans of iteration 0
         self._since = 0
         self._set_up = 0
         self._update = update
@@ -96,7 +98,7 @@ class Worker:
         gradient = Gradient(self.rank, iteration, read, next(self._batches), start, end)
         self._in_flight[gradient] = None
         self._since = self.ready_at = end
-        self._spans += (end, iteration << PHASE_BITS)  # Phase.COMPUTE is 0
+        self._spans += (end, self._code + (iteration << PHASE_BITS))  # Phase.COMPUTE is 0
         yield end
         return gradient
 
@@ -131,7 +133,7 @@ class Worker:
         gradient = Gradient(self.rank, self.iteration, read, next(self._batches), start, end)
         self._in_flight[gradient] = None
         self._since = self.ready_at = end = min(end, deadline)
-        self._spans += (end, self.iteration << PHASE_BITS)
+        self._spans += (end, self._code + (self.iteration << PHASE_BITS))
         return gradient, moments
 
     def begin_layers(self) -> tuple[Gradient, int]:
@@ -154,12 +156,11 @@ class Worker:
         """Compute for so many ns at its normal pace; if it `goes_on`, one span with that before."""
         start = max(self.ready_at, self._clock.time)
         end = end_of(self._windows or [(0, 1.0)], start, work)
+        code = self._code + (self.iteration << PHASE_BITS)
+        if goes_on and self._since == start:
+            code += GOES_ON
+        self._spans += (end, code)
         self._since = self.ready_at = end
-        code = self.iteration << PHASE_BITS
-        if goes_on and self._spans[-2:] == [start, code]:
-            self._spans[-2] = end
-        else:
-            self._spans += (end, code)
         yield end
 
     def catch_up(self) -> Activity[None]:
@@ -169,12 +170,13 @@ class Worker:
 
     def transferred(self, phase: int, end: int, alone: int) -> None:
         """Record a READ or WRITE that ends at `end`; beyond `alone` ns it was queueing."""
-        number = self.iteration + (phase == _READ and self.reads_ahead) << PHASE_BITS
+        ahead = phase == _READ and self.reads_ahead
+        code = self._code + (self.iteration + ahead << PHASE_BITS)
         begin = end - alone
         if begin > self._since:
-            self._spans += (begin, number | _QUEUE, end, number | phase)
+            self._spans += (begin, code + _QUEUE, end, code + phase)
         else:
-            self._spans += (end, number | phase)
+            self._spans += (end, code + phase)
         self._since = self.ready_at = end
 
     def waits(self, phase: int, what: object) -> None:
@@ -200,19 +202,20 @@ class Worker:
     def goes_on(self) -> None:
         """The wait is over."""
         self._since = self.ready_at = now = self._clock.time
-        self._spans += (now, self.iteration << PHASE_BITS | self._phase)
+        self._spans += (now, self._code + (self.iteration << PHASE_BITS) + self._phase)
         self.waits_for = None
 
     def close(self, end: int) -> None:
         """All ends: record the wait that is still on."""
-        number = self.iteration + (self._phase == _READ and self.reads_ahead) << PHASE_BITS
-        self._spans += (max(end, self._since), number | self._phase)
+        ahead = self._phase == _READ and self.reads_ahead
+        code = self._code + (self.iteration + ahead << PHASE_BITS) + self._phase
+        self._spans += (max(end, self._since), code)
 
     def sets_up(self, duration: int) -> None:
         """Add a start-up delay (ns), also after each restart."""
         self._set_up = duration
         self._since = self.ready_at = end = self._clock.time + duration
-        self._spans += (end, self.iteration + 1 << PHASE_BITS | _DOWN)
+        self._spans += (end, self._code + (self.iteration + 1 << PHASE_BITS) + _DOWN)
 
     def remember_draws(self) -> None:
         """From now on an iteration that was not begun after all can be taken back."""

@@ -1,8 +1,8 @@
 """MirroredVariable, SyncOnReadVariable, AggregatingVariable: variables that replicas share."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import NoneType
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from varsim.values.refusal import (
     RefusedValueError,
 )
 from varsim.values.variable import Aggregation, ReduceOp
+
+T = TypeVar("T")
 
 
 class MergingVariable(DistributedVariable):
@@ -92,25 +94,29 @@ class MirroredVariable(MergingVariable):
         "name": None,
         "read_value": True,
     }
-    _last: tuple[Values, Values | IndexedSlices, Values, State] | None = None
+    # The latest step of the optimizer: from which version, with which gradient, and to what.
+    _old: Values | None = None
+    _gradient: Values | IndexedSlices | None = None
+    _step: tuple[Values, State]
 
     def apply(self, replica: int, gradient: Values | IndexedSlices) -> None:
         """One step of the optimizer on one replica's copy.
 
         Replicas that apply the same gradient to the same version share the result.
         """
-        old, last = self.values[replica], self._last
-        if last is None or last[0] is not old or last[1] is not gradient:
-            super().apply(replica, gradient)
-            self._last = (old, gradient, self.values[replica], self.states[replica])
+        old = self.values[replica]
+        if old is self._old and gradient is self._gradient:
+            self.values[replica], self.states[replica] = self._step
         else:
-            self.values[replica], self.states[replica] = last[2:]
+            super().apply(replica, gradient)
+            self._old, self._gradient = old, gradient
+            self._step = self.values[replica], self.states[replica]
 
     def copies_are_equal(self) -> bool:
         """Bit for bit, with the optimizer's slots."""
-        value, state = self.values[0], self.states[0]
-        return all(_same(value, other) for other in self.values) and all(
-            state is other or all(map(_same, state, other)) for other in self.states
+        values, states = _distinct(self.values), _distinct(self.states)
+        return all(_same(values[0], other) for other in values) and all(
+            all(map(_same, states[0], other)) for other in states
         )
 
     def write_in_replica(self, context: Context, op: Write, value: object) -> Operation[object]:
@@ -185,6 +191,11 @@ class AggregatingVariable(MergingVariable):
 
     def read_cross_replica(self, context: Context) -> Operation[object]:
         return (yield from self.read_copy(0, context.device))
+
+
+def _distinct(copies: Sequence[T]) -> Sequence[T]:
+    """Of copies that are one and the same the last."""
+    return list(dict(zip(map(id, copies), copies, strict=True)).values())
 
 
 def _same(a: Values, b: Values) -> bool:

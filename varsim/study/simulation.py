@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from varsim.cluster.clock import uncollected
 from varsim.cluster.job import Job
 from varsim.cluster.program import ProgramTrace, run_program
 from varsim.cluster.trace import Trace
@@ -148,6 +149,7 @@ def run_one(run: Run, *, lazy: bool = True, record: bool = True) -> Trace:
     return trace
 
 
+@uncollected()
 def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, Strategy]:
     """The job of one run, with the strategy's processes in it, at time 0."""
     scenario = run.scenario

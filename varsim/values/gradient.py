@@ -6,8 +6,8 @@ never be done if it is dropped. The stacked product gives the same bits as one b
 is taken in order of arrival, so laziness never changes a result.
 """
 
+from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -116,6 +116,7 @@ class Gradients:
         self._trusted = False  # checked once; sparse gradients are checked always
         self._precision: Precision | None = None
         self._micro_batches = 1
+        self._line: deque[Gradient] = deque()  # to be worked out ahead, if not worked out yet
         self.evaluated = 0
 
     def round_to(self, precision: Precision) -> None:
@@ -135,14 +136,29 @@ class Gradients:
         If it has to be worked out, some of `ahead` are too: others that will be needed for sure.
         """
         if gradient.stack is None:
-            together = [gradient]
-            if self._stack > 1:
-                others = (other for other in ahead if other.stack is None and other is not gradient)
-                together += islice(others, self._stack - 1)
-            self._work_out(together)
+            self._work_out([gradient, *self._next_of(ahead, gradient)])
         assert gradient.stack is not None
         value: Value = gradient.stack[variable][gradient.row]
         return value
+
+    def _next_of(self, ahead: Iterable[Gradient], gradient: Gradient) -> list[Gradient]:
+        """The first ones of `ahead`, besides a gradient, that fill a stack with it.
+
+        What was looked through is kept, as most of it is worked out already.
+        """
+        together = self._from_line(gradient)
+        if len(together) < self._stack - 1:
+            self._line = deque([other for other in ahead if other.stack is None])
+            together = self._from_line(gradient)
+        return together
+
+    def _from_line(self, gradient: Gradient) -> list[Gradient]:
+        together: list[Gradient] = []
+        while self._line and len(together) < self._stack - 1:
+            other = self._line.popleft()
+            if other.stack is None and other.open and other is not gradient:
+                together.append(other)
+        return together
 
     def mean(self, gradients: Sequence[Gradient], variable: int, *, by_row: bool = False) -> Value:
         """Their sum in the given order, divided by their number; of the kind that `value` gives.
@@ -150,36 +166,54 @@ class Gradients:
         `by_row`: each row of sparse gradients is divided by the number of those that held it, as
         TensorFlow's accumulators do.
         """
+        return self.means(gradients, (variable,), by_row=by_row)[0]
+
+    def means(
+        self, gradients: Sequence[Gradient], variables: Sequence[int], *, by_row: bool = False
+    ) -> list[Value]:
+        """The same with respect to several variables."""
         new = [gradient for gradient in gradients if gradient.stack is None]
         if new:
             self._work_out(new)
         first = gradients[0].stack
         assert first is not None
         if len(new) == len(gradients) or self._are_a_stack(gradients, first):
-            rows = first[variable]
+            stacks = [first[variable] for variable in variables]
         elif self._task.has_values:
-            rows = _stacked([self.value(gradient, variable) for gradient in gradients])
+            stacks = [_stacked([self.value(one, each) for one in gradients]) for each in variables]
         else:
-            rows = self._nothing[variable]
-        return _mean(rows, by_row)
+            stacks = [self._nothing[variable] for variable in variables]
+        return [_mean(rows, by_row) for rows in stacks]
 
-    def mean_of_workers(
-        self, workers: Sequence[Sequence[Gradient]], variable: int, *, of_all: bool = False
-    ) -> Value:
-        """The mean of what workers have added up, each of some of its micro-batches.
+    def means_of_workers(
+        self,
+        workers: Sequence[Sequence[Gradient]],
+        variables: Sequence[int],
+        *,
+        of_all: bool = False,
+    ) -> list[Value]:
+        """The means of what workers have added up, each of some of its micro-batches.
 
         Each sends its sum divided by the number that there are, rounded if gradients are; these are
         added in the given order. The mean is over the micro-batches computed, or `of_all`; one at
         least is.
         """
         if self._micro_batches == 1 and all(workers):
-            return self.mean([gradient for (gradient,) in workers], variable)
+            return self.means([gradient for (gradient,) in workers], variables)
         computed = [gradient for own in workers for gradient in own]
         new = [gradient for gradient in computed if gradient.stack is None]
         if new:
             self._work_out(new)
         if not self._task.has_values:
-            return sum_in_order(self._nothing[variable])
+            return [sum_in_order(self._nothing[variable]) for variable in variables]
+        number = self._micro_batches * len(workers) if of_all else len(computed)
+        return [
+            _scaled(_sum(self._sums(workers, variable)), number / self._micro_batches)
+            for variable in variables
+        ]
+
+    def _sums(self, workers: Sequence[Sequence[Gradient]], variable: int) -> list[Value]:
+        """What each worker that has anything sends of one variable."""
         sums = [
             _scaled(_sum([self.value(gradient, variable) for gradient in own]), self._micro_batches)
             for own in workers
@@ -187,8 +221,7 @@ class Gradients:
         ]
         if self._precision is not None and self._micro_batches > 1:
             sums = [_rounded(value, self._precision) for value in sums]
-        number = self._micro_batches * len(workers) if of_all else len(computed)
-        return _scaled(_sum(sums), number / self._micro_batches)
+        return sums
 
     @staticmethod
     def _are_a_stack(gradients: Sequence[Gradient], stack: StackedGradients) -> bool:
@@ -218,11 +251,11 @@ class Gradients:
             gradient.batch = _NOTHING
 
     def _together(self, gradients: Sequence[Gradient]) -> StackedGradients:
-        batches = np.stack([gradient.batch for gradient in gradients])
+        batches = _as_stack([gradient.batch for gradient in gradients])
         parameters = gradients[0].read.parameters
         versions = [gradient.read.parameters for gradient in gradients]
-        if any(version is not parameters for version in versions):
-            parameters = tuple(map(np.stack, zip(*versions, strict=True)))
+        if len(set(map(id, versions))) > 1:
+            parameters = tuple(map(_as_stack, zip(*versions, strict=True)))
         stack = self._task.gradients(parameters, batches)
         if not self._trusted:
             self._check(stack, len(gradients))
@@ -291,6 +324,12 @@ def _stacked(values: Sequence[Value]) -> Array | list[IndexedSlices]:
     sparse = [value for value in values if isinstance(value, IndexedSlices)]
     assert len(sparse) in (0, len(values)), "a variable's gradients are sparse always or never"
     return sparse or np.stack([value for value in values if not isinstance(value, IndexedSlices)])
+
+
+def _as_stack(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """np.stack of arrays of equal shapes, without its view of each."""
+    shape = arrays[0].shape
+    return np.concatenate(arrays).reshape(-1, *shape) if shape else np.stack(arrays)
 
 
 def _sum(values: Sequence[Value]) -> Value:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tests.benchmarks.measuring import Row
-from tests.benchmarks.rows import networks, simpy_path
+from tests.benchmarks.rows import growth, networks, simpy_path
 
 
 class Group(NamedTuple):
@@ -35,5 +35,11 @@ GROUPS = (
         "Times only. CPU per worker-step, set-up included, beside that of the same with a simpler "
         "network. W: workers, P: parameter servers.",
         networks.rows,
+    ),
+    Group(
+        "growth",
+        "Cost that grows as the work does",
+        "Times only, first-come links, 25 steps of each worker, set-up included.",
+        growth.rows,
     ),
 )

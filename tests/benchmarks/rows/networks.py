@@ -7,9 +7,11 @@ from tests.benchmarks.cases import one, scenario
 from tests.benchmarks.measuring import Row, in_turn
 from varsim.scenario.training import Scenario
 
+FAIR: dict[str, Any] = {"sharing": "fair", "bandwidth": 12.5e9}
+
 
 def rows(long: bool) -> Iterator[Row]:
-    """Collectives beside the ring."""
+    """Collectives beside the ring, racks beside a star, many servers beside few."""
     for steps in (2, 20) if long else (5,):
         tasks = {
             name: one(changed("on_write", 1024, steps, strategy={"collective": name}))
@@ -18,6 +20,24 @@ def rows(long: bool) -> Iterator[Row]:
         turns = in_turn(tasks, 5)
         name = f"double_binary_tree / ring, W = 1,024, {steps} steps"
         yield Row(name, 10.0, turns.ratio("double_binary_tree", "ring"))
+    racks = {"kind": "racks", "hosts_per_rack": 32, "oversubscription": 4.0}
+    for kind in ("sync_replicas", "none"):
+        tasks = {
+            name: one(changed(kind, 1024, 8 if long else 2, network={**FAIR, **network}))
+            for name, network in (("racks", racks), ("star", {}))
+        }
+        ratio = in_turn(tasks, 5).ratio("racks", "star")
+        yield Row(f"fair, one server, racks / star, {kind}, W = 1,024", 3.0, ratio)
+    for kind in ("sync_replicas", "none"):
+        tasks = {str(servers): one(servers_of(kind, servers, FAIR)) for servers in (16, 4)}
+        ratio = in_turn(tasks, 5).ratio("16", "4")
+        yield Row(f"fair, round_robin, P = 16 / P = 4, {kind}, W = 64", 2.0, ratio)
+
+
+def servers_of(kind: str, servers: int, network: dict[str, Any], steps: int = 5) -> Scenario:
+    """64 workers, and so many servers that hold a tensor each in turn."""
+    cluster = {"parameter_servers": servers, "placement": "round_robin"}
+    return changed(kind, 64, steps, cluster=cluster, network=network)
 
 
 def changed(
