@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from building import scenario, slow
+from knobs_of_lives import CHECKPOINT, FAILURES, MORTAL
 from pydantic import ValidationError
 
 Case = dict[str, Any]
@@ -295,6 +296,17 @@ IDLE: dict[str, Case] = {
         **MIRRORED,
         "events": ({"at": 1.0, "kill": {"worker": 3}},),
     },
+    "checkpoint where nothing fails": {**MIRRORED, "checkpoint": CHECKPOINT},
+    "recovery where nothing fails": {**MIRRORED, "recovery": {"restart": 1.0}},
+    "spares of hosts that are back at once": {
+        **MORTAL,
+        "failures": {**FAILURES, "of": ({"domain": "worker", "mtbf": 50.0},)},
+        "recovery": {"spares": {"hot": 1}},
+    },
+    "no spares": {**MORTAL, "recovery": {"spares": {}}},
+    "swap of hot spares": {**MORTAL, "recovery": {"spares": {"hot": 1, "swap": 1.0}}},
+    "snapshot of a blocking write": {**MORTAL, "checkpoint": {**CHECKPOINT, "snapshot": 1.0}},
+    "slowdown of a blocking write": {**MORTAL, "checkpoint": {**CHECKPOINT, "slowdown": 1.0}},
     "death of a worker that takes no part": {
         "strategy": {"kind": "single"},
         "events": ({"at": 1.0, "kill": {"worker": 1}},),

@@ -29,6 +29,7 @@ from knob_cases import (
     weights,
 )
 from knobs_of_laws import OF_LAWS
+from knobs_of_lives import OF_LIVES
 from knobs_of_overlap import OF_OVERLAP
 from knobs_of_results import IN_THE_NOTES, IN_THE_RESULT
 from knobs_of_servers import OF_SERVERS
@@ -244,7 +245,7 @@ KNOBS: dict[str, tuple[Case, ...]] = {
     ),
 }  # fmt: skip
 
-KNOBS |= OF_OVERLAP
+KNOBS |= OF_OVERLAP | OF_LIVES
 
 # What says how something is called or where it came from, and changes nothing on purpose.
 DESCRIPTIVE = {
@@ -260,6 +261,7 @@ DESCRIPTIVE = {
 
 # What can only be refused where it has no effect (see below).
 REFUSED = {
+    "Recovery.policy": "restart is the only one so far",
     "Single.on": "a single worker uses no network and no servers",
     "FullMesh.forwarding": "every route is one link",
 }

@@ -166,7 +166,8 @@ def _validated(wanted: Wanted) -> Whole:
 def _points(wanted: Wanted) -> list[Point] | None:
     if wanted.points is not None:
         return read_points(wanted.points)
-    return read_points(bundled_points()) if wanted.everything else None
+    every = [point for path in bundled_points() for point in read_points(path)]
+    return every if wanted.everything else None
 
 
 def _identical(wanted: Wanted) -> Scenario | None:

@@ -42,6 +42,7 @@ DIMENSIONS: Final[Mapping[str, Dimension]] = {
             "ns": Fraction(1, 10**9),
             "min": Fraction(60),
             "h": Fraction(3600),
+            "d": Fraction(86_400),
         },
         "20 ms",
     ),
@@ -191,7 +192,7 @@ _TIME_WORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("nsec", "nsecs", "nanosecond", "nanoseconds"), "ns"),
     **dict.fromkeys(("mins", "minute", "minutes", "mn"), "min"),
     **dict.fromkeys(("hr", "hrs", "hour", "hours"), "h"),
-    **dict.fromkeys(("d", "day", "days"), "h, 24 to a day"),
+    **dict.fromkeys(("day", "days"), "d"),
     "m": "min or ms",
 }
 # What people write behind the prefix of another unit, and what they may mean by it.

@@ -14,7 +14,7 @@ from validation.points import families as table
 from validation.points.estimate import Estimate, Measured
 from validation.points.families import FAMILIES, NOT_RUN
 
-POINTS = read_points(bundled_points())
+POINTS = [point for path in bundled_points() for point in read_points(path)]
 # A quick one of every family, where there is one.
 QUICK = {
     "os-normal": "os-normal-01",
@@ -40,6 +40,10 @@ QUICK = {
     "ps-dedicated-sync": "ps-dedicated-sync-01",
     "ps-colocated-sync": "ps-colocated-sync-03",
     "ps-incast": "ps-incast-03",
+    "ckpt-optimum": "ckpt-optimum-01",
+    "checkpoint_any_time": "s_checkpoint_any_time_08",
+    "checkpoint_compute_only": "s_checkpoint_compute_only_02",
+    "checkpoint_async": "s_async_write_02",
 }
 COLLECTIVES = sorted({p.id for p in POINTS if p.family.startswith("coll-")})
 
@@ -47,7 +51,7 @@ COLLECTIVES = sorted({p.id for p in POINTS if p.family.startswith("coll-")})
 def test_every_family_is_known() -> None:
     assert {p.family for p in POINTS} == {*FAMILIES, *NOT_RUN}
     assert not set(FAMILIES) & set(NOT_RUN)
-    assert len(POINTS) == 306
+    assert len(POINTS) == 366
 
 
 @pytest.mark.parametrize("name", [*QUICK.values(), *COLLECTIVES])

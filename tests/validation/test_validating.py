@@ -184,7 +184,7 @@ def test_it_replaces_only_what_it_wrote(folder: Path) -> None:
         "--only",
         "coll-tree-*",
         "--points",
-        bundled_points(),
+        bundled_points()[0],
         "--out",
         out,
         "--quiet",

@@ -10,6 +10,7 @@ from validation.points import (
     delayed,
     dropped,
     exchange,
+    goodput,
     order_statistics,
     overlap,
     quadratic,
@@ -91,6 +92,17 @@ FAMILIES: Final[dict[str, Measure]] = {
     "quad-time-to-target": quadratic.time_to_target,
     "local-quad-spread": quadratic.local_spread,
     "ddp-buckets": overlap.ddp_buckets,
+    "ckpt-segment": goodput.segment,
+    "ckpt-optimum": goodput.optimum,
+    "checkpoint_any_time": goodput.blocking,
+    "checkpoint_not_while_down": goodput.blocking,
+    "checkpoint_compute_only": goodput.blocking,
+    "checkpoint_nodes": goodput.nodes,
+    "checkpoint_async": goodput.asynchronous,
+    "optimal_interval": goodput.optimal_interval,
+    "first_order": goodput.first_order,
+    "spares_none": goodput.no_spare,
+    "spares_pool": goodput.pool,
 }
 
 _OPEN: Final = (
@@ -98,8 +110,8 @@ _OPEN: Final = (
     "who waits sends nothing meanwhile; the closed queues are the families ps-"
 )
 _CHECKPOINT: Final = (
-    "checkpoints and random failures: varsim ends and starts processes at given times, and "
-    "writes no checkpoints"
+    "an approximation for checkpoints that cost little: `every: optimal` takes the interval that "
+    "is exact (ckpt-optimum)"
 )
 
 # Families that are known, and of which no point is run: the verdict, and why.
@@ -133,8 +145,6 @@ NOT_RUN: Final[dict[str, tuple[Verdict, str]]] = {
         Verdict.OUT_OF_SCOPE,
         "an assumption on how many steps a batch size needs; varsim trains real values instead",
     ),
-    "ckpt-segment": (Verdict.OUT_OF_SCOPE, _CHECKPOINT),
-    "ckpt-optimum": (Verdict.OUT_OF_SCOPE, _CHECKPOINT),
     "ckpt-young": (Verdict.OUT_OF_SCOPE, _CHECKPOINT),
     "ckpt-daly": (Verdict.OUT_OF_SCOPE, _CHECKPOINT),
 }

@@ -34,9 +34,10 @@ class Point(NamedTuple):
     also: Mapping[str, float]
 
 
-def bundled_points() -> Path:
-    """The points that varsim is held against."""
-    return Path(__file__).parents[1] / "data" / "references" / "closed_forms.json"
+def bundled_points() -> tuple[Path, ...]:
+    """The points that varsim is held against: closed forms, and goodput among failures."""
+    folder = Path(__file__).parents[1] / "data" / "references"
+    return folder / "closed_forms.json", folder / "goodput.json"
 
 
 def read_points(path: Path) -> list[Point]:
@@ -49,6 +50,8 @@ def read_points(path: Path) -> list[Point]:
         raise PointFileError(f"{path}: {error.strerror or error}") from None
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PointFileError(f"{path}: no JSON: {error}") from None
+    if isinstance(entries, dict) and entries.get("schema") == 1:
+        entries = entries.get("points")
     if not isinstance(entries, list) or not entries:
         raise PointFileError(f"{path}: must be a list of points, one at least")
     points, problems = [], []
@@ -168,6 +171,8 @@ def _also(also: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     for name, value in also.items():
         if _is_number(value):
             yield name, float(value)
+        elif isinstance(value, dict):
+            yield from _also({f"{name}.{key}": one for key, one in value.items()})
         elif isinstance(value, list):
             for index, one in enumerate(value):
                 if _is_number(one):

@@ -12,7 +12,8 @@ Parameters: TypeAlias = Mapping[str, Any]
 # numbers above 0.
 _MAY_BE_0: Final[Mapping[str, frozenset[str]]] = {
     "": frozenset({"alpha", "alpha1", "alpha2", "beta", "beta1", "beta2", "gamma"})
-    | {"delta", "shift", "sigma2", "tau"},
+    | {"delta", "shift", "sigma2", "tau"}
+    | {"write_s", "detect_s", "restart_s", "snapshot_s", "slowdown", "spares"},
     "os-uniform": frozenset({"a"}),
     "ssp-two-exp": frozenset({"s"}),
     "ssp-n-exp": frozenset({"s"}),

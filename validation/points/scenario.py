@@ -4,6 +4,7 @@ import math
 import zlib
 from collections.abc import Mapping
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -49,9 +50,10 @@ def scenario(
     *,
     network: Part = IDEAL,
     workload: Part = TIMES,
+    life: Any = MappingProxyType({}),
     **cluster: Any,
 ) -> Scenario:
-    """A scenario of one strategy; `cluster`: more keys of that."""
+    """A scenario of one strategy; `life`: its failures; `cluster`: more keys of that."""
     described = {"workers": workers, "compute": compute, "network": network, **cluster}
     return Scenario.model_validate(
         {
@@ -62,6 +64,7 @@ def scenario(
             "workload": {"batch_size": 1, **workload},
             "strategies": (strategy,),
             "stop": stop,
+            **life,
         }
     )
 

@@ -170,11 +170,12 @@ def _explained(error: BaseException) -> int:
         complain(str(error))
         return USAGE
     from varsim.cluster.job import DeadlockError, TooLongError
+    from varsim.cluster.life import PaceError
 
     if isinstance(error, DeadlockError):
         complain(f"varsim: deadlock: {error}")
         return ERROR
-    if isinstance(error, TooLongError):
+    if isinstance(error, TooLongError | PaceError):
         complain(f"varsim: {error}")
         return USAGE
     from varsim.report.files.claim import NotARunError

@@ -88,6 +88,31 @@ class LinkRow(NamedTuple):
     moved: float  # bytes
 
 
+class Attempt(NamedTuple):
+    """Attempt in the life of a job, from a start to the next one; times in ns of the whole job.
+
+    All but `start` sum to its length: what of it was kept, then the time down that follows.
+    """
+
+    start: int
+    productive: int = 0  # work that was kept, with its communication and waiting
+    checkpoint: int = 0  # what checkpoints cost that were completed
+    lost: int = 0  # work, and checkpoints, thrown away by the failure
+    detection: int = 0
+    repair: int = 0  # waiting for a spare, or for the repair of a host
+    restart: int = 0
+    steps: int = 0  # kept
+    steps_lost: int = 0  # ended, and made again
+    checkpoints: int = 0  # completed
+    failures: int = 0  # at its end, and in the time down
+    spares: int = 0  # that took over
+
+    @property
+    def down(self) -> int:
+        """Time down at its end (ns)."""
+        return self.detection + self.repair + self.restart
+
+
 # A span is recorded as two integers, its end and a code of worker, iteration and phase: it starts
 # where the worker's previous one ended.
 PHASE_BITS, RANK_BITS = 3, 40  # of iteration and rank: how far to the left they stand in a code
@@ -220,3 +245,5 @@ class Trace:
     # which some were on their way, and the part of it in which the worker computed. Else 0.
     sending: int = 0
     hidden: int = 0
+    # Of a scenario with random failures the life of the job: (n, len(Attempt._fields)).
+    life: NDArray[np.int64] | None = None

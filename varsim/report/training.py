@@ -14,12 +14,13 @@ from varsim.report.report import Data, Figure, Media, Report, Row, Source, Table
 from varsim.report.words import table as main
 from varsim.report.words.answer import answer as answer
 from varsim.report.words.cost import headings
+from varsim.report.words.life import HEADINGS as OF_THE_LIFE
 from varsim.report.words.notes import notes as notes
 from varsim.report.words.phrases import DOT, counted, plus_minus, time
 from varsim.scenario.provenance import MADE_BY
 from varsim.study.cost import COSTS, estimates
 from varsim.study.measure import ACTIVITIES, METRICS
-from varsim.study.tables import COLUMNS
+from varsim.study.tables import COLUMNS, OF_LIVES
 from varsim.units import format_bytes
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ HEADINGS: Final = {
     "wasted compute": "wasted_compute",
     "final loss": "final_loss",
     "final accuracy": "final_accuracy",
+    **OF_THE_LIFE,
 }
 FILES: Final = {
     "summary.csv": "every measure of every strategy, with its interval",
@@ -55,6 +57,8 @@ FILES: Final = {
     "scenario.yaml": "the scenario, defaults written out",
     "trace.json.gz": "all workers' time, to look at in ui.perfetto.dev",
 }
+
+OF_FAILURES: Final = {"lives.csv": "one row per attempt of a job, from a start to the next"}
 
 
 def report(result: "Result", question: str = "", *, plots: bool = True) -> Report:
@@ -83,7 +87,7 @@ def report(result: "Result", question: str = "", *, plots: bool = True) -> Repor
         _setting(result),
         result.strategies,
         Source(dump_scenario(result.scenario), *BESIDE),
-        FILES,
+        FILES if result.scenario.failures is None else FILES | OF_FAILURES,
         partial(document, result),
         summary(result),
     )
@@ -119,7 +123,7 @@ def comparison(result: "Result") -> Table:
 def numbers(result: "Result") -> Table:
     """Every metric that exists in some strategy, a row each."""
     rows = []
-    for metric, (unit, description) in METRICS.items():
+    for metric, (unit, description) in result.metrics.items():
         found = [result.estimate(strategy, metric) for strategy in result.strategies]
         if any(estimate.replications for estimate in found):
             rows.append(Row(metric, tuple(_cell(each, unit) for each in found), description))
@@ -170,8 +174,8 @@ def document(result: "Result", notes: Sequence[str] = ()) -> dict[str, Any]:
         "targets": [judgement._asdict() for judgement in result.judgements],
         "costs": _costs(result),
         "summary": summary,
-        "metrics": {name: metric._asdict() for name, metric in METRICS.items()},
-        "columns": COLUMNS,
+        "metrics": {name: metric._asdict() for name, metric in result.metrics.items()},
+        "columns": COLUMNS if result.scenario.failures is None else COLUMNS | OF_LIVES,
         "activities": list(ACTIVITIES),
         "runs": [
             _facts(trace)
@@ -245,9 +249,11 @@ def _meaning(result: "Result", heading: str) -> str:
     costly = headings(result)
     if heading in costly:
         return COSTS[costly[heading]].description
+    if heading == "down":
+        return "share of all time of all workers in which the job was down"
     metric = "time_to_target" if heading.startswith("time to loss") else HEADINGS[heading]
     # The table shows the largest of all replications, the metric is one of each.
-    return METRICS[metric].description.replace("of a replication", "of all replications")
+    return result.metrics[metric].description.replace("of a replication", "of all replications")
 
 
 def _setting(result: "Result") -> str:

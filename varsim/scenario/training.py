@@ -19,6 +19,7 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent, check_events
 from varsim.cluster.memory import Memory
 from varsim.cluster.placement import check_parts
+from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, check_life
 from varsim.cluster.stop import Stop
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
 from varsim.scenario.targets import Prices, Reporting, Targets
@@ -28,7 +29,7 @@ from varsim.values.workload import Workload
 
 SCHEMA_VERSION = 1
 # Keys that came later than results which are kept: written only where they say something.
-_LATER: Final = ("memory",)
+_LATER: Final = ("memory", "failures", "checkpoint", "recovery")
 
 
 class Scenario(Model):
@@ -48,6 +49,12 @@ class Scenario(Model):
     """What is compared, at least one."""
     events: tuple[ProcessEvent, ...] = ()
     """Processes that die and begin again, in order of time."""
+    failures: RandomFailures | None = None
+    """Hosts that fail at random, over a horizon beyond the run."""
+    checkpoint: Checkpoint | None = None
+    """How a job that fails at random is saved."""
+    recovery: Recovery | None = None
+    """How it begins again."""
     stop: Stop
     """When a run ends: at the first that holds."""
     targets: Targets = Targets()
@@ -77,6 +84,7 @@ class Scenario(Model):
                 strategy.check_times(self._shortest(strategy))
                 strategy.check_events(self.events)
                 self._check_memory(strategy, (info.context or {}).get("must_fit", False))
+                self._check_life(strategy)
             except ValueError as error:
                 # A message that begins with one of its keys points at that.
                 own = re.split(r"[.: ]", str(error))[0] in type(strategy).model_fields
@@ -97,6 +105,49 @@ class Scenario(Model):
             if getattr(self, key) == type(self).model_fields[key].default:
                 written.pop(key, None)
         return written
+
+    def _check_life(self, strategy: Strategy) -> None:
+        """Raise ValueError where the life of a job of this strategy cannot be followed."""
+        if self.failures is None:
+            return
+        if not strategy.rolls_back:
+            raise ValueError(
+                f"failures do not go with {strategy.label!r} yet: only jobs that stop as a whole "
+                "and begin again from a checkpoint are followed (on_write without sharding or "
+                "overlap: forward, single)"
+            )
+        if self.cluster_of(strategy).compute_distribution(self.workload_of(strategy)).is_random:
+            raise ValueError(
+                "failures need steps that all take the same time, so far; the compute times of the "
+                "cluster are random"
+            )
+
+    def _refuse_unused_recovery(self, running: Sequence[Strategy]) -> None:
+        if self.failures is None:
+            for key in ("checkpoint", "recovery"):
+                if getattr(self, key) is not None:
+                    raise ValueError(f"{key} has no effect without failures (failures: of: ...)")
+            return
+        if self.events:
+            raise ValueError(
+                "events do not go with failures: either processes end at given times, or hosts "
+                "fail at random"
+            )
+        if any(slow.after or slow.until for slow in self.cluster.slow_workers):
+            raise ValueError(
+                "failures do not go with cluster.slow_workers that are slow for a part of the "
+                "time: all steps of a job must take the same time"
+            )
+        for strategy in running:
+            cluster = self.cluster_of(strategy)
+            workers = strategy.workers(cluster)
+            check_life(
+                self.failures, self.checkpoint, self.recovery or Recovery(), cluster, workers
+            )
+        if (self.stop.global_steps or 2) < 2:
+            raise ValueError(
+                "stop.global_steps must be 2 or more: from these steps the life of a job is made"
+            )
 
     @property
     def target_loss(self) -> float | None:
@@ -276,6 +327,7 @@ class Scenario(Model):
 
     def _refuse_unused_settings(self, running: Sequence[Strategy]) -> None:
         self._refuse_unused_events(running)
+        self._refuse_unused_recovery(running)
         self._check_optimizers(running)
         for strategy in running:
             if strategy.uses_servers:
@@ -364,8 +416,8 @@ def _overheads_of(strategies: Iterable[Strategy]) -> frozenset[str]:
     return frozenset[str]().union(*(strategy.subject_to() for strategy in strategies))
 
 
-def times_are_random(scenario: Scenario, strategy: Strategy) -> bool:
-    """Whether the times of events may differ between replications of a strategy.
+def steps_are_random(scenario: Scenario, strategy: Strategy) -> bool:
+    """Whether the times of events may differ between replications of a strategy's own steps.
 
     Compute times and the servers' own are all that is drawn; values matter where they end a run.
     """
@@ -378,11 +430,17 @@ def times_are_random(scenario: Scenario, strategy: Strategy) -> bool:
     )
 
 
+def times_are_random(scenario: Scenario, strategy: Strategy) -> bool:
+    """Whether times may differ between replications of a strategy: its steps, or its failures."""
+    return steps_are_random(scenario, strategy) or scenario.failures is not None
+
+
 def is_random(scenario: Scenario, strategy: Strategy) -> bool:
     """Whether anything in the replications of a strategy may differ, times or values."""
     return scenario.workload.problem.is_random or times_are_random(scenario, strategy)
 
 
 def runs_made(scenario: Scenario, strategy: Strategy) -> int:
-    """How often a strategy is run: once where every replication would be the same."""
-    return scenario.replications if is_random(scenario, strategy) else 1
+    """How often the steps of a strategy are run: once where every replication has the same."""
+    random = scenario.workload.problem.is_random or steps_are_random(scenario, strategy)
+    return scenario.replications if random else 1

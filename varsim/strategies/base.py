@@ -164,6 +164,12 @@ class Strategy(Model, ABC):
         """Whether computation beside which there is communication may be a forward pass, too."""
         return self.shards or getattr(self, "overlap", False) == "forward"
 
+    @property
+    def rolls_back(self) -> bool:
+        """Whether a failure ends all of it, to begin again from a checkpoint of a step's end."""
+        together = self.sends.what == "gradients" and self.sends.to in ("workers", "sums")
+        return (together or self.sends.to == "nobody") and not self.by_layers
+
     def holds(self, cluster: Cluster) -> Holds:
         """What devices and servers keep beside what follows from what it `sends`.
 

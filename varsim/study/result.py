@@ -17,8 +17,9 @@ from varsim.scenario.training import Scenario, is_random, times_are_random
 from varsim.study import measure as measuring
 from varsim.study import rounds, tables
 from varsim.study.formatter import Told
-from varsim.study.measure import METRICS, NANOSECONDS, Carried, Gradients, Window, carried
-from varsim.study.statistics import Estimate, interval, latest, ratio
+from varsim.study.goodput import OF_LIVES, of_life
+from varsim.study.measure import METRICS, NANOSECONDS, Carried, Gradients, Metric, Window, carried
+from varsim.study.statistics import Estimate, evaluated_grid, interval, latest, ratio
 from varsim.study.tables import COLUMNS
 from varsim.study.targets import Doubt, Judgement, judged
 from varsim.study.verdict import Ranking, ranked, verdict
@@ -65,6 +66,11 @@ class Result(Told):
     def first(self) -> str:
         """The strategy that the others are compared with."""
         return self.strategies[0]
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Metric]:
+        """What is measured: METRICS, and of jobs that fail at random what their lives are like."""
+        return METRICS | OF_LIVES if self.scenario.failures is not None else METRICS
 
     @property
     def replications(self) -> int:
@@ -172,11 +178,12 @@ class Result(Told):
         """The rows of the summary, without pandas."""
         return [
             (
-                *(strategy, metric, METRICS[metric].unit),
+                *(strategy, metric, about.unit),
                 *(float(found.mean), float(found.low), float(found.high)),
-                *(found.replications, found.note, METRICS[metric].description),
+                *(found.replications, found.note, about.description),
             )
             for (strategy, metric), found in self._estimates.items()
+            for about in [self.metrics[metric]]
         ]
 
     @cached_property
@@ -185,10 +192,10 @@ class Result(Told):
         from pandas import DataFrame
 
         rows = [
-            (trace.strategy, trace.replication, trace.stopped_by, *map(measured.get, METRICS))
+            (trace.strategy, trace.replication, trace.stopped_by, *map(measured.get, self.metrics))
             for trace, measured in zip(self.traces, self._measured, strict=True)
         ]
-        return DataFrame(rows, columns=list(COLUMNS["runs"]))
+        return DataFrame(rows, columns=list(dict.fromkeys([*COLUMNS["runs"], *self.metrics])))
 
     @cached_property
     def updates(self) -> "DataFrame":
@@ -226,6 +233,12 @@ class Result(Told):
         parts = map(tables.workers, self.traces, self.gradients, self.time_splits)
         return tables.joined("workers", self.traces, list(parts))
 
+    @cached_property
+    def lives(self) -> "DataFrame":
+        """One row per attempt of a job, from a start to the next; empty where nothing fails."""
+        traces = [trace for trace in self.traces if trace.life is not None]
+        return tables.joined("lives", traces, list(map(tables.lives, traces)))
+
     def loss_curves(
         self,
         by: Literal["time_s", "global_step"] = "time_s",
@@ -249,7 +262,7 @@ class Result(Told):
                 np.array([row.time if on_time else row.global_step for row in run.evaluations])
                 for run in runs
             ]
-            grid = _grid(moments, points, even=on_time)
+            grid = evaluated_grid(moments, points, even=on_time)
             curves = [
                 latest(moment, np.array([getattr(row, value) for row in run.evaluations]), grid)
                 for moment, run in zip(moments, runs, strict=True)
@@ -387,6 +400,7 @@ class Result(Told):
     def _measured(self) -> list[dict[str, float]]:
         rows = [
             measuring.measure(trace, gradients, split, self.target_loss, self.common_end, window)
+            | of_life(trace, gradients)
             for trace, gradients, split, window in zip(
                 self.traces, self.gradients, self.measured_splits, self.windows, strict=True
             )
@@ -404,7 +418,7 @@ class Result(Told):
         return {
             (strategy, metric): self._estimated(strategy, metric)
             for strategy in self.strategies
-            for metric in METRICS
+            for metric in self.metrics
         }
 
     def _estimated(self, strategy: str, metric: str) -> Estimate:
@@ -430,15 +444,3 @@ _VERDICTS = {"throughput_ratio": ("faster", "slower"), "time_to_target_ratio": (
 def _quotient(value: float, yardsticks: Sequence[float], index: int) -> float:
     below = yardsticks[index] if yardsticks else float("nan")
     return value / below if below > 0 else float("nan")
-
-
-def _grid(moments: Sequence[NDArray[np.int64]], points: int, even: bool) -> NDArray[np.float64]:
-    """Points that every replication covers: evenly spaced, or some of the recorded ones."""
-    start, end = max(m[0] for m in moments), min(m[-1] for m in moments)
-    if even:
-        return np.linspace(start, end, points if end > start else 1)
-    every = np.unique(np.concatenate(list(moments)))
-    every = every[(every >= start) & (every <= end)]
-    kept = np.unique(np.linspace(0, len(every) - 1, min(points, len(every))).round().astype(int))
-    chosen: NDArray[np.float64] = every[kept].astype(np.float64)
-    return chosen

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from varsim.cluster.clock import uncollected
 from varsim.cluster.job import Job
+from varsim.cluster.life import Life, Pace
 from varsim.cluster.program import ProgramTrace, run_program
+from varsim.cluster.recovery import Recovery
 from varsim.cluster.trace import Trace
 from varsim.distribute.program_run import MOST_COPIES, Mode
 from varsim.scenario.extensions import packed, unpacked
@@ -74,7 +76,7 @@ def simulate(
         index: runs_made(scenario, Single() if index is None else scenario.strategies[index])
         for index in (*range(len(scenario.strategies)), None)
     }
-    count = max(often.values())
+    count = scenario.replications if scenario.failures is not None else max(often.values())
     runs = [
         Run(scenario, strategy, replication)
         for strategy, made in often.items()
@@ -86,7 +88,8 @@ def simulate(
     ):
         # Beside strategies that are random, one that is exact is the same in every replication.
         same = range(1, count if often[run.strategy] == 1 else 1)
-        traces += [trace, *(replace(trace, replication=number) for number in same)]
+        others = (replace(trace, replication=number) for number in same)
+        traces += [trace, *(with_life(run, other) for other in others)]
         if progress is not None:
             progress(done, len(runs))
     return Result(scenario, traces[:-count], traces[-count:])
@@ -146,7 +149,31 @@ def run_one(run: Run, *, lazy: bool = True, record: bool = True) -> Trace:
         again, _ = started(run, lazy=lazy, record=False)
         links, sent = again.carried_by(trace.end)
         trace = replace(trace, links=links, sent=sent)
-    return trace
+    return with_life(run, trace)
+
+
+def with_life(run: Run, trace: Trace) -> Trace:
+    """The trace with the life of a job that takes such steps, where its scenario has failures.
+
+    Raises PaceError where no life can be made of them.
+    """
+    scenario = run.scenario
+    if run.strategy is None or scenario.failures is None:
+        return trace
+    cluster = scenario.cluster_of(scenario.strategies[run.strategy])
+    overheads = cluster.overheads
+    start_up = 0.0 if overheads is None else overheads.first_iteration or 0.0
+    life = Life(
+        scenario.failures,
+        scenario.checkpoint,
+        scenario.recovery or Recovery(),
+        cluster,
+        trace.workers,
+        Pace.of(trace.steps, round(start_up * 1e9)),
+        seed=scenario.seed,
+        replication=trace.replication,
+    )
+    return replace(trace, life=life.attempts())
 
 
 @uncollected()

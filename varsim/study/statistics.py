@@ -159,3 +159,17 @@ def _quantiles() -> dict[tuple[int, int], float]:
         for degrees, *values in rows
         for comparisons, value in zip(head[1:], values, strict=True)
     }
+
+
+def evaluated_grid(
+    moments: Sequence[NDArray[np.int64]], points: int, even: bool
+) -> NDArray[np.float64]:
+    """Points that every replication covers: evenly spaced, or some of the recorded ones."""
+    start, end = max(m[0] for m in moments), min(m[-1] for m in moments)
+    if even:
+        return np.linspace(start, end, points if end > start else 1)
+    every = np.unique(np.concatenate(list(moments)))
+    every = every[(every >= start) & (every <= end)]
+    kept = np.unique(np.linspace(0, len(every) - 1, min(points, len(every))).round().astype(int))
+    chosen: NDArray[np.float64] = every[kept].astype(np.float64)
+    return chosen

@@ -108,6 +108,25 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
 }
 
+# The same of a table that there is only where hosts fail at random.
+OF_LIVES: dict[str, dict[str, str]] = {
+    "lives": {
+        **_WHOSE,
+        "start_s": "when the attempt began, s",
+        "productive_s": "work that was kept, with its communication and waiting, s",
+        "checkpoint_s": "what checkpoints cost that were completed, s",
+        "lost_s": "work, and checkpoints, that the failure at its end threw away, s",
+        "detection_s": "then: until the failure was noticed, s",
+        "repair_s": "waiting for a spare host, or for the repair of one, s",
+        "restart_s": "beginning again, s; the sum of these six is the length of the attempt",
+        "steps": "updates that were kept",
+        "steps_lost": "updates that were thrown away, and made again",
+        "checkpoints": "checkpoints that were completed",
+        "failures": "failures at its end, and while the job was down after it",
+        "spares": "spare hosts that took over",
+    }
+}
+
 
 def joined(name: str, traces: list[Trace], parts: list[list[Column]]) -> "DataFrame":
     """One table of what `parts` holds per trace: whose it is, then the columns, in order."""
@@ -121,7 +140,7 @@ def joined(name: str, traces: list[Trace], parts: list[list[Column]]) -> "DataFr
         np.repeat(numbers, sizes),
         *(np.concatenate(column) for column in zip(*parts, strict=True)),
     ]
-    return DataFrame(dict(zip(COLUMNS[name], columns, strict=True)))
+    return DataFrame(dict(zip((COLUMNS | OF_LIVES)[name], columns, strict=True)))
 
 
 def updates(rows: Gradients) -> list[Column]:
@@ -160,6 +179,13 @@ def evaluations(trace: Trace) -> list[Column]:
 def steps(trace: Trace) -> list[Column]:
     """The columns of `steps`, of one trace."""
     return [np.arange(1, len(trace.steps) + 1), trace.steps / NANOSECONDS]
+
+
+def lives(trace: Trace) -> list[Column]:
+    """The columns of `lives`, of one trace."""
+    assert trace.life is not None
+    columns = zip(list(OF_LIVES["lives"])[len(_WHOSE) :], trace.life.T, strict=True)
+    return [each / NANOSECONDS if name.endswith("_s") else each for name, each in columns]
 
 
 def links(trace: Trace) -> list[Column]:

@@ -13,6 +13,8 @@ PURPOSES: Final = {
     "initial": 4,
     "program": 5,
     "server update": 6,
+    "failure": 7,
+    "repair": 8,
 }
 
 

@@ -4,12 +4,12 @@ import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.trace import EvaluationRow, LinkRow, Standstill, Trace
+from varsim.cluster.trace import Attempt, EvaluationRow, LinkRow, Standstill, Trace
 from varsim.inert import field
 from varsim.report.files.chrome_trace import FILE, chrome_trace
 from varsim.report.files.keeping import facts_of, head, put_run, scenario_of
@@ -20,10 +20,11 @@ from varsim.report.training import document, summary
 from varsim.scenario.training import Scenario
 from varsim.study.measure import ACTIVITIES, OUTCOMES, Gradients
 from varsim.study.result import Result
-from varsim.study.tables import COLUMNS
+from varsim.study.tables import COLUMNS, OF_LIVES
 
 # About 60 MB of text; beyond that spans are left out, and it is said.
 MOST_SPANS = 1_000_000
+LIVES: Final = "lives.csv"
 
 
 class Saved(NamedTuple):
@@ -59,6 +60,7 @@ def save(
             "spans": spans,
             "evaluations": len(trace.evaluations),
             "steps": len(trace.steps),
+            **({"lives": len(trace.life)} if trace.life is not None else {}),
         }
     traces = result.traces
     files: dict[str, Iterable[str] | bytes] = {
@@ -70,6 +72,8 @@ def save(
         "steps.csv": _table("steps", traces, map(_step_columns, traces)),
         FILE: timeline,
     }
+    if result.scenario.failures is not None:
+        files[LIVES] = _table("lives", traces, map(_life_columns, traces))
     put_run(directory, "training", files, facts, report)
     return Saved(directory, notes)
 
@@ -82,7 +86,8 @@ def load_result(directory: Path) -> Result:
     """
     facts = facts_of(directory, "training")
     made, runs = facts["provenance"], facts["runs"]
-    tables = {name: _Rows(name, (directory / f"{name}.csv").read_bytes()) for name in _READ}
+    names = [name for name in _READ if f"{name}.csv" in facts["files"]]
+    tables = {name: _Rows(name, (directory / f"{name}.csv").read_bytes()) for name in names}
     traces = [_trace(run, tables) for run in runs]
     reference = [_trace(run, {}) for run in facts["reference"]]
     times = [np.array(run["worker_time_ns"], dtype=np.int64) for run in runs]
@@ -101,7 +106,7 @@ _Column = NDArray[np.int64] | NDArray[np.object_] | list[str]
 
 def _table(name: str, traces: Sequence[Trace], parts: Iterator[list[_Column]]) -> Iterator[str]:
     """A CSV file: the columns of COLUMNS[name], of one trace after the other."""
-    yield ",".join(COLUMNS[name]) + "\n"
+    yield ",".join((COLUMNS | OF_LIVES)[name]) + "\n"
     for trace, columns in zip(traces, parts, strict=True):
         whose = f"{field(trace.strategy)},{trace.replication}".replace("%", "%%")
         yield from filled(f"{whose}{',%s' * len(columns)}\n", columns)
@@ -151,6 +156,12 @@ def _step_columns(trace: Trace) -> list[_Column]:
     return [np.arange(1, len(trace.steps) + 1), seconds_text(trace.steps)]
 
 
+def _life_columns(trace: Trace) -> list[_Column]:
+    assert trace.life is not None
+    columns = zip(Attempt._fields, trace.life.T, strict=True)
+    return [seconds_text(each) if name in Attempt._fields[:7] else each for name, each in columns]
+
+
 def _kept_spans(result: Result, most: int) -> list[int]:
     """How many spans of each trace are saved: whole replications first, then equal parts."""
     kept = [0] * len(result.traces)
@@ -181,6 +192,7 @@ _READ = {
         *("time_s", "global_step", "examples", "loss", "accuracy", "divergence", "off_grid"),
     ],
     "steps": ["time_s"],
+    "lives": list(OF_LIVES["lives"])[2:],
 }
 _NUMBER_OF = {name: number for names in (ACTIVITIES, OUTCOMES) for number, name in enumerate(names)}
 _FLOATS = ("loss", "accuracy", "divergence", "applied_share")
@@ -220,6 +232,7 @@ def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
     rows = {name: table.take(run) for name, table in tables.items()}
     nothing = np.empty((0, 0), dtype=np.int64)
     gradients = spans = steps = nothing
+    life = None
     evaluations: list[EvaluationRow] = []
     if rows:
         *columns, share = rows["updates"]
@@ -227,6 +240,8 @@ def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
         gradients = np.stack([*columns, parts], axis=1)
         spans = np.stack(rows["spans"], axis=1)
         (steps,) = rows["steps"]
+        if "lives" in rows:
+            life = np.stack(rows["lives"], axis=1)
         values = zip(*(column.tolist() for column in rows["evaluations"]), strict=True)
         evaluations = [EvaluationRow._make([*row[:-1], bool(row[-1])]) for row in values]
     stale, links = run["copy_staleness"], run["links"]
@@ -254,4 +269,5 @@ def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
         sent=math.nan if run.get("sent_bytes") is None else run["sent_bytes"],
         sending=run.get("sending_ns", 0),
         hidden=run.get("hidden_ns", 0),
+        life=life,
     )

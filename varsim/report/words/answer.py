@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from varsim.report.words import cost, rates, targets
+from varsim.report.words import cost, life, rates, targets
 from varsim.report.words.memory import called, misfit
 from varsim.report.words.phrases import (
     Wording,
@@ -47,7 +47,8 @@ def answer(result: "Result") -> str:
         return "\n".join([*(f"{sentence}." for sentence in stuck), *wanted])
     stuck = [f"{sentence}; it is left out of the comparison." for sentence in stuck]
     misfits = filter(None, [misfit(result.scenario)])
-    return "\n".join([*stuck, *misfits, _comparison(result), *wanted])
+    lived = life.sentences(result)
+    return "\n".join([*stuck, *misfits, _comparison(result), *lived, *wanted])
 
 
 def stands_still(result: "Result", strategy: str) -> str:

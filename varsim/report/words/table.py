@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from varsim.report.report import Table
-from varsim.report.words import cost
+from varsim.report.words import cost, life
 from varsim.report.words.phrases import digits, plus_minus, ratio_cell, time
 from varsim.report.words.rates import rate
 from varsim.study.measure import ACTIVITIES, METRICS, NANOSECONDS
@@ -38,6 +38,7 @@ def _row(result: "Result", strategy: str) -> dict[str, str]:
         "updates/s": plus_minus(of["updates_per_s"]),
         "examples/s": plus_minus(of["examples_per_s"]),
         "examples/s vs. first": _compared(result, strategy),
+        **life.cells(result, strategy),
         "speed-up": ratio_cell(of["speedup"]),
         "step p50": time(of["step_time_p50"]),
         "step p99": time(of["step_time_p99"]),

@@ -18,6 +18,7 @@ from varsim.strategies import Strategy, meant
 from varsim.study import measure as measuring
 from varsim.study import rounds
 from varsim.study.cost import sent_per_second
+from varsim.study.goodput import of_life
 from varsim.study.measure import Gradients
 from varsim.study.simulation import Run, run_one
 
@@ -102,7 +103,8 @@ def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
     values = measuring.measure(trace, gradients, split, scenario.target_loss, trace.end, window)
     number = rounds.micro_batches(scenario, trace.strategy)
     computed = measuring.computed_per_worker(trace, gradients, rounds.warm_up(scenario), number)
-    return values | {SENT: sent_per_second(trace), COMPUTED: computed}
+    more = {SENT: sent_per_second(trace), COMPUTED: computed}
+    return values | of_life(trace, gradients) | more
 
 
 def _run(task: Task) -> Finished:

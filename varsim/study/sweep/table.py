@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from varsim.scenario.sweep.space import Number, Sweep
 from varsim.scenario.training import Scenario, is_random, times_are_random
 from varsim.study.cost import COSTS
+from varsim.study.goodput import OF_LIVES
 from varsim.study.measure import METRICS, OF_VALUES
 from varsim.study.statistics import Estimate, interval
 from varsim.study.sweep.campaign import STEERING, Books, steering
@@ -35,6 +36,15 @@ SHOWN: Final = {
     "step_time_p99": "step_time_p99_s",
     "time_to_target": "time_to_target_s",
     "final_loss": "final_loss",
+}
+# The same of jobs that fail at random.
+SHOWN_OF_LIVES: Final = {
+    "goodput": "goodput_fraction",
+    "kept_examples_per_s": "kept_examples_per_s",
+    "life_checkpoint": "checkpoint_fraction",
+    "life_lost": "lost_fraction",
+    "availability": "availability_fraction",
+    "interruptions": "interruptions",
 }
 HALF_WIDTH: Final = "_half_width"
 FITS: Final = "fits_memory"  # a column, where something does not
@@ -197,7 +207,7 @@ class Table:
     def shown(self) -> dict[str, str]:
         """Metric -> its column."""
         costs = {name: f"{name}_{self.currency}" for name in COSTS} if self.currency else {}
-        return SHOWN | costs
+        return shown_of(self.sweep.points[0].scenario) | costs
 
     @property
     def columns(self) -> list[str]:
@@ -272,6 +282,11 @@ def table_of(sweep: Sweep, cases: Sequence[tuple[int, str, Case]], books: Books)
     )
 
 
+def shown_of(scenario: Scenario) -> dict[str, str]:
+    """The metrics that are shown of the runs of a scenario, each with its column."""
+    return SHOWN if scenario.failures is None else SHOWN | SHOWN_OF_LIVES
+
+
 def descriptions(table: Table) -> dict[str, str]:
     """What every column of the table means, with its unit."""
     said = {quantity.column: f"swept: {quantity.path}" for quantity in table.sweep.quantities}
@@ -284,7 +299,7 @@ def descriptions(table: Table) -> dict[str, str]:
         "failure": "why a run failed; empty if none did",
     }
     for metric, column in table.shown.items():
-        unit, about = (METRICS | COSTS)[metric]
+        unit, about = (METRICS | COSTS | OF_LIVES)[metric]
         said[column] = f"{about} [{unit or '1'}]: mean over replications"
         said[column + HALF_WIDTH] = (
             "half the width of its 95 % interval (Student t); 0 where nothing random has an effect"
@@ -315,7 +330,8 @@ def _row(sweep: Sweep, point: int, label: str, case: Case, runs: Sequence[Finish
     row = row._replace(traces=tuple(run.trace for run in runs))
     if failures:
         return row
-    values = {metric: tuple(run.measured[metric] for run in runs) for metric in SHOWN}
+    shown = shown_of(case.scenario)
+    values = {metric: tuple(run.measured[metric] for run in runs) for metric in shown}
     values |= _costs(sweep.points[point].scenario, label, runs)
     steered = [
         values[metric]

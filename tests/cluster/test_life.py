@@ -1,0 +1,206 @@
+"""The life of a job among failures: attempts worked out by hand; times in s, a step of 1 s."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from building import run
+
+from varsim.cluster.life import Cycle, Pace, PaceError
+from varsim.cluster.trace import Attempt
+from varsim.scenario.training import Scenario
+
+NS = 10**9
+DOWN = {"restart": 3.0}
+SAVED = {"every": 10.0, "write": 2.0}
+
+
+def fails(*gaps: tuple[float, ...], repair: float | None = None) -> dict[str, Any]:
+    """Workers that fail after these times, one after the other."""
+    found: dict[str, Any] = {"domain": "worker", "law": {"kind": "trace", "seconds": gaps}}
+    return found if repair is None else {**found, "repair": repair}
+
+
+def lived(source: dict[str, Any], workers: int = 1, **changes: Any) -> list[dict[str, float]]:
+    """The attempts, without what is 0; times in s."""
+    failures = {"horizon": 100.0, "detection": 1.0, "of": (source,), **changes.pop("failures", {})}
+    life = run(
+        "on_write",
+        **{
+            "cluster": {"workers": workers, "compute": {"kind": "constant", "value": 1.0}},
+            "failures": failures,
+            "checkpoint": SAVED,
+            "recovery": DOWN,
+            **changes,
+        },
+    ).life
+    assert life is not None
+    assert life[:, 1:7].sum() == failures["horizon"] * NS
+    rows = [dict(zip(Attempt._fields, row, strict=True)) for row in life.tolist()]
+    times = Attempt._fields[:7]
+    return [{k: v / NS if k in times else v for k, v in row.items() if v} for row in rows]
+
+
+def test_what_was_not_saved_is_lost_and_made_again() -> None:
+    # Saved at 12 and 24; of 24-30 the step that would end at 30 has not. Down until 34, then five
+    # cycles of 12 s, and 6 s that nothing throws away.
+    first, last = lived(fails((30.0, 1000.0)))
+
+    assert first == {
+        **{"productive": 20, "checkpoint": 4, "lost": 6, "detection": 1, "restart": 3},
+        **{"steps": 20, "steps_lost": 5, "checkpoints": 2, "failures": 1},
+    }
+    assert last == {"start": 34, "productive": 56, "checkpoint": 10, "steps": 56, "checkpoints": 5}
+
+
+@pytest.mark.parametrize(
+    ("moment", "checkpoints", "lost"),
+    [
+        (11.0, 0, 11),  # in a write
+        (12.0, 0, 12),  # at the instant of its end, which it does not reach
+        (12.5, 1, 0.5),
+        (10.0, 0, 10),
+    ],
+)
+def test_a_checkpoint_counts_when_it_is_written(
+    moment: float, checkpoints: int, lost: float
+) -> None:
+    first, _ = lived(fails((moment, 1000.0)))
+
+    assert (first.get("checkpoints", 0), first["lost"]) == (checkpoints, lost)
+
+
+def test_a_failure_while_down_begins_detection_and_restart_anew() -> None:
+    # 30 and 32.5, in the restart, 34, in its detection... at 33.5 it is still being detected.
+    struck = fails((30.0, 1000.0), (32.5, 1000.0), (33.0, 1000.0))
+    first, last = lived(struck, 3)
+
+    # Detection 30-31, restart 31-32.5; detection 32.5-33; detection 33-34, restart 34-37.
+    assert (first["detection"], first["restart"]) == (2.5, 4.5)
+    assert (first["failures"], last["start"]) == (3, 37)
+
+
+def test_members_age_only_while_they_can_fail() -> None:
+    # 30 s of work and writes in any case; the next 30 s come after the 4 s down, or within them.
+    starts = {
+        strike: [row.get("start", 0) for row in lived(fails((30.0,)), failures={"strike": strike})]
+        for strike in ("always", "while_running", "while_computing")
+    }
+
+    assert starts["always"] == [0, 34, 64, 94]
+    assert starts["while_running"] == [0, 34, 68]
+    # 30 s of work, with two writes between: the third is not begun.
+    assert starts["while_computing"] == [0, 38, 76]
+
+
+def test_of_all_workers_at_one_instant() -> None:
+    first, _ = lived(fails((30.0, 1000.0)), 3)
+
+    assert (first["failures"], first["restart"]) == (3, 3)
+
+
+def test_without_checkpoints_all_is_lost() -> None:
+    first, last = lived(fails((30.0, 1000.0)), checkpoint=None)
+
+    assert (first["lost"], "productive" in first) == (30, False)
+    assert last["productive"] == 66
+
+
+def test_an_asynchronous_checkpoint_may_be_one_interval_back() -> None:
+    # 10 s of work; snapshot 10-11; write 11-15 beside work at half the pace (2 s of it); 8 s more
+    # until 23; snapshot 23-24; write until 28. At 27 the first counts: its 10 s, its snapshot and
+    # 2 s of slowness; 14 s are lost: 8 + 2 of work in full, half of 3 s, one snapshot.
+    saved = {"mode": "asynchronous", "every": 10.0, "write": 4.0, "snapshot": 1.0, "slowdown": 1.0}
+    first, _ = lived(fails((27.0, 1000.0)), checkpoint=saved)
+
+    assert (first["productive"], first["checkpoint"], first["lost"]) == (10, 3, 14)
+    # Work: 10, 2, 8, and 1.5 of the write until 27.
+    assert (first["steps"], first["steps_lost"]) == (10, 11)
+
+
+def test_spares_hot_then_cold_then_a_repair() -> None:
+    # Three fail at 30, noticed at 31: one hot spare at once, one cold at 41, one repaired at 81.
+    spares = {"hot": 1, "cold": 1, "swap": 10.0}
+    first, last = lived(fails((30.0, 1000.0), repair=50.0), 3, recovery={**DOWN, "spares": spares})
+
+    assert (first["repair"], first["spares"], last["start"]) == (50, 2, 84)
+
+
+def test_a_host_that_is_missing_cannot_fail() -> None:
+    # Fails at 30, is away until 51, would fail again at 40 and does at 60.
+    first, second, _ = lived(fails((30.0, 10.0, 20.0, 1000.0), repair=20.0))
+
+    assert (first["repair"], first["failures"], second["start"]) == (20, 1, 54)
+    assert second["lost"] == 6
+
+
+def test_a_rack_takes_all_its_hosts() -> None:
+    network = {"bandwidth": 1e18, "latency": 0.0, "sharing": "first_come", "kind": "racks"}
+    source = {**fails((30.0, 1000.0), (1000.0,), repair=5.0), "domain": "rack"}
+    first, _ = lived(
+        source,
+        4,
+        network={**network, "hosts_per_rack": 2, "oversubscription": 1.0},
+        recovery={**DOWN, "spares": {"hot": 4}},
+    )
+
+    assert (first["failures"], first["spares"]) == (1, 2)
+
+
+def test_a_start_takes_its_time_at_first_and_again() -> None:
+    slow = {"workers": 1, "compute": {"kind": "constant", "value": 1.0}}
+    first, second, last = lived(
+        fails((30.0, 1000.0)), cluster={**slow, "overheads": {"first_iteration": 5.0}}
+    )
+
+    assert first == {"restart": 5}
+    # 25 s of an attempt: two cycles and 1 s; then 1 + 3 + 5 s down.
+    assert (second["lost"], second["restart"], last["start"]) == (1, 8, 39)
+
+
+def test_the_same_failures_whatever_the_checkpoint() -> None:
+    def moments(every: float) -> list[int]:
+        source = {"domain": "worker", "mtbf": 20.0}
+        rows = lived(source, 2, checkpoint={"every": every, "write": 1.0}, recovery=None)
+        return [round(row.get("start", 0) * 1e6) for row in rows]
+
+    assert moments(5.0) == moments(10.0)
+    assert len(moments(5.0)) > 5
+
+
+class TestPace:
+    def test_a_rhythm_goes_on(self) -> None:
+        pace = Pace.of(np.array([3, 5, 6, 8, 9]))
+
+        # 3, then 2, 1, 2, 1: ends at 11, 12, 14 and so on.
+        assert [pace.end_of(step) for step in range(1, 10)] == [3, 5, 6, 8, 9, 11, 12, 14, 15]
+        assert [pace.by(time) for time in (0, 2, 3, 9, 10, 11, 15)] == [0, 0, 1, 5, 5, 6, 9]
+
+    def test_a_start_up_is_no_step(self) -> None:
+        assert Pace.of(np.array([107, 114]), 100).end_of(10) == 70
+
+    @pytest.mark.parametrize("steps", [[3], [3, 7], [4, 8, 12, 13, 17]])
+    def test_none_that_repeats(self, steps: list[int]) -> None:
+        with pytest.raises(PaceError, match="let the run make more updates"):
+            Pace.of(np.array(steps))
+
+
+def test_parts_of_an_attempt_are_its_whole() -> None:
+    cycle = Cycle(work=10, stops=1, beside=4, slowed=2)
+    for since in range(60):
+        assert sum(cycle.parts(since)) == since
+    assert [cycle.complete(since) for since in (14, 15, 27, 28, 41)] == [0, 1, 1, 2, 3]
+
+
+def test_a_scenario_of_days_takes_no_longer() -> None:
+    """Billions of steps are as many divisions as there are failures."""
+    (only,) = lived(fails((9e8,)), failures={"horizon": 8.64e7})
+
+    assert only["steps"] > 7e7
+
+
+def test_nothing_new_in_a_dump_without_failures() -> None:
+    from building import scenario
+
+    plain: Scenario = scenario({"kind": "on_write"})
+    assert not {"failures", "checkpoint", "recovery"} & set(plain.model_dump(mode="json"))

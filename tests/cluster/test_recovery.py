@@ -1,0 +1,117 @@
+"""Keys of failures, checkpoints and recovery: optimal intervals, and what is refused and why."""
+
+from typing import Any
+
+import pytest
+from building import scenario
+from knobs_of_lives import ASYNCHRONOUS, CHECKPOINT, FAILURES, MORTAL, SOURCE, WEIBULL
+from pydantic import ValidationError
+
+from varsim.cluster.recovery import Checkpoint, RandomFailures
+
+NODES = {"kind": "nodes", "workers_per_node": 2, "inside": {"bandwidth": 1e9, "latency": 0.0}}
+
+
+def interval(mean: float, cost: float, strike: str = "always", down: float = 0.0) -> float:
+    failures = RandomFailures.model_validate({**FAILURES, "strike": strike})
+    saved = Checkpoint.model_validate({"every": "optimal", "write": cost})
+    return saved.interval(failures, 1 / mean, down)
+
+
+@pytest.mark.parametrize(
+    ("mean", "cost", "expected"),
+    [
+        # Roots of (1 - tau / M) e^((tau + C) / M) = 1, by bisection.
+        (36_000.0, 60.0, 2038.654905919349),
+        (400.0, 200.0, 279.3161731),
+        (1e7, 1e-3, 141.4206896),
+        (1.0, 50.0, 1.0),
+    ],
+)
+def test_the_optimal_interval(mean: float, cost: float, expected: float) -> None:
+    assert interval(mean, cost) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(("mean", "cost", "down"), [(1000.0, 100.0, 150.0), (100.0, 900.0, 10.0)])
+def test_the_optimal_interval_where_only_work_fails(mean: float, cost: float, down: float) -> None:
+    from math import expm1
+
+    best = interval(mean, cost, "while_computing", down)
+
+    def kept(tau: float) -> float:
+        return tau / (cost + (mean + down) * expm1(tau / mean))
+
+    assert kept(best) > max(kept(0.999 * best), kept(1.001 * best))
+
+
+# What is said, and a scenario that is MORTAL but for these keys.
+REFUSED: dict[str, dict[str, Any]] = {
+    "one of mtbf, per_day, law": {"failures": {"of": ({**SOURCE, "per_day": 1.0},)}},
+    "greater than 0": {"failures": {"of": ({**SOURCE, "mtbf": 0.0},)}},
+    "every is shorter than a write": {"checkpoint": {"every": 0.5}},
+    "costs time": {"checkpoint": {"every": "optimal", "write": 0.0}},
+    "known for exponential times": {
+        "failures": {"of": ({"domain": "worker", "law": WEIBULL},)},
+        "checkpoint": {"every": "optimal"},
+    },
+    "4 for 3 hosts": {"recovery": {"spares": {"hot": 3, "cold": 1}}},
+    "has no nodes": {"failures": {"of": ({**SOURCE, "domain": "node"},)}},
+    "has no racks": {
+        "failures": {"of": ({**SOURCE, "domain": "rack"},)},
+        "network": {**MORTAL["network"], "kind": "full_mesh"},
+    },
+    "failures would be met": {"failures": {"horizon": 1e9, "of": ({**SOURCE, "mtbf": 1.0},)}},
+    "goes with blocking": {
+        "failures": {"strike": "while_computing"},
+        "checkpoint": ASYNCHRONOUS,
+    },
+    "do not go with 'none'": {"strategy": {"kind": "none"}},
+    "that stop as a whole": {"strategy": {"kind": "on_write", "sharding": "optimizer"}},
+    "compute times of the cluster are random": {
+        "cluster": {"compute": {"kind": "exponential", "mean": 0.1}}
+    },
+    "events do not go with failures": {"events": ({"at": 1.0, "kill": {"worker": 0}},)},
+    "slow for a part": {"cluster": {"slow_workers": ({"rank": 0, "factor": 2.0, "after": 1.0},)}},
+    "global_steps must be 2": {"stop": {"global_steps": 1}},
+    "depends on the batch": {
+        "failures": {
+            "of": (
+                {
+                    "domain": "worker",
+                    "law": {"kind": "batch_curve", "fixed": 1.0, "per_example": 1.0},
+                },
+            )
+        }
+    },
+    "Input should be 'restart'": {"recovery": {"policy": "wait"}},
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_makes_no_sense_is_refused(why: str) -> None:
+    merged = ("failures", "checkpoint", "recovery")
+    changes = {
+        key: {**MORTAL[key], **one} if key in merged else one for key, one in REFUSED[why].items()
+    }
+    network = {key: one for key, one in MORTAL["network"].items() if key in ("bandwidth",)}
+    if changes.get("network", {}).get("kind") == "full_mesh":
+        changes["network"] = {**network, "latency": 1e-3, "kind": "full_mesh"}
+    case = {**MORTAL, **changes}
+    strategy = case.pop("strategy")
+    with pytest.raises(ValidationError, match=why):
+        scenario({"kind": strategy} if isinstance(strategy, str) else strategy, **case)
+
+
+def test_what_is_given_is_enough() -> None:
+    case = dict(MORTAL)
+    made = scenario({"kind": case.pop("strategy")}, **case)
+    assert made.failures is not None
+    assert made.failures.rate(made.cluster, 3) == pytest.approx(3 / 50)
+    assert made.checkpoint == Checkpoint.model_validate(CHECKPOINT)
+    nodes = {**NODES, "bandwidth": 1e9, "latency": 0.0}
+    of_nodes = {**FAILURES, "of": ({**SOURCE, "domain": "node"},)}
+    made = scenario(
+        {"kind": "on_write"}, network=nodes, failures=of_nodes, stop={"global_steps": 5}
+    )
+    assert made.failures is not None
+    assert made.failures.rate(made.cluster, 3) == pytest.approx(2 / 50)

@@ -1,0 +1,75 @@
+"""Pairs of scenarios that differ in one field of failures, checkpoints or recovery."""
+
+from typing import Any
+
+from knob_cases import MIRRORED, Case, two
+
+SOURCE: Case = {"domain": "worker", "mtbf": 50.0, "repair": 5.0}
+FAILURES: Case = {"horizon": 200.0, "detection": 1.0, "of": (SOURCE,)}
+CHECKPOINT: Case = {"every": 10.0, "write": 1.0}
+ASYNCHRONOUS: Case = {**CHECKPOINT, "mode": "asynchronous"}
+RACKS: Case = {"kind": "racks", "hosts_per_rack": 2, "oversubscription": 1.0}
+MORTAL: Case = {
+    **MIRRORED,
+    "network": {**MIRRORED["network"], **RACKS},
+    "stop": {"global_steps": 6},
+    "failures": FAILURES,
+    "checkpoint": CHECKPOINT,
+    "recovery": {"restart": 2.0},
+}
+
+
+def pair(base: Case, key: str, *values: Any) -> tuple[Case, Case]:
+    """Two cases that differ in one key of a part of MORTAL: `part.key`."""
+    part, _, name = key.partition(".")
+    one, other = ({**base[part], name: value} for value in values)
+    return two(base, **{part: (one, other)})
+
+
+def source(**values: Any) -> tuple[Case, Case]:
+    """Two cases whose failures differ in what fails."""
+    sides = ({**SOURCE, **{key: value[side] for key, value in values.items()}} for side in (0, 1))
+    without = [{key: one for key, one in side.items() if one is not None} for side in sides]
+    return pair(MORTAL, "failures.of", *((one,) for one in without))
+
+
+WEIBULL: Case = {"kind": "weibull", "mean": 50.0, "shape": 0.7}
+SPARES: Case = {"hot": 1, "cold": 1, "swap": 2.0}
+
+
+AWAY: Case = {**MORTAL, "failures": {**FAILURES, "of": ({**SOURCE, "repair": 100.0},)}}
+
+
+def spares(key: str, *values: Any) -> tuple[Case, Case]:
+    return pair(AWAY, "recovery.spares", *({**SPARES, key: value} for value in values))
+
+
+OF_LIVES: dict[str, tuple[Case, Case]] = {
+    "Scenario.failures": two({**MIRRORED}, failures=(None, FAILURES)),
+    "Scenario.checkpoint": two(MORTAL, checkpoint=(None, CHECKPOINT)),
+    "Scenario.recovery": two(MORTAL, recovery=(None, {"restart": 2.0})),
+    "RandomFailures.horizon": pair(MORTAL, "failures.horizon", 200.0, 300.0),
+    "RandomFailures.detection": pair(MORTAL, "failures.detection", 0.0, 1.0),
+    "RandomFailures.strike": pair(MORTAL, "failures.strike", "always", "while_running"),
+    "RandomFailures.of": pair(MORTAL, "failures.of", (SOURCE,), (SOURCE, SOURCE)),
+    "FailureSource.domain": source(domain=("worker", "rack")),
+    "FailureSource.mtbf": source(mtbf=(50.0, 60.0)),
+    "FailureSource.per_day": source(mtbf=(None, None), per_day=(1500.0, 1600.0)),
+    "FailureSource.law": source(mtbf=(50.0, None), law=(None, WEIBULL)),
+    "FailureSource.repair": source(repair=(None, 5.0)),
+    "Checkpoint.every": pair(MORTAL, "checkpoint.every", 10.0, "optimal"),
+    "Checkpoint.write": pair(MORTAL, "checkpoint.write", 1.0, 2.0),
+    "Checkpoint.mode": pair(MORTAL, "checkpoint.mode", "blocking", "asynchronous"),
+    "Checkpoint.snapshot": pair(
+        {**MORTAL, "checkpoint": ASYNCHRONOUS}, "checkpoint.snapshot", 0.0, 0.5
+    ),
+    "Checkpoint.slowdown": pair(
+        {**MORTAL, "checkpoint": ASYNCHRONOUS}, "checkpoint.slowdown", 0.0, 0.5
+    ),
+    "Checkpoint.restore": pair(MORTAL, "checkpoint.restore", 0.0, 1.0),
+    "Recovery.restart": pair(MORTAL, "recovery.restart", 1.0, 2.0),
+    "Recovery.spares": pair(MORTAL, "recovery.spares", None, SPARES),
+    "Spares.hot": spares("hot", 0, 1),
+    "Spares.cold": spares("cold", 1, 2),
+    "Spares.swap": spares("swap", 1.0, 2.0),
+}

@@ -1,0 +1,98 @@
+"""Goodput of a result: its parts, its intervals, its words, its files, and sweeps over it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from building import scenario
+from pandas.testing import assert_frame_equal
+
+from varsim.report.files.save import load_result, save
+from varsim.report.words.scenario import describe
+from varsim.study.goodput import DOWN, OF_LIVES, PARTS
+from varsim.study.result import Result
+from varsim.study.simulation import simulate
+
+DAY = 86_400.0
+MORTAL: dict[str, Any] = {
+    "replications": 3,
+    "failures": {
+        "horizon": 10 * DAY,
+        "detection": 30.0,
+        "of": ({"domain": "worker", "mtbf": 3 * DAY, "repair": 600.0},),
+    },
+    "checkpoint": {"every": 1800.0, "write": 60.0},
+    "recovery": {"restart": 180.0, "spares": {"hot": 1}},
+}
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return simulate(scenario({"kind": "on_write"}, **MORTAL))
+
+
+def test_the_parts_are_the_whole(result: Result) -> None:
+    parts = np.array([result.values("on_write", name) for name in PARTS])
+    down = np.array([result.values("on_write", name) for name in DOWN])
+
+    assert parts.sum(axis=0) == pytest.approx(1.0, abs=1e-12)
+    assert result.values("on_write", "availability") == pytest.approx(1 - down.sum(axis=0))
+    assert set(result.summary["metric"]) >= set(OF_LIVES)
+
+
+def test_every_replication_has_failures_of_its_own(result: Result) -> None:
+    found = result.estimate("on_write", "goodput")
+
+    assert len(set(result.values("on_write", "goodput"))) == 3
+    assert 0 < found.half_width < 0.1
+    # What is not about failures is the same in all.
+    assert result.estimate("on_write", "examples_per_s").half_width == 0
+
+
+def test_goodput_is_what_is_kept_of_the_examples(result: Result) -> None:
+    goodput, kept = (result.values("on_write", n) for n in ("goodput", "kept_examples_per_s"))
+    each = result.values("on_write", "examples_per_s")
+
+    # Up to the last step, of 0.1 s.
+    assert kept == pytest.approx(np.array(goodput) * each, rel=1e-6)
+
+
+def test_it_is_told(result: Result) -> None:
+    (row,) = result.table().to_dict("records")
+    assert {"goodput", "examples/s kept", "in checkpoints", "lost", "down", "interruptions"} <= set(
+        row
+    )
+    assert "±" in row["goodput"]
+    said = result.answer()
+    assert "Over 10 days 'on_write' keeps" in said
+    assert "goes into checkpoints" in said
+    described = "\n".join(describe(result.scenario))
+    assert "each worker fails every 3 days on average, repaired in 10 min" in described
+    assert "spare hosts: 1 hot" in described
+
+
+def test_nothing_is_told_where_nothing_fails() -> None:
+    plain = simulate(scenario({"kind": "on_write"}))
+
+    assert not set(plain.summary["metric"]) & set(OF_LIVES)
+    assert "goodput" not in plain.table()
+
+
+def test_it_survives_saving(result: Result, tmp_path: Path) -> None:
+    loaded = load_result(save(result, tmp_path / "run").directory)
+
+    assert_frame_equal(loaded.lives, result.lives, check_exact=True)
+    assert_frame_equal(loaded.summary, result.summary, check_exact=True)
+    assert loaded.answer() == result.answer()
+    assert (result.lives["start_s"].iloc[0], len(result.lives)) == (0.0, len(loaded.lives))
+
+
+def test_two_strategies_meet_the_same_failures() -> None:
+    pair = (
+        {"kind": "on_write"},
+        {"kind": "on_write", "name": "halves", "collective": "halving_doubling"},
+    )
+    both = simulate(scenario({"kind": "on_write"}, **MORTAL, strategies=pair))
+
+    assert both.values("on_write", "interruptions") == both.values("halves", "interruptions")

@@ -1,0 +1,140 @@
+"""The life of a job among random failures, in words: its cells, its sentence, its setting."""
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from varsim.cluster.recovery import Checkpoint, FailureSource, RandomFailures, Recovery
+from varsim.report.words.phrases import digits, plus_minus, time
+from varsim.scenario.training import Scenario
+from varsim.study.goodput import DOWN
+from varsim.study.statistics import interval
+from varsim.units import format_seconds
+
+if TYPE_CHECKING:
+    from varsim.study.result import Result
+    from varsim.study.statistics import Estimate
+
+# Heading of the first table -> the metric it is about.
+HEADINGS: Final = {
+    "goodput": "goodput",
+    "examples/s kept": "kept_examples_per_s",
+    "in checkpoints": "life_checkpoint",
+    "lost": "life_lost",
+    "down": "availability",
+    "interruptions": "interruptions",
+}
+
+
+def cells(result: "Result", strategy: str) -> dict[str, str]:
+    """What the life of a strategy's job was like; nothing where no failures are followed."""
+    if result.scenario.failures is None:
+        return {}
+    of = {metric: result.estimate(strategy, metric) for metric in HEADINGS.values()}
+    found = {
+        heading: plus_minus(of[metric], 100, "%")
+        for heading, metric in HEADINGS.items()
+        if metric in ("goodput", "life_checkpoint", "life_lost")
+    }
+    found |= {
+        "examples/s kept": plus_minus(of["kept_examples_per_s"]),
+        "down": plus_minus(_down(result, strategy), 100, "%"),
+        "interruptions": plus_minus(of["interruptions"]),
+    }
+    return {heading: found[heading] for heading in HEADINGS}
+
+
+def sentences(result: "Result") -> Iterator[str]:
+    """What is left of the time of each job, and what becomes of the rest."""
+    if result.scenario.failures is None:
+        return
+    horizon = _long(result.scenario.failures.horizon)
+    for strategy in result.compared:
+        of = {name: result.estimate(strategy, name) for name in result.metrics}
+        often, each = of["interruptions"], of["cost_per_interruption"]
+        rest = ", ".join(
+            f"{plus_minus(found, 100, '%')} {what}"
+            for found, what in (
+                (of["life_checkpoint"], "goes into checkpoints"),
+                (of["life_lost"], "is lost to failures"),
+                (_down(result, strategy), "is down"),
+            )
+            if found.mean > 0
+        )
+        costs = "" if math.isnan(each.mean) else f", which cost {time(each)} each"
+        yield (
+            f"Over {horizon} '{strategy}' keeps {plus_minus(of['goodput'], 100, '%')} of its time"
+            f"{f': {rest}' if rest else ''}; it is interrupted {plus_minus(often)} times{costs}."
+        )
+
+
+def _down(result: "Result", strategy: str) -> "Estimate":
+    parts = zip(*(result.values(strategy, name) for name in DOWN), strict=True)
+    return interval(list(map(math.fsum, parts)))
+
+
+def described(scenario: Scenario) -> list[str]:
+    """What can fail, how the job is saved, and how it comes back: one statement per line."""
+    failures = scenario.failures
+    if failures is None:
+        return []
+    lines = [f"  failures     {_source(one)}" for one in failures.of]
+    lines.append(f"               {_rules(failures)}")
+    if scenario.checkpoint is None:
+        lines.append("  checkpoint   none: a job begins again from its start")
+    else:
+        lines.append(f"  checkpoint   {_checkpoint(scenario.checkpoint)}")
+    return [*lines, f"  recovery     {_recovery(scenario.recovery or Recovery())}"]
+
+
+def _long(seconds: float) -> str:
+    """A time that may be days."""
+    days = seconds / 86_400
+    return f"{days:,.4g} days" if days >= 2 else format_seconds(seconds)
+
+
+def _source(one: FailureSource) -> str:
+    law = one.between
+    often = f"each {one.domain} fails every {_long(law.expectation())} on average"
+    if one.law is not None:
+        often += f" ({one.law.about})"
+    if one.repair is None:
+        return f"{often} and is back at once"
+    return f"{often}, repaired in {format_seconds(one.repair.expectation())}"
+
+
+def _rules(failures: RandomFailures) -> str:
+    when = {
+        "always": "also while the job is down",
+        "while_running": "not while the job is down",
+        "while_computing": "only while the job computes",
+    }
+    return (
+        f"{when[failures.strike]}, noticed after {format_seconds(failures.detection)}, followed "
+        f"over {_long(failures.horizon)}"
+    )
+
+
+def _checkpoint(one: Checkpoint) -> str:
+    every = (
+        "at the optimal interval"
+        if one.every == "optimal"
+        else f"every {format_seconds(one.every)}"
+    )
+    said = f"{every} of work, written in {format_seconds(one.write)}, {one.mode}"
+    if one.mode == "asynchronous":
+        said += f" after a snapshot of {format_seconds(one.snapshot)}"
+        said += f", steps {digits(100 * one.slowdown)} % longer"
+    return f"{said}, read back in {format_seconds(one.restore)}"
+
+
+def _recovery(one: Recovery) -> str:
+    said = f"{one.policy}, {format_seconds(one.restart)} to begin again"
+    if one.spares is None:
+        return said
+    cold = (
+        f", {one.spares.cold} cold after {format_seconds(one.spares.swap)}"
+        if one.spares.cold
+        else ""
+    )
+    return f"{said}, spare hosts: {one.spares.hot} hot{cold}"

@@ -1,0 +1,54 @@
+"""What is measured of the life of a job among random failures: goodput, and where the rest went."""
+
+import math
+from typing import Final
+
+from varsim.cluster.trace import Attempt, Trace
+from varsim.study.measure import NANOSECONDS, Gradients, Metric
+
+_OF_ALL: Final = "share of all time of all workers, over the whole life of the job,"
+# In the order in which the parts are told; they sum to 1.
+PARTS: Final = {
+    "goodput": ("productive", "in work that was kept, with its communication and waiting"),
+    "life_checkpoint": ("checkpoint", "that checkpoints cost which were completed"),
+    "life_lost": ("lost", "in work, and checkpoints, that a failure threw away"),
+    "life_detection": ("detection", "until failures were noticed"),
+    "life_repair": ("repair", "waiting for a spare host, or for the repair of one"),
+    "life_restart": ("restart", "beginning again, with the reading of the checkpoint"),
+}
+DOWN: Final = ("life_detection", "life_repair", "life_restart")
+OF_LIVES: Final[dict[str, Metric]] = {
+    **{name: Metric("fraction", f"{_OF_ALL} {about}") for name, (_, about) in PARTS.items()},
+    "availability": Metric("fraction", f"{_OF_ALL} in which the job was not down"),
+    "kept_examples_per_s": Metric(
+        "1/s", "examples in updates that were kept, per second of the whole life of the job"
+    ),
+    "failures_per_day": Metric("1/d", "failures that met the job"),
+    "interruptions": Metric("", "how often the job had to begin again"),
+    "cost_per_interruption": Metric("s", "time lost and down for each of them"),
+    "steps_discarded": Metric("updates", "updates that were thrown away, and made again"),
+    "spares_used": Metric("", "how often a spare host took over"),
+}
+
+
+def of_life(trace: Trace, gradients: Gradients) -> dict[str, float]:
+    """Each of OF_LIVES of one run; nothing where no failures are followed."""
+    life = trace.life
+    if life is None:
+        return {}
+    total = dict(zip(Attempt._fields, life.sum(axis=0).tolist(), strict=True))
+    parts = {name: total[field] for name, (field, _) in PARTS.items()}
+    whole, down = sum(parts.values()), sum(parts[name] for name in DOWN)
+    often = int((life[:, Attempt._fields.index("failures")] > 0).sum())
+    away = (total["lost"] + down) / NANOSECONDS
+    examples = float(gradients.weight.sum()) * trace.batch_size / max(1, trace.global_step)
+    return {
+        **{name: part / whole for name, part in parts.items()},
+        "availability": 1.0 - down / whole,
+        "kept_examples_per_s": total["steps"] * examples * NANOSECONDS / whole,
+        "failures_per_day": total["failures"] * 86_400 * NANOSECONDS / whole,
+        "interruptions": float(often),
+        "cost_per_interruption": away / often if often else math.nan,
+        "steps_discarded": float(total["steps_lost"]),
+        "spares_used": float(total["spares"]),
+    }
