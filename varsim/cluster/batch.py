@@ -62,6 +62,8 @@ class MessageBatch:
         self.latest: Starts | tuple[int, int] = {}  # its starts; of a pair of links in order
         self.earlier: list[Starts | tuple[int, int]] = []
         self._times: list[int] = []  # when each item of its latest sending is there
+        # Of `only`: each item but the last, and for how long it takes the pair of links.
+        self._sooner: list[tuple[int, int, int]] = []
         self.loads: dict[Link, float] = {}
         self._messages = list(messages)
         connections: dict[Route, list[Message]] = {}
@@ -93,6 +95,8 @@ class MessageBatch:
         if self.even and len(connections) == 1:
             first, second = self.hops
             self.only = (first.link, first.hold, second.link, second.hold)
+            for item, ((_, on_first), (_, on_second)), _ in self.passed[:-1]:
+                self._sooner.append((item, on_first, on_second))
         self.alone = max(self.arrivals(self.starts(0, alone=True), 0))
 
     def hand_over(self, now: int) -> int:
@@ -102,12 +106,17 @@ class MessageBatch:
         self.sent += 1
         if self.only:
             first, on_first, second, on_second = self.only
-            start = first.free_at if first.free_at > now else now
-            later = second.free_at if second.free_at > start else start
-            first.free_at, second.free_at = start + on_first, later + on_second
+            start = first.free_at
+            if start < now:
+                start = now
+            later = second.free_at
+            if later < start:
+                later = start
             self.latest = start, later
-            self.due = max(start + on_first, later + on_second) + self.latency
-            return self.due
+            first.free_at = end = start + on_first
+            second.free_at = last = later + on_second
+            self.due = last = (last if last > end else end) + self.latency
+            return last
         starts = self.latest = self.starts(now)
         for link, hold, _, _ in self.hops:
             link.free_at = starts[link] + hold
@@ -123,10 +132,10 @@ class MessageBatch:
             *sooner, last = sorted(range(self.items), key=self._times.__getitem__)
             return [(self._times[item], item) for item in sooner], last
         start, later = self.latest  # one connection keeps the order of its items
-        others = [
-            (max(start + on_first, later + on_second) + self.latency, item)
-            for item, ((_, on_first), (_, on_second)), _ in self.passed[:-1]
-        ]
+        others = []
+        for item, on_first, on_second in self._sooner:
+            end, last = start + on_first, later + on_second
+            others.append(((last if last > end else end) + self.latency, item))
         return others, self.items - 1
 
     def starts(self, now: int, *, alone: bool = False) -> Starts:

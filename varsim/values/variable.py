@@ -124,15 +124,13 @@ class Variable:
 
     def apply(self, replica: int, gradient: Values | IndexedSlices) -> None:
         """One step of the optimizer on one replica's copy; a sparse gradient is of some rows."""
-        optimizer = self.optimizer
-        assert optimizer is not None
+        assert self.optimizer is not None
         values, states = self.values, self.states
-        state, value = states[replica], values[replica]
-        values[replica], states[replica] = (
-            optimizer.update_rows(gradient, state, value)
-            if isinstance(gradient, IndexedSlices)
-            else optimizer.update(gradient, state, value)
-        )
+        if isinstance(gradient, IndexedSlices):
+            new = self.optimizer.update_rows(gradient, states[replica], values[replica])
+        else:
+            new = self.optimizer.update(gradient, states[replica], values[replica])
+        values[replica], states[replica] = new
 
     def write(self, replica: int, value: Values) -> None:
         """Set one replica's copy; its slots stay."""
