@@ -1,11 +1,13 @@
 """The benchmarks' scenarios, and the same through the textbook program."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from tests.benchmarks import lean
 from tests.benchmarks.textbook import TextbookAllReduce, TextbookAsync, TextbookSync
 from varsim.scenario.training import Scenario
 from varsim.study.simulation import Run, run_one
@@ -14,13 +16,38 @@ from varsim.values.stream import stream
 BANDWIDTH, LATENCY = 12.5e12, 0.0  # bytes/s, s: ports that nobody has to wait for long
 LAW = {"kind": "shifted_exponential", "minimum": 0.1, "mean": 0.12}
 
+PERIOD: Final = 5  # steps from exchange to exchange, where workers go on alone
+# Settings of each strategy for so many workers; backups N = 0.95 W.
+SETTINGS: Final[dict[str, Callable[[int], dict[str, Any]]]] = {
+    "sync_replicas": lambda workers: {"replicas_to_aggregate": max(1, int(0.95 * workers))},
+    "none": lambda workers: {},
+    "on_write": lambda workers: {},
+    "backup_workers": lambda workers: {"replicas_to_aggregate": max(1, int(0.95 * workers))},
+    "k_batch_sync": lambda workers: {"k": workers},
+    "k_async": lambda workers: {"k": min(4, workers)},
+    "k_batch_async": lambda workers: {"k": 4},
+    "ssp": lambda workers: {"staleness": 3},
+    "on_read": lambda workers: {"read_every": PERIOD},
+    "local_sgd": lambda workers: {"period": PERIOD},
+    "diloco": lambda workers: {"inner_steps": PERIOD},
+    "easgd": lambda workers: {"period": PERIOD},
+    "gossip": lambda workers: {},
+    "single": lambda workers: {},
+}
+# How many updates W workers make in a step of all.
+UPDATES: Final[dict[str, Callable[[int], float]]] = {
+    "none": float,
+    "ssp": float,
+    "easgd": float,
+    "k_async": lambda workers: workers / 4,
+    "k_batch_async": lambda workers: workers / 4,
+}
+
 
 def scenario(kind: str, workers: int, steps: int, problem: str, shards: int = 1) -> Scenario:
     """The benchmark's scenario: first-come ports, backups N = 0.95 W."""
-    strategy: dict[str, Any] = {"kind": kind}
-    if kind == "sync_replicas":
-        strategy["replicas_to_aggregate"] = max(1, int(0.95 * workers))
-    updates = steps * workers if kind == "none" else steps
+    strategy: dict[str, Any] = {"kind": kind, **SETTINGS[kind](workers)}
+    updates = round(steps * UPDATES.get(kind, lambda _: 1)(workers))
     values: dict[str, Any] = {
         "softmax": {
             "problem": {"kind": "digits", "model": "softmax"},
@@ -60,33 +87,77 @@ def scenario(kind: str, workers: int, steps: int, problem: str, shards: int = 1)
 
 def textbook(what: Scenario, shards: int = 1) -> int:
     """The same draws and sizes through the yardstick; its end in ns."""
-    cluster, workload = what.cluster, what.workload
     (strategy,) = what.strategies
-    law = cluster.compute_distribution(workload)
-    draws = [
+    common = _common(what, shards) | {"draws": _draws(what)}
+    if strategy.kind == "sync_replicas":
+        return TextbookSync(strategy.replicas_to_aggregate, **common).run()  # type: ignore[attr-defined]
+    if strategy.kind == "none":
+        return TextbookAsync(**common).run()
+    return TextbookAllReduce(_ring(what), **common).run()
+
+
+def leaner(what: Scenario) -> Callable[[], int]:
+    """The same through the leaner yardstick of any strategy, to be called as often as one likes."""
+    (strategy,) = what.strategies
+    common, ring, settings = _common(what, 1), _ring(what), vars(strategy)
+    assert what.stop.global_steps is not None
+    updates, kind = what.stop.global_steps, strategy.kind
+    each = updates / UPDATES.get(kind, lambda _: 1)(what.cluster.workers)
+    # Of the few who are ahead of the others some more; all draw anew when they have had enough.
+    times = [[next(draws) for _ in range(round(1.5 * each) + 20)] for draws in _draws(what)]
+
+    def run() -> int:
+        program = {
+            "sync_replicas": partial(lean.LeanSync, settings.get("replicas_to_aggregate")),
+            "none": lean.LeanAsync,
+            "on_write": partial(lean.LeanAllReduce, ring),
+            "backup_workers": partial(lean.LeanCutoff, settings.get("replicas_to_aggregate")),
+            "k_batch_sync": partial(lean.LeanCutoff, settings.get("k"), True),
+            "k_async": partial(lean.LeanKAsync, settings.get("k")),
+            "k_batch_async": partial(lean.LeanKBatchAsync, settings.get("k")),
+            "ssp": partial(lean.LeanSsp, settings.get("staleness")),
+            "on_read": partial(lean.LeanPeriodic, PERIOD, ring=ring),
+            "local_sgd": partial(lean.LeanPeriodic, PERIOD, ring=ring),
+            "diloco": partial(lean.LeanPeriodic, PERIOD, ring=ring),
+            "easgd": partial(lean.LeanElastic, PERIOD),
+            "gossip": lean.LeanGossip,
+            "single": lean.LeanSingle,
+        }[kind]
+        return program(draws=list(map(iter, times)), **common).run()
+
+    return run
+
+
+def _common(what: Scenario, shards: int) -> dict[str, Any]:
+    """What all yardsticks are told."""
+    network = what.cluster.network
+    return {
+        "shards": shards,
+        "hold": round(what.workload.size() / shards / network.worker_rate * 1e9),
+        "latency": round(network.delay * 1e9),
+        "updates": what.stop.global_steps,
+    }
+
+
+def _draws(what: Scenario) -> list[Iterator[int]]:
+    """The compute times (ns) of each worker."""
+    law = what.cluster.compute_distribution(what.workload)
+    return [
         chain.from_iterable(
             np.rint(block * 1e9).astype(np.int64).tolist()
             for block in law.blocks(
                 rank, lambda block, rank=rank: stream(what.seed, 0, "compute", rank, block)
             )
         )
-        for rank in range(cluster.workers)
+        for rank in range(what.cluster.workers)
     ]
-    assert what.stop.global_steps is not None
-    common: dict[str, Any] = {
-        "draws": draws,
-        "shards": shards,
-        "hold": round(workload.size() / shards / cluster.network.worker_rate * 1e9),
-        "latency": round(cluster.network.delay * 1e9),
-        "updates": what.stop.global_steps,
-    }
-    if strategy.kind == "sync_replicas":
-        return TextbookSync(strategy.replicas_to_aggregate, **common).run()  # type: ignore[attr-defined]
-    if strategy.kind == "none":
-        return TextbookAsync(**common).run()
-    workers = cluster.workers
-    chunk = round(workload.size() / workers / cluster.network.worker_rate * 1e9)
-    return TextbookAllReduce(2 * (workers - 1) * (chunk + common["latency"]), **common).run()
+
+
+def _ring(what: Scenario) -> int:
+    """How long a ring all-reduce takes (ns)."""
+    workers, network = what.cluster.workers, what.cluster.network
+    chunk = round(what.workload.size() / workers / network.worker_rate * 1e9)
+    return 2 * (workers - 1) * (chunk + round(network.delay * 1e9))
 
 
 def one(what: Scenario, **options: Any) -> Callable[[], object]:

@@ -25,8 +25,9 @@ GROUPS = (
         "simpy",
         "The SimPy path",
         "T is a textbook SimPy program of the same scenario and draws (`textbook.py`), which keeps "
-        "times only and records nothing. The full run has real gradients (softmax, digits, batch "
-        "32), all updates and all spans. W: workers.",
+        "times only and records nothing. L is a leaner one, of every strategy (`lean.py`), that "
+        "does not wait for a latency of zero, and whose times were drawn before. The full run has "
+        "real gradients (softmax, digits, batch 32), all updates and all spans. W: workers.",
         simpy_path.rows,
     ),
     Group(

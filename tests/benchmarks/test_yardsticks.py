@@ -1,0 +1,24 @@
+"""The yardsticks simulate what varsim does: runs end at the same time."""
+
+import pytest
+
+from tests.benchmarks.cases import SETTINGS, leaner, one, scenario, textbook
+from varsim.cluster.trace import Trace
+from varsim.strategies import STRATEGIES
+
+# Where two arrive at one moment, these let another one go on first.
+ROUGHLY = {"k_async": 1e-3, "k_batch_sync": 1e-4, "backup_workers": 1e-4}
+
+
+def test_there_is_one_for_every_strategy() -> None:
+    assert set(SETTINGS) == set(STRATEGIES)
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_they_end_when_a_run_does(kind: str) -> None:
+    what = scenario(kind, 16, 10, "timing")
+    trace = one(what)()
+    assert isinstance(trace, Trace)
+    assert leaner(what)() == pytest.approx(trace.end, rel=ROUGHLY.get(kind, 0.0), abs=0.0)
+    if kind in ("sync_replicas", "none", "on_write"):
+        assert textbook(what) == trace.end
