@@ -1,12 +1,14 @@
 """Batches of messages between one host and others, with their schedule hop by hop."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 from varsim.cluster.link import Link, Route, relays
+from varsim.cluster.ports import PortBank, Served
 
 __all__ = ["Hop", "Message", "MessageBatch", "Route"]
 
@@ -39,8 +41,22 @@ class Passed(NamedTuple):
     latency: int
 
 
+class Fan(NamedTuple):
+    """A link that takes all of a batch, for so long (ns), and the others: one for each part.
+
+    `ports`: each with its time, by that; `begins`: whether messages set off on the one link.
+    """
+
+    link: Link
+    hold: int
+    ports: list[tuple[int, Link]]
+    begins: bool
+
+
 # When a batch starts on each of its links (ns).
 Starts: TypeAlias = dict[Link, int]
+# The same of a pair of links in order, and of a fan: on its link, and on its ports.
+AnyStarts: TypeAlias = Starts | tuple[int, int] | tuple[int, Served]
 
 
 class MessageBatch:
@@ -52,15 +68,16 @@ class MessageBatch:
     `alone`: the least time (ns) it needs when nothing else uses its links. `stored`: every link
     gets a message once all of it has passed the one before. `even`: all routes are one link up to a
     switch and one down from it, of equal latency. `only`: such a pair of links that takes all of
-    the batch, and for how long; the commonest batch, which has a shorter way.
+    the batch, and for how long; the commonest batch, which has a shorter way. `fan`: all of it on
+    one link, its parts on one other each, where these may be a `bank`, which is another.
     """
 
     def __init__(self, messages: Sequence[Message], *, stored: bool = False) -> None:
         self.items = 1 + max(message.item for message in messages)
         self.sent = 0  # how often
         self.due = 0  # when it was, or will be, there (ns)
-        self.latest: Starts | tuple[int, int] = {}  # its starts; of a pair of links in order
-        self.earlier: list[Starts | tuple[int, int]] = []
+        self.latest: AnyStarts = {}
+        self.earlier: list[AnyStarts] = []
         self._times: list[int] = []  # when each item of its latest sending is there
         # Of `only`: each item but the last, and for how long it takes the pair of links.
         self._sooner: list[tuple[int, int, int]] = []
@@ -71,24 +88,18 @@ class MessageBatch:
         for message in messages:
             connections.setdefault(message.route, []).append(message)
             self.parts[message.item] += 1
-            for link in message.route:
-                self.loads[link] = self.loads.get(link, 0.0) + message.size
-        # For links whose ends nobody knows ahead: the items of each connection, and at which byte
-        # each is complete.
-        self.marks = [
-            (
-                route,
-                [message.item for message in there],
-                list(accumulate(message.size for message in there)),
-            )
-            for route, there in connections.items()
-        ]
+        self._connections = connections
         self.latency = max(sum(link.latency for link in route) for route in connections)
         self.even = not stored and all(map(self._is_even, connections))
         self.hops: list[Hop] = []
         self.passed: list[Passed] = []
         self.only: tuple[Link, int, Link, int] | None = None
+        self.fan: Fan | None = None
+        self.bank: PortBank | None = None
         if stored:
+            for _, route, size in messages:
+                for link in route:
+                    self.loads[link] = self.loads.get(link, 0.0) + size
             self.alone = _alone_stored(messages)
             return
         self._schedule(list(connections))
@@ -97,7 +108,20 @@ class MessageBatch:
             self.only = (first.link, first.hold, second.link, second.hold)
             for item, ((_, on_first), (_, on_second)), _ in self.passed[:-1]:
                 self._sooner.append((item, on_first, on_second))
+        elif self.even:
+            self.fan = self._fan(len(connections))
         self.alone = max(self.arrivals(self.starts(0, alone=True), 0))
+
+    @cached_property
+    def marks(self) -> list[tuple[Route, list[int], list[float]]]:
+        """The items of each connection, for links whose ends nobody knows ahead.
+
+        And the bytes of it at which each is complete.
+        """
+        return [
+            (route, [one.item for one in there], list(accumulate(one.size for one in there)))
+            for route, there in self._connections.items()
+        ]
 
     def hand_over(self, now: int) -> int:
         """Put it on its links, first come, first served; when all of it will be there (ns)."""
@@ -117,6 +141,9 @@ class MessageBatch:
             second.free_at = last = later + on_second
             self.due = last = (last if last > end else end) + self.latency
             return last
+        if self.bank is not None and self.bank.open:
+            assert self.fan is not None
+            return self._hand_over_fan(self.fan, self.bank, now)
         starts = self.latest = self.starts(now)
         for link, hold, _, _ in self.hops:
             link.free_at = starts[link] + hold
@@ -124,14 +151,32 @@ class MessageBatch:
         self.due = max(self._times)
         return self.due
 
+    def _hand_over_fan(self, fan: Fan, bank: PortBank, now: int) -> int:
+        link, hold, _, begins = fan
+        if begins:
+            start = link.free_at if link.free_at > now else now
+            _, end, served = bank.serve(start)
+        else:
+            start, end, served = bank.serve(now)
+            if link.free_at > start:
+                start = link.free_at
+        link.free_at = start + hold
+        self.latest = start, served
+        self.due = max(start + hold, end) + self.latency
+        if self.items > 1:
+            self._times = self.arrivals(_by_link(self.latest, self.loads, fan), now)
+        return self.due
+
     def in_order(self) -> tuple[Sequence[tuple[int, int]], int]:
         """Of what was handed over last: when each item will be there (ns), and the last of them."""
         if self.items == 1:
             return (), 0
-        if not isinstance(self.latest, tuple):
+        if self.only is None:
             *sooner, last = sorted(range(self.items), key=self._times.__getitem__)
             return [(self._times[item], item) for item in sooner], last
+        assert isinstance(self.latest, tuple)
         start, later = self.latest  # one connection keeps the order of its items
+        assert isinstance(later, int)
         others = []
         for item, on_first, on_second in self._sooner:
             end, last = start + on_first, later + on_second
@@ -166,10 +211,9 @@ class MessageBatch:
             for link in relays(route):
                 link.relayed += whole * size
         for starts in under_way:
-            if isinstance(starts, tuple):
-                starts = dict(zip(self.loads, starts, strict=True))
+            by_link = _by_link(starts, self.loads, self.fan)
             for link in self.loads:
-                self._count_on(link, end - starts[link])
+                self._count_on(link, end - by_link[link])
         self.sent = self.due = 0
         self.earlier = []
 
@@ -195,26 +239,53 @@ class MessageBatch:
             and route[0].latency + route[1].latency == self.latency
         )
 
+    def _fan(self, connections: int) -> Fan | None:
+        """The batch as a fan, if it is one."""
+        (first, *_), last = self.hops, self.hops[-1]
+        one = first if first.begins and not self.hops[1].begins else last
+        ports = [(hop.hold, hop.link) for hop in self.hops if hop is not one]
+        if len(ports) < connections or any(
+            hop.begins == one.begins for hop in self.hops if hop is not one
+        ):
+            return None
+        return Fan(one.link, one.hold, sorted(ports, key=lambda port: port[0]), one.begins)
+
     def _schedule(self, routes: Sequence[Route]) -> None:
         """Work out hops, in order: routes of one host are a tree, no link comes before itself."""
-        sizes: dict[Link, float] = {}
+        sizes, holds = self.loads, dict[Link, int]()
         begun: dict[Link, int] = {}  # messages that have set off on it
         for item, route, size in self._messages:
             if route:
                 begun[route[0]] = begun.get(route[0], 0) + 1
             passed = []
             for link in route:
-                sizes[link] = sizes.get(link, 0.0) + size
-                passed.append((link, link.hold(sizes[link]) + begun.get(link, 0) * link.overhead))
+                sizes[link] = sent = sizes.get(link, 0.0) + size
+                holds[link] = hold = link.hold(sent) + begun.get(link, 0) * link.overhead
+                passed.append((link, hold))
             latency = sum([link.latency for link in route])
             self.passed.append(Passed(item, tuple(passed), latency))
         before: dict[Link, dict[Link, int]] = {link: {} for link in sizes}
         for route in routes:
             for index, link in enumerate(route[1:]):
                 before[link][route[index]] = 0 if index else route[0].overhead
-        for link in sizes if len(routes) == 1 else TopologicalSorter(before).static_order():
-            hold = link.hold(sizes[link]) + begun.get(link, 0) * link.overhead
-            self.hops.append(Hop(link, hold, tuple(before[link].items()), link in begun))
+        ordered: Iterable[Link] = sizes
+        if self.even:
+            ordered = sorted(sizes, key=lambda link: link not in begun)
+        elif len(routes) > 1:
+            ordered = TopologicalSorter(before).static_order()
+        for link in ordered:
+            self.hops.append(Hop(link, holds[link], tuple(before[link].items()), link in begun))
+
+
+def _by_link(starts: AnyStarts, links: Iterable[Link], fan: Fan | None) -> Starts:
+    """When a batch starts on each of these links, in their order (ns)."""
+    if not isinstance(starts, tuple):
+        return starts
+    begun, other = starts
+    if isinstance(other, int):
+        return dict(zip(links, (begun, other), strict=True))
+    assert fan is not None
+    return {**other.bank.starts(other), fan.link: begun}
 
 
 def _alone_stored(messages: Sequence[Message]) -> int:

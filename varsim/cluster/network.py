@@ -26,11 +26,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from varsim.cluster.batch import MessageBatch
+from varsim.cluster.batch import Message, MessageBatch
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.fair import FairShare
 from varsim.cluster.forwarding import FairForwarding, FirstComeForwarding
 from varsim.cluster.link import Bookings, Link, Route
+from varsim.cluster.ports import PortBanks
 from varsim.cluster.topology.base import Topology
 from varsim.cluster.transport import (
     READ,
@@ -52,6 +53,7 @@ class FirstComeNetwork(Network):
     def __init__(self, clock: Clock, topology: Topology) -> None:
         super().__init__(clock, topology)
         self._bookings = Bookings()
+        self._banks = PortBanks()
         self.also_count(self._bookings.count)
 
     def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
@@ -81,6 +83,8 @@ class FirstComeNetwork(Network):
         self, route: Route, size: float, passed: Callable[[], None], arrived: Callable[[], None]
     ) -> None:
         """See Network."""
+        if self._banks.any:
+            self._banks.use(route)
         end = start = self.clock.time
         latency = 0
         overhead = route[0].overhead if route else 0
@@ -98,6 +102,14 @@ class FirstComeNetwork(Network):
         booking = self._bookings.book(route, size, starts)
         self.clock.call_at(end, partial(self._bookings.passed, booking, passed))
         self.clock.call_at(end + latency, arrived)
+
+    def _batch(self, messages: Sequence[Message]) -> MessageBatch:
+        batch = super()._batch(messages)
+        fan = batch.fan
+        self._banks.use(batch.loads if fan is None else [fan.link])
+        if fan is not None:
+            batch.bank = self._banks.bank(fan.ports)
+        return batch
 
 
 class FairNetwork(WaitingNetwork):

@@ -32,6 +32,10 @@ def rows(long: bool) -> Iterator[Row]:
         tasks = {str(servers): one(servers_of(kind, servers, FAIR)) for servers in (16, 4)}
         ratio = in_turn(tasks, 5).ratio("16", "4")
         yield Row(f"fair, round_robin, P = 16 / P = 4, {kind}, W = 64", 2.0, ratio)
+    for kind in ("sync_replicas", "none"):
+        tasks = {str(servers): one(servers_of(kind, servers, {}, 100)) for servers in (64, 4)}
+        ratio = in_turn(tasks, 5).ratio("64", "4")
+        yield Row(f"first come, round_robin, P = 64 / P = 4, {kind}, W = 64", 1.5, ratio)
 
 
 def servers_of(kind: str, servers: int, network: dict[str, Any], steps: int = 5) -> Scenario:
