@@ -131,6 +131,8 @@ def _of_a_strategy(kind: str) -> Iterator[tuple[str, tuple[Case, Case]]]:
         one, changed = ({**strategy, **each} for each in settings)
         assert {key for key in {*one, *changed} if one.get(key) != changed.get(key)} == {field}
         around = trained if "optimizer" in changed else base
+        if field == "on_death":
+            around = {**base, "events": (kill(0.3, 1),), "stop": {"time": 3.0}}
         yield f"{model.__name__}.{field}", two(around, strategy=(one, changed))
     rates = tuple({"kind": "sgd", "learning_rate": rate} for rate in (0.1, 0.2))
     yield f"{model.__name__}.optimizer", two(trained, strategy__optimizer=rates)

@@ -7,10 +7,26 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from building import kill, life, milliseconds, report, restart, run, scenario, slow
+from building import (
+    APPLIED,
+    DROPPED,
+    LOST,
+    MS,
+    gradient_rows,
+    kill,
+    life,
+    milliseconds,
+    report,
+    restart,
+    run,
+    scenario,
+    slow,
+)
 from pydantic import ValidationError
 
+from varsim.cluster.failures import Failures
 from varsim.cluster.outer import OuterReplicas
+from varsim.cluster.present import PresentReplicas
 from varsim.cluster.worker import Worker
 
 # 40 bytes of parameters take 100 ms on a link: so long takes an all-reduce of 2 workers.
@@ -117,6 +133,125 @@ class TestTimes:
 
         assert {name for name, *_ in life(trace, 0)} == {"compute"}
         assert milliseconds([row.time for row in trace.evaluations]) == [0, 400]
+
+
+ON_WRITE = {"kind": "on_write", "on_death": "continue_with_fewer"}
+LOCAL = {"kind": "local_sgd", "period": 2, "on_death": "continue_with_fewer"}
+
+
+@pytest.mark.parametrize("strategy", [ON_WRITE, LOCAL, diloco()], ids=lambda one: one["kind"])
+@BOTH
+def test_without_one_from_the_start_it_is_as_if_there_were_fewer(
+    strategy: dict[str, Any], network: dict[str, Any]
+) -> None:
+    # Worker 2 dies in its first step: rings and means are of two, to the last bit.
+    settings: dict[str, Any] = {"network": network, "problem": {"noise": 1.0}}
+    trace = run(
+        strategy, **settings, cluster={"workers": 3}, stop={"time": 1.5}, events=(kill(0.05, 2),)
+    )
+    alone = {key: value for key, value in strategy.items() if key != "on_death"}
+    fewer = run(alone, **settings, cluster={"workers": 2}, stop={"time": 1.5})
+
+    assert trace.steps.tolist() == fewer.steps.tolist()
+    assert [row.loss for row in trace.evaluations] == [row.loss for row in fewer.evaluations]
+    staleness = trace.copy_staleness.tolist()
+    del staleness[2:3]  # of worker 2's copy, which it read once
+    assert staleness == fewer.copy_staleness.tolist()
+
+
+@BOTH
+class TestOnWrite:
+    def test_all_drop_what_they_reduced_with_one_who_dies(self, network: dict[str, Any]) -> None:
+        # Three reduce from 100 on, worker 2 dies at 150: what the others computed is dropped, what
+        # it did is lost. They compute again, and reduce in 100 ms.
+        trace = run(ON_WRITE, cluster={"workers": 3}, network=network, events=(kill(0.15, 2),))
+
+        assert milliseconds(trace.steps) == [350, 550, 750]
+        first = [row for row in gradient_rows(trace) if row.iteration == 0]
+        assert [(row.worker, row.outcome) for row in first] == [
+            *((0, DROPPED), (1, DROPPED), (2, LOST)),
+        ]
+        rest = [row for row in gradient_rows(trace) if row.iteration > 0]
+        assert {row.outcome for row in rest} == {APPLIED}
+
+    def test_who_is_back_has_the_model_of_the_others(self, network: dict[str, Any]) -> None:
+        # Workers 0 and 1 update at 200. Worker 2, back at 150, gets their model until 300, and
+        # computes the gradient of the second step with them, which they have at 300.
+        seen: list[PresentReplicas] = []
+        with patch.object(PresentReplicas, "recover", _noting(seen, PresentReplicas.recover)):
+            trace = run(
+                ON_WRITE,
+                cluster={"workers": 3},
+                network=network,
+                problem={"noise": 1.0},
+                stop={"global_steps": 2},
+                events=(kill(0.05, 2), restart(0.15, 2)),
+            )
+
+        assert life(trace, 2)[1:5] == [
+            *(("down", 50, 150), ("barrier", 150, 200), ("read", 200, 300), ("compute", 300, 400)),
+        ]
+        assert life(trace, 0)[3][:2] == ("barrier", 300)
+        assert [row.worker for row in gradient_rows(trace) if row.outcome == APPLIED] == [
+            *(0, 1, 0, 1, 2),
+        ]
+        (copies,) = seen
+        assert all(variable.copies_are_equal() for variable in copies.variables)
+
+    def test_they_go_on_when_they_know(self, network: dict[str, Any]) -> None:
+        # Worker 2 dies at 50, which the others, who come at 100, know at 350.
+        with patch.object(Failures, "detection", 300 * MS):
+            trace = run(ON_WRITE, cluster={"workers": 3}, network=network, events=(kill(0.05, 2),))
+            sooner = run(
+                ON_WRITE,
+                cluster={"workers": 3},
+                network=network,
+                events=(kill(0.05, 2), restart(0.25, 2)),
+            )
+
+        assert life(trace, 0)[1:3] == [("barrier", 100, 350), ("write", 350, 450)]
+        # When it is back, they know, too.
+        assert life(sooner, 0)[1:3] == [("barrier", 100, 250), ("write", 250, 350)]
+
+
+def _noting(seen: list[Any], function: Any) -> Any:
+    def noting(self: Any, *args: Any) -> Any:
+        seen.append(self)
+        return function(self, *args)
+
+    return noting
+
+
+def test_an_average_with_a_dead_member_changes_no_copy() -> None:
+    # From 200 on; worker 2 dies at 250. The copies go on, and are averaged from 450 to 550.
+    trace = run(
+        LOCAL,
+        cluster={"workers": 3},
+        network=FAIR,
+        stop={"global_steps": 5},
+        events=(kill(0.25, 2),),
+    )
+
+    assert life(trace, 0)[2:6] == [
+        *(("write", 200, 250), ("compute", 250, 350), ("compute", 350, 450), ("write", 450, 550)),
+    ]
+    assert milliseconds([row.time for row in trace.evaluations]) == [0, 550, 650]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, "on_death has no effect: nobody dies"),
+        ({"bucketing": "layers"}, "bucketing does not go with on_death"),
+        (
+            {"collective": "hierarchical", "ranks_per_group": 2},
+            "ranks_per_group does not go with on_death: groups are not equal",
+        ),
+    ],
+)
+def test_what_does_not_go_with_those_who_are_left(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        scenario({**ON_WRITE, **settings}, cluster={"workers": 4})
 
 
 def test_nobody_has_the_model_any_more() -> None:

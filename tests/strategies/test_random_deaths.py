@@ -79,6 +79,18 @@ def strategies(source: random.Random, workers: int) -> list[Case]:
             "drop_compute": {"threshold": 0.2, "check": source.choice(["between", "preempt"])},
         },
         {"kind": "none", "use_locking": True},
+        {"kind": "on_write", "on_death": "continue_with_fewer"},
+        {
+            "kind": "on_write",
+            "on_death": "continue_with_fewer",
+            "micro_batches": 2,
+            "drop_compute": {"threshold": 0.12, "check": "preempt"},
+        },
+        {
+            "kind": "local_sgd",
+            "period": source.randrange(1, 4),
+            "on_death": "continue_with_fewer",
+        },
     ]
     kinds = {strategy["kind"] for strategy in listed}
     others = [example(kind, workers) for kind in STRATEGIES if kind not in kinds]
@@ -169,7 +181,8 @@ def check_death(trace: Trace, events: tuple[Case, ...]) -> None:
 def check_before(trace: Trace, strategy: Case, shared: Case) -> None:
     """Until the first death nothing is different."""
     first = round(shared["events"][0]["at"] * 1e9)
-    whole = run(strategy, **{**shared, "events": ()})
+    alive = {key: value for key, value in strategy.items() if key != "on_death"}
+    whole = run(alive, **{**shared, "events": ()})
     for field in ("applied", "steps"):
         if field == "steps":
             one, other = trace.steps, whole.steps

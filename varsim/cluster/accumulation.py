@@ -1,13 +1,13 @@
 """Gradient accumulation: micro-batches whose gradients a worker adds up; DropCompute."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
 
 from varsim.cluster.clock import END_OF_TIME, Activity, Ended
-from varsim.cluster.exchange import AllReduce
+from varsim.cluster.exchange import GradientExchange
 from varsim.cluster.job import Job
-from varsim.cluster.push_pull import PushPull
 from varsim.cluster.worker import Read, Worker
 from varsim.units import Seconds
 from varsim.values.gradient import Gradient
@@ -46,7 +46,7 @@ class Accumulation:
     def __init__(
         self,
         job: Job,
-        exchange: AllReduce | PushPull,
+        exchange: GradientExchange[Sequence[Gradient]],
         number: int,
         drop: DropCompute | None,
     ) -> None:

@@ -1,15 +1,17 @@
 """Copies that train by themselves and are averaged from time to time, all or group by group."""
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.clock import Activity
-from varsim.cluster.collective import Collective
+from varsim.cluster.collective import Collective, Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.job import Job
+from varsim.cluster.quorum import Quorum
 from varsim.cluster.replicas import LocalReplicas, OutsideRead
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Array, Gradient, Value
@@ -28,7 +30,8 @@ class AveragedReplicas(LocalReplicas):
 
     Groups are of so many neighbouring ranks each: `of_gradients` and `of_copies` are the sizes that
     occur. An all-reduce is the barrier of its group. `with_state`: the slots of the optimizer are
-    sent and averaged, too.
+    sent and averaged, too. `leaves_out`: all, who average copies alone, go on without the dead
+    (`Quorum`); an average that fails changes no copy.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class AveragedReplicas(LocalReplicas):
         *,
         choice: Choice,
         with_state: bool = False,
+        leaves_out: bool = False,
     ) -> None:
         super().__init__(job, Aggregation.MEAN)
         self._with_state = with_state
@@ -46,6 +50,13 @@ class AveragedReplicas(LocalReplicas):
         self._copy = self._gradient * (1 + (self.full_slots() if with_state else 0))
         wanted = {(ranks, self._gradient) for ranks in of_gradients if ranks > 1}
         wanted |= {(ranks, self._copy) for ranks in of_copies if ranks > 1}
+        self._quorum: Quorum | None = None
+        if leaves_out:
+            wanted.clear()
+            whole = self._gradient * (1 + self.full_slots())  # a copy and its slots
+            self._quorum = Quorum(
+                job, job.workers, partial(_copies, choice, self._copy), whole, self
+            )
         # Where several take turns on the links, one may begin while another still sends.
         by_message = True if len(wanted) > 1 else None
         self._reductions = {
@@ -105,11 +116,18 @@ class AveragedReplicas(LocalReplicas):
         rank = worker.rank
         if ranks == 0 or self._read[rank] == self.steps[rank]:
             return
-        if ranks > 1:
-            yield from self._all_reduce(worker, ranks, self._copy)
         meeting = self._meeting(worker, ranks)
+        group: Sequence[int] = range(meeting[1] * ranks, (meeting[1] + 1) * ranks)
+        if self._quorum is not None:
+            group = yield from self._quorum.take_part(worker)
+            if not group:
+                return
+        elif ranks > 1:
+            yield from self._all_reduce(worker, ranks, self._copy)
         if meeting not in self._averages:  # the first to have it; the others still wait
-            self._averages.put(meeting, self._average(meeting, ranks), ranks)
+            of_all = ranks == len(self._job.workers)
+            made = self._average(meeting[0], group, of_all=of_all)
+            self._averages.put(meeting, made, len(group))
         average = self._averages.take(meeting)
         for variable, value, state in zip(
             self.variables, average.read.parameters, average.states, strict=True
@@ -118,14 +136,34 @@ class AveragedReplicas(LocalReplicas):
             if self._with_state:
                 variable.states[rank] = state
         self._contained[rank] = average.contained
-        if rank == 0 and ranks == len(self._job.workers):
+        if self._quorum is not None:  # also updates of who has died since
+            np.maximum(self._updates, average.contained, out=self._updates)
+        if rank == self.members[0] and ranks == len(self._job.workers):
             self._job.evaluate(average.read.parameters, average.read.divergence)
         self.end_read(worker)
+        if self._quorum is not None:
+            self._quorum.passes(worker)
 
     def recover(self, worker: Worker) -> Activity[None]:
-        """A worker that begins again gets what all averaged last, from another one; new slots."""
+        """A worker that begins again gets what all averaged last, from another one; new slots.
+
+        Or, where the dead are left out, all that another one has after an average.
+        """
+        if self._quorum is not None:
+            yield from self._quorum.come_back(worker)
+            return
         yield from super().recover(worker)
         self._contained[worker.rank] = self._contained_then
+
+    def leave(self, rank: int) -> None:
+        """See LocalReplicas; what only a dead worker's copy contained is lost."""
+        super().leave(rank)
+        self._updates[rank] = self._contained[self.members, rank].max(initial=0)
+
+    def hand_over(self, source: int, rank: int) -> None:
+        """See LocalReplicas."""
+        super().hand_over(source, rank)
+        self._contained[rank] = self._contained[source]
 
     def missed(self, rank: int) -> int:
         """How many updates, made by others, a copy does not contain."""
@@ -137,17 +175,15 @@ class AveragedReplicas(LocalReplicas):
     def _all_reduce(self, worker: Worker, ranks: int, size: int) -> Activity[object]:
         return self._reductions[ranks, size][worker.rank // ranks].take_part(worker)
 
-    def _average(self, meeting: Meeting, ranks: int) -> "_Average":
+    def _average(self, step: int, group: Sequence[int], *, of_all: bool) -> "_Average":
         """The copies of a group, averaged in the order of their ranks."""
-        step, number = meeting
-        group = range(number * ranks, (number + 1) * ranks)
-        values = tuple([_mean([each.values[rank] for rank in group]) for each in self.variables])
+        values = tuple([self.mean(each, group) for each in self.variables])
         states = [
             tuple(map(_mean, zip(*(each.states[rank] for rank in group), strict=True)))
             for each in self.variables
         ]
-        if ranks < len(self._job.workers):
-            contained = self._contained[group.start : group.stop].max(axis=0)
+        if not of_all:
+            contained = self._contained[list(group)].max(axis=0)
             return _Average(OutsideRead(values, 0.0, 0), states, contained)
         read = OutsideRead(values, self.divergence(), self._made)
         self._latest, self._contained_then = (step, read), self._updates.copy()
@@ -181,6 +217,11 @@ class _Results(Generic[T]):
 
     def __contains__(self, meeting: Meeting) -> bool:
         return meeting in self._results
+
+
+def _copies(choice: Choice, size: float, ranks: int) -> list[Vector]:
+    """What is moved among so many ranks: their copies."""
+    return [Vector(choice.schedule(ranks, size), size)]
 
 
 def _mean(parts: Sequence[Array]) -> Array:

@@ -43,8 +43,11 @@ class WorkerProcess:
 class Failures:
     """Failures of workers: which processes run on which, and which of them have ended.
 
-    `network`: what a worker waits for whose messages are on the links.
+    `network`: what a worker waits for whose messages are on the links. `detection`: so long (ns)
+    after a death those who go on without a worker know of it.
     """
+
+    detection: int = 0
 
     def __init__(
         self,

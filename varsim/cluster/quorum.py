@@ -29,10 +29,11 @@ class Quorum:
 
     A round is joined by all members. If one of them dies before all have, it is of those who are
     left, who join it anew. If one dies later, it fails for all of them; but once one has the whole
-    result, all get it. Who comes back waits until a member is through with a round, and gets all
-    that this one has then (`size` bytes) over the network; from that moment on it is a member, for
-    whom others wait. Should the other die before all is there, it waits for the end of another
-    round. (torchft: a quorum, and the recovery of those who are behind.)
+    result, all get it. They know of a death after `Failures.detection`, or when the worker is back.
+    Who comes back waits until a member is through with a round, and gets all that this one has then
+    (`size` bytes) over the network; from that moment on it is a member, for whom others wait.
+    Should the other die before all is there, it waits for the end of another round. (torchft: a
+    quorum, and the recovery of those who are behind.)
 
     `seats`: who takes part, by worker. `vectors`: what is moved among so many.
     """
@@ -49,6 +50,7 @@ class Quorum:
         self._size, self._copies = size, copies
         self._rings: dict[tuple[int, ...], Collective] = {}
         self._waiting: dict[int, Event] = {}  # who has come back, by rank
+        self._dead: dict[int, int] = {}  # members that nobody knows to be: in which life, by rank
         self.members = tuple(seat.rank for seat in seats)
         self._ring = self._ring_of(self.members)
         job.failures.tell(self._died)
@@ -80,6 +82,8 @@ class Quorum:
     def come_back(self, worker: Worker) -> Activity[None]:
         """Who has come back becomes a member; returns when it has all that members have."""
         yield from worker.catch_up()
+        if worker.rank in self._dead:
+            self._know(worker.rank, self._dead[worker.rank])
         whole = False
         while not whole:
             served = self._waiting[worker.rank] = Event(self._job.clock)
@@ -99,7 +103,20 @@ class Quorum:
 
     def _died(self, rank: int) -> None:
         self._waiting.pop(rank, None)
-        if rank in self.members:
+        if rank not in self.members:
+            return
+        life = self._dead[rank] = self._job.workers[rank].restarts
+        wait = self._job.failures.detection
+        if wait:
+            clock = self._job.clock
+            clock.call_at(clock.time + wait, partial(self._know, rank, life))
+        else:
+            self._know(rank, life)
+
+    def _know(self, rank: int, life: int) -> None:
+        """Others know that a worker is dead, of which they may have learnt already."""
+        if self._dead.get(rank) == life:
+            del self._dead[rank]
             self._leave(rank)
 
     def _leave(self, rank: int) -> None:

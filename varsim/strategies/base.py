@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Final, Literal, NamedTuple
+from typing import Annotated, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from pydantic import StringConstraints
 
@@ -30,6 +30,9 @@ from varsim.values.optimizer import AnyOptimizer
 from varsim.values.schema import Model
 from varsim.values.staleness import AnyStalenessPolicy
 from varsim.values.workload import Workload
+
+# What those who wait for a worker that has died can do.
+OnDeath: TypeAlias = Literal["continue_with_fewer"]
 
 
 class Sends(NamedTuple):
@@ -150,6 +153,11 @@ class Strategy(Model, ABC):
         return bool(getattr(self, "overlap", False))
 
     @property
+    def leaves_out_the_dead(self) -> bool:
+        """Whether those who are left go on without a dead worker: the key `on_death`."""
+        return getattr(self, "on_death", None) is not None
+
+    @property
     def shards(self) -> bool:
         """Whether replicas hold shards of what others have whole: the key `sharding`."""
         return getattr(self, "sharding", None) is not None
@@ -255,6 +263,8 @@ class Strategy(Model, ABC):
 
     def check_events(self, events: Sequence[ProcessEvent]) -> None:
         """Raise ValueError where workers cannot be ended, or begin again, in this strategy."""
+        if self.leaves_out_the_dead and not events:
+            raise ValueError("on_death has no effect: nobody dies (events)")
 
     @abstractmethod
     def start(self, job: Job) -> None:

@@ -14,7 +14,7 @@ from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Pair, Round, Sends, Strategy
+from varsim.strategies.base import OnDeath, Pair, Round, Sends, Strategy
 from varsim.units import Bytes
 from varsim.values.workload import Workload
 
@@ -39,6 +39,9 @@ class LocalSgd(Strategy):
     torchft have it, or these are averaged, too.
     `collective`: the algorithm of all-reduces, as of on_write (default: ring), but none of the
     hierarchical ones: `levels` average group by group.
+    With `on_death: continue_with_fewer` the others go on without a worker that dies. An average
+    that it dies in changes no copy (torchft); one that begins again (0) waits for the end of an
+    average, takes all that another worker has then, and goes on at its step.
     Stich, 2019; Lin et al., 2020 (post-local and hierarchical). Also known as periodic averaging.
     """
 
@@ -62,6 +65,7 @@ class LocalSgd(Strategy):
             {"collective": "double_binary_tree", "segment_size": 100.0},
             {"collective": "double_binary_tree", "segment_size": 200.0},
         ),
+        "on_death": "continue_with_fewer",
     }
 
     kind: Literal["local_sgd"] = "local_sgd"
@@ -85,6 +89,8 @@ class LocalSgd(Strategy):
     """Algorithm of the all-reduce: `varsim list collectives`; by default `ring`."""
     segment_size: Bytes | None = Field(None, gt=0)
     """Size of the segments of `double_binary_tree`."""
+    on_death: OnDeath | None = None
+    """What others do when a worker dies (`events`): by default they wait until it is back."""
 
     @model_validator(mode="after")
     def _period_or_levels(self) -> Self:
@@ -168,6 +174,7 @@ class LocalSgd(Strategy):
 
     def check_events(self, events: Sequence[ProcessEvent]) -> None:
         """Who begins again can have what all have averaged, and nothing else."""
+        super().check_events(events)
         given = {
             "levels": bool(self.levels),
             "ranks_per_group": self.ranks_per_group is not None,
@@ -189,7 +196,12 @@ class LocalSgd(Strategy):
         of_copies = {ranks for _, ranks in self.levels or ()} or {workers}
         with_state = self.optimizer_state == "averaged"
         copies = AveragedReplicas(
-            job, of_gradients, of_copies, choice=self._choice, with_state=with_state
+            job,
+            of_gradients,
+            of_copies,
+            choice=self._choice,
+            with_state=with_state,
+            leaves_out=self.leaves_out_the_dead,
         )
         job.observe(copies.aggregate, copies.divergence)
         for worker in job.workers:

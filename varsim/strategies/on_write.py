@@ -16,10 +16,11 @@ from varsim.cluster.exchange import AllReduce
 from varsim.cluster.job import Job
 from varsim.cluster.layerwise import LayerwiseStep, Overlap, Sharding, units
 from varsim.cluster.memory import Memory, replica_memory
+from varsim.cluster.present import PresentAllReduce, PresentReplicas
 from varsim.cluster.push_pull import PushPull
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Pair, Round, Sends, Strategy
+from varsim.strategies.base import OnDeath, Pair, Round, Sends, Strategy
 from varsim.units import Bytes, format_seconds
 from varsim.values.workload import Workload
 
@@ -64,6 +65,10 @@ class OnWrite(Strategy):
     the `gradients`, too, as buckets are reduced (ZeRO-2), or also the `parameters`, gathered bucket
     by bucket before the forward and again before the backward pass, with `overlap` while the bucket
     before is computed (ZeRO-3, FSDP; reshard after forward). Rajbhandari et al., 2020.
+    With `on_death: continue_with_fewer` the others go on without a worker that dies, and divide by
+    how many are present. If it dies in (2), all drop their gradients and begin with (1) again
+    (torchft). One that begins again (0) waits for the end of a step, and gets the model from
+    another one.
     TensorFlow: VariableSynchronization.ON_WRITE under MirroredStrategy and
     MultiWorkerMirroredStrategy. Also known as synchronous data parallelism.
     """
@@ -93,6 +98,7 @@ class OnWrite(Strategy):
         "first_bucket_size": Pair(
             {"bucket_size": 2e3, "first_bucket_size": 10.0}, {"bucket_size": 2e3}
         ),
+        "on_death": "continue_with_fewer",
     }
 
     kind: Literal["on_write"] = "on_write"
@@ -118,6 +124,8 @@ class OnWrite(Strategy):
     """Micro-batches of a step (gradient accumulation)."""
     drop_compute: DropCompute | None = None
     """When a worker gives up the rest of its micro-batches."""
+    on_death: OnDeath | None = None
+    """What others do when a worker dies (`events`): by default they wait until it is back."""
 
     @model_validator(mode="after")
     def _settings_of_push_pull(self) -> Self:
@@ -132,6 +140,17 @@ class OnWrite(Strategy):
     @model_validator(mode="after")
     def _settings_of_the_collective(self) -> Self:
         self._choice.check_settings()
+        return self
+
+    @model_validator(mode="after")
+    def _settings_of_deaths(self) -> Self:
+        why = {
+            "bucketing": "what is already reduced of a gradient could not be taken back",
+            "ranks_per_group": "groups are not equal without a dead worker",
+        }
+        for key in why if self.leaves_out_the_dead else ():
+            if getattr(self, key) is not None:
+                raise ValueError(f"{key} does not go with on_death: {why[key]}")
         return self
 
     @model_validator(mode="after")
@@ -257,6 +276,7 @@ class OnWrite(Strategy):
 
         What others have added of it would have to be taken out.
         """
+        super().check_events(events)
         if self.sharding is not None and events:
             raise ValueError(
                 f"sharding does not go with events ({events[0]}): a worker that dies takes its "
@@ -276,7 +296,16 @@ class OnWrite(Strategy):
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""
         drop = self.drop_compute
-        weights = MirroredReplicas(job, of_all=drop is not None and drop.divide_by == "all")
+        of_all = drop is not None and drop.divide_by == "all"
+        if self.leaves_out_the_dead:
+            present = PresentReplicas(job, self._choice, of_all=of_all)
+            job.observe(lambda: present.parameters)
+            reduction = PresentAllReduce(job, present)
+            batches = Accumulation(job, reduction, self._micro_batches, drop)
+            for worker in job.workers:
+                job.start_on(worker, self.present_replica, worker, present, batches, reduction)
+            return
+        weights = MirroredReplicas(job, of_all=of_all)
         job.observe(lambda: weights.parameters)
         if self.by_layers:
             layers = units(job.workload, self._bucketing, job.cluster)
@@ -314,6 +343,22 @@ class OnWrite(Strategy):
             yield from worker.update_copy()
             weights.apply(worker)  # (3)
             gradients = None
+
+    def present_replica(
+        self,
+        worker: Worker,
+        weights: PresentReplicas,
+        batches: Accumulation,
+        exchange: PresentAllReduce,
+    ) -> Activity[None]:
+        """One replica's training loop, if it goes on without those who have died."""
+        if worker.restarts:
+            yield from weights.recover(worker)  # (0)
+        while True:
+            gradients = yield from batches.compute(worker, weights.read(worker))  # (1)
+            if (yield from exchange.finish(worker, gradients)):  # (2)
+                yield from worker.update_copy()
+                weights.apply(worker)  # (3)
 
     def layerwise_replica(
         self, worker: Worker, weights: MirroredReplicas, steps: LayerwiseStep
