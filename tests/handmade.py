@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from varsim.cluster.rows import Rows
 from varsim.cluster.trace import EvaluationRow, LinkRow, Outcome, Phase, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.result import Result
@@ -64,8 +65,8 @@ def a_trace(strategy: str = "none", replication: int = 0, pace: int = 1, **chang
         end=10 * second,
         stopped_by="global_steps",
         global_step=3,
-        spans=spans,
-        gradients=gradients,
+        span_rows=Rows.of(spans),
+        gradient_rows=Rows.of(gradients),
         evaluations=[EvaluationRow(row[0] * second, *row[1:]) for row in EVALUATIONS],
         steps=np.array([3, 5, 10], dtype=np.int64) * second,
         copy_staleness=np.array([0, 2, 4], dtype=np.int64),
@@ -74,6 +75,8 @@ def a_trace(strategy: str = "none", replication: int = 0, pace: int = 1, **chang
         gradients_evaluated=4,
         gradients_aggregated=3,
     )
+    for name in changes.keys() & {"spans", "gradients"}:  # as arrays
+        changes[f"{name[:-1]}_rows"] = Rows.of(changes.pop(name))
     return replace(trace, **changes)
 
 

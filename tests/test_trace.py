@@ -46,7 +46,7 @@ def test_spans_tile_a_life_and_end_with_it() -> None:
     recorder.spans += (10, first + Phase.COMPUTE, 5, second + Phase.TOKEN)
     recorder.spans += (10, first + Phase.QUEUE, 20, second + Phase.DOWN)
     recorder.spans += (25, code_of(0, 1) + Phase.READ)
-    assert recorder.span_rows(2, 20).tolist() == [
+    assert recorder.span_rows(2, 20).array().tolist() == [
         *([0, 0, 0, 10, 0], [0, Phase.READ, 10, 20, 1]),
         *([1, Phase.TOKEN, 0, 5, -1], [1, Phase.DOWN, 5, 20, -1]),
     ]
@@ -57,19 +57,20 @@ def test_a_span_that_goes_on_is_one_with_the_one_before_of_its_kind() -> None:
     first, second = code_of(0, 0), code_of(1, 7)
     recorder.spans += (5, first, 6, second, 9, first + GOES_ON, 20, first + GOES_ON)
     recorder.spans += (9, second + Phase.READ, 20, second + GOES_ON)
-    assert recorder.span_rows(2, 20).tolist() == [
+    assert recorder.span_rows(2, 20).array().tolist() == [
         [0, Phase.COMPUTE, 0, 20, 0],
         *([1, Phase.COMPUTE, 0, 6, 7], [1, Phase.READ, 6, 9, 7], [1, Phase.COMPUTE, 9, 20, 7]),
     ]
 
 
 def test_a_life_with_a_gap_is_noticed() -> None:
+    own, other = code_of(0, 0), (20, code_of(1, 0))
     recorder = Recorder()
-    own = code_of(0, 0)
-    recorder.spans += (10, own + Phase.COMPUTE, 20, code_of(1, 0))
+    recorder.spans += (10, own + Phase.COMPUTE, *other)
     with pytest.raises(AssertionError, match="worker 0 is not recorded to the end"):
         recorder.span_rows(2, 20)
-    recorder.spans += (5, own + Phase.READ, 20, own + Phase.WRITE)
+    recorder = Recorder()
+    recorder.spans += (10, own + Phase.COMPUTE, *other, 5, own + Phase.READ, 20, own + Phase.WRITE)
     with pytest.raises(AssertionError, match="worker 0 runs backwards"):
         recorder.span_rows(2, 20)
 
@@ -77,9 +78,9 @@ def test_a_life_with_a_gap_is_noticed() -> None:
 def test_spans_that_are_not_kept() -> None:
     recorder = Recorder(spans=False)
     recorder.spans += (10, code_of(0, 0))
-    assert recorder.span_rows(1, 10).shape == (0, 5)
-    assert recorder.gradient_rows().shape == (0, 11)
-    assert recorder.gradient_rows().dtype == np.int64
+    assert recorder.span_rows(1, 10).array().shape == (0, 5)
+    assert recorder.gradient_rows().array().shape == (0, 11)
+    assert recorder.gradient_rows().array().dtype == np.int64
 
 
 # Ends and phases of one worker; the last two are still to come at 50.
@@ -115,7 +116,7 @@ def test_what_is_to_come_can_be_taken_back(
     recorder.take_back(0, time)
     recorder.spans += (90, code_of(0, 4) + Phase.DOWN, 90, other)
 
-    rows = recorder.span_rows(2, 90)
+    rows = recorder.span_rows(2, 90).array()
     assert rows[rows[:, 0] == 1].tolist()[-1] == [1, 0, 70, 90, 0]
     rows = rows[rows[:, 0] == 0]
     assert rows[:, 3].tolist() == [*left, 90]
@@ -128,7 +129,7 @@ def test_nothing_is_taken_back_of_what_is_not_kept() -> None:
     recorder.gradients += [0] * 11 * tracing._MANY
     recorder.pack()
     recorder.take_back(0, 5)
-    assert recorder.span_rows(1, 10).shape == (0, 5)
+    assert recorder.span_rows(1, 10).array().shape == (0, 5)
 
 
 @pytest.mark.parametrize("kind", ["none", "backup_workers"])

@@ -19,6 +19,7 @@ from hypothesis import strategies as some
 from pandas.testing import assert_frame_equal
 
 from varsim import inert
+from varsim.cluster.rows import Rows
 from varsim.report import page
 from varsim.report.files.chrome_trace import chrome_trace
 from varsim.report.files.claim import NotARunError, check_target
@@ -384,7 +385,7 @@ def test_the_slices_of_a_track_are_exact_and_follow_each_other(tmp_path: Path) -
 
 
 def test_a_trace_beyond_the_cap_keeps_a_fair_share(tmp_path: Path) -> None:
-    short = replace(a_trace("a"), spans=a_trace().spans[[0]], workers=1)
+    short = replace(a_trace("a"), span_rows=Rows.of(a_trace().spans[[0]]), workers=1)
     result = Result(a_scenario(("a", "b")), [short, a_trace("b")], [])
     packed, notes = chrome_trace(result, most=8)
     (tmp_path / "trace.json.gz").write_bytes(packed)

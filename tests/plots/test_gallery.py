@@ -15,6 +15,7 @@ from handmade import ODD_NAMES, SECOND, a_result, a_scenario, a_trace, result_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from varsim.cluster.rows import Rows
 from varsim.cluster.trace import Trace
 from varsim.report.plots import gallery as plots
 from varsim.report.plots.figure import panels, save, style
@@ -31,7 +32,9 @@ def stale(label: str, values: Sequence[int]) -> Trace:
     rows[:, 8] = 20_000 + np.arange(len(values))
     rows[:, 3] = rows[:, 8] - np.array(values, dtype=np.int64)
     rows[:, 10] = 2
-    return replace(a_trace(label), gradients=rows, copy_staleness=np.zeros(0, dtype=np.int64))
+    return replace(
+        a_trace(label), gradient_rows=Rows.of(rows), copy_staleness=np.zeros(0, dtype=np.int64)
+    )
 
 
 def losing(label: str, losses: Sequence[float]) -> Trace:
@@ -88,7 +91,7 @@ EDGE_CASES = {
             replace(
                 stale("a", []),
                 end=0,
-                spans=np.zeros((0, 5), dtype=np.int64),
+                span_rows=Rows(5),
                 steps=np.zeros(0, dtype=np.int64),
                 evaluations=a_trace().evaluations[:1],
             )
@@ -162,7 +165,7 @@ class TestThroughput:
     def test_replications_have_dots_where_they_can_be_told_apart(self) -> None:
         traces = [a_trace("a", n, pace) for n, pace in enumerate((1, 2))]
         near = [replace(a_trace("b", n), end=10 * SECOND + n) for n in (0, 1)]
-        near = [replace(run, spans=_to_the_end(run)) for run in near]
+        near = [replace(run, span_rows=Rows.of(_to_the_end(run))) for run in near]
         _, (axes,) = panels([1.0])
         plots.throughput(Result(a_scenario("ab", replications=2), [*traces, *near], []), axes)
         (dots,) = (line for line in axes.lines if line.get_marker() == "o")

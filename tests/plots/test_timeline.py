@@ -25,9 +25,8 @@ def a_run(label: str, workers: int, steps: int, seconds: int = 1, cut: int = 1) 
     spans = np.array(rows, dtype=np.int64)
     spans[:, 3] = spans[:, 2] + SECOND * seconds // cut
     ends = np.arange(1, steps + 1, dtype=np.int64) * seconds * SECOND
-    return replace(
-        a_trace(label), workers=workers, spans=spans, end=steps * seconds * SECOND, steps=ends
-    )
+    end = steps * seconds * SECOND
+    return a_trace(label, workers=workers, spans=spans, end=end, steps=ends)
 
 
 def result_of(traces: Sequence[Trace], **cluster: Any) -> Result:

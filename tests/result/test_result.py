@@ -216,8 +216,7 @@ def test_the_target_is_that_of_targets_or_else_of_stop() -> None:
 
 
 def test_a_run_in_which_nothing_happened() -> None:
-    nothing = replace(
-        a_trace(),
+    nothing = a_trace(
         end=0,
         global_step=0,
         spans=a_trace().spans[:0],

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from sweeping import BASE, carried_out, sweep
 
+from varsim.cluster.rows import Rows
 from varsim.report.words.sweep import answer, notes
 from varsim.scenario.provenance import trace_sha256
 from varsim.scenario.sweep.space import Sweep
@@ -176,7 +177,7 @@ class TestTheHash:
         trace = run_one(Run(sweep().points[0].scenario, 0, 0))
         later = trace.spans.copy()
         later[-1, 3] += 1
-        assert trace_sha256(trace) != trace_sha256(replace(trace, spans=later))
+        assert trace_sha256(trace) != trace_sha256(replace(trace, span_rows=Rows.of(later)))
         assert trace_sha256(trace) == trace_sha256(replace(trace, heap_events=0))
 
 

@@ -270,8 +270,8 @@ class Job:
             end=end,
             stopped_by=self.stopped_by,
             global_step=ledger.global_step,
-            spans=recorder.span_rows(len(self.workers), end),
-            gradients=rows,
+            span_rows=recorder.span_rows(len(self.workers), end),
+            gradient_rows=rows,
             evaluations=recorder.evaluations,
             steps=np.array(recorder.steps, dtype=np.int64),
             copy_staleness=np.array(recorder.copy_staleness, dtype=np.int64),
@@ -309,7 +309,7 @@ class Job:
         exits = self.failures.exits
         moments = [worker.since for worker in self.workers]
         moments += [one.time for one in exits.values()]
-        self.clock.time = max(moments + self.recorder.steps[-1:])
+        self.clock.time = max(moments + list(self.recorder.steps[-1:]))
         if len(exits) == len(self.workers) and not all(one.killed for one in exits.values()):
             self.stopped_by = "chief"
             return None

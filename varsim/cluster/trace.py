@@ -1,12 +1,16 @@
 """Trace of a run: spans of time, gradients, evaluations; flat rows while it runs."""
 
 import math
+from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from varsim.cluster.rows import Rows
 
 # Raised whenever the same scenario may give other numbers than before.
 ENGINE_VERSION = 4
@@ -118,7 +122,8 @@ class Attempt(NamedTuple):
 PHASE_BITS, RANK_BITS = 3, 40  # of iteration and rank: how far to the left they stand in a code
 # Besides, of a code: one span with the worker's previous one, if that has the same code; and no
 # span at all, but all that was recorded of the worker's time after this `end` is not to happen.
-GOES_ON, _TAKEN_BACK = 1 << 61, 1 << 62
+_FLAG_BITS = 61
+GOES_ON, _TAKEN_BACK = 1 << _FLAG_BITS, 2 << _FLAG_BITS
 
 
 def code_of(worker: int, iteration: int) -> int:
@@ -135,6 +140,8 @@ class _Forgetful(list[int]):
 
 # Python integers take 40 bytes each: when a run has written so many, they are packed.
 _MANY = 50_000
+# Spans that are put in order together.
+_TOGETHER = 4_000_000
 
 
 class Recorder:
@@ -148,47 +155,90 @@ class Recorder:
         self.spans: list[int] = [] if spans else _Forgetful()
         self.gradients: list[int] = []
         self.evaluations: list[EvaluationRow] = []
-        self.steps: list[int] = []  # when global_step rose to 1, 2, 3, ...
-        self.copy_staleness: list[int] = []  # of each copy when its replica reads it, in updates
+        self.steps = array("q")  # when global_step rose to 1, 2, 3, ...
+        self.copy_staleness = array("q")  # of each copy when its replica reads it, in updates
         self._keep = spans
-        self._packed_spans: list[NDArray[np.int64]] = []
-        self._packed_gradients: list[NDArray[np.int64]] = []
+        self._packed_spans = Rows(len(_Code._fields))
+        self._packed_gradients = Rows(len(GradientRow._fields))
 
     def pack(self) -> None:
         """Make room, if much has been written."""
-        for written, packed in (
-            (self.spans, self._packed_spans),
-            (self.gradients, self._packed_gradients),
-        ):
-            if len(written) >= _MANY:
-                packed.append(np.array(written, dtype=np.int64))
-                written.clear()
+        if len(self.gradients) >= _MANY:
+            self._pack_gradients()
+        if len(self.spans) >= _MANY:
+            self._pack_spans()
 
     def take_back(self, worker: int, time: int) -> None:
         """Forget what a worker's spans say of the time after `time` (ns): it ended before."""
         self.spans += (time, code_of(worker, 0) + _TAKEN_BACK)
 
-    def gradient_rows(self) -> NDArray[np.int64]:
-        """All rows of gradients (n, fields of GradientRow)."""
-        rows = np.concatenate([*self._packed_gradients, np.array(self.gradients, dtype=np.int64)])
-        return rows.reshape(-1, len(GradientRow._fields))
+    def gradient_rows(self) -> Rows:
+        """All rows of gradients, with the fields of GradientRow."""
+        self._pack_gradients()
+        return self._packed_gradients
 
-    def span_rows(self, workers: int, end: int) -> NDArray[np.int64]:
-        """All spans (n, fields of Span) up to `end`, worker by worker; they tile its lifetime."""
-        if not self._keep:
-            return np.empty((0, len(Span._fields)), dtype=np.int64)
-        written = np.concatenate([*self._packed_spans, np.array(self.spans, dtype=np.int64)])
-        return _decoded(written[::2], written[1::2], workers, end)
+    def span_rows(self, workers: int, end: int) -> Rows:
+        """All spans, with the fields of Span, up to `end`, by worker; they tile its lifetime."""
+        found = Rows(len(Span._fields))
+        if self._keep:
+            self._pack_spans()
+            written, self._packed_spans = self._packed_spans, Rows(len(_Code._fields))
+            for first, last in _together(written, workers):
+                found.append(_decoded(_of_workers(written, first, last), end))
+        return found
+
+    def _pack_gradients(self) -> None:
+        rows = np.array(self.gradients, dtype=np.int64)
+        self._packed_gradients.append(rows.reshape(-1, len(GradientRow._fields)))
+        self.gradients.clear()
+
+    def _pack_spans(self) -> None:
+        ends, codes = np.array(self.spans, dtype=np.int64).reshape(-1, 2).T
+        flags, ranks = codes >> _FLAG_BITS, codes >> RANK_BITS & (1 << _FLAG_BITS - RANK_BITS) - 1
+        numbers = codes & (1 << RANK_BITS) - 1
+        self._packed_spans.append(np.stack([ends, ranks, numbers, flags], axis=1))
+        self.spans.clear()
 
 
-def _decoded(
-    ends: NDArray[np.int64], codes: NDArray[np.int64], workers: int, end: int
-) -> NDArray[np.int64]:
-    ranks = codes >> RANK_BITS & (GOES_ON >> RANK_BITS) - 1
+class _Code(NamedTuple):
+    """A span as it was recorded, in columns."""
+
+    end: int
+    rank: int
+    number: int  # the code without rank and flags
+    flags: int
+
+
+def _together(written: Rows, workers: int) -> Iterator[tuple[int, int]]:
+    """From which worker up to which one their spans are put in order together."""
+    counts = np.zeros(workers, dtype=np.int64)
+    for part in written.parts([1]):
+        counts += np.bincount(part[:, 0], minlength=workers)
+    first, number = 0, 0
+    for rank, count in enumerate(counts.tolist()):
+        if number + count > _TOGETHER and number:
+            yield first, rank
+            first, number = rank, 0
+        number += count
+    yield first, workers
+
+
+def _of_workers(written: Rows, first: int, last: int) -> NDArray[np.int64]:
+    """What was recorded of the workers from one up to another one, by worker."""
+    parts = []
+    for part in written.parts():
+        ranks = part[:, 1]
+        parts.append(part[(ranks >= first) & (ranks < last)])
+    rows = np.concatenate(parts)
+    ranks = rows[:, 1] - first
     # Of small integers the stable sort is many times as fast.
-    order = np.argsort(ranks.astype(np.uint16) if workers < 1 << 16 else ranks, kind="stable")
-    ends, codes, ranks = ends[order], codes[order], ranks[order]
-    taken_back = codes >= _TAKEN_BACK
+    small = last - first < 1 << 16
+    return rows[np.argsort(ranks.astype(np.uint16) if small else ranks, kind="stable")]
+
+
+def _decoded(rows: NDArray[np.int64], end: int) -> NDArray[np.int64]:
+    ends, ranks, numbers, flags = rows.T
+    taken_back = flags == _TAKEN_BACK >> _FLAG_BITS
     again = ends[1:] < ends[:-1]
     bad = again & (ranks[1:] == ranks[:-1]) & ~taken_back[1:]
     assert not bad.any(), f"the time of worker {ranks[1:][bad][0]} runs backwards"
@@ -197,28 +247,29 @@ def _decoded(
         for rank in np.unique(ranks[taken_back]):
             own = slice(*np.searchsorted(ranks, [rank, rank + 1]))
             ends[own] = np.minimum.accumulate(ends[own][::-1])[::-1]
-        ends, codes, ranks = ends[~taken_back], codes[~taken_back], ranks[~taken_back]
-    goes_on = codes >= GOES_ON
+        ends, ranks, numbers, flags = rows[~taken_back].T
+    goes_on = flags == GOES_ON >> _FLAG_BITS
     if goes_on.any():
-        codes = codes - GOES_ON * goes_on
-        kept = np.append(~(goes_on[1:] & (codes[1:] == codes[:-1])), True)
-        ends, codes, ranks = ends[kept], codes[kept], ranks[kept]
+        same = (numbers[1:] == numbers[:-1]) & (ranks[1:] == ranks[:-1])
+        kept = np.append(~(goes_on[1:] & same), True)
+        ends, ranks, numbers = ends[kept], ranks[kept], numbers[kept]
     ends = np.minimum(ends, end)
     first = np.append(True, ranks[1:] != ranks[:-1])
     starts = np.where(first, 0, np.append(0, ends[:-1]))
     short = (ends != end) & np.append(first[1:], True)
     assert not short.any(), f"the time of worker {ranks[short][0]} is not recorded to the end"
+    phases, iterations = numbers & (1 << PHASE_BITS) - 1, (numbers >> PHASE_BITS) - 1
     filled = starts < ends
-    starts, ends, codes, ranks = starts[filled], ends[filled], codes[filled], ranks[filled]
-    iterations = (codes >> PHASE_BITS & (1 << RANK_BITS - PHASE_BITS) - 1) - 1
-    return np.stack([ranks, codes & (1 << PHASE_BITS) - 1, starts, ends, iterations], axis=1)
+    found: NDArray[np.int64] = np.stack([ranks, phases, starts, ends, iterations], axis=1)[filled]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
     """One finished run of one strategy in one replication: plain arrays, picklable.
 
-    Columns of `spans` and `gradients` are the fields of Span and GradientRow, all integers.
+    Columns of `span_rows`, `spans` are the fields of Span, of `gradient_rows`, `gradients` those of
+    GradientRow, all integers.
     """
 
     strategy: str
@@ -229,8 +280,8 @@ class Trace:
     end: int  # ns of simulated time
     stopped_by: str  # which stop rule ended it; or "deadlock", or "chief" where that ended all
     global_step: int
-    spans: NDArray[np.int64]  # (n, len(Span._fields)), by worker and time
-    gradients: NDArray[np.int64]  # (n, len(GradientRow._fields)), in order of their end
+    span_rows: Rows  # by worker and time
+    gradient_rows: Rows  # in order of their end
     evaluations: list[EvaluationRow]
     steps: NDArray[np.int64]  # (global_step,)
     copy_staleness: NDArray[np.int64]
@@ -247,3 +298,13 @@ class Trace:
     hidden: int = 0
     # Of a scenario with random failures the life of the job: (n, len(Attempt._fields)).
     life: NDArray[np.int64] | None = None
+
+    @property
+    def spans(self) -> NDArray[np.int64]:
+        """All spans at once (n, len(Span._fields))."""
+        return self.span_rows.array()
+
+    @property
+    def gradients(self) -> NDArray[np.int64]:
+        """All rows of gradients at once (n, len(GradientRow._fields))."""
+        return self.gradient_rows.array()

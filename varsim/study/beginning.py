@@ -150,11 +150,11 @@ def _measured(nothing: Beginning, scenario: Scenario, trace: Trace) -> Beginning
     dropped = int((gradients.outcome == Outcome.DROPPED).sum())
     per_update = nothing.workers * strategy.round.micro_batches
     return nothing._replace(
-        per_iteration=nothing.per_iteration * (1 - dropped / max(1, len(trace.gradients))),
+        per_iteration=nothing.per_iteration * (1 - dropped / max(1, len(trace.gradient_rows))),
         update=span.length / updates / NANOSECONDS if updates else math.nan,
         updates=updates,
         shares=dict(zip(ACTIVITIES, (spent / whole).tolist(), strict=True)),
-        gradients=len(trace.gradients),
+        gradients=len(trace.gradient_rows),
         dropped=dropped,
         left_out=left_out(trace, gradients, per_update) if strategy.round.varies else 0.0,
         lasted=trace.end / NANOSECONDS,

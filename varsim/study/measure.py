@@ -1,13 +1,14 @@
 """What is measured of one finished run: every metric, from the rows of its trace."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from varsim.cluster.rows import Rows
 from varsim.cluster.trace import GradientRow, LinkRow, Outcome, Phase, Trace
 from varsim.study.statistics import latest, spread
 
@@ -145,29 +146,48 @@ class Window(NamedTuple):
         return np.asarray(np.clip(end, *self) - np.clip(start, *self))
 
 
+class _Column:
+    """Column of the gradient rows, read when it is asked for."""
+
+    def __set_name__(self, _: type, name: str) -> None:
+        self._number = GradientRow._fields.index(name)
+
+    def __get__(self, gradients: "Gradients", _: type | None = None) -> NDArray[np.int64]:
+        return gradients.rows.column(self._number)
+
+
 @dataclass(frozen=True, slots=True)
 class Gradients:
     """The gradient rows of one trace as columns, each of shape (gradients,); times in ns."""
 
-    worker: NDArray[np.int64]
-    iteration: NDArray[np.int64]
-    read: NDArray[np.int64]
-    read_step: NDArray[np.int64]
-    compute_start: NDArray[np.int64]
-    computed: NDArray[np.int64]
-    arrived: NDArray[np.int64]
-    applied: NDArray[np.int64]
-    applied_step: NDArray[np.int64]
-    outcome: NDArray[np.int64]
-    applied_share: NDArray[np.float64]  # share of the variables it was applied to
+    rows: Rows
+    variables: int
+
+    worker: ClassVar = _Column()
+    iteration: ClassVar = _Column()
+    read: ClassVar = _Column()
+    read_step: ClassVar = _Column()
+    compute_start: ClassVar = _Column()
+    computed: ClassVar = _Column()
+    arrived: ClassVar = _Column()
+    applied: ClassVar = _Column()
+    applied_step: ClassVar = _Column()
+    outcome: ClassVar = _Column()
+    parts_applied: ClassVar = _Column()
 
     @classmethod
     def of(cls, trace: Trace) -> "Gradients":
-        """The columns of a trace."""
-        assert trace.gradients.shape[1] == len(GradientRow._fields)
-        columns = dict(zip(GradientRow._fields, trace.gradients.T, strict=True))
-        parts = columns.pop("parts_applied")
-        return cls(**columns, applied_share=parts / trace.variables)
+        """Those of a trace."""
+        return cls(trace.gradient_rows, trace.variables)
+
+    def parts(self) -> Iterator["Gradients"]:
+        """The same, some rows at a time."""
+        return (Gradients(block, self.variables) for block in self.rows.blocks())
+
+    @property
+    def applied_share(self) -> NDArray[np.float64]:
+        """Share of the variables that each was applied to."""
+        return np.asarray(self.parts_applied / self.variables)
 
     @property
     def used(self) -> NDArray[np.bool_]:
@@ -358,7 +378,7 @@ def _fates(
     trace: Trace, gradients: Gradients, split: NDArray[np.int64], window: Window
 ) -> dict[str, float]:
     counts = np.bincount(gradients.outcome, minlength=len(Outcome)).tolist()
-    assert sum(counts) == len(trace.gradients), "every gradient has exactly one outcome"
+    assert sum(counts) == len(trace.gradient_rows), "every gradient has exactly one outcome"
     counts[Outcome.DROPPED] += counts.pop(Outcome.LOST)
     unused = np.where(gradients.ended, 1.0 - gradients.weight, 0.0)
     # Of one that was never computed to the end, what was computed until it was given up.
@@ -368,7 +388,7 @@ def _fates(
     computing = int(split[:, Phase.COMPUTE].sum())
     shares = share_of_applied(trace, gradients)
     return {
-        "gradients_produced": float(len(trace.gradients)),
+        "gradients_produced": float(len(trace.gradient_rows)),
         **{f"gradients_{name}": float(n) for name, n in zip(OUTCOMES, counts, strict=False)},
         "wasted_compute": wasted / computing if computing > 0 else math.nan,
         "applied_share_min": float(shares.min()),

@@ -115,7 +115,7 @@ def _waited(trace: Trace, rows: Gradients) -> NDArray[np.int64]:
     """How long each gradient's worker did not compute from its beginning to its end (ns)."""
     waited = np.zeros(len(rows.worker), dtype=np.int64)
     spans = dict(zip(Span._fields, trace.spans.T, strict=True))
-    for worker in range(trace.workers if len(trace.spans) else 0):
+    for worker in range(trace.workers if len(trace.span_rows) else 0):
         own, of_worker = spans["worker"] == worker, rows.worker == worker
         lasted = np.where(spans["phase"] == Phase.COMPUTE, 0, spans["end"] - spans["start"])[own]
         before = np.concatenate(([0], np.cumsum(lasted)))

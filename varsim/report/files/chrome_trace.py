@@ -34,7 +34,7 @@ def chrome_trace(result: "Result", most: int = MOST_SPANS) -> tuple[bytes, tuple
     Where there are more than `most` spans each strategy keeps its fair share: its first ones.
     """
     traces = [result.trace(strategy) for strategy in result.strategies]
-    kept = fair_shares([len(trace.spans) for trace in traces], most)
+    kept = fair_shares([len(trace.span_rows) for trace in traces], most)
     packed = io.BytesIO()
     # No time and no name inside the archive: the same result gives the same bytes.
     with gzip.GzipFile("", "wb", compresslevel=6, fileobj=packed, mtime=0) as file:
@@ -46,9 +46,9 @@ def chrome_trace(result: "Result", most: int = MOST_SPANS) -> tuple[bytes, tuple
                 file.write(text.encode())
         file.write(b"\n]}\n")
     return packed.getvalue(), tuple(
-        f"{FILE}: the first {count:,} of {len(trace.spans):,} spans of {trace.strategy}"
+        f"{FILE}: the first {count:,} of {len(trace.span_rows):,} spans of {trace.strategy}"
         for trace, count in zip(traces, kept, strict=True)
-        if count < len(trace.spans)
+        if count < len(trace.span_rows)
     )
 
 

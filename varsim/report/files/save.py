@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from varsim.cluster.rows import Rows
 from varsim.cluster.trace import Attempt, EvaluationRow, LinkRow, Standstill, Trace
 from varsim.inert import field
 from varsim.report.files.chrome_trace import FILE, chrome_trace
@@ -47,7 +48,7 @@ def save(
 
     kept = _kept_spans(result, most_spans)
     timeline, notes = chrome_trace(result)
-    total = sum(len(trace.spans) for trace in result.traces)
+    total = sum(len(trace.span_rows) for trace in result.traces)
     if sum(kept) < total:
         notes += (
             f"spans.csv: {sum(kept):,} of {total:,} spans, the first ones of replication 0 "
@@ -56,7 +57,7 @@ def save(
     facts = document(result, notes)
     for run, trace, spans in zip(facts["runs"], result.traces, kept, strict=True):
         run["rows"] = {
-            "updates": len(trace.gradients),
+            "updates": len(trace.gradient_rows),
             "spans": spans,
             "evaluations": len(trace.evaluations),
             "steps": len(trace.steps),
@@ -167,7 +168,7 @@ def _kept_spans(result: Result, most: int) -> list[int]:
     kept = [0] * len(result.traces)
     for replication in range(result.replications):
         indices = range(replication, len(result.traces), result.replications)
-        wanted = [len(result.traces[index].spans) for index in indices]
+        wanted = [len(result.traces[index].span_rows) for index in indices]
         given = fair_shares(wanted, most)
         for index, count in zip(indices, given, strict=True):
             kept[index] = count
@@ -255,8 +256,8 @@ def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
         stopped_by=run["stopped_by"],
         standstill=Standstill(**run["standstill"]) if run.get("standstill") else None,
         global_step=run["global_step"],
-        spans=spans,
-        gradients=gradients,
+        span_rows=Rows.of(spans),
+        gradient_rows=Rows.of(gradients),
         evaluations=evaluations,
         steps=steps,
         copy_staleness=np.repeat(

@@ -1,0 +1,163 @@
+"""Rows of integers that a run leaves: in as few bytes as they need, many of them on disk."""
+
+import os
+from collections.abc import Iterator, Sequence
+from tempfile import TemporaryFile
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+# Rows whose columns are packed together, and read together.
+BLOCK: Final = 1 << 16
+# More rows than this are on disk.
+MOST_KEPT: Final = 1_000_000
+
+
+class _Packed(NamedTuple):
+    """Column of a block: how far its values are above the lowest, `size` bytes (0 to 8) each."""
+
+    lowest: int
+    size: int
+    content: bytes | int  # or where it begins in the file
+
+
+class Rows:
+    """Rows of integers, packed block by block and column by column.
+
+    Beyond `most` rows they are in a temporary file: it has no name, and is gone as soon as nobody
+    has these rows any more, however the program ends.
+    """
+
+    def __init__(self, columns: int, most: int = MOST_KEPT) -> None:
+        self.columns = columns
+        self._most = most
+        self._count = 0
+        self._blocks: list[tuple[int, list[_Packed]]] = []  # how many rows, and their columns
+        self._file: _File | None = None
+        self._written = 0  # blocks that are in the file
+
+    @classmethod
+    def of(cls, rows: Integers) -> "Rows":
+        """These rows (n, columns)."""
+        found = cls(rows.shape[1])
+        found.append(rows)
+        return found
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the rows are equal, wherever they are and however many came at a time."""
+        if not isinstance(other, Rows):
+            return NotImplemented
+        return (self.columns, len(self)) == (other.columns, len(other)) and all(
+            np.array_equal(self.column(number), other.column(number))
+            for number in range(self.columns)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getstate__(self) -> dict[str, object]:
+        blocks = [
+            (count, [column._replace(content=self._content(count, column)) for column in columns])
+            for count, columns in self._blocks
+        ]
+        return {**vars(self), "_blocks": blocks, "_file": None, "_written": 0}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        if self._count > self._most:
+            self._to_disk()
+
+    def append(self, rows: Integers) -> None:
+        """Add rows (n, columns) at the end."""
+        for first in range(0, len(rows), BLOCK):
+            block = rows[first : first + BLOCK]
+            self._blocks.append((len(block), [_packed(column) for column in block.T]))
+            self._count += len(block)
+        if self._count > self._most:
+            self._to_disk()
+
+    def column(self, number: int) -> Integers:
+        """One column of all rows (n,)."""
+        found, first = np.empty(self._count, dtype=np.int64), 0
+        for count, columns in self._blocks:
+            found[first : first + count] = self._unpacked(count, columns[number])
+            first += count
+        return found
+
+    def parts(self, numbers: Sequence[int] | None = None) -> Iterator[Integers]:
+        """All rows in order, or these columns of them, a block (at most BLOCK, columns) at a time.
+
+        One that is empty where there are none at all.
+        """
+        wanted = range(self.columns) if numbers is None else numbers
+        if not self._blocks:
+            yield np.empty((0, len(wanted)), dtype=np.int64)
+        for count, columns in self._blocks:
+            yield np.stack([self._unpacked(count, columns[one]) for one in wanted], axis=1)
+
+    def blocks(self) -> Iterator["Rows"]:
+        """All rows in order, at most BLOCK at a time."""
+        for count, columns in self._blocks:
+            one = Rows(self.columns)
+            one._blocks, one._count, one._file = [(count, columns)], count, self._file
+            yield one
+
+    def array(self) -> Integers:
+        """All rows at once (n, columns)."""
+        return np.concatenate(list(self.parts()))
+
+    def _unpacked(self, count: int, column: _Packed) -> Integers:
+        found = np.zeros((count, 8), dtype=np.uint8)
+        content = np.frombuffer(self._content(count, column), dtype=np.uint8)
+        found[:, : column.size] = content.reshape(count, column.size)
+        above: Integers = found.view("<i8")[:, 0]
+        return above + column.lowest
+
+    def _content(self, count: int, column: _Packed) -> bytes:
+        if isinstance(column.content, bytes):
+            return column.content
+        assert self._file is not None
+        return self._file.read(column.content, count * column.size)
+
+    def _to_disk(self) -> None:
+        """Write what is not yet in the file."""
+        if self._file is None:
+            self._file = _File()
+        for _, columns in self._blocks[self._written :]:
+            for number, column in enumerate(columns):
+                assert isinstance(column.content, bytes)
+                columns[number] = column._replace(content=self._file.append(column.content))
+        self._written = len(self._blocks)
+
+
+class _File:
+    """Temporary file without a name, which lasts as long as this does."""
+
+    def __init__(self) -> None:
+        self._file = TemporaryFile(prefix="varsim-")  # noqa: SIM115 - closed with this
+
+    def __del__(self) -> None:
+        self._file.close()
+
+    def append(self, content: bytes) -> int:
+        """Write at the end; where that is."""
+        place = self._file.seek(0, os.SEEK_END)
+        self._file.write(content)
+        return place
+
+    def read(self, place: int, size: int) -> bytes:
+        """So many bytes from a place on."""
+        self._file.seek(place)
+        return self._file.read(size)
+
+
+def _packed(column: Integers) -> _Packed:
+    lowest = int(column.min())
+    size = (int(column.max()) - lowest).bit_length() + 7 >> 3
+    above = (column - lowest).astype("<i8").view(np.uint8).reshape(-1, 8)
+    return _Packed(lowest, size, above[:, :size].tobytes())
