@@ -103,8 +103,8 @@ def leaner(what: Scenario) -> Callable[[], int]:
     assert what.stop.global_steps is not None
     updates, kind = what.stop.global_steps, strategy.kind
     each = updates / UPDATES.get(kind, lambda _: 1)(what.cluster.workers)
-    # Of the few who are ahead of the others some more; all draw anew when they have had enough.
-    times = [[next(draws) for _ in range(round(1.5 * each) + 20)] for draws in _draws(what)]
+    # More than anybody needs, also where who has come begins again.
+    times = [[next(draws) for _ in range(round(3 * each) + 100)] for draws in _draws(what)]
 
     def run() -> int:
         program = {

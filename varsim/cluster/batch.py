@@ -169,8 +169,6 @@ class MessageBatch:
 
     def in_order(self) -> tuple[Sequence[tuple[int, int]], int]:
         """Of what was handed over last: when each item will be there (ns), and the last of them."""
-        if self.items == 1:
-            return (), 0
         if self.only is None:
             *sooner, last = sorted(range(self.items), key=self._times.__getitem__)
             return [(self._times[item], item) for item in sooner], last

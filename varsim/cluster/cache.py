@@ -1,5 +1,6 @@
 """Parameter caches: what workers read last, with their own updates since."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from varsim.cluster.clock import Activity
@@ -48,7 +49,7 @@ class ParameterCache:
         parameters = copy.read.parameters
         if self._job.task.has_values:
             parameters = self._updated(parameters, gradient)
-        read = copy.read._replace(parameters=parameters, global_step=copy.read.global_step + 1)
+        read = replace(copy.read, parameters=parameters, global_step=copy.read.global_step + 1)
         self._copies[worker.rank] = copy._replace(read=read)
 
     def _updated(self, parameters: Parameters, gradient: Gradient) -> Parameters:

@@ -1,6 +1,7 @@
 """Layer by layer: what is sharded or gathered while forward and backward passes go on."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from varsim.cluster.buckets import Bucketing
@@ -142,7 +143,7 @@ class LayerwiseStep:
         yield from worker.catch_up()
         gradient, self._work[worker.rank] = worker.begin_layers()
         yield from self._perform(worker, self._program.forward)
-        gradient.read = read(worker)._replace(time=gradient.compute_start)
+        gradient.read = replace(read(worker), time=gradient.compute_start)
         return gradient
 
     def backward(self, worker: Worker, gradient: Gradient) -> Activity[None]:

@@ -71,9 +71,11 @@ class FirstComeNetwork(Network):
         if worker.ready_at > clock.time:
             yield from worker.catch_up()
         end = batch.hand_over(clock.time)
-        others, last = batch.in_order()
-        for time, item in others:
-            clock.call_at(time, partial(deliver_item, clock, item, content, arrived))
+        last = 0
+        if batch.items > 1:
+            others, last = batch.in_order()
+            for time, item in others:
+                clock.call_at(time, partial(deliver_item, clock, item, content, arrived))
         worker.transferred(WRITE, end, batch.alone)
         yield end
         content.arrived = clock.time

@@ -81,6 +81,7 @@ class ParameterServer(GradientExchange[Gradient]):
         if job.cluster.overheads is not None or job.cluster.server_update is not None:
             self._queues = _queues(job, sizes, ratios)
         self._confirms = True
+        self._content = self._read_now  # the same object each time
         self.on_arrival(_keep)
         # The commonest push takes a shorter way.
         all_trained = self._number == len(self.variables)
@@ -113,7 +114,7 @@ class ParameterServer(GradientExchange[Gradient]):
         """Read all variables; the values are those of the moment of the request."""
         if self._queues is not None:
             return self._fetch_handled(worker, self._queues)
-        return self._network.fetch(worker, self._reads[worker.rank], self._read_now)
+        return self._network.fetch(worker, self._reads[worker.rank], self._content)
 
     def on_arrival(self, receive: Receive) -> None:
         """Say what is done with a variable's gradient as it arrives; by default it is only kept."""

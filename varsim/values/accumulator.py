@@ -59,8 +59,10 @@ class Accumulator(Generic[G]):
         """Offer a gradient; false if it was dropped because its local_step is behind `step`."""
         if local_step < self.step:
             return False
-        self._inside.append(gradient)
-        self._serve()
+        inside, takes = self._inside, self._takes
+        inside.append(gradient)
+        if takes and len(inside) >= takes[0].required:
+            self._serve()
         return True
 
     def take(self, required: int, then: Callable[[Sequence[G]], None]) -> Take[G]:
