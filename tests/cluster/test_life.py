@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from building import run
 
-from varsim.cluster.life import Cycle, Pace, PaceError
+from varsim.cluster.course import Course, Drawn, Pace, PaceError, Saving, Steady
 from varsim.cluster.trace import Attempt
 from varsim.scenario.training import Scenario
 
@@ -176,20 +176,38 @@ class TestPace:
         assert [pace.end_of(step) for step in range(1, 10)] == [3, 5, 6, 8, 9, 11, 12, 14, 15]
         assert [pace.by(time) for time in (0, 2, 3, 9, 10, 11, 15)] == [0, 0, 1, 5, 5, 6, 9]
 
-    def test_a_start_up_is_no_step(self) -> None:
-        assert Pace.of(np.array([107, 114]), 100).end_of(10) == 70
-
     @pytest.mark.parametrize("steps", [[3], [3, 7], [4, 8, 12, 13, 17]])
     def test_none_that_repeats(self, steps: list[int]) -> None:
         with pytest.raises(PaceError, match="let the run make more updates"):
             Pace.of(np.array(steps))
 
 
-def test_parts_of_an_attempt_are_its_whole() -> None:
-    cycle = Cycle(work=10, stops=1, beside=4, slowed=2)
-    for since in range(60):
-        assert sum(cycle.parts(since)) == since
-    assert [cycle.complete(since) for since in (14, 15, 27, 28, 41)] == [0, 1, 1, 2, 3]
+SAVINGS = (
+    Saving(every=30, stops=7),
+    Saving(every=30, stops=7, exposed=False),
+    Saving(every=25, stops=3, beside=20, slowed=10),
+    Saving(every=30, beside=30),
+    Saving(),
+)
+
+
+@pytest.mark.parametrize("saving", SAVINGS)
+def test_steps_that_are_all_drawn_alike_are_those_of_a_rhythm(saving: Saving) -> None:
+    """Cycle by cycle, and all at once: the same to the nanosecond, wherever it is cut."""
+    steps = np.full(20, 10)
+    for left in (*range(1, 130), 500):
+        for exposure in (None, *range(0, 140, 1 if left == 500 else 7)):
+            pair: tuple[Course, Course] = (
+                Steady(Pace.of(np.cumsum(steps)), saving, 1000),
+                Drawn(steps, saving, np.random.default_rng),
+            )
+            one, other = (course.attempt(exposure, left) for course in pair)
+            assert one == other, (left, exposure)
+
+
+def test_random_steps_need_some_to_draw_from() -> None:
+    with pytest.raises(PaceError, match="20 updates or more"):
+        Drawn(np.full(19, 10), SAVINGS[0], np.random.default_rng)
 
 
 def test_a_scenario_of_days_takes_no_longer() -> None:

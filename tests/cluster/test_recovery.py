@@ -67,9 +67,6 @@ REFUSED: dict[str, dict[str, Any]] = {
     },
     "do not go with 'none'": {"strategy": {"kind": "none"}},
     "that stop as a whole": {"strategy": {"kind": "on_write", "sharding": "optimizer"}},
-    "compute times of the cluster are random": {
-        "cluster": {"compute": {"kind": "exponential", "mean": 0.1}}
-    },
     "events do not go with failures": {"events": ({"at": 1.0, "kill": {"worker": 0}},)},
     "slow for a part": {"cluster": {"slow_workers": ({"rank": 0, "factor": 2.0, "after": 1.0},)}},
     "global_steps must be 2": {"stop": {"global_steps": 1}},

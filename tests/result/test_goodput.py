@@ -96,3 +96,46 @@ def test_two_strategies_meet_the_same_failures() -> None:
     both = simulate(scenario({"kind": "on_write"}, **MORTAL, strategies=pair))
 
     assert both.values("on_write", "interruptions") == both.values("halves", "interruptions")
+
+
+def test_random_steps_are_drawn_from_those_that_were_simulated() -> None:
+    """Against a walk through steps that were all simulated: goodput agrees within its error."""
+    compute = {"kind": "exponential", "mean": 10.0}
+    source = {"domain": "worker", "mtbf": DAY}
+    failures = {**MORTAL["failures"], "of": (source,)}
+    mortal = {**MORTAL, "failures": failures, "recovery": {"restart": 180.0}}
+    cluster = {"workers": 4, "compute": compute}
+    job = scenario(
+        {"kind": "on_write"},
+        **{**mortal, "replications": 8, "cluster": cluster, "stop": {"global_steps": 400}},
+    )
+    lived = simulate(job)
+    found = lived.estimate("on_write", "goodput")
+    assert "is approximate: its steps are drawn" in " ".join(lived.notes)
+
+    long = scenario({"kind": "on_write"}, cluster=cluster, stop={"global_steps": 8_000}, seed=5)
+    steps = np.diff(simulate(long).traces[0].steps, prepend=0) / 1e9
+    draw = np.random.default_rng(1)
+    shares = [_walked(steps, draw) for _ in range(25)]
+    error = np.std(shares, ddof=1) / np.sqrt(len(shares))
+    assert abs(np.mean(shares) - found.mean) < 3 * np.hypot(error, found.half_width / 2.36)
+    assert error < 0.01
+
+
+def _walked(steps: Any, draw: np.random.Generator) -> float:
+    """Goodput over 10 days of a job of four workers, step by step."""
+    now = kept = since = 0.0
+    fails = draw.exponential(DAY / 4)
+    at = int(draw.integers(len(steps)))
+    while now < 10 * DAY:
+        at = (at + 1) % len(steps)
+        lasts = steps[at] + (60.0 if since + steps[at] >= 1800 else 0.0)
+        if now + lasts > fails:
+            now, since = fails + 210.0, 0.0
+            while (fails := fails + draw.exponential(DAY / 4)) < now:
+                now = fails + 210.0
+            continue
+        now, since = now + lasts, since + steps[at]
+        if since >= 1800:
+            kept, since = kept + since, 0.0
+    return kept / now

@@ -1,12 +1,10 @@
 """The life of a job among random failures: attempts, each from a start to the next one.
 
-Where nothing is random in the steps, nothing depends on the single one: so many cycles of work and
-checkpoint are one division, however long they are. All workers stop and begin again together, so
-that everything is counted in integer ns of the whole job.
+All workers stop and begin again together, so that everything is counted in integer ns of the whole
+job.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from itertools import chain
 from typing import Final, NamedTuple
@@ -14,6 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from varsim.cluster.course import Making, Saving
 from varsim.cluster.description import Cluster
 from varsim.cluster.recovery import (
     DOMAINS,
@@ -31,95 +30,6 @@ from varsim.values.stream import stream
 _NS: Final = 1e9
 
 
-class PaceError(Exception):
-    """The steps of a run are not such that the life of a job could be made of them."""
-
-
-class Pace:
-    """The steps of a job that nothing disturbs, from a start at which no message is under way.
-
-    `ends`: when they end (ns), as they were simulated, the last ones in a rhythm, in which all
-    others follow; their number is a period of it. `start_up`: what comes before the first of all.
-    """
-
-    def __init__(self, ends: Sequence[int], period: int, start_up: int = 0) -> None:
-        self.start_up = start_up
-        self._ends, self._period = ends, period
-        self._lasts = ends[-1] - (ends[-1 - period] if period < len(ends) else 0)
-
-    @classmethod
-    def of(cls, steps: NDArray[np.int64], start_up: int = 0) -> "Pace":
-        """The pace of updates at these times (ns); PaceError where they show no rhythm.
-
-        It has repeated once at least, and for half of the steps that are seen.
-        """
-        ends = steps - start_up
-        apart = np.diff(ends, prepend=0)
-        for period in range(1, len(apart) // 2 + 1):
-            breaks = np.flatnonzero(apart[period:] != apart[:-period])
-            repeats = len(apart) - period - (int(breaks[-1]) + 1 if len(breaks) else 0)
-            if repeats >= period and 2 * (repeats + period) >= len(apart):
-                return cls(ends.tolist(), period, start_up)
-        raise PaceError(
-            f"the life of a job is made of its steps, and the {len(steps)} that were simulated "
-            "show no rhythm that repeats: let the run make more updates (stop)"
-        )
-
-    def end_of(self, step: int) -> int:
-        """When so many steps have ended (ns)."""
-        more = max(0, -((len(self._ends) - step) // self._period))
-        return self._ends[step - more * self._period - 1] + more * self._lasts
-
-    def by(self, time: int) -> int:
-        """How many steps have ended by a moment (ns)."""
-        more = max(0, -((self._ends[-1] - time) // self._lasts))
-        return bisect_right(self._ends, time - more * self._lasts) + more * self._period
-
-
-class Cycle(NamedTuple):
-    """What repeats in an attempt: `work` and a checkpoint (ns).
-
-    The job `stops` for each; `beside`: wall time of an asynchronous write, of which `slowed` is
-    lost to its work, which goes on. `exposed`: whether it can fail while it stops.
-    """
-
-    work: int
-    stops: int
-    beside: int = 0
-    slowed: int = 0
-    exposed: bool = True
-
-    @property
-    def length(self) -> int:
-        """From one checkpoint to the next."""
-        return self.work + self.stops + self.slowed
-
-    def struck_after(self, exposure: int) -> tuple[int, int]:
-        """A failure after so long of what can fail: checkpoints complete before it, and when.
-
-        What ends at the instant of a failure is not complete.
-        """
-        exempt = 0 if self.exposed else self.stops
-        first = self.work + self.stops - exempt + self.beside
-        complete = max(0, -((first - exposure) // (self.length - exempt)))
-        return complete, exposure + complete * exempt
-
-    def complete(self, since: int) -> int:
-        """Checkpoints complete so long after an attempt began."""
-        return max(0, 1 + (since - self.work - self.stops - self.beside) // self.length)
-
-    def parts(self, since: int) -> tuple[int, int]:
-        """Work, and time that checkpoints cost, up to a moment of an attempt."""
-        if since <= self.work:
-            return since, 0
-        # From the first snapshot on: stop, write beside slower work, work at full pace.
-        cycles, rest = divmod(since - self.work, self.length)
-        cost = cycles * (self.stops + self.slowed) + min(rest, self.stops)
-        beside = min(max(rest - self.stops, 0), self.beside)
-        cost += -(-self.slowed * beside // self.beside) if self.beside else 0  # rounded up
-        return since - cost, cost
-
-
 class Life:
     """The life of one job: it works, is saved, fails and begins again."""
 
@@ -130,8 +40,9 @@ class Life:
         recovery: Recovery,
         cluster: Cluster,
         workers: int,
-        pace: Pace,
+        made: Making,
         *,
+        start_up: int,
         seed: int,
         replication: int,
     ) -> None:
@@ -141,9 +52,9 @@ class Life:
         self._always = failures.strike == "always"
         self._detection = round(failures.detection * _NS)
         restart = recovery.restart + (0.0 if checkpoint is None else checkpoint.restore)
-        self._restart = round(restart * _NS) + pace.start_up
-        self._pace = pace
-        self.steps, self.cycle = self._interval(checkpoint)
+        self._start_up = start_up
+        self._restart = round(restart * _NS) + start_up
+        self._course = made(self._saving(checkpoint), self._horizon)
         self._hosts = _Hosts(recovery.spares or Spares(hot=0, cold=0))
         self._repairs: dict[tuple[int, int], Iterator[int]] = {}
         self._strikes = self._drawn()
@@ -156,39 +67,23 @@ class Life:
         return found
 
     def _attempts(self) -> Iterator[Attempt]:
-        cycle = self.cycle
         now = age = 0
-        if self._pace.start_up:
-            one = self._down(Attempt(0), now, 0, self._pace.start_up)
+        if self._start_up:
+            one = self._down(Attempt(), now, 0, self._start_up)
             yield one
             now = one.down
             age = now if self._always else 0
         while (left := self._horizon - now) > 0:
-            complete, lasted = 0, left
+            exposure = None
             if self._next < len(self._strikes):
-                complete, lasted = cycle.struck_after(self._strikes[self._next].time - age)
-            if lasted >= left:
-                work, cost = cycle.parts(left)
-                yield Attempt(
-                    now,
-                    work,
-                    cost,
-                    steps=self._steps_in(work),
-                    checkpoints=cycle.complete(left),
-                )
+                exposure = self._strikes[self._next].time - age
+            one, struck = self._course.attempt(exposure, left)
+            one = one._replace(start=now)
+            if not struck:
+                yield one
                 return
-            age, begun, now = self._strikes[self._next].time, now, now + lasted
-            kept, thrown = complete * cycle.work, lasted - complete * cycle.length
-            done = self._steps_in(cycle.parts(lasted - 1)[0]) if lasted else 0
-            one = Attempt(
-                begun,
-                productive=kept,
-                checkpoint=lasted - kept - thrown,
-                lost=thrown,
-                steps=complete * self.steps,
-                steps_lost=max(0, done - complete * self.steps),
-                checkpoints=complete,
-            )
+            age = self._strikes[self._next].time
+            now += one.productive + one.checkpoint + one.lost
             yield (one := self._down(one, now, self._detection, self._restart, self._struck(now)))
             now += one.down
             age += one.down if self._always else 0
@@ -253,27 +148,19 @@ class Life:
             )
         return next(self._repairs[source, member])
 
-    def _interval(self, checkpoint: Checkpoint | None) -> tuple[int, Cycle]:
-        """Steps between two checkpoints, and the cycle of both."""
-        pace = self._pace
-        if checkpoint is None:  # never: work is longer than any life
-            steps = pace.by(self._horizon) + 1
-            return steps, Cycle(pace.end_of(steps), 0)
+    def _saving(self, checkpoint: Checkpoint | None) -> Saving:
+        """How the job is saved, in ns."""
         failures = self._failures
+        if checkpoint is None:
+            return Saving()
         rate = failures.rate(self._cluster, self._workers)
         every = checkpoint.interval(failures, rate, (self._detection + self._restart) / _NS)
-        steps = pace.by(round(every * _NS) - 1) + 1
-        work, write = pace.end_of(steps), round(checkpoint.write * _NS)
+        write = round(checkpoint.write * _NS)
         if checkpoint.mode == "blocking":
             exposed = failures.strike != "while_computing"
-            return steps, Cycle(work, write, exposed=exposed)
+            return Saving(round(every * _NS), write, exposed=exposed)
         slowed = write - round(checkpoint.beside * _NS)
-        return steps, Cycle(work, round(checkpoint.snapshot * _NS), write, slowed)
-
-    def _steps_in(self, work: int) -> int:
-        """Steps that have ended in so much work; the pace begins anew after each checkpoint."""
-        cycles, rest = divmod(work, self.cycle.work)
-        return cycles * self.steps + self._pace.by(rest)
+        return Saving(round(every * _NS), round(checkpoint.snapshot * _NS), write, slowed)
 
     def _drawn(self) -> "list[_Strike]":
         """All failures up to the horizon, in order; of one instant by source and member."""

@@ -98,7 +98,7 @@ class Attempt(NamedTuple):
     All but `start` sum to its length: what of it was kept, then the time down that follows.
     """
 
-    start: int
+    start: int = 0
     productive: int = 0  # work that was kept, with its communication and waiting
     checkpoint: int = 0  # what checkpoints cost that were completed
     lost: int = 0  # work, and checkpoints, thrown away by the failure

@@ -116,11 +116,6 @@ class Scenario(Model):
                 "and begin again from a checkpoint are followed (on_write without sharding or "
                 "overlap: forward, single)"
             )
-        if self.cluster_of(strategy).compute_distribution(self.workload_of(strategy)).is_random:
-            raise ValueError(
-                "failures need steps that all take the same time, so far; the compute times of the "
-                "cluster are random"
-            )
 
     def _refuse_unused_recovery(self, running: Sequence[Strategy]) -> None:
         if self.failures is None:

@@ -6,18 +6,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from varsim.cluster.clock import uncollected
+import numpy as np
+
+from varsim.cluster.course import Course, Drawn, Pace, Saving, Steady
 from varsim.cluster.job import Job
-from varsim.cluster.life import Life, Pace
+from varsim.cluster.life import Life
 from varsim.cluster.program import ProgramTrace, run_program
 from varsim.cluster.recovery import Recovery
 from varsim.cluster.trace import Trace
 from varsim.distribute.program_run import MOST_COPIES, Mode
 from varsim.scenario.extensions import packed, unpacked
-from varsim.scenario.training import Scenario, runs_made
+from varsim.scenario.training import Scenario, runs_made, steps_are_random
 from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import Single, Strategy
 from varsim.values.blas import one_blas_thread
+from varsim.values.stream import stream
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
@@ -160,23 +163,33 @@ def with_life(run: Run, trace: Trace) -> Trace:
     scenario = run.scenario
     if run.strategy is None or scenario.failures is None:
         return trace
-    cluster = scenario.cluster_of(scenario.strategies[run.strategy])
+    strategy = scenario.strategies[run.strategy]
+    cluster = scenario.cluster_of(strategy)
     overheads = cluster.overheads
-    start_up = 0.0 if overheads is None else overheads.first_iteration or 0.0
+    start_up = round((0.0 if overheads is None else overheads.first_iteration) * 1e9)
+    ends = trace.steps - start_up
+
+    def course(saving: Saving, horizon: int) -> Course:
+        if not steps_are_random(scenario, strategy):
+            return Steady(Pace.of(ends), saving, horizon)
+        lasted = np.diff(ends, prepend=0)
+        key = scenario.seed, trace.replication, "step"
+        return Drawn(lasted, saving, lambda block: stream(*key, block))
+
     life = Life(
         scenario.failures,
         scenario.checkpoint,
         scenario.recovery or Recovery(),
         cluster,
         trace.workers,
-        Pace.of(trace.steps, round(start_up * 1e9)),
+        course,
+        start_up=start_up,
         seed=scenario.seed,
         replication=trace.replication,
     )
     return replace(trace, life=life.attempts())
 
 
-@uncollected()
 def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, Strategy]:
     """The job of one run, with the strategy's processes in it, at time 0."""
     scenario = run.scenario

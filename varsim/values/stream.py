@@ -15,6 +15,7 @@ PURPOSES: Final = {
     "server update": 6,
     "failure": 7,
     "repair": 8,
+    "step": 9,
 }
 
 

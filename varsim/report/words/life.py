@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.recovery import Checkpoint, FailureSource, RandomFailures, Recovery
 from varsim.report.words.phrases import digits, plus_minus, time
-from varsim.scenario.training import Scenario
+from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import DOWN
 from varsim.study.statistics import interval
 from varsim.units import format_seconds
@@ -65,6 +65,20 @@ def sentences(result: "Result") -> Iterator[str]:
         yield (
             f"Over {horizon} '{strategy}' keeps {plus_minus(of['goodput'], 100, '%')} of its time"
             f"{f': {rest}' if rest else ''}; it is interrupted {plus_minus(often)} times{costs}."
+        )
+
+
+def notes(result: "Result") -> Iterator[str]:
+    """What is approximate in the lives of jobs."""
+    if result.scenario.failures is None:
+        return
+    drawn = [one for one in result.scenario.strategies if steps_are_random(result.scenario, one)]
+    if drawn:
+        names = " and ".join(f"'{one.label}'" for one in drawn)
+        few = min(int(result.trace(one.label).global_step) for one in drawn)
+        yield (
+            f"The life of {names} is approximate: its steps are drawn, each for itself, from the "
+            f"{few:,} that were simulated in each replication."
         )
 
 

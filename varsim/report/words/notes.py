@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from varsim.report.words import rates, work
+from varsim.report.words import life, rates, work
 from varsim.report.words.answer import stands_still
 from varsim.report.words.caution import (
     as_read,
@@ -43,6 +43,7 @@ def notes(result: "Result") -> tuple[str, ...]:
         found += _diverged(result)
         found += _gradients_per_update(result)
         found += _means_of_copies(result)
+    found += life.notes(result)
     found += _between_partners(result)
     found += work.notes(result)
     found += work.whole_rounds(result)
