@@ -1,6 +1,7 @@
 """Pairs of scenarios that differ in one field that only the result shows, not a single trace."""
 
 from knob_cases import MIRRORED, SERVED, Case, two
+from knobs_of_lives import MORTAL
 
 # Two strategies of which one is half as fast again.
 TWO_OF_THEM: Case = {
@@ -30,6 +31,7 @@ IN_THE_RESULT: dict[str, tuple[Case, Case]] = {
     "Targets.time_to_loss": two(
         MIRRORED, targets=({"loss": 0.2}, {"loss": 0.2, "time_to_loss": 1.0})
     ),
+    "Targets.goodput": two(MORTAL, targets=({"goodput": 0.01}, {"goodput": 1.0})),
     "Scenario.report": two(TWO_OF_THEM, report=({}, {"equal_within": 0.9})),
     "Reporting.measure_after": two(TWO_OF_THEM, report=({}, {"measure_after": 0.25})),
     "Reporting.equal_within": two(

@@ -86,8 +86,9 @@ def swept(
 
 
 def sweep_summary_of(path: Path) -> list[list[str]]:
-    """The table of a few of its first points."""
-    table = swept(path, slice(0, 5, 2))
+    """The table of a few of its first points; of more where there is one strategy."""
+    alone = len(load_sweep(path).points[0].scenario.strategies) == 1
+    table = swept(path, slice(0, 9 if alone else 5, 2))
     return [
         row[:-1] for row in csv.reader(csv_text(Data(table.columns, table.cells())).splitlines())
     ]

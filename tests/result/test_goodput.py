@@ -10,6 +10,7 @@ from pandas.testing import assert_frame_equal
 
 from varsim.report.files.save import load_result, save
 from varsim.report.words.scenario import describe
+from varsim.study.cost import estimates
 from varsim.study.goodput import DOWN, OF_LIVES, PARTS
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
@@ -139,3 +140,31 @@ def _walked(steps: Any, draw: np.random.Generator) -> float:
         if since >= 1800:
             kept, since = kept + since, 0.0
     return kept / now
+
+
+@pytest.mark.parametrize(("goodput", "met"), [("80 %", True), (0.999, False)])
+def test_goodput_may_be_a_target(goodput: Any, met: bool) -> None:
+    result = simulate(scenario({"kind": "on_write"}, **MORTAL, targets={"goodput": goodput}))
+
+    (one,) = result.judgements
+    assert (one.met, one.missed) == (met, not met)
+    assert "Target goodput at least" in result.answer()
+
+
+def test_no_goodput_where_nothing_fails() -> None:
+    with pytest.raises(ValueError, match=r"targets\.goodput needs failures"):
+        scenario({"kind": "on_write"}, targets={"goodput": 0.9})
+
+
+def test_spares_are_paid_and_only_what_is_kept_counts() -> None:
+    paid = {**MORTAL, "prices": {"device_hour": 2.0}}
+    without = {**paid, "recovery": {"restart": 180.0}}
+    costs = {}
+    for spares, case in ((1, paid), (0, without)):
+        result = simulate(scenario({"kind": "on_write"}, **case))
+        found = estimates(result, "on_write")
+        kept = result.estimate("on_write", "kept_examples_per_s").mean
+        costs[spares] = found["cost_per_hour"].mean
+        million = found["cost_per_million_examples"].mean
+        assert million == pytest.approx(costs[spares] * 1e6 / 3600 / kept, rel=1e-3)
+    assert costs == {1: 8.0, 0: 6.0}

@@ -10,6 +10,7 @@ from varsim.cluster.accelerator import Device
 from varsim.cluster.overheads import Overheads
 from varsim.cluster.partitioner import AnyPartitioner
 from varsim.cluster.topology import AnyTopology, SlowLink
+from varsim.cluster.topology.nodes import Nodes
 from varsim.cluster.updating import ServerUpdate
 from varsim.units import Seconds
 from varsim.values import presets
@@ -123,6 +124,11 @@ class Cluster(Model):
         """How much of a compute time is the backward pass."""
         said = None if self.compute is None else self.compute.backward_share()
         return said or self.backward_share or _BACKWARD_SHARE
+
+    @property
+    def workers_of_a_host(self) -> int:
+        """Workers on one machine."""
+        return self.network.workers_per_node if isinstance(self.network, Nodes) else 1
 
     @property
     def device_memory(self) -> tuple[float, ...]:

@@ -90,8 +90,8 @@ class FailureSource(Model):
     def hosts(self, cluster: Cluster, workers: int, member: int) -> range:
         """The machines that a failure of one member takes."""
         if self.domain == "worker":
-            size = cluster.network.workers_per_node if isinstance(cluster.network, Nodes) else 1
-            return range(member // size, member // size + 1)
+            host = member // cluster.workers_of_a_host
+            return range(host, host + 1)
         if self.domain == "node":
             return range(member, member + 1)
         assert isinstance(cluster.network, Racks)
@@ -276,7 +276,7 @@ def check_life(
                 f"recovery.spares: {spares.hot + spares.cold} for {hosts} hosts that may fail; "
                 f"at most {hosts}"
             )
-        if not spares.hot + spares.cold:
+        if not spares.model_fields_set:
             raise ValueError("recovery.spares has no effect: say how many are hot or cold")
         if all(one.repair is None for one in failures.of):
             raise ValueError(

@@ -35,7 +35,7 @@ class Machines(NamedTuple):
     def of(cls, scenario: Scenario, strategy: Strategy) -> "Machines":
         """Those of a strategy of a scenario."""
         cluster, prices = scenario.cluster_of(strategy), scenario.prices
-        hourly = 0.0 if prices is None else prices.machines(strategy, cluster)
+        hourly = 0.0 if prices is None else scenario.hourly(strategy)
         return cls(*counted(strategy, cluster), hourly, prices)
 
 

@@ -1,9 +1,17 @@
 """Targets, prices and reporting options of a scenario: how its results are judged."""
 
 import math
+import re
 from typing import Annotated, Final, NamedTuple, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    model_serializer,
+    model_validator,
+)
 
 from varsim.cluster.description import Cluster
 from varsim.strategies.base import Strategy
@@ -24,16 +32,24 @@ BOUNDS: Final = {
     "wasted": Bound("wasted_compute", at_least=False),
     "step_time_p99": Bound("step_time_p99", at_least=False),
     "time_to_loss": Bound("time_to_target", at_least=False),
+    "goodput": Bound("goodput", at_least=True),
 }
+
+
+def _share(given: object) -> object:
+    """`95 %` is a share of 0.95; anything else is left as it is."""
+    if isinstance(given, str) and (found := re.fullmatch(r"([0-9]+(?:\.[0-9]*)?) ?%", given)):
+        return float(found[1]) / 100
+    return given
 
 
 class Targets(Model):
     """Goals of a scenario; each strategy meets them or misses them.
 
     `loss` alone is no bound: the time of the first update at or below it is reported. At least:
-    `throughput`. At most: `staleness_p99` (updates), `wasted` (share of all compute time),
-    `step_time_p99`, `time_to_loss` (until `loss`). A target is met where it is with 95 % certainty,
-    by the one-sided Student t interval over the replications.
+    `throughput`, `goodput` (of jobs among failures). At most: `staleness_p99` (updates), `wasted`
+    (share of all compute time), `step_time_p99`, `time_to_loss` (until `loss`). A target is met
+    where it is with 95 % certainty, by the one-sided Student t interval over the replications.
     """
 
     loss: float | None = Field(None, ge=0, description="time to this loss is reported")
@@ -45,6 +61,16 @@ class Targets(Model):
     """99 of 100 steps take at most so long."""
     time_to_loss: Seconds | None = Field(None, gt=0)
     """The target `loss` is reached at most so late."""
+    goodput: Annotated[float, BeforeValidator(_share)] | None = Field(None, gt=0, le=1)
+    """Least share of the time of a job among failures that is work which was kept: 95 %."""
+
+    @model_serializer(mode="wrap")
+    def _written(self, whole: SerializerFunctionWrapHandler) -> dict[str, float | str | None]:
+        """Without a key that came later than results which are kept, where it says nothing."""
+        written: dict[str, float | str | None] = whole(self)
+        if self.goodput is None:
+            written.pop("goodput", None)
+        return written
 
     @property
     def bounds(self) -> dict[str, float]:
@@ -52,8 +78,10 @@ class Targets(Model):
         values = {name: getattr(self, name) for name in BOUNDS}
         return {name: value for name, value in values.items() if value is not None}
 
-    def check(self, stop_loss: float | None) -> None:
-        """Raise ValueError for a time to no loss."""
+    def check(self, stop_loss: float | None, *, may_fail: bool) -> None:
+        """Raise ValueError for a time to no loss, and for goodput where nothing fails."""
+        if self.goodput is not None and not may_fail:
+            raise ValueError("targets.goodput needs failures, of which it says what they leave")
         if self.time_to_loss is not None and self.loss is None and stop_loss is None:
             raise ValueError("targets.time_to_loss needs targets.loss (for example loss: 0.4)")
 
@@ -84,10 +112,13 @@ class Prices(Model):
             raise ValueError("give a price: device_hour, server_hour or gigabyte (in one currency)")
         return self
 
-    def machines(self, strategy: Strategy, cluster: Cluster) -> float:
-        """Price per hour of a strategy's machines, to nine decimals."""
+    def machines(self, strategy: Strategy, cluster: Cluster, spares: int = 0) -> float:
+        """Price per hour of a strategy's machines, to nine decimals.
+
+        `spares`: devices that stand by, and cost as much as those of workers.
+        """
         workers, servers = counted(strategy, cluster)
-        return round(workers * self.device_hour + servers * self.server_hour, 9)
+        return round((workers + spares) * self.device_hour + servers * self.server_hour, 9)
 
     def costs(
         self, machines: float, sent_per_s: float, examples_per_s: float, time_to_target: float

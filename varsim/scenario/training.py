@@ -95,7 +95,7 @@ class Scenario(Model):
             raise ValueError("report.measure_after leaves nothing to measure before stop.time")
         if len(self.strategies) == 1 and not self.stop.equal_examples:
             raise ValueError("stop.equal_examples has no effect: there is only one strategy")
-        self.targets.check(self.stop.loss)
+        self.targets.check(self.stop.loss, may_fail=self.failures is not None)
         return self
 
     @model_serializer(mode="wrap")
@@ -204,6 +204,14 @@ class Scenario(Model):
                 there = ", ".join(strategy.label for strategy in self.strategies)
                 raise ValueError(f"no strategy {name!r} in this scenario; it has: {there}")
         return tuple(compress(self.strategies, meant(self.strategies, names)))
+
+    def hourly(self, strategy: Strategy) -> float:
+        """Price per hour of a strategy's machines and of the spares that stand by."""
+        assert self.prices is not None
+        cluster, spares = self.cluster_of(strategy), self.recovery and self.recovery.spares
+        each = cluster.workers_of_a_host
+        standing = each * (spares.hot + spares.cold) if spares else 0
+        return self.prices.machines(strategy, cluster, standing)
 
     def memory_of(self, strategy: Strategy) -> Memory:
         """What each worker of a strategy keeps on its device, with activations if given."""

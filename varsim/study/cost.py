@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.trace import Trace
+from varsim.study.goodput import KEPT
 from varsim.study.measure import NANOSECONDS, Metric
 from varsim.study.statistics import Estimate, interval
 
@@ -27,12 +28,13 @@ def costs(result: "Result", strategy: str) -> dict[str, list[float]]:
     scenario, prices = result.scenario, result.scenario.prices
     assert prices is not None, "costs are of a scenario with prices"
     (described,) = (one for one in scenario.strategies if one.label == strategy)
-    machines = prices.machines(described, scenario.cluster_of(described))
+    machines = scenario.hourly(described)
+    speed = "examples_per_s" if scenario.failures is None else KEPT
     rows = [
-        prices.costs(machines, sent_per_second(result.trace(strategy, number)), speed, time)
-        for number, (speed, time) in enumerate(
+        prices.costs(machines, sent_per_second(result.trace(strategy, number)), rate, time)
+        for number, (rate, time) in enumerate(
             zip(
-                result.values(strategy, "examples_per_s"),
+                result.values(strategy, speed),
                 result.values(strategy, "time_to_target"),
                 strict=True,
             )

@@ -16,11 +16,12 @@ PARTS: Final = {
     "life_repair": ("repair", "waiting for a spare host, or for the repair of one"),
     "life_restart": ("restart", "beginning again, with the reading of the checkpoint"),
 }
+KEPT: Final = "kept_examples_per_s"
 DOWN: Final = ("life_detection", "life_repair", "life_restart")
 OF_LIVES: Final[dict[str, Metric]] = {
     **{name: Metric("fraction", f"{_OF_ALL} {about}") for name, (_, about) in PARTS.items()},
     "availability": Metric("fraction", f"{_OF_ALL} in which the job was not down"),
-    "kept_examples_per_s": Metric(
+    KEPT: Metric(
         "1/s", "examples in updates that were kept, per second of the whole life of the job"
     ),
     "failures_per_day": Metric("1/d", "failures that met the job"),
@@ -45,7 +46,7 @@ def of_life(trace: Trace, gradients: Gradients) -> dict[str, float]:
     return {
         **{name: part / whole for name, part in parts.items()},
         "availability": 1.0 - down / whole,
-        "kept_examples_per_s": total["steps"] * examples * NANOSECONDS / whole,
+        KEPT: total["steps"] * examples * NANOSECONDS / whole,
         "failures_per_day": total["failures"] * 86_400 * NANOSECONDS / whole,
         "interruptions": float(often),
         "cost_per_interruption": away / often if often else math.nan,

@@ -23,7 +23,12 @@ def parquet(table: Table) -> dict[str, bytes]:
     """The table as the content of a file of Parquet, where pyarrow is installed."""
     if importlib.util.find_spec("pyarrow") is None:
         return {}
-    return {PARQUET: table.frame().to_parquet(index=False)}
+    frame = table.frame()
+    for column in frame:
+        kinds = {type(value) for value in frame[column] if value is not None}
+        if str in kinds and len(kinds) > 1:  # numbers, and a word such as optimal
+            frame[column] = frame[column].map(str)
+    return {PARQUET: frame.to_parquet(index=False)}
 
 
 def write_sweep(sweep: Sweep, question: str, directory: Path) -> None:

@@ -13,6 +13,7 @@ from varsim.report.words.phrases import Wording, joined, plus_minus, time, told
 from varsim.report.words.rates import rate
 from varsim.report.words.work import short_rows
 from varsim.scenario.targets import counted
+from varsim.study.goodput import KEPT
 from varsim.study.statistics import Estimate
 from varsim.study.sweep.campaign import STEERING, TARGET
 from varsim.study.sweep.table import Row, Table, short_names
@@ -97,9 +98,14 @@ def best(table: Table, strategy: str) -> Row | None:
 
     One that is too short only where all are.
     """
-    rows = [row for row in table.rows if row.strategy == strategy and row.mean(STEERING) > 0]
+    rows = [row for row in table.rows if row.strategy == strategy and row.mean(_speed(row)) > 0]
     rows = [row for row in rows if not row.done.too_short] or rows
-    return max(rows, key=lambda row: row.mean(STEERING), default=None)
+    return max(rows, key=lambda row: row.mean(_speed(row)), default=None)
+
+
+def _speed(row: Row) -> str:
+    """The metric of a row's throughput: of what is kept, where hosts fail at random."""
+    return KEPT if KEPT in row.values else STEERING
 
 
 def shown(table: Table) -> Shown:
@@ -130,8 +136,16 @@ def _numbers(table: Table, row: Row, wants_target: bool) -> dict[str, str]:
     of = row.estimates
     if not of:
         return {"examples/s": "failed"}
+    kept = {}
+    if KEPT in of:
+        kept = {
+            "goodput": plus_minus(of["goodput"], 100, "%"),
+            "examples/s kept": plus_minus(of[KEPT]),
+            "interruptions": plus_minus(of["interruptions"]),
+        }
     found = {
         "examples/s": plus_minus(of[STEERING]),
+        **kept,
         "staleness mean": plus_minus(of["staleness_mean"]),
         "p99": plus_minus(of["staleness_p99"]),
         "wasted": _percent(of["wasted_compute"]),
@@ -159,12 +173,12 @@ def _of_all(table: Table, bests: Sequence[Row]) -> str:
         equal="are equally fast",
     )
     runs = len({(row.strategy, row.case) for row in table.rows})
-    ranking = _ranking(table, bests, STEERING, chosen_from=runs)
+    ranking = _ranking(table, bests, _speed(bests[0]), chosen_from=runs)
     assert ranking is not None, "they all have a throughput"
 
     def name(index: int) -> str:
         row = bests[index]
-        return _named(table, row, STEERING)
+        return _named(table, row, _speed(row))
 
     return told(ranking, wording, name, lambda index: _rate(bests[index])) + "."
 
@@ -189,17 +203,17 @@ def _at_its_best(table: Table, row: Row) -> str:
         return f"{who} does {_rate(row)} at {table.told(row)}."
     if not table.mattering(label):
         return f"{who} does {_rate(row)}, whatever is swept here."
-    idle = table.idle(label, STEERING)
+    idle = table.idle(label, _speed(row))
     no_effect = _no_effect([table.sweep.quantities[index].path for index in idle])
     # Of points that differ in nothing else, one.
     rows = list(
         {
             table.told(one, idle): one
             for one in reversed(table.rows)
-            if one.strategy == label and one.mean(STEERING) > 0 and not one.done.too_short
+            if one.strategy == label and one.mean(_speed(row)) > 0 and not one.done.too_short
         }.values()
     )[::-1]
-    ranking = _ranking(table, rows, STEERING)
+    ranking = _ranking(table, rows, _speed(row))
     assert ranking is not None, "one has the highest throughput"
     if len(ranking.same) == len(rows):
         why = no_effect or "what is swept has no effect on that"
@@ -317,7 +331,10 @@ def _ranking(
 
 
 def _rate(row: Row) -> str:
-    return plus_minus(row.estimates[STEERING], unit="examples/s")
+    speed = _speed(row)
+    return plus_minus(
+        row.estimates[speed], unit="examples/s kept" if speed == KEPT else "examples/s"
+    )
 
 
 def _percent(found: Estimate) -> str:

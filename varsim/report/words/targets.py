@@ -19,6 +19,7 @@ _WORDS: Final = {
     "throughput": "throughput",
     "staleness_p99": "staleness p99",
     "wasted": "wasted compute",
+    "goodput": "goodput",
     "step_time_p99": "step time p99",
     "time_to_loss": "time to loss {loss:g}",
 }
@@ -95,6 +96,8 @@ def amount(target: str, value: float) -> str:
         return f"{format_count(value)} examples/s"
     if target == "staleness_p99":
         return f"{value:.4g} updates"
+    if target == "goodput":
+        return f"{100 * value:.4g} %"
     if target == "wasted":
         return f"{100 * value:.3g} %"
     return time(value)

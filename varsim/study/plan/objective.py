@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from varsim.scenario.plan import OBJECTIVES, Machines
 from varsim.study.cost import COSTS
+from varsim.study.goodput import KEPT
 from varsim.study.sweep.case import SENT
 
 
@@ -37,5 +38,5 @@ def costs(machines: Machines, measured: Mapping[str, float]) -> dict[str, float]
     """What one run costs, by the names in COSTS; nothing without prices."""
     if machines.prices is None:
         return {}
-    times = (measured["examples_per_s"], measured["time_to_target"])
-    return machines.prices.costs(machines.hourly, measured[SENT], *times)
+    speed = measured.get(KEPT, measured["examples_per_s"])
+    return machines.prices.costs(machines.hourly, measured[SENT], speed, measured["time_to_target"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from varsim.scenario.sweep.space import Number, Sweep
 from varsim.scenario.training import Scenario, is_random, times_are_random
 from varsim.study.cost import COSTS
-from varsim.study.goodput import OF_LIVES
+from varsim.study.goodput import KEPT, OF_LIVES
 from varsim.study.measure import METRICS, OF_VALUES
 from varsim.study.statistics import Estimate, interval
 from varsim.study.sweep.campaign import STEERING, Books, steering
@@ -336,7 +336,7 @@ def _row(sweep: Sweep, point: int, label: str, case: Case, runs: Sequence[Finish
     steered = [
         values[metric]
         for metric in steering(case.scenario)
-        if metric == STEERING or all(map(math.isfinite, values[metric]))
+        if metric in (STEERING, KEPT) or all(map(math.isfinite, values[metric]))
     ]
     return row._replace(
         values=values,
@@ -356,10 +356,13 @@ def _costs(
     if prices is None:
         return {}
     (strategy,) = (one for one in scenario.strategies if one.label == label)
-    machines = prices.machines(strategy, scenario.cluster_of(strategy))
+    machines = scenario.hourly(strategy)
     each = [
         prices.costs(
-            machines, run.measured[SENT], run.measured[STEERING], run.measured["time_to_target"]
+            machines,
+            run.measured[SENT],
+            run.measured.get(KEPT, run.measured[STEERING]),
+            run.measured["time_to_target"],
         )
         for run in runs
     ]
