@@ -85,7 +85,7 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
     asks = " varsim run asks for --yes." if asks_first(whole) else ""
     write(f"\nTo run it takes about {foreseen_memory(whole)}.{asks}")
     flush()  # what is measured of this machine is told last
-    weigh_checked(scenario, whole, seconds_here(scenario, begun))
+    weigh_checked(scenario, whole, *seconds_here(scenario, begun))
     if stuck := [one.standstill.report for one in begun if one.standstill is not None]:
         raise DeadlockError("\n".join(stuck))
 

@@ -37,14 +37,18 @@ def weigh(scenario: "Scenario", sure: bool = False) -> None:
     _judge(scenario, closer_effort(scenario, _is_little), sure)
 
 
-def weigh_checked(scenario: "Scenario", found: "Effort", seconds: float) -> None:
-    """`weigh`, of what was found already; `seconds`: of one core of this machine."""
-    told = found._replace(seconds=seconds)
+def weigh_checked(scenario: "Scenario", found: "Effort", least: float, most: float) -> None:
+    """`weigh`, of what was found already; `least` to `most` seconds of one core of this machine."""
+    from varsim.units import format_seconds
+
+    told = found._replace(seconds=most)
     if _is_little(told):
-        values = ", values by their FLOPs" if scenario.workload.has_values else ""
+        fewest, until = format_seconds(least), ""
+        if fewest != format_seconds(most):
+            until = f"{fewest} (if the target loss is reached at once) to "
         complain(
-            f"varsim: on this machine all runs take {_time(told)}: times by what these beginnings "
-            f"took{values}"
+            f"varsim: on this machine all runs take about {until}{format_seconds(most)} of one "
+            "core, by what short runs take here"
         )
     _judge(scenario, told, sure=True)
 

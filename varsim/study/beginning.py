@@ -136,6 +136,28 @@ def _opening(scenario: Scenario, strategy: Strategy, workers: int, each: int) ->
     return times_only(scenario.model_copy(update=changes))
 
 
+def seconds_per_gradient(scenario: Scenario, one: Beginning, most: int) -> float | None:
+    """Seconds of this machine for a gradient of a strategy, values, losses and all.
+
+    By a short run of at most so many gradients and one a third as long: their difference, as what
+    is made once for a run says nothing of a long one. None where that is too little to tell.
+    """
+    index, batch = scenario.strategies.index(one.strategy), scenario.workload.batch_size
+    count = min(most, one.gradients - one.dropped)
+    taken = []
+    for gradients in (count // 3, count):
+        if gradients < one.workers:
+            return None
+        limits = {"examples": gradients * batch, "loss": None, "equal_examples": True}
+        stop = scenario.stop.model_copy(update={**limits, "global_steps": None})
+        job, _ = started(Run(scenario.model_copy(update={"stop": stop}), index, 0))
+        begun = time.process_time()
+        trace = job.run(one.strategy.label)
+        taken.append((time.process_time() - begun, len(trace.gradients)))
+    (few, fewer), (many, more) = taken
+    return (many - few) / (more - fewer) if more > fewer and many > few else None
+
+
 def _measured(nothing: Beginning, scenario: Scenario, trace: Trace) -> Beginning:
     """What a trace shows, measured as a run of its own is: between whole rounds, if it has some."""
     span = window(scenario, trace)

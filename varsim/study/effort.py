@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Self
 
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
-from varsim.study.beginning import Beginning, begin, rates
+from varsim.study.beginning import Beginning, begin, rates, seconds_per_gradient
 from varsim.units import format_bytes, format_rate, format_seconds
 from varsim.values.gradient import EXAMPLES, STACK
 from varsim.values.problem import VariableSpec
@@ -23,6 +23,7 @@ from varsim.values.workload import Workload
 _GRADIENT: Final = (25e-6, 1000.0)
 _WORKER: Final = (250e-6, 20e3)
 _FLOPS: Final = 1e9  # a second, in small matrices
+_TRIAL: Final = 0.3  # seconds of a short run, at these rates: a fifth of that where it is fast
 _BASE: Final = 150e6  # bytes of the program itself
 _NUMBER: Final = 8  # bytes
 
@@ -77,14 +78,30 @@ def closer_effort(scenario: Scenario, little: Callable[[Effort], bool]) -> Effor
     return effort(scenario, rates(begin(scenario)))
 
 
-def seconds_here(scenario: Scenario, begun: Sequence[Beginning]) -> float:
-    """Seconds of one core of this machine: times by what the beginnings took, values by FLOPs."""
-    known, found = rates(begun), 0.0
+def seconds_here(scenario: Scenario, begun: Sequence[Beginning]) -> tuple[float, float]:
+    """Seconds of one core of this machine, by what short runs of each strategy take on it.
+
+    From, to: until a target loss is reached every update is looked at, and nobody knows when it is.
+    """
+    longest = _seconds_here(scenario, begun)
+    if scenario.targets.loss is None or scenario.stop.loss is not None:
+        return longest, longest
+    targets = scenario.targets.model_copy(update={"loss": None, "time_to_loss": None})
+    shortest = _seconds_here(scenario.model_copy(update={"targets": targets}), begun)
+    return min(shortest, longest), longest
+
+
+def _seconds_here(scenario: Scenario, begun: Sequence[Beginning]) -> float:
+    """Where short runs would be long themselves: times by the beginnings, values by FLOPs."""
+    known, found, values = rates(begun), 0.0, _seconds_of_values(scenario)
+    most = int(_TRIAL / (_GRADIENT[0] + values))
     for one in begun:
         often = runs_made(scenario, one.strategy)
         number = _gradients(scenario, one.strategy, known.get(one.strategy.label)) * often
-        each = one.seconds / one.gradients if one.gradients else _GRADIENT[0]
-        found += number * (each + _seconds_of_values(scenario))
+        each = seconds_per_gradient(scenario, one, most)
+        if each is None:
+            each = values + (one.seconds / one.gradients if one.gradients else _GRADIENT[0])
+        found += number * each
     return found
 
 
