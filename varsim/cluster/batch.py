@@ -205,19 +205,30 @@ class MessageBatch:
         for link, size in self.loads.items() if whole else ():
             link.moved += whole * size
             link.messages += whole
-        for _, route, size in self._messages if whole else ():
-            for link in relays(route):
-                link.relayed += whole * size
+        for link, size in self.passed_on_over() if whole else ():
+            link.relayed += whole * size
         for starts in under_way:
             by_link = _by_link(starts, self.loads, self.fan)
             for link in self.loads:
-                self._count_on(link, end - by_link[link])
+                sent, passed, relayed = self.passed_on(link, end - by_link[link])
+                link.add(sent, passed, relayed=False)
+                for size in relayed:
+                    link.relayed += size
         self.sent = self.due = 0
         self.earlier = []
 
-    def _count_on(self, link: Link, time: int) -> None:
-        """Count what has passed one of its links so long (ns) after it started there."""
+    def passed_on_over(self) -> list[tuple[Link, float]]:
+        """Links that it is passed on over by hosts on the way, each with what is on it (bytes)."""
+        return [(link, size) for _, route, size in self._messages for link in relays(route)]
+
+    def passed_on(self, link: Link, time: int) -> tuple[float, float, list[float]]:
+        """What has passed one of its links so long (ns) after it started there.
+
+        In bytes: all that passes it, what has, and of this each message that a host on the way
+        passed on.
+        """
         sent = passed = 0.0
+        relayed = []
         for _, route, size in self._messages:
             if link not in route:
                 continue
@@ -227,8 +238,8 @@ class MessageBatch:
             sent += size
             passed += here
             if link.begins and route[0] is not link:
-                link.relayed += here
-        link.add(sent, passed, relayed=False)
+                relayed.append(here)
+        return sent, passed, relayed
 
     def _is_even(self, route: Route) -> bool:
         return (

@@ -1,9 +1,10 @@
 """Placement of variables on parameter servers, and of these in the network."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Final
 
+from varsim.cluster.batch import Message, Route
 from varsim.cluster.description import Cluster
 from varsim.cluster.topology import Place, Routing
 from varsim.values.workload import Workload
@@ -90,6 +91,31 @@ def server_places(
         place = routing.server(f"ps {_numbers(shards)}", count)
         places.append((place, [size * count for size in columns[shards[0]]]))
     return places
+
+
+def server_messages(
+    route: Callable[[Place, Place], Route],
+    place: Place,
+    ports: Sequence[tuple[Place, list[float]]],
+    trained: Sequence[int],
+    ratios: Sequence[float],
+) -> tuple[list[Message], list[Message]]:
+    """What a worker at a place reads from servers, and pushes to them, variable by variable.
+
+    `trained`: the variables that it pushes a gradient of, which has so many bytes (`ratios`) for
+    each of the variable.
+    """
+    reads, pushes = [], []
+    for server, column in ports:
+        reads.append(Message(0, route(server, place), sum(column)))
+        way = route(place, server)
+        pushes += [
+            Message(item, way, column[variable] * ratios[variable])
+            for item, variable in enumerate(trained)
+            if column[variable]
+        ]
+    pushes.sort(key=lambda message: message.item)
+    return reads, pushes
 
 
 def _numbers(shards: Sequence[int]) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.overheads import Overheads
 from varsim.cluster.trace import Phase
-from varsim.cluster.updating import Alone, Updater
+from varsim.cluster.updating import Alone, ServerUpdate, Updater
 from varsim.cluster.waiting import TokenQueue
 from varsim.cluster.worker import Worker
 
@@ -67,7 +67,7 @@ class RequestQueues:
         queues = [RequestQueue(clock) for _ in read]
 
         def request(queue: RequestQueue, base: float, size: float) -> Request:
-            return Request(queue, round((base + overheads.copying(size)) * 1e9))
+            return Request(queue, hold(overheads, base, size))
 
         self._reads = [
             request(queue, overheads.pull, sum(column))
@@ -150,6 +150,28 @@ class RequestQueues:
         if end > self._clock.time:
             worker.transferred(phase, end, alone)
             yield end
+
+
+def hold(overheads: Overheads, base: float, size: float) -> int:
+    """How long (ns) a server is at a request that takes `base` (s) and has so many bytes copied."""
+    return round((base + overheads.copying(size)) * 1e9)
+
+
+def queue_columns(
+    update: ServerUpdate | None, sizes: Sequence[Sequence[float]], ratios: Sequence[float]
+) -> tuple[list[Sequence[float]], list[list[float]]]:
+    """For every queue the bytes of each variable, and of its gradient, on one of its servers.
+
+    `sizes`: for every variable the bytes on each server, and `ratios` the bytes of its gradient for
+    each. Servers that hold the same bytes of every variable, and never differ, have one queue.
+    """
+    columns: list[Sequence[float]] = [column for column in zip(*sizes, strict=True) if any(column)]
+    if update is None or not update.is_random:
+        columns = list(dict.fromkeys(columns))
+    pushed = [
+        [size * ratio for size, ratio in zip(column, ratios, strict=True)] for column in columns
+    ]
+    return columns, pushed
 
 
 class AnsweredTokenQueue(TokenQueue):

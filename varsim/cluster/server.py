@@ -4,13 +4,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from varsim.cluster.batch import Message, MessageBatch
+from varsim.cluster.batch import MessageBatch
 from varsim.cluster.clock import Activity
 from varsim.cluster.exchange import GradientExchange
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import Overheads
-from varsim.cluster.placement import bytes_per_port, server_places, traffic_per_port
-from varsim.cluster.request_queue import AnsweredTokenQueue, Handling, RequestQueues
+from varsim.cluster.placement import (
+    bytes_per_port,
+    server_messages,
+    server_places,
+    traffic_per_port,
+)
+from varsim.cluster.request_queue import AnsweredTokenQueue, Handling, RequestQueues, queue_columns
 from varsim.cluster.trace import Phase
 from varsim.cluster.transport import Arrived, Content
 from varsim.cluster.updating import Updater
@@ -89,17 +94,9 @@ class ParameterServer(GradientExchange[Gradient]):
         self._reads: list[MessageBatch] = []
         self._pushes: list[MessageBatch] = []
         for worker in job.workers:
-            reads, pushes = [], []
-            for place, column in ports:
-                route = network.route(place, worker.place)
-                reads.append(Message(0, route, sum(column)))
-                route = network.route(worker.place, place)
-                pushes += [
-                    Message(item, route, column[variable] * ratios[variable])
-                    for item, variable in enumerate(self.trained)
-                    if column[variable]
-                ]
-            pushes.sort(key=lambda message: message.item)
+            reads, pushes = server_messages(
+                network.route, worker.place, ports, self.trained, ratios
+            )
             self._reads.append(job.network.batch(reads))
             self._pushes.append(job.network.batch(pushes))
 
@@ -303,17 +300,9 @@ def _receive_if_wanted(receive: Receive, variable: int, gradient: Gradient) -> N
 
 
 def _queues(job: Job, sizes: list[list[float]], ratios: Sequence[float]) -> RequestQueues:
-    """A queue for every server, with what then applies gradients, if that takes time.
-
-    Servers that hold the same bytes of every variable, and never differ, are one.
-    """
+    """A queue for every server, with what then applies gradients, if that takes time."""
     described = job.cluster.server_update
-    columns = [column for column in zip(*sizes, strict=True) if any(column)]
-    if described is None or not described.is_random:
-        columns = list(dict.fromkeys(columns))
-    pushed = [
-        [size * ratio for size, ratio in zip(column, ratios, strict=True)] for column in columns
-    ]
+    columns, pushed = queue_columns(described, sizes, ratios)
     updaters = []
     if described is not None:
         updaters = [

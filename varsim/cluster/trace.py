@@ -123,7 +123,7 @@ PHASE_BITS, RANK_BITS = 3, 40  # of iteration and rank: how far to the left they
 # Besides, of a code: one span with the worker's previous one, if that has the same code; and no
 # span at all, but all that was recorded of the worker's time after this `end` is not to happen.
 _FLAG_BITS = 61
-GOES_ON, _TAKEN_BACK = 1 << _FLAG_BITS, 2 << _FLAG_BITS
+GOES_ON, TAKEN_BACK = 1 << _FLAG_BITS, 2 << _FLAG_BITS
 
 
 def code_of(worker: int, iteration: int) -> int:
@@ -170,7 +170,7 @@ class Recorder:
 
     def take_back(self, worker: int, time: int) -> None:
         """Forget what a worker's spans say of the time after `time` (ns): it ended before."""
-        self.spans += (time, code_of(worker, 0) + _TAKEN_BACK)
+        self.spans += (time, code_of(worker, 0) + TAKEN_BACK)
 
     def gradient_rows(self) -> Rows:
         """All rows of gradients, with the fields of GradientRow."""
@@ -193,11 +193,15 @@ class Recorder:
         self.gradients.clear()
 
     def _pack_spans(self) -> None:
-        ends, codes = np.array(self.spans, dtype=np.int64).reshape(-1, 2).T
+        self.take(np.array(self.spans, dtype=np.int64).reshape(-1, 2))
+        self.spans.clear()
+
+    def take(self, spans: NDArray[np.int64]) -> None:
+        """Record spans that come as an array of these pairs."""
+        ends, codes = spans.T
         flags, ranks = codes >> _FLAG_BITS, codes >> RANK_BITS & (1 << _FLAG_BITS - RANK_BITS) - 1
         numbers = codes & (1 << RANK_BITS) - 1
         self._packed_spans.append(np.stack([ends, ranks, numbers, flags], axis=1))
-        self.spans.clear()
 
 
 class _Code(NamedTuple):
@@ -238,7 +242,7 @@ def _of_workers(written: Rows, first: int, last: int) -> NDArray[np.int64]:
 
 def _decoded(rows: NDArray[np.int64], end: int) -> NDArray[np.int64]:
     ends, ranks, numbers, flags = rows.T
-    taken_back = flags == _TAKEN_BACK >> _FLAG_BITS
+    taken_back = flags == TAKEN_BACK >> _FLAG_BITS
     again = ends[1:] < ends[:-1]
     bad = again & (ranks[1:] == ranks[:-1]) & ~taken_back[1:]
     assert not bad.any(), f"the time of worker {ranks[1:][bad][0]} runs backwards"

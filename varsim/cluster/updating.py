@@ -48,10 +48,20 @@ class ServerUpdate(Model):
         """Whether equal servers may need different times."""
         return self.time is not None and not isinstance(self.time, Constant)
 
+    def fixed(self, size: float) -> float:
+        """Seconds that `size` bytes of a gradient take whatever is drawn."""
+        return 0.0 if self.rate is None else size / self.rate
+
+    def draws(self, number: int, stream: Stream) -> Iterator[float] | None:
+        """Seconds that a server of this number takes in addition, one after the other."""
+        if self.time is None:
+            return None
+        return chain.from_iterable(map(np.ndarray.tolist, self.time.blocks(number, stream)))
+
     def expectation(self, size: float) -> float:
         """Mean seconds for `size` bytes of a gradient."""
         drawn = 0.0 if self.time is None else self.time.expectation()
-        return drawn + (0.0 if self.rate is None else size / self.rate)
+        return drawn + self.fixed(size)
 
 
 class UpdateQueue:
@@ -79,12 +89,8 @@ class Updater:
     ) -> None:
         self._queue = UpdateQueue(described.threads)
         self._threads = described.threads
-        rate = described.rate
-        self._fixed = [0.0 if rate is None else size / rate for size in sizes]
-        self._times: Iterator[float] | None = None
-        if described.time is not None:
-            blocks = described.time.blocks(number, stream)
-            self._times = chain.from_iterable(map(np.ndarray.tolist, blocks))
+        self._fixed = [described.fixed(size) for size in sizes]
+        self._times = described.draws(number, stream)
 
     def handle(self, variable: int, come: int, alone: "Alone") -> int:
         """A gradient of a variable comes at `come`; when it is done (ns)."""

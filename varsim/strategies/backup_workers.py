@@ -9,6 +9,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.deadlock import restart_enough
 from varsim.cluster.description import Cluster
 from varsim.cluster.failures import Cutoff, StepOverError
+from varsim.cluster.flat.rules import Rules
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
@@ -68,6 +69,10 @@ class BackupWorkers(Strategy):
         kept = Copies("gradients of an update", self.replicas_to_aggregate, of="gradients")
         # With overlap they are among those on their way.
         return super().holds(cluster) + Holds(servers=(kept,) * (not self.overlaps))
+
+    def rules(self, cluster: Cluster) -> Rules | None:
+        """See Strategy."""
+        return None if self.overlap else Rules("cutoff", self.replicas_to_aggregate)
 
     def check(self, cluster: Cluster) -> None:
         """Every worker gives one gradient to a step, so there must be N workers."""

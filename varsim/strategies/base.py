@@ -8,6 +8,7 @@ from pydantic import StringConstraints
 
 from varsim.cluster.description import Cluster, ClusterChange
 from varsim.cluster.events import ProcessEvent
+from varsim.cluster.flat.rules import Rules
 from varsim.cluster.job import Job
 from varsim.cluster.memory import (
     Copies,
@@ -243,6 +244,10 @@ class Strategy(Model, ABC):
     def dropped_at_first(self) -> Vain:
         """Gradients that are in vain before updates come in their rhythm; here none."""
         return Vain()
+
+    def rules(self, cluster: Cluster) -> Rules | None:
+        """Who waits for whom, for the engine for times alone; None where that does not cover it."""
+        return None
 
     def check(self, cluster: Cluster) -> None:
         """Raise ValueError where the strategy does not fit the cluster it is to run on."""

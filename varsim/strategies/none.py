@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 from varsim.cluster.clock import Activity, Ended
 from varsim.cluster.description import Cluster
+from varsim.cluster.flat.rules import Rules
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
@@ -59,6 +60,12 @@ class NoSynchronization(AsynchronousStrategy):
         waiting = Copies("gradients that wait for the lock", cluster.workers, of="gradients")
         waits = self.use_locking and not self.overlaps  # else they are on their way
         return super().holds(cluster) + Holds(servers=(waiting,) * waits)
+
+    def rules(self, cluster: Cluster) -> Rules | None:
+        """See Strategy."""
+        if self.overlap or self.staleness_policy is not None:
+            return None
+        return Rules("locking" if self.use_locking else "asynchronous")
 
     def start(self, job: Job) -> None:
         """Start the servers and a replica on every worker."""

@@ -16,7 +16,7 @@ from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.study.measure import ACTIVITIES, NANOSECONDS, Gradients, Window, left_out, worker_time
 from varsim.study.rounds import gradients_of, window
-from varsim.study.simulation import Run, started
+from varsim.study.simulation import Run, run_one
 from varsim.study.why.times import times_only
 
 ITERATIONS: Final = 20  # of every worker
@@ -108,10 +108,8 @@ def _beginning(scenario: Scenario, index: int, events: int) -> tuple[Beginning, 
         return nothing._replace(limit=0), events
     begun = time.process_time()
     opening = _opening(scenario, strategy, workers, each)
-    job, _ = started(Run(opening, index, 0))
-    job.end_after(left)
     try:
-        trace = job.run(strategy.label)
+        trace = run_one(Run(opening, index, 0), events=left)
     except (TooLongError, OverflowError):  # times that not even 64 bits hold
         return nothing, events
     found = _measured(nothing, opening, trace)

@@ -19,6 +19,7 @@ from varsim.scenario.extensions import packed, unpacked
 from varsim.scenario.training import Scenario, runs_made, steps_are_random
 from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import Single, Strategy
+from varsim.study.engine import fast_trace
 from varsim.values.blas import one_blas_thread
 from varsim.values.stream import stream
 
@@ -144,15 +145,32 @@ def run_point(point: ProgramPoint) -> ProgramTrace:
 
 
 @one_blas_thread()
-def run_one(run: Run, *, lazy: bool = True, record: bool = True) -> Trace:
-    """One run, from start to stop rule; `lazy` and `record` as in Job."""
+def run_one(
+    run: Run, *, lazy: bool = True, record: bool = True, events: int | None = None
+) -> Trace:
+    """One run, from start to stop rule; `lazy` and `record` as in Job.
+
+    `events`: it ends once so many have been put on the heap, and nothing is made of what it showed.
+    """
+    trace = None
+    if lazy and run.strategy is not None:
+        strategy = run.scenario.strategies[run.strategy]
+        trace = fast_trace(run.scenario, strategy, run.replication, events, record)
+    if trace is None:
+        trace = _simpy_trace(run, events, lazy, record)
+    return trace if events else with_life(run, trace)
+
+
+def _simpy_trace(run: Run, events: int | None, lazy: bool, record: bool) -> Trace:
     job, strategy = started(run, lazy=lazy, record=record)
+    if events is not None:
+        job.end_after(events)
     trace = job.run(strategy.label)
-    if job.sends_on:
+    if job.sends_on and events is None:
         again, _ = started(run, lazy=lazy, record=False)
         links, sent = again.carried_by(trace.end)
         trace = replace(trace, links=links, sent=sent)
-    return with_life(run, trace)
+    return trace
 
 
 def with_life(run: Run, trace: Trace) -> Trace:

@@ -212,6 +212,8 @@ class Timing(Problem):
 
     about: ClassVar[str] = "times only: no values, no loss; sizes of a model profile, or one size"
 
+    times_only: ClassVar[bool] = True
+
     kind: Literal["timing"] = "timing"
     parts: PositiveInt = 1
     """Variables with equal shares of the bytes."""

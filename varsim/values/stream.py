@@ -1,8 +1,10 @@
 """Random streams keyed by name, so that adding a worker or a strategy moves no other draw."""
 
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 # The number of a purpose is part of the stream's key: append, never renumber.
 PURPOSES: Final = {
@@ -18,6 +20,16 @@ PURPOSES: Final = {
     "step": 9,
 }
 
+_Words: TypeAlias = NDArray[np.uint32]
+
+# Of numpy's SeedSequence (O'Neill's seed_seq_fe), and the multiplier of PCG64.
+_POOL: Final = 4
+_INIT_A, _MULT_A, _INIT_B, _MULT_B = 0x43B0D7E5, 0x931E8875, 0x8B51F9DD, 0x58F38DED
+_MIX_L, _MIX_R = np.uint32(0xCA01F9DD), np.uint32(0x4973F715)
+_SHIFT: Final = np.uint32(16)
+_MULTIPLIER: Final = 0x2360ED051FC65DA44385DF649FCCF645
+_WHOLE: Final = (1 << 128) - 1
+
 
 def stream(seed: int, replication: int, purpose: str, *key: int) -> np.random.Generator:
     """The generator of (seed, replication, purpose, key): the same wherever it is asked for.
@@ -26,3 +38,73 @@ def stream(seed: int, replication: int, purpose: str, *key: int) -> np.random.Ge
     """
     sequence = np.random.SeedSequence(seed, spawn_key=(replication, PURPOSES[purpose], *key))
     return np.random.Generator(np.random.PCG64(sequence))
+
+
+def streams(
+    seed: int, replication: int, purpose: str, numbers: Sequence[int], block: int
+) -> Iterator[np.random.Generator]:
+    """The generators of (seed, replication, purpose, number, block), for one number after another.
+
+    Each is that of `stream`, but made in a tenth of the time: all seeds are hashed at once, and one
+    generator is set to each, so it is to be used before the next is asked for. Numbers must be
+    below 2^32.
+    """
+    bits = np.random.PCG64(0)
+    generator, state = np.random.Generator(bits), bits.state
+    words = _hashed(_entropy(seed, (replication, PURPOSES[purpose])), np.asarray(numbers), block)
+    for high, low, sequence_high, sequence_low in words.tolist():
+        step = ((sequence_high << 64 | sequence_low) << 1 | 1) & _WHOLE
+        begin = step + (high << 64 | low)
+        state["state"] = {"state": (begin * _MULTIPLIER + step) & _WHOLE, "inc": step}
+        bits.state = state
+        yield generator
+
+
+def _entropy(seed: int, key: Sequence[int]) -> list[int]:
+    """The words of 32 bits that a key begins with."""
+    words = _words(seed)
+    words += [0] * (_POOL - len(words))
+    return words + [word for number in key for word in _words(number)]
+
+
+def _words(number: int) -> list[int]:
+    words = [number & 0xFFFFFFFF]
+    while number := number >> 32:
+        words.append(number & 0xFFFFFFFF)
+    return words
+
+
+def _hashed(before: Sequence[int], numbers: NDArray[np.int64], block: int) -> NDArray[np.uint64]:
+    """The state (numbers, 4) that SeedSequence generates for each number and this block."""
+    entropy: list[_Words] = [np.full(len(numbers), word, dtype=np.uint32) for word in before]
+    entropy.append(numbers.astype(np.uint32))
+    entropy += [np.full(len(numbers), word, dtype=np.uint32) for word in _words(block)]
+    constant = _INIT_A
+
+    def hashed(value: _Words) -> _Words:
+        nonlocal constant
+        value = value ^ np.uint32(constant)
+        constant = constant * _MULT_A & 0xFFFFFFFF
+        value = value * np.uint32(constant)
+        return value ^ value >> _SHIFT
+
+    def mixed(one: _Words, other: _Words) -> _Words:
+        value: _Words = one * _MIX_L - other * _MIX_R
+        return value ^ value >> _SHIFT
+
+    pool = [hashed(word) for word in entropy[:_POOL]]
+    for source in range(_POOL):
+        for target in range(_POOL):
+            if source != target:
+                pool[target] = mixed(pool[target], hashed(pool[source]))
+    for word in entropy[_POOL:]:
+        for target in range(_POOL):
+            pool[target] = mixed(pool[target], hashed(word))
+    constant = _INIT_B
+    state = np.empty((len(numbers), 2 * _POOL), dtype=np.uint32)
+    for place in range(2 * _POOL):
+        value = pool[place % _POOL] ^ np.uint32(constant)
+        constant = constant * _MULT_B & 0xFFFFFFFF
+        value = value * np.uint32(constant)
+        state[:, place] = value ^ value >> _SHIFT
+    return state.astype("<u4").view("<u8")

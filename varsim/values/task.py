@@ -126,6 +126,9 @@ def lost(parameters: Parameters) -> Floor:
 class Problem(Model, ABC):
     """What is minimised. Fields are its settings; `task` makes it concrete."""
 
+    # Whether gradients are zeros that nobody works out.
+    times_only: ClassVar[bool] = False
+
     @property
     def is_random(self) -> bool:
         """Whether values may differ between replications, by what they start from or by batches."""

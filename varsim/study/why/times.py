@@ -1,6 +1,6 @@
 """Scenarios of which only the times are of interest: the same run, with nothing learnt."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from varsim.scenario.training import Scenario
 from varsim.values.problem import TimingTask
@@ -9,6 +9,8 @@ from varsim.values.task import Problem, VariableSpec
 
 class TimesOnly(Problem):
     """Another problem's variables, sizes and work, with gradients that are not worked out."""
+
+    times_only: ClassVar[bool] = True
 
     kind: Literal["times_only"] = "times_only"
     original: Problem

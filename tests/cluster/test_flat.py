@@ -1,0 +1,222 @@
+"""The engine for times alone gives the same traces as that on SimPy, in every field."""
+
+from collections import Counter
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from building import assert_same
+from invariants import drawing as anything
+from oracle import drawing as servers
+
+from varsim.cluster.flat.building import NotCoveredError
+from varsim.cluster.flat.choice import NEVER
+from varsim.cluster.flat.run import FlatRun
+from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario
+from varsim.study.engine import VARIABLE, chosen, reason_against
+from varsim.study.experiment import SweepExperiment, Training, load
+from varsim.study.simulation import Run, run_one
+from varsim.study.why.times import times_only
+from varsim.values.stream import stream, streams
+
+COMPILED = pytest.param(
+    0, marks=pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+)
+
+SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.yaml"))
+
+
+def fast(run: Run, compile_at: int = NEVER, events: int | None = None) -> Trace:
+    """The trace of a run by the engine for times alone."""
+    scenario = run.scenario
+    assert run.strategy is not None
+    strategy = scenario.strategies[run.strategy]
+    cluster = scenario.cluster_of(strategy)
+    rules = strategy.rules(cluster)
+    assert rules is not None
+    return FlatRun(
+        cluster,
+        scenario.workload_of(strategy),
+        scenario.stop_of(strategy),
+        rules,
+        seed=scenario.seed,
+        replication=run.replication,
+        workers=strategy.workers(cluster),
+        events=events,
+        compile_at=compile_at,
+    ).trace(strategy.label)
+
+
+def covered(scenario: Scenario) -> Iterator[Run]:
+    """The runs of a scenario, times only and without events, that the engine covers."""
+    scenario = times_only(scenario.model_copy(update={"events": (), "failures": None}))
+    network = scenario.cluster.network.model_copy(update={"sharing": "first_come"})
+    cluster = scenario.cluster.model_copy(update={"network": network})
+    scenario = scenario.model_copy(update={"cluster": cluster})
+    for index, strategy in enumerate(scenario.strategies):
+        if not reason_against(scenario, strategy):
+            yield Run(scenario, index, scenario.seed % 3)
+
+
+def compare(scenario: Scenario, compile_at: int = NEVER) -> Counter[str]:
+    """Make the runs of a scenario on both engines; of which kind they were."""
+    seen: Counter[str] = Counter()
+    for run in covered(scenario):
+        expected = run_one(run)
+        try:
+            assert_same(fast(run, compile_at), expected)
+        except NotCoveredError:
+            assert expected.stopped_by == "deadlock"
+        assert run.strategy is not None
+        strategy = run.scenario.strategies[run.strategy]
+        seen[strategy.kind] += 1
+        seen[strategy.kind + ", locking"] += getattr(strategy, "use_locking", False)
+    return seen
+
+
+@pytest.fixture(autouse=True)
+def _simpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compared with is the engine on SimPy."""
+    monkeypatch.setenv(VARIABLE, "simpy")
+
+
+def test_random_scenarios_of_servers_are_the_same() -> None:
+    seen = sum((compare(servers.drawn(str(seed))) for seed in range(30)), Counter[str]())
+
+    assert min(seen["sync_replicas"], seen["none"], seen["none, locking"]) > 1
+
+
+def test_random_scenarios_of_anything_are_the_same() -> None:
+    seen = sum((compare(anything.drawn(seed)) for seed in range(100)), Counter[str]())
+
+    assert min(seen["backup_workers"], seen["sync_replicas"], seen["none"]) > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compile_at", [NEVER, COMPILED])
+def test_two_thousand_random_scenarios_are_the_same(compile_at: int) -> None:
+    drawn = (servers.drawn(str(seed)) for seed in range(30, 1600))
+    seen = sum((compare(scenario, compile_at) for scenario in drawn), Counter[str]())
+    drawn = (anything.drawn(seed) for seed in range(100, 3500))
+    seen += sum((compare(scenario, compile_at) for scenario in drawn), Counter[str]())
+
+    assert seen["sync_replicas"] + seen["none"] + seen["backup_workers"] > 2000
+
+
+@pytest.mark.parametrize("file", SCENARIOS, ids=lambda file: file.stem)
+def test_bundled_scenarios_are_the_same(file: Path) -> None:
+    experiment = load(file)
+    scenarios: list[Scenario] = []
+    if isinstance(experiment, Training):
+        scenarios = [experiment.scenario]
+    elif isinstance(experiment, SweepExperiment):
+        points = experiment.sweep.points
+        scenarios = [points[0].scenario, points[-1].scenario]
+    for scenario in scenarios:
+        limits = {"global_steps": None, "examples": 300 * scenario.workload.batch_size}
+        stop = scenario.stop.model_copy(update=limits)
+        compare(scenario.model_copy(update={"stop": stop}))
+
+
+def tied(strategy: dict[str, object], steps: int = 40, **cluster: object) -> Scenario:
+    """All times are whole milliseconds, and much happens at once."""
+    network = {"kind": "star", "bandwidth": 1000.0, "latency": 0.0, "sharing": "first_come"}
+    return Scenario.model_validate(
+        {
+            "name": "tied",
+            "seed": 5,
+            "cluster": {
+                "workers": 6,
+                "compute": {"kind": "constant", "value": 0.004},
+                "network": network,
+                **cluster,
+            },
+            "workload": {"problem": {"kind": "timing", "size": 2, "parts": 2}, "batch_size": 1},
+            "strategies": (strategy,),
+            "stop": {"global_steps": steps},
+        }
+    )
+
+
+STRATEGIES: list[dict[str, object]] = [
+    {"kind": "none"},
+    {"kind": "none", "use_locking": True},
+    {"kind": "sync_replicas", "replicas_to_aggregate": 4, "initial_tokens": 9},
+    {"kind": "backup_workers", "replicas_to_aggregate": 4},
+]
+CLUSTERS: dict[str, dict[str, object]] = {
+    "plain": {},
+    "overheads": {
+        "overheads": dict.fromkeys(("pull", "push", "wake", "first_iteration"), 0.001),
+        "server_update": {"time": {"kind": "constant", "value": 0.001}, "threads": 2},
+    },
+    "slow": {"slow_workers": ({"rank": 1, "factor": 3.0, "after": 0.01, "until": 0.05},)},
+}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+@pytest.mark.parametrize("cluster", CLUSTERS.values(), ids=CLUSTERS)
+def test_it_ends_after_any_number_of_events_alike(
+    strategy: dict[str, object], cluster: dict[str, object]
+) -> None:
+    run = Run(tied(strategy, **cluster), 0, 0)
+    for events in range(1, 90, 4):
+        assert_same(fast(run, events=events), run_one(run, events=events))
+    assert compare(run.scenario)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+def test_it_draws_again_and_makes_room(strategy: dict[str, object]) -> None:
+    """One worker is so fast that it needs many blocks of draws, and all need much room."""
+    law = {"kind": "exponential", "mean": 0.01}
+    run = Run(tied(strategy, 1500, compute=law, slow_workers=({"rank": 2, "factor": 0.1},)), 0, 0)
+    trace = run_one(run)
+
+    assert max(Counter(trace.gradients[:, 0].tolist()).values()) > 2 * 128
+    assert_same(fast(run), trace)
+
+
+def test_streams_are_those_that_are_made_one_by_one() -> None:
+    for seed in (0, 7, 2**63 - 5, 2**130 + 3):
+        for replication, block in ((0, 0), (2, 5), (2**33, 2**32 + 1)):
+            numbers = [0, 1, 7, 99_999]
+            made = streams(seed, replication, "compute", numbers, block)
+            for number, generator in zip(numbers, made, strict=True):
+                single = stream(seed, replication, "compute", number, block)
+                assert np.array_equal(generator.random(5), single.random(5))
+
+
+def test_what_it_does_not_cover_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = tied({"kind": "none"})
+    (strategy,) = scenario.strategies
+
+    assert reason_against(scenario, strategy) == ""
+    fair = scenario.cluster.network.model_copy(update={"sharing": "fair"})
+    cluster = scenario.cluster.model_copy(update={"network": fair})
+    shared = scenario.model_copy(update={"cluster": cluster})
+    assert reason_against(shared, strategy) == "links are shared (fair)"
+    monkeypatch.setenv(VARIABLE, "quick")
+    with pytest.raises(ValueError, match="VARSIM_ENGINE is auto, simpy or fast, not 'quick'"):
+        chosen()
+
+
+def test_it_is_chosen_where_it_covers_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "auto")
+    run = Run(tied({"kind": "none"}), 0, 0)
+    expected = fast(run)
+    monkeypatch.setattr("varsim.study.simulation.started", None)
+
+    assert_same(run_one(run), expected)
+
+
+def test_a_run_that_stands_still_is_left_to_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"replicas_to_aggregate": 8, "total_num_replicas": 7, "initial_tokens": 1}
+    stuck = Run(tied({"kind": "sync_replicas", **said}), 0, 0)
+    with pytest.raises(NotCoveredError):
+        fast(stuck)
+    monkeypatch.setenv(VARIABLE, "auto")
+
+    assert run_one(stuck).stopped_by == "deadlock"

@@ -1,0 +1,43 @@
+"""Second engine, for times alone: the same runs as on SimPy, as plain functions over flat memory.
+
+It makes runs in which no values are worked out and nothing happens to a process, of strategies that
+say their `rules`, on first-come networks without store_and_forward (`uncovered` says why not). The
+trace is equal to that of the engine on SimPy in every field, `heap_events` included. Whatever it
+does not know how to end (who stands still, times beyond 64 bits) raises NotCoveredError, and is run
+on SimPy.
+
+**The contract.** Both engines keep a heap of events and serve them by (time, priority, number):
+starts of processes first, then everything else, the time limit last; numbers are given in the order
+in which events are put in. So it is enough that the same things put in the same events in the same
+order, and that is the rule for whoever changes one of them:
+
+1. A worker that reads puts in one event, when it will have computed: the end of a transfer on
+   first-come links is known when it begins. A worker whose own time is ahead of the clock (it is
+   being set up) first puts in one for that moment; where servers handle requests, one for the
+   end of that.
+2. A worker that pushes puts in one event for every variable that arrives before the last, in the
+   order of their arrival, then its own for the last. What arrives and has to be handled puts in an
+   event for its end, if that is later; then the worker does, in the same way, for the end of it
+   all, and for the answer.
+3. Who lets others go on puts in one event for all of them at this moment: tokens that come, a step
+   that is over, the next in a lock's line; and so does the last take of the chief, for the chief.
+4. Who is called off a step goes on at once, within the event that ended it, and what it waited for
+   is off the heap (here: its event is passed over).
+5. An event is served to its end, also when the run is over by then; what it puts in is counted.
+6. Random numbers are those of the same streams, in the same order for each worker and server.
+
+**The memory** (`layout`): `m`, integers, with scalars at fixed addresses, then records of links,
+batches, queues, workers and draws, then rows of gradients; `reals`; and a `log` of pairs, in the
+order in which things happen: spans, ends of gradients, steps, evaluations. The heap holds (time,
+priority and number, what): what is a kind of event, and for whom (an address, or a number).
+
+**The functions** (`core`, `worker`, `books`, `links`; per strategy `asynchronous`, `accumulators`,
+`cutoff`) take what they need of (m, reals, log, heap), in this order, and are written in the part
+of Python that numba compiles: integers, indices, no objects. `compiled` makes machine code of the
+same functions where numba is installed. The loop (`core.advance`) is left for more draws (DRY) or
+more room (FULL), which `run` sees to, and goes on.
+
+**A strategy** is a kind in `rules` and `layout`, a module of functions, and its branches in
+`core.receive` (a part of a gradient is there) and `core.pushed` (all of a worker's is). Another
+rule for links is another `links.hand_over`, with what `network` lays out for it.
+"""

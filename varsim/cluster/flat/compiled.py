@@ -1,0 +1,75 @@
+"""The event loop compiled by numba, where that is installed: the same functions, as machine code.
+
+Every function of the loop is copied with globals in which the functions that it calls are compiled,
+too. Machine code is kept in the user's cache, in a folder named after all of their sources.
+"""
+
+import hashlib
+import inspect
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Final
+
+from varsim.cluster.flat import (
+    accumulators,
+    asynchronous,
+    books,
+    core,
+    cutoff,
+    layout,
+    links,
+    resuming,
+    worker,
+)
+
+_MODULES: Final = (books, links, worker, asynchronous, accumulators, cutoff, core, resuming)
+
+
+@cache
+def compiled() -> Callable[..., Any]:
+    """`resume`, compiled at its first call, or read from the cache."""
+    import numba
+
+    spaces = {module: dict(vars(module)) for module in _MODULES}
+    made: dict[Any, Any] = {}
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(cache_directory())
+    try:
+        for module, space in spaces.items():
+            for name, function in vars(module).items():
+                if isinstance(function, FunctionType) and function.__module__ == module.__name__:
+                    copy = FunctionType(function.__code__, space, name)
+                    made[function] = numba.njit(cache=function is resuming.resume)(copy)
+    finally:
+        config.CACHE_DIR = before
+    for space in spaces.values():
+        for name, value in space.items():
+            if isinstance(value, FunctionType) and value in made:
+                space[name] = made[value]
+    resume: Callable[..., Any] = made[resuming.resume]
+    return resume
+
+
+def is_loaded() -> bool:
+    """Whether it is compiled in this process."""
+    return compiled.cache_info().currsize > 0
+
+
+@cache
+def is_made() -> bool:
+    """Whether its machine code is in the cache."""
+    return any(cache_directory().glob("*.nbi"))
+
+
+@cache
+def cache_directory() -> Path:
+    """Where machine code of these sources is kept."""
+    digest = hashlib.sha256()
+    for module in (*_MODULES, layout):
+        digest.update(inspect.getsource(module).encode())
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "varsim" / f"flat-{digest.hexdigest()[:16]}"

@@ -1,0 +1,201 @@
+"""Event loop of the engine for times alone: what happens next, and to whom.
+
+Everything in the modules of functions here is written in the part of Python that numba compiles,
+and runs interpreted, too.
+"""
+
+from heapq import heappop
+
+from varsim.cluster.flat import layout as at
+from varsim.cluster.flat.accumulators import accumulate, count_update, hand_over_tokens, take, token
+from varsim.cluster.flat.asynchronous import commit, locked, update_locked, work_out_ahead
+from varsim.cluster.flat.books import (
+    apply,
+    count_step,
+    is_in_line,
+    put,
+    span,
+    stop,
+    transferred,
+)
+from varsim.cluster.flat.cutoff import begin_anew, gather, is_given_up
+from varsim.cluster.flat.layout import Agenda, Floats, Ints
+from varsim.cluster.flat.links import enqueue, hand_over, keep_starts, sort_items, update
+from varsim.cluster.flat.worker import ask, fetch, goes_on, is_answered, read
+from varsim.cluster.trace import Phase
+
+_WRITE = int(Phase.WRITE)
+_BARRIER = int(Phase.BARRIER)
+_TOKEN = int(Phase.TOKEN)
+_LOCK = int(Phase.LOCK)
+_KIND = (1 << at.BITS) - 1
+
+
+def advance(m: Ints, reals: Floats, log: Ints, heap: Agenda) -> None:
+    """Serve events until the run is over, or wants more draws or more room."""
+    while m[at.HALT] == 0:
+        if len(heap) == 0:
+            m[at.HALT] = at.STANDSTILL
+            return
+        now, order, what = heappop(heap)
+        kind, who = what & _KIND, what >> at.BITS
+        if m[at.STALE] and kind <= at.ANSWERED and m[who + at.AWAITED] != order:
+            m[at.STALE] -= 1
+            continue
+        m[at.NOW] = now
+        if kind == at.COMPUTED:
+            push(m, log, heap, who)
+        elif kind == at.ARRIVES:
+            arrive(m, reals, log, heap, m[who + at.GRADIENT], m[who + at.LAST_ITEM])
+            sent(m, reals, log, heap, who)
+        elif kind == at.ITEM_ARRIVES:
+            arrive(m, reals, log, heap, who // m[at.VARIABLES], who % m[at.VARIABLES])
+        elif kind == at.FETCHES:
+            fetch(m, reals, log, heap, who)
+        elif kind == at.TOKENS_COME:
+            hand_over_tokens(m, reals, log, heap)
+        elif kind == at.CHIEF_WAKES:
+            if m[at.COMMIT]:
+                put(m, heap, now + m[at.COMMIT], at.COMMITS)
+            else:
+                count_update(m, log, heap)
+        elif kind == at.COMMITS:
+            count_update(m, log, heap)
+        elif kind == at.ASKS:
+            ask(m, reals, log, heap, who)
+        elif kind == at.ITEM_HANDLED:
+            receive(m, reals, log, heap, who // m[at.VARIABLES], who % m[at.VARIABLES])
+        elif kind == at.GRADIENT_HANDLED:
+            handled(m, reals, log, heap, who)
+        elif kind == at.ANSWERED:
+            answered(m, reals, log, heap, who)
+        elif kind == at.LOCKS:
+            span(m, log, who, now, _LOCK)
+            locked(m, reals, log, heap, who)
+        elif kind == at.UPDATED:
+            commit(m, reals, log, heap, who)
+        elif kind == at.LOCK_COMMITS:
+            update_locked(m, reals, log, heap, who)
+        elif kind == at.STEP_ENDS:
+            begin_anew(m, reals, log, heap, who)
+        elif kind == at.STARTS:
+            read(m, reals, log, heap, who)
+        elif kind == at.CHIEF_STARTS:
+            take(m, log, heap)
+        elif kind == at.TIME_IS_UP and len(heap) > m[at.STALE]:
+            stop(m, at.BY_TIME)
+        else:  # nothing is left to happen, or the clock cannot count as far
+            m[at.HALT] = at.STANDSTILL
+
+
+def push(m: Ints, log: Ints, heap: Agenda, w: int) -> None:
+    """It sends its gradient, variable by variable."""
+    now, batch, gradient = m[at.NOW], m[w + at.PUSH], m[w + at.GRADIENT]
+    m[gradient + at.OPEN] = m[w + at.UNSENT] = m[at.VARIABLES]
+    if m[w + at.PUSH_DUE] > now:
+        keep_starts(m, log, w, at.PUSH, at.PUSH_STARTS)
+    end = hand_over(m, w, batch, m[w + at.PUSH_STARTS], now)
+    m[w + at.PUSHED] += 1
+    m[w + at.PUSH_DUE] = end
+    items = m[batch + at.ITEMS]
+    if items > 1:
+        sort_items(m, items, m[batch + at.PAIR])
+        for place in range(items - 1):
+            item = m[m[at.ORDER] + place]
+            what = gradient * m[at.VARIABLES] + item << at.BITS | at.ITEM_ARRIVES
+            put(m, heap, m[m[at.THERE] + item], what)
+    m[w + at.LAST_ITEM] = m[m[at.ORDER] + items - 1]
+    transferred(m, log, w, _WRITE, end, m[batch + at.ALONE])
+    m[w + at.AWAITED] = put(m, heap, end, w << at.BITS | at.ARRIVES)
+
+
+def arrive(m: Ints, reals: Floats, log: Ints, heap: Agenda, gradient: int, item: int) -> None:
+    """An item of a gradient is there; servers may have to handle it first."""
+    now = m[at.NOW]
+    if not is_given_up(m, gradient):
+        m[gradient + at.ARRIVED] = now
+    if m[at.HANDLING] == 0:
+        receive(m, reals, log, heap, gradient, item)
+        return
+    handling = gradient + m[at.HANDLING]
+    end = 0
+    for queue in range(m[at.QUEUES]):
+        hold = m[m[at.PUSH_HOLDS] + item * m[at.QUEUES] + queue]
+        if hold >= 0:
+            handled = enqueue(m, queue, hold)
+            if m[at.AT_ONCE]:
+                handled = update(m, reals, queue, item, handled, handling)
+            end = max(end, handled)
+    m[handling + at.HANDLED] = max(m[handling + at.HANDLED], end)
+    if end > now:
+        what = gradient * m[at.VARIABLES] + item << at.BITS | at.ITEM_HANDLED
+        put(m, heap, end, what)
+    else:
+        receive(m, reals, log, heap, gradient, item)
+
+
+def sent(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+    """All of its gradient is there; it waits until that is handled."""
+    if m[at.HANDLING] == 0:
+        pushed(m, reals, log, heap, w)
+        return
+    handling = m[w + at.GRADIENT] + m[at.HANDLING]
+    end = m[handling + at.HANDLED]
+    if end > m[at.NOW]:
+        transferred(m, log, w, _WRITE, end, m[at.SENDING] + m[handling + at.HANDLED_ALONE])
+        m[w + at.AWAITED] = put(m, heap, end, w << at.BITS | at.GRADIENT_HANDLED)
+    else:
+        handled(m, reals, log, heap, w)
+
+
+def handled(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+    """Its gradient is handled; it may have to be told."""
+    if m[at.CONFIRMS] == 0:
+        pushed(m, reals, log, heap, w)
+    elif is_answered(m, log, heap, w, _WRITE):
+        answered(m, reals, log, heap, w)
+
+
+def answered(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+    """It was told to go on."""
+    if m[at.STRATEGY] == at.BACKUP:
+        pushed(m, reals, log, heap, w)
+    else:
+        read(m, reals, log, heap, w)
+
+
+def receive(m: Ints, reals: Floats, log: Ints, heap: Agenda, gradient: int, item: int) -> None:
+    """What becomes of a part of a gradient that is there."""
+    strategy = m[at.STRATEGY]
+    if strategy == at.ASYNCHRONOUS:
+        work_out_ahead(m, gradient)
+        apply(m, log, gradient)
+        if m[gradient + at.PARTS_APPLIED] == m[at.VARIABLES]:
+            count_step(m, log)
+    elif strategy == at.SYNCHRONOUS:
+        accumulate(m, log, heap, gradient, item)
+    elif strategy == at.BACKUP and not is_given_up(m, gradient):
+        gather(m, reals, log, heap, gradient)
+
+
+def pushed(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+    """What a worker waits for whose gradient is there."""
+    strategy = m[at.STRATEGY]
+    if strategy == at.ASYNCHRONOUS:
+        read(m, reals, log, heap, w)
+    elif strategy == at.LOCKING:
+        m[w + at.PHASE] = _LOCK
+        if is_in_line(m, w) == 1:
+            locked(m, reals, log, heap, w)
+    elif strategy == at.SYNCHRONOUS:
+        if m[at.HEAD_LEFT]:
+            m[w + at.LABEL] = token(m)
+            goes_on(m, reals, log, heap, w, _TOKEN)
+        else:
+            m[w + at.PHASE] = _TOKEN
+            is_in_line(m, w)
+    elif m[w + at.COME]:
+        m[w + at.PHASE] = _BARRIER
+        is_in_line(m, w)
+    else:
+        read(m, reals, log, heap, w)

@@ -1,0 +1,77 @@
+"""Steps that end before all workers have come; the others give up what they are at."""
+
+from varsim.cluster.flat import layout as at
+from varsim.cluster.flat.books import apply, count_step, end, next_in_line, note, put, span
+from varsim.cluster.flat.layout import Agenda, Floats, Ints
+from varsim.cluster.flat.worker import read
+from varsim.cluster.trace import TAKEN_BACK, Phase
+
+_BARRIER = int(Phase.BARRIER)
+
+
+def is_given_up(m: Ints, gradient: int) -> bool:
+    """Whether a gradient was given up while parts of it were on their way."""
+    if m[at.STRATEGY] != at.BACKUP:
+        return False
+    w = m[at.WORKERS] + m[gradient] * at.WORKER_SIZE
+    return bool(m[w + at.GRADIENT] != gradient)
+
+
+def gather(m: Ints, reals: Floats, log: Ints, heap: Agenda, gradient: int) -> None:
+    """A part of a gradient is there; with the last one that is needed, the step ends."""
+    w = m[at.WORKERS] + m[gradient] * at.WORKER_SIZE
+    m[w + at.UNSENT] -= 1
+    if m[w + at.UNSENT]:
+        return
+    m[m[at.KEPT] + m[at.LEFT]] = gradient
+    m[at.LEFT] += 1
+    m[w + at.COME] = 1
+    if m[at.LEFT] < m[at.NEEDED]:
+        return
+    for place in range(m[at.LEFT]):
+        for _ in range(m[at.VARIABLES]):
+            apply(m, log, m[m[at.KEPT] + place])
+    m[at.EVALUATED] += m[at.LEFT]
+    m[at.LEFT] = 0
+    count_step(m, log)
+    for place in range(m[at.WORKER_COUNT]):
+        other = m[at.WORKERS] + place * at.WORKER_SIZE
+        if m[other + at.COME]:
+            m[other + at.COME] = 0
+        else:
+            call_off(m, reals, log, heap, other)
+    released = m[at.WAITING] - m[at.SERVED]
+    m[at.SERVED] += released
+    put(m, heap, m[at.NOW], released << at.BITS | at.STEP_ENDS)
+
+
+def begin_anew(m: Ints, reals: Floats, log: Ints, heap: Agenda, number: int) -> None:
+    """Those who waited for the end of a step, so many of them, go on."""
+    m[at.SERVED] -= number
+    for _ in range(number):
+        w = next_in_line(m)
+        span(m, log, w, m[at.NOW], _BARRIER)
+        read(m, reals, log, heap, w)
+
+
+def call_off(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+    """A worker gives up the gradient that it is at, and begins anew."""
+    now, gradient = m[at.NOW], m[w + at.GRADIENT]
+    computes = m[w + at.UNSENT] < 0
+    dropped = m[w + at.UNSENT] != 0
+    note(m, log, now, m[w + at.MARK] + TAKEN_BACK)
+    if m[w + at.READY] < now:
+        span(m, log, w, now, m[w + at.PHASE])
+    if computes and m[gradient + at.BEGUN_AT] >= now:
+        m[gradient] = -1
+        m[w + at.ITERATION] -= 1
+        m[w + at.DRAWN] -= 1
+        dropped = False
+    elif computes and m[gradient + at.COMPUTED_AT] > now:
+        m[gradient + at.COMPUTED_AT] = -1
+    if dropped:
+        end(m, log, gradient)
+    m[w + at.READY] = now
+    m[w + at.UNSENT], m[w + at.GRADIENT] = 0, -1
+    m[at.STALE] += 1
+    read(m, reals, log, heap, w)

@@ -1,0 +1,94 @@
+"""Draws of a run, many workers at a time: the same bits as each of them draws for itself."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varsim.cluster.description import Cluster
+from varsim.cluster.flat import layout as at
+from varsim.cluster.flat.building import Building, NotCoveredError, records
+from varsim.cluster.slowdown import windows
+from varsim.values.distribution import BLOCK, Distribution, Floats
+from varsim.values.stream import stream, streams
+from varsim.values.workload import Workload
+
+Ints: TypeAlias = NDArray[np.int64]
+# As long as a step may be (ns), so that sums of some of them stay within 64 bits.
+_LONGEST: Final = 1 << 58
+_FOREVER: Final = 1 << 60  # draws
+
+
+class ComputeTimes:
+    """Compute times of workers, block by block, in integer ns."""
+
+    def __init__(
+        self, cluster: Cluster, workload: Workload, workers: int, seed: int, replication: int
+    ) -> None:
+        self._law = cluster.compute_distribution(workload)
+        self._seed, self._replication = seed, replication
+        self._factors = np.ones(workers)
+        self._slowest = 1.0
+        for rank in {entry.rank for entry in cluster.slow_workers if entry.rank < workers}:
+            slowness = windows(cluster.slow_workers, rank)
+            self._slowest = max(self._slowest, *(factor for _, factor in slowness))
+            if len(slowness) == 1:
+                self._factors[rank] = slowness[0][1]
+        self._blocks: dict[int, Iterator[Floats]] = {}
+        self._independent = type(self._law).blocks is Distribution.blocks
+        self._is_constant = self._independent and not self._law.varies
+
+    def lay_out(self, building: Building, workers: Ints) -> None:
+        """The first block of every worker; of a constant law one time, again and again.
+
+        There is room for two blocks: the one it draws from, and the one before or after that.
+        """
+        m, number = building.scalars, len(workers)
+        first = self._block(range(number), 0)
+        if self._is_constant:
+            workers[:, at.TIMES] = building.add(first[:, 0]) + np.arange(number)
+            workers[:, at.DRAWS] = _FOREVER
+            return
+        workers[:, at.TIMES] = building.add(first) + BLOCK * np.arange(number)
+        building.room(first.size)
+        workers[:, at.DRAWS] = BLOCK
+        m[at.WITHIN], m[at.PLANE] = BLOCK - 1, first.size
+
+    def refill(self, m: Any) -> None:
+        """Draw another block for the workers that have few draws left."""
+        workers = records(m)
+        draws = workers[:, at.DRAWS]
+        short = draws - workers[:, at.DRAWN] < BLOCK // 2
+        for block in np.unique(draws[short] // BLOCK).tolist():
+            ranks = np.flatnonzero(short & (draws == block * BLOCK)).tolist()
+            drawn = self._block(ranks, block).tolist()
+            for rank, times in zip(ranks, drawn, strict=True):
+                place = m[at.WORKERS] + rank * at.WORKER_SIZE
+                first = m[place + at.TIMES] + block % 2 * m[at.PLANE]
+                m[first : first + BLOCK] = times
+                m[place + at.DRAWS] += BLOCK
+
+    def _block(self, ranks: Sequence[int], block: int) -> Ints:
+        """The times of that block of these workers (ranks, BLOCK); of each in order."""
+        seconds = np.empty((len(ranks), BLOCK))
+        if self._is_constant:
+            seconds[:] = self._law.draw(stream(0, 0, "compute"))
+        elif self._independent:
+            made = streams(self._seed, self._replication, "compute", ranks, block)
+            for place, generator in enumerate(made):
+                seconds[place] = self._law.draw(generator)
+        else:
+            for place, rank in enumerate(ranks):
+                seconds[place] = next(self._blocks_of(rank))
+        times = np.rint(seconds * (self._factors[list(ranks)] * 1e9)[:, np.newaxis])
+        if not times.max() * self._slowest <= _LONGEST:
+            raise NotCoveredError("a step takes too long for sums of 64 bits")
+        return times.astype(np.int64)
+
+    def _blocks_of(self, rank: int) -> Iterator[Floats]:
+        if rank not in self._blocks:
+            self._blocks[rank] = self._law.blocks(
+                rank, lambda block: stream(self._seed, self._replication, "compute", rank, block)
+            )
+        return self._blocks[rank]

@@ -1,0 +1,187 @@
+"""Flat form of a first-come network: links, and the batches that workers read and push."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varsim.cluster.batch import MessageBatch
+from varsim.cluster.description import Cluster
+from varsim.cluster.flat import layout as at
+from varsim.cluster.flat.building import Building
+from varsim.cluster.link import Link
+from varsim.cluster.placement import server_messages, server_places, traffic_per_port
+from varsim.cluster.trace import LinkRow
+from varsim.values.workload import Workload
+
+Ints: TypeAlias = NDArray[np.int64]
+
+_OWN: Final = 2  # links of a worker on a star
+# Of both batches of a worker: how often it was sent, when it is due, when it starts on each link.
+_SENDING: Final = (
+    *(at.PULLED, at.PULL_DUE, at.PULL_STARTS),
+    *(at.PUSHED, at.PUSH_DUE, at.PUSH_STARTS),
+)
+
+
+class FlatNetwork:
+    """Links and batches of a run, laid out in memory; what they have carried when it is over.
+
+    On a star, workers of equal links have equal batches, which are made once. Links are numbered,
+    in such a star first the two of each worker; there the n-th of a worker's own is -1 - n in a
+    batch. `trained`: the variables that have a gradient.
+    """
+
+    def __init__(
+        self, cluster: Cluster, workload: Workload, workers: int, trained: Sequence[int]
+    ) -> None:
+        topology = cluster.network
+        self._routing = routing = topology.routing()
+        self._workers = workers
+        self._alike = (
+            topology.kind == "star" and topology.flows is None and cluster.servers_on == "dedicated"
+        )
+        kinds: dict[float, int] = {}  # the first worker of every kind
+        self._like = list(range(workers))
+        if self._alike:
+            rates = [topology.rate_of(rank) for rank in range(workers)]
+            for rank, rate in enumerate(rates):
+                kinds.setdefault(rate, rank)
+            numbers = {rate: number for number, rate in enumerate(kinds)}
+            self._like = [numbers[rate] for rate in rates]
+        places = [routing.worker(rank) for rank in (kinds.values() if self._alike else self._like)]
+        ports = server_places(routing, cluster, traffic_per_port(workload, cluster))
+        ratios = workload.gradient_ratios()
+        self._batches = [
+            [
+                MessageBatch(messages)
+                for messages in server_messages(routing.route, place, ports, trained, ratios)
+            ]
+            for place in places
+        ]
+        self._own = _OWN * workers if self._alike else 0
+        first = self._own - _OWN * len(places) * self._alike
+        self._numbers = {link: first + number for number, link in enumerate(routing.links)}
+        self._counted = first + len(routing.links)
+        for both in self._batches:  # limits of flows are links that nobody counts
+            for batch in both:
+                for link in batch.loads:
+                    self._numbers.setdefault(link, first + len(self._numbers))
+
+    @property
+    def most_hops(self) -> int:
+        """Links of a batch, at most."""
+        return max(len(batch.hops) for both in self._batches for batch in both)
+
+    def lay_out(self, memory: Building) -> Ints:
+        """Lay out links and batches; of each worker its own links, both batches, and their hops."""
+        free = memory.room(self._own + len(self._numbers))
+        addresses = np.array(
+            [
+                [0, *(self._batch(memory, batch, free, like) for batch in both)]
+                + [len(batch.hops) for batch in both]
+                for like, both in enumerate(self._batches)
+            ]
+        )[self._like]
+        addresses[:, 0] = free + _OWN * np.arange(self._workers)
+        return addresses
+
+    def carried(
+        self, m: Any, workers: Ints, again: dict[tuple[int, int], list[int]], end: int
+    ) -> tuple[list[LinkRow], float]:
+        """What every link has carried by the end of the run (ns), and `Trace.sent`.
+
+        `again`: by rank, and whether pushed, when batches started on their links that were sent
+        again before they were through.
+        """
+        moved, relayed = [0.0] * (self._own + len(self._numbers)), [0.0] * self._counted
+        books = [
+            [(batch, *self._loads(batch, like)) for batch in both]
+            for like, both in enumerate(self._batches)
+        ]
+        sending = workers[:, _SENDING].reshape(-1, 2, 3).tolist()
+        for rank, (like, both) in enumerate(zip(self._like, sending, strict=True)):
+            own = _OWN * rank - 1
+            for which, (often, due, starts) in enumerate(both):
+                batch, loads, relays = books[like][which]
+                under_way = _cut(again.get((rank, which), []), len(batch.hops))
+                if due > end:
+                    under_way = [
+                        *under_way,
+                        [int(start) for start in m[starts : starts + len(batch.hops)]],
+                    ]
+                whole = often - len(under_way)
+                for link, size in loads if whole else ():
+                    moved[link if link >= 0 else own - link] += whole * size
+                for link, size in relays if whole else ():
+                    relayed[link] += whole * size
+                for begun in under_way:
+                    for hop, start in zip(batch.hops, begun, strict=True):
+                        link = self._link(hop.link, like)
+                        _, passed, passed_on = batch.passed_on(hop.link, end - start)
+                        moved[link if link >= 0 else own - link] += passed
+                        for size in passed_on:
+                            relayed[link] += size
+        rows = [
+            LinkRow(name, link.bandwidth, min(moved[number], link.bandwidth * end / 1e9))
+            for number, (name, link) in enumerate(self._links())
+        ]
+        sent = [
+            row.moved - back
+            for row, back, (_, link) in zip(rows, relayed, self._links(), strict=True)
+            if link.begins
+        ]
+        return rows, math.fsum(sent)
+
+    def _links(self) -> list[tuple[str, Link]]:
+        """Every link that is counted, by its name; one that stands for those of equal workers."""
+        links = self._routing.links
+        if not self._alike:
+            return [(link.name, link) for link in links]
+        named = [
+            (f"worker {rank} {way}", links[_OWN * like + number])
+            for rank, like in enumerate(self._like)
+            for number, way in enumerate(("up", "down"))
+        ]
+        return named + [(link.name, link) for link in links[_OWN * len(self._batches) :]]
+
+    def _link(self, link: Link, like: int) -> int:
+        """A link's number, or what stands for a link of the worker's own."""
+        number = self._numbers[link]
+        if number >= self._own:
+            return number
+        return -1 - (number - self._numbers[self._routing.links[0]] - _OWN * like)
+
+    def _batch(self, memory: Building, batch: MessageBatch, free: int, like: int) -> int:
+        place = {hop.link: number for number, hop in enumerate(batch.hops)}
+        hops: list[int] = []
+        for link, hold, after, begins in batch.hops:
+            number = self._link(link, like)
+            waits = memory.add([one for other, wait in after for one in (place[other], wait)])
+            hops += [number if number < 0 else free + number, hold, begins, waits, len(after)]
+        messages: list[int] = []
+        for item, links, latency in batch.passed:
+            passes = memory.add([one for link, time in links for one in (place[link], time)])
+            messages += [item, latency, passes, len(links)]
+        record = [0] * at.BATCH
+        record[at.ITEMS], record[at.ALONE] = batch.items, batch.alone
+        record[at.LATENCY], record[at.PAIR] = batch.latency, batch.only is not None
+        record[at.HOPS], record[at.HOP_COUNT] = memory.add(hops), len(batch.hops)
+        record[at.MESSAGES], record[at.MESSAGE_COUNT] = memory.add(messages), len(batch.passed)
+        return memory.add(record)
+
+    def _loads(
+        self, batch: MessageBatch, like: int
+    ) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
+        """What a batch puts on links, and what it is passed on over."""
+        return (
+            [(self._link(link, like), size) for link, size in batch.loads.items()],
+            [(self._link(link, like), size) for link, size in batch.passed_on_over()],
+        )
+
+
+def _cut(numbers: Sequence[int], length: int) -> list[Sequence[int]]:
+    """Numbers in parts of a length."""
+    return [numbers[first : first + length] for first in range(0, len(numbers), max(1, length))]

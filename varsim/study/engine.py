@@ -1,0 +1,61 @@
+"""Engines: which of the two makes a run; no result depends on it."""
+
+import os
+from typing import Final, Literal, TypeAlias, cast, get_args
+
+from varsim.cluster.flat.building import NotCoveredError
+from varsim.cluster.flat.choice import uncovered, worth_compiling
+from varsim.cluster.flat.run import FlatRun
+from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario
+from varsim.strategies import Strategy
+
+Engine: TypeAlias = Literal["auto", "simpy", "fast"]
+
+# Says which engine to use, in this process and in those it starts.
+VARIABLE: Final = "VARSIM_ENGINE"
+
+
+def chosen() -> Engine:
+    """The engine that is asked for."""
+    said = os.environ.get(VARIABLE, "auto")
+    if said not in get_args(Engine):
+        raise ValueError(f"{VARIABLE} is auto, simpy or fast, not {said!r}")
+    return cast(Engine, said)
+
+
+def reason_against(scenario: Scenario, strategy: Strategy) -> str:
+    """Why the runs of a strategy are not for the engine for times alone; empty if they are."""
+    cluster = scenario.cluster_of(strategy)
+    if scenario.events:
+        return "something happens to workers (events)"
+    if strategy.rules(cluster) is None:
+        return f"{strategy.label} is not covered"
+    return uncovered(cluster, scenario.workload_of(strategy), scenario.stop_of(strategy))
+
+
+def fast_trace(
+    scenario: Scenario, strategy: Strategy, replication: int, events: int | None, record: bool
+) -> Trace | None:
+    """The trace of a run by the engine for times alone; None if it is one for SimPy.
+
+    `events`: it ends once so many have been put on the heap.
+    """
+    cluster = scenario.cluster_of(strategy)
+    rules = strategy.rules(cluster)
+    if chosen() == "simpy" or rules is None or reason_against(scenario, strategy):
+        return None
+    try:
+        return FlatRun(
+            cluster,
+            scenario.workload_of(strategy),
+            scenario.stop_of(strategy),
+            rules,
+            seed=scenario.seed,
+            replication=replication,
+            workers=strategy.workers(cluster),
+            events=events,
+            compile_at=worth_compiling(),
+        ).trace(strategy.label, record=record)
+    except NotCoveredError:
+        return None
