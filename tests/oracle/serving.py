@@ -8,7 +8,6 @@ one is, with what is to come out in `expect`. No tolerance: sums are in the orde
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from itertools import count
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -50,7 +49,6 @@ class Served(ABC):
         self.since: dict[int, int] = {}  # of those that wait
         self.blocked: list[list[list[int | None]]] = [[] for _ in range(self.workers)]
         self.stale: list[list[int]] = []
-        self.tied = False  # two came at one moment
 
     def run(self) -> None:
         """To the end."""
@@ -59,7 +57,6 @@ class Served(ABC):
         while self.ends and min(self.ends.values()) <= UNTIL:
             self.now = min(self.ends.values())
             come = sorted(rank for rank, end in self.ends.items() if end == self.now)
-            self.tied |= len(come) > 1
             for rank in come:
                 del self.ends[rank]
             self.take_in(come)
@@ -202,22 +199,12 @@ class Bounded(Served):
 
 
 def family(seed: int, kind: str) -> Drawn:
-    """A case of the K family, with what is to come out.
-
-    K-sync takes arrivals of one moment as they come, not by rank: there are none in its cases.
-    """
-    tries = (_family(f"{seed}/{attempt}", kind) for attempt in count())
-    return next(case for case, tied in tries if not (tied and kind == "k_sync"))
-
-
-def _family(seed: str, kind: str) -> tuple[Drawn, bool]:
+    """A case of the K family, with what is to come out."""
     source = random.Random(f"{seed} {kind}")
     case = drawn(source)
     workers = case["workers"]
     most = workers + 3 if "batch" in kind else workers
     case |= {"kind": kind, "k": source.randint(1, most)}
-    if kind == "k_sync":
-        case["step_ms"] = [source.sample(range(10, 120), 14) for _ in range(workers)]
     if kind.endswith("async"):
         policy(source, case)
     one = Family(case)
@@ -229,7 +216,7 @@ def _family(seed: str, kind: str) -> tuple[Drawn, bool]:
     }
     if kind.endswith("async"):
         case["expect"]["stale"] = one.stale
-    return case, one.tied
+    return case
 
 
 def ssp(seed: int) -> Drawn:

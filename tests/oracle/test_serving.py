@@ -65,6 +65,6 @@ def test_what_is_drawn(kind: str) -> None:
         expected.add("several of one")
     if kind.endswith("_sync"):
         expected.add("cancelled")
-    if kind == "k_batch_sync":
+    if kind.endswith("_sync"):
         expected.add("dropped")
     assert {name for name, number in met.items() if number >= 5} == expected, met

@@ -99,3 +99,43 @@ class GradientBuffer:
 
     def __str__(self) -> str:
         return f"an update of {self._number} gradients, of which {len(self._kept)} are there"
+
+
+class FirstGradients:
+    """The first `number` whole gradients of a step, which make an update of all variables.
+
+    The last of them ends the step, at once unless others may come at that moment: then all that do
+    are awaited, the first ones are those of the lowest ranks, and the others are dropped.
+    """
+
+    def __init__(self, job: Job, server: ParameterServer, number: int, steps: Cutoff) -> None:
+        self._job, self._clock, self._server = job, job.clock, server
+        self._number, self._steps = number, steps
+        self._come: list[tuple[int, int, Gradient]] = []  # when (ns), and by whom
+        self._settles = False
+        server.on_arrival(self._receive)
+
+    def _receive(self, variable: int, gradient: Gradient) -> None:
+        if gradient.unsent:
+            return
+        self._come.append((self._clock.time, gradient.worker, gradient))
+        self._steps.comes(gradient.worker)
+        if len(self._come) < self._number or self._settles:
+            return
+        if self._steps.more_may_come():
+            self._settles = True
+            self._clock.call_settled(self._end_step)
+        else:
+            self._end_step()
+
+    def _end_step(self) -> None:
+        come, self._come, self._settles = self._come, [], False
+        if self._clock.stopped:
+            return
+        first = [gradient for *_, gradient in sorted(come, key=lambda one: one[:2])]
+        for variable in self._server.trained:
+            self._server.apply(variable, first[: self._number])
+        self._job.count_step()
+        for gradient in first[self._number :]:
+            self._server.drop_whole(gradient)
+        self._steps.end_step()

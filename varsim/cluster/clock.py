@@ -98,6 +98,11 @@ class Clock(simpy.Environment):
         """Whether nothing is left to happen."""
         return not self.heap
 
+    @property
+    def more_now(self) -> bool:
+        """Whether something else is to happen at this moment."""
+        return bool(self.heap) and self.heap[0][0] == self.time
+
     def stop(self) -> None:
         """End the run: no further event is served."""
         self.stopped = True

@@ -230,6 +230,16 @@ class Cutoff:
         """A worker has done its part of this step."""
         self._come.add(rank)
 
+    def more_may_come(self) -> bool:
+        """Whether somebody else may still come at this very moment."""
+        now, waits = self._clock.time, self._clock.more_now
+        return any(
+            (worker.ready_at == now or (waits and worker.ready_at < now))
+            and worker.rank not in self._come
+            and self._failures.running(worker.rank)
+            for worker in self._workers
+        )
+
     def end_step(self) -> None:
         """The step is over: who has come goes on, all others give up what they are at."""
         come, self._come = self._come, set()

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
 
+from varsim.cluster.buffer import FirstGradients
 from varsim.cluster.clock import Activity
 from varsim.cluster.deadlock import restart_enough
 from varsim.cluster.description import Cluster
@@ -15,7 +16,6 @@ from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Round, Sends, Strategy
-from varsim.values.gradient import Gradient
 
 
 class BackupWorkers(Strategy):
@@ -87,23 +87,9 @@ class BackupWorkers(Strategy):
         steps = job.cutoff()
         server = ParameterServer(job, drops=True, overlap=self.overlap)
         job.observe(lambda: server.parameters)
-        gradients: list[Gradient] = []
         needed = self.replicas_to_aggregate
         job.explain(restart_enough(needed, len(job.workers), "replicas_to_aggregate"))
-
-        def receive(variable: int, gradient: Gradient) -> None:
-            if gradient.unsent:
-                return
-            gradients.append(gradient)
-            steps.comes(gradient.worker)
-            if len(gradients) == self.replicas_to_aggregate:
-                for each in server.trained:
-                    server.apply(each, gradients)  # (5)
-                gradients.clear()
-                job.count_step()  # (6)
-                steps.end_step()
-
-        server.on_arrival(receive)
+        FirstGradients(job, server, needed, steps)  # (5), (6)
         for worker in job.workers:
             job.start_on(worker, self.replica, worker, server, steps)
 

@@ -1,8 +1,7 @@
 """Recorded cases of the K family: who is used in each update, how stale, and who waits."""
 
-from typing import Any, Final
+from typing import Any
 
-import pytest
 from building import DROPPED, MS, PENDING, gradient_rows
 
 from conformance.comparison import assert_close
@@ -12,19 +11,6 @@ from varsim.strategies.backup_workers import BackupWorkers
 from varsim.strategies.k_async import KAsync
 from varsim.strategies.k_batch_async import KBatchAsync
 from varsim.strategies.k_batch_sync import KBatchSync
-
-# K-sync is backup_workers, which takes arrivals of one moment as they come, not by rank.
-NOT_BY_RANK: Final = frozenset({"s_k_sync_const_03"})
-
-
-def k_sync(record: Record) -> None:
-    """A case of K-sync; in those that are known to depend on it the order of ties must differ."""
-    if record["id"] not in NOT_BY_RANK:
-        k_family(record)
-        return
-    with pytest.raises(AssertionError):
-        k_family(record)
-    pytest.xfail("arrivals of one moment are not taken in by rank")
 
 
 def k_family(record: Record) -> None:

@@ -8,7 +8,7 @@ from conformance.in_between.averaged import hierarchical, local_sgd
 from conformance.in_between.bounded import ssp
 from conformance.in_between.dropped import drop_compute
 from conformance.in_between.elastic import easgd
-from conformance.in_between.first_k import asynchronous, k_family, k_sync
+from conformance.in_between.first_k import asynchronous, k_family
 from conformance.in_between.gossiping import gossip, sgp
 from conformance.in_between.outer import diloco, diloco_recovery
 from conformance.in_between.recorded import Case, Record
@@ -26,7 +26,7 @@ REPLAY: Final[dict[str, Callable[[Record], None]]] = {
     "post_local_sgd": local_sgd,
     "hierarchical": hierarchical,
     "ssp": ssp,
-    "k_sync": k_sync,
+    "k_sync": k_family,
     "k_async": k_family,
     "k_batch_async": k_family,
     "k_batch_sync": k_family,
