@@ -1,5 +1,7 @@
 """The command line: parses, calls, prints; results to stdout, progress and complaints to stderr."""
 
+import atexit
+import gc
 import os
 import sys
 from collections.abc import Iterable
@@ -287,6 +289,9 @@ def version() -> None:
 
 def main() -> None:
     """Entry point of the command `varsim`."""
+    # Collections look at everything that was imported, again and again, the last ones at the end.
+    gc.set_threshold(50_000)
+    atexit.register(gc.freeze)
     # What processes leave when they are interrupted loky clears away; that is no news.
     quiet = "ignore:resource_tracker:UserWarning"
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.getenv("PYTHONWARNINGS"), quiet]))
