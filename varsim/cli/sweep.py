@@ -279,10 +279,13 @@ def _conclude(
     plots: bool,
 ) -> None:
     """Write and print what came of it."""
+    from varsim.report import plots as drawing
     from varsim.report.files.keeping import FORMS, put_report
     from varsim.report.files.sweep import parquet
     from varsim.report.sweep import report
 
+    if plots:
+        drawing.prepare()
     table = experiment.table(books)
     told, more = report(table, question(file), plots=plots), parquet(table)
     put_report(told, directory, more)

@@ -31,6 +31,7 @@ def run(experiment: "Training", settings: Settings) -> None:
     target is not surely met by every one.
     """
     from varsim.cli.progress import Progress
+    from varsim.report import plots
     from varsim.report.files.claim import RUN, Asked, check_target, replaced
     from varsim.report.files.save import save
     from varsim.report.training import report
@@ -42,6 +43,8 @@ def run(experiment: "Training", settings: Settings) -> None:
     other = replaced(directory, RUN, Asked.of(scenario))
     with Progress(settings.quiet) as progress:
         result = experiment.run(settings.jobs, progress)
+    if settings.plots:
+        plots.prepare()
     told = report(result, settings.question, plots=settings.plots)
     saved = save(result, directory, told)
     if other:
@@ -122,6 +125,7 @@ def explain(experiment: "Training", asked: Asking) -> None:
 
 def redraw(directory: Path) -> None:
     """Draw the plots of a saved run again, whatever it is of."""
+    from varsim.report import plots
     from varsim.report.files.claim import kinds_of
     from varsim.report.files.keeping import put_report
 
@@ -136,4 +140,5 @@ def redraw(directory: Path) -> None:
 
         return report(load_result(path), question(path / "scenario.yaml"))
 
+    plots.prepare()
     put_report(read_from(saved, directory), directory, again=True)

@@ -44,6 +44,7 @@ _STYLE: Final = {
     "axes.spines.top": False,
     "axes.titlelocation": "left",
     "axes.titlesize": 10,
+    "axes.titley": 1.0,  # where they stand anyway, as nothing is above: not to be looked for
     "figure.facecolor": PAPER,
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
     "font.size": 9.5,
@@ -254,6 +255,9 @@ def _lay_out(figure: Figure, top: float) -> None:
             tall = scale * place.height
             axes.set_position((left, ceiling - head - tall, width, tall))
             ceiling -= head + tall + foot
+    for axis in (axis for axes in panels for axis in (axes.xaxis, axes.yaxis)):
+        if not axis.get_label_text():
+            axis.set_label_coords(0, 0)  # no place below the ticks is looked for at each drawing
 
 
 def _with_labels(figure: Figure, axes: Axes) -> BboxBase:
