@@ -51,6 +51,35 @@ def shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.parametrize(
+    ("command", "left_out"),
+    [
+        ("check small.yaml", {"pandas", "scipy", "matplotlib", "jinja2", "rich", "loky"}),
+        ("run small.yaml --no-plots --format json", {"pandas", "scipy", "matplotlib", "loky"}),
+        ("run small.yaml", {"pandas", "scipy", "matplotlib.pyplot", "loky"}),
+    ],
+)
+def test_nothing_heavy_is_imported_that_is_not_used(
+    command: str, left_out: set[str], small: Path
+) -> None:
+    code = (
+        "import sys\n"
+        "from varsim.cli.app import main\n"
+        "try:\n    main()\n"
+        "finally:\n    print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command.split()],
+        cwd=small.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = set(done.stderr.split())
+    assert "numpy" in imported
+    assert not imported & left_out
+
+
 def test_exit_codes(small: Path) -> None:
     assert call("check", small).returncode == 0
     assert call("run").returncode == 2

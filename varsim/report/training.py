@@ -97,7 +97,8 @@ def _figures(result: "Result") -> list[Figure]:
     from varsim.report.plots.gallery import PLOTS
 
     tables = {"time_split": time_shares(result), "links": links(result)}
-    return [Figure(plot, result, tables.get(plot.name)) for plot in PLOTS]
+    shown = (plot for plot in PLOTS if plot.shows(result))
+    return [Figure(plot, result, tables.get(plot.name)) for plot in shown]
 
 
 def table(result: "Result") -> "DataFrame":

@@ -172,11 +172,6 @@ def _small(text: str) -> str:
     return text[0].lower() + text[1:]
 
 
-def heights(result: "Result", by: Against) -> list[float]:
-    """Inches: little where there is nothing to draw."""
-    return [3.4 if curves(result, by) else 0.5]
-
-
 def legend(result: "Result", by: Against) -> list[Artist]:
     """The strategies that have a curve."""
     look = looks(result.strategies)
@@ -189,10 +184,6 @@ def legend(result: "Result", by: Against) -> list[Artist]:
 def draw(result: "Result", axes: Axes, by: Against) -> Axes:
     """Mean loss of every strategy with its interval, against time or updates."""
     drawn = curves(result, by)
-    if not drawn:
-        axes.text(0.5, 0.5, "no finite loss", transform=axes.transAxes, ha="center", color=FAINT)
-        axes.set_axis_off()
-        return axes
     unit = time_unit(max(float(curve.x[-1]) for curve in drawn))
     scale = unit.seconds if by == "time" else 1.0
     look = looks(result.strategies)

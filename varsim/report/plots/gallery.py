@@ -289,9 +289,10 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         "gradients into an update makes fewer steps from the same examples, and may do better at a "
         "larger rate (varsim tune).",
         lambda result: curves.title(result, "time"),
-        lambda result: curves.heights(result, "time"),
+        lambda result: [3.4],
         _single(lambda result, axes: curves.draw(result, axes, "time")),
         lambda result: curves.legend(result, "time"),
+        shows=lambda result: bool(curves.curves(result, "time")),
     ),
     Plot(
         "loss_updates",
@@ -299,9 +300,10 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         "The same losses, counted in updates instead of seconds: what an update is worth, "
         "whatever it costs in time. Straight lines join the measurements.",
         lambda result: curves.title(result, "global_step"),
-        lambda result: curves.heights(result, "global_step"),
+        lambda result: [3.4],
         _single(lambda result, axes: curves.draw(result, axes, "global_step")),
         lambda result: curves.legend(result, "global_step"),
+        shows=lambda result: bool(curves.curves(result, "global_step")),
     ),
     Plot(
         "links",
@@ -310,8 +312,9 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         "points share a row, which shows their mean. 100 % means that the link never rested: near "
         "that it is the bottleneck.",
         links.title,
-        lambda result: row_heights([use.link for use in links.link_use(result)] or [""]),
+        lambda result: row_heights([use.link for use in links.link_use(result)]),
         _single(links.draw),
         links.legend,
+        shows=lambda result: bool(links.link_use(result)),
     ),
 )

@@ -9,7 +9,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from varsim.report.parts import by_use
-from varsim.report.plots.figure import FAINT, called, label_rows, marked, short, strategy_line
+from varsim.report.plots.figure import called, label_rows, marked, short, strategy_line
 from varsim.report.plots.looks import looks
 from varsim.study.why.resources import joined_name, one_kind
 
@@ -65,10 +65,6 @@ def link_use(result: "Result") -> list[LinkUse]:
 def draw(result: "Result", axes: Axes) -> Axes:
     """A mark per row and strategy: how much of its capacity was used."""
     rows = link_use(result)
-    if not rows:
-        axes.text(0.5, 0.5, "no links", transform=axes.transAxes, ha="center", color=FAINT)
-        axes.set_axis_off()
-        return axes
     look = looks(result.strategies)
     spread = 0.5 / len(look)
     for index, (strategy, (color, marker)) in enumerate(look.items()):
@@ -84,8 +80,6 @@ def draw(result: "Result", axes: Axes) -> Axes:
 def title(result: "Result") -> str:
     """Which link is the busiest, and with which strategy."""
     rows = link_use(result)
-    if not rows:
-        return "No bytes moved over links"
     used = {name: use for name, use in rows[0].percent.items() if math.isfinite(use)}
     most = max(used, key=used.__getitem__)
     use = f"{used[most]:.0f} % of what it can carry in {called(result.scenario, most)}"
@@ -93,8 +87,8 @@ def title(result: "Result") -> str:
 
 
 def legend(result: "Result") -> list[Artist]:
-    """What stands for each strategy, where there are links."""
-    look = looks(result.strategies) if link_use(result) else {}
+    """What stands for each strategy."""
+    look = looks(result.strategies)
     return [strategy_line(marked(result.scenario, one), look[one], "none") for one in look]
 
 

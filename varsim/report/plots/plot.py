@@ -23,6 +23,7 @@ class Plot(NamedTuple, Generic[R]):
     draw: Callable[[R, list[Axes]], list[Axes]]
     legend: Callable[[R], Sequence[Artist]]
     one_axis: bool = True  # whether all panels have the same x axis
+    shows: Callable[[R], bool] = lambda result: True  # whether there is anything to be seen
 
 
 def draw_one(plot: Plot[R], result: R, directory: Path) -> Drawn:
