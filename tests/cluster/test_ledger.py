@@ -16,6 +16,6 @@ def test_what_arrives_after_a_run_came_to_stand_still_has_not_arrived() -> None:
         gradient.arrived = arrived
         ledger.in_flight[gradient] = None
     assert ledger.close(200) == 0
-    rows = [GradientRow(*row) for row in ledger.recorder.gradient_rows().tolist()]
+    rows = [GradientRow(*row) for row in ledger.recorder.gradient_rows().array().tolist()]
     assert [row.arrived for row in rows] == [150, -1]
     assert {row.outcome for row in rows} == {Outcome.PENDING}
