@@ -9,8 +9,9 @@ import numpy as np
 
 from tests.benchmarks import lean
 from tests.benchmarks.textbook import TextbookAllReduce, TextbookAsync, TextbookSync
+from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
-from varsim.study.simulation import Run, run_one
+from varsim.study.simulation import Run, started
 from varsim.values.stream import stream
 
 BANDWIDTH, LATENCY = 12.5e12, 0.0  # bytes/s, s: ports that nobody has to wait for long
@@ -160,6 +161,11 @@ def _ring(what: Scenario) -> int:
     return 2 * (workers - 1) * (chunk + round(network.delay * 1e9))
 
 
-def one(what: Scenario, **options: Any) -> Callable[[], object]:
-    """One run of the scenario's only strategy."""
-    return lambda: run_one(Run(what, 0, 0), **options)
+def one(what: Scenario, **options: Any) -> Callable[[], Trace]:
+    """One run of the scenario's only strategy, on SimPy."""
+
+    def run() -> Trace:
+        job, strategy = started(Run(what, 0, 0), **options)
+        return job.run(strategy.label)
+
+    return run

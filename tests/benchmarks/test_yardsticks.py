@@ -3,7 +3,6 @@
 import pytest
 
 from tests.benchmarks.cases import SETTINGS, leaner, one, scenario, textbook
-from varsim.cluster.trace import Trace
 from varsim.strategies import STRATEGIES
 
 # Where two arrive at one moment, these let another one go on first.
@@ -18,7 +17,6 @@ def test_there_is_one_for_every_strategy() -> None:
 def test_they_end_when_a_run_does(kind: str) -> None:
     what = scenario(kind, 16, 10, "timing")
     trace = one(what)()
-    assert isinstance(trace, Trace)
     assert leaner(what)() == pytest.approx(trace.end, rel=ROUGHLY.get(kind, 0.0), abs=0.0)
     if kind in ("sync_replicas", "none", "on_write"):
         assert textbook(what) == trace.end

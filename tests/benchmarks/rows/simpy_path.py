@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from tests.benchmarks.cases import SETTINGS, leaner, one, scenario, textbook
 from tests.benchmarks.measuring import Row, Spread, in_turn
-from varsim.study.simulation import Run, run_one
 
 # Of a full run beside T, and of times only.
 FULL = {
@@ -43,7 +42,7 @@ def rows(long: bool) -> Iterator[Row]:
         if long:
             yield Row(f"full run, recorded / not, {name}", None, turns.ratio("full", "no record"))
             yield Row(f"full run, eager / lazy, {name}", None, turns.ratio("eager", "full"))
-            trace = run_one(Run(times, 0, 0))
+            trace = one(times)()
             events = (trace.heap_events - workers) / len(trace.gradients)
             yield Row(f"heap events per worker-step, {name}", None, Spread.of([events]))
     for kind in OTHERS:
