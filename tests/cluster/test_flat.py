@@ -168,6 +168,16 @@ def test_it_ends_after_any_number_of_events_alike(
     assert compare(run.scenario)
 
 
+@pytest.mark.parametrize("needed", range(1, 7))
+def test_gradients_of_one_moment_are_taken_in_alike(needed: int) -> None:
+    """No transfer takes time, two workers take half as long again: many come at once."""
+    network = {"kind": "star", "bandwidth": 1e12, "latency": 0.0, "sharing": "first_come"}
+    slow = tuple({"rank": rank, "factor": 1.5} for rank in (0, 3))
+    strategy = {"kind": "backup_workers", "replicas_to_aggregate": needed}
+
+    assert compare(tied(strategy, network=network, slow_workers=slow))
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
 def test_it_draws_again_and_makes_room(strategy: dict[str, object]) -> None:
     """One worker is so fast that it needs many blocks of draws, and all need much room."""

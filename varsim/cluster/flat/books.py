@@ -14,13 +14,13 @@ _DROPPED = int(Outcome.DROPPED)
 _PARTLY = int(Outcome.PARTLY)
 
 
-def put(m: Ints, heap: Agenda, time: int, what: int) -> int:
+def put(m: Ints, heap: Agenda, time: int, what: int, priority: int = at.NORMAL) -> int:
     """Put an event on the heap; its order."""
     number = m[at.NUMBER]
     m[at.NUMBER] = number + 1
     if number == m[at.MOST_NUMBER]:
         stop(m, at.BY_EVENTS)
-    order = at.NORMAL + number
+    order = priority + number
     heappush(heap, (time, order, what))
     return order
 

@@ -18,7 +18,7 @@ from varsim.cluster.flat.books import (
     stop,
     transferred,
 )
-from varsim.cluster.flat.cutoff import begin_anew, gather, is_given_up
+from varsim.cluster.flat.cutoff import begin_anew, end_step, gather, is_given_up
 from varsim.cluster.flat.layout import Agenda, Floats, Ints
 from varsim.cluster.flat.links import enqueue, hand_over, keep_starts, sort_items, update
 from varsim.cluster.flat.worker import ask, fetch, goes_on, is_answered, read
@@ -78,6 +78,8 @@ def advance(m: Ints, reals: Floats, log: Ints, heap: Agenda) -> None:
             update_locked(m, reals, log, heap, who)
         elif kind == at.STEP_ENDS:
             begin_anew(m, reals, log, heap, who)
+        elif kind == at.SETTLES:
+            end_step(m, reals, log, heap)
         elif kind == at.STARTS:
             read(m, reals, log, heap, who)
         elif kind == at.CHIEF_STARTS:

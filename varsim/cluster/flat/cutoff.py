@@ -23,17 +23,43 @@ def gather(m: Ints, reals: Floats, log: Ints, heap: Agenda, gradient: int) -> No
     m[w + at.UNSENT] -= 1
     if m[w + at.UNSENT]:
         return
-    m[m[at.KEPT] + m[at.LEFT]] = gradient
-    m[at.LEFT] += 1
+    keep(m, gradient)
     m[w + at.COME] = 1
-    if m[at.LEFT] < m[at.NEEDED]:
+    if m[at.LEFT] < m[at.NEEDED] or m[at.SETTLING]:
         return
-    for place in range(m[at.LEFT]):
+    for place in range(m[at.WORKER_COUNT]):
+        other = m[at.WORKERS] + place * at.WORKER_SIZE
+        if m[other + at.READY] == m[at.NOW] and m[other + at.COME] == 0:
+            m[at.SETTLING] = 1
+    if m[at.SETTLING]:
+        put(m, heap, m[at.NOW], at.SETTLES, at.SETTLED)
+    else:
+        end_step(m, reals, log, heap)
+
+
+def keep(m: Ints, gradient: int) -> None:
+    """A gradient is one for this step; of those of one moment the lower rank comes first."""
+    if m[at.LEFT] == 0 or m[at.LATEST] < m[at.NOW]:
+        m[at.LATEST], m[at.FIRST_NOW] = m[at.NOW], m[at.LEFT]
+    place = m[at.KEPT] + m[at.LEFT]
+    first = m[at.KEPT] + m[at.FIRST_NOW]
+    while place > first and m[m[place - 1]] > m[gradient]:
+        m[place] = m[place - 1]
+        place -= 1
+    m[place] = gradient
+    m[at.LEFT] += 1
+
+
+def end_step(m: Ints, reals: Floats, log: Ints, heap: Agenda) -> None:
+    """The first gradients make an update, and everybody goes on."""
+    left, m[at.LEFT], m[at.SETTLING] = m[at.LEFT], 0, 0
+    for place in range(m[at.NEEDED]):
         for _ in range(m[at.VARIABLES]):
             apply(m, log, m[m[at.KEPT] + place])
-    m[at.EVALUATED] += m[at.LEFT]
-    m[at.LEFT] = 0
+    m[at.EVALUATED] += m[at.NEEDED]
     count_step(m, log)
+    for place in range(m[at.NEEDED], left):
+        end(m, log, m[m[at.KEPT] + place])
     for place in range(m[at.WORKER_COUNT]):
         other = m[at.WORKERS] + place * at.WORKER_SIZE
         if m[other + at.COME]:

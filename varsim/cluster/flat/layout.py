@@ -35,7 +35,10 @@ Agenda: TypeAlias = list[tuple[int, int, int]]  # a heap of (time, order, what)
     SERVED,
     WOKEN,  # whether the event of those is on the heap
     LEFT,  # takes of the chief that are not served, gradients for a step
-) = range(21)
+    LATEST,  # when the latest of those came (ns), and which was the first to come then
+    FIRST_NOW,
+    SETTLING,  # whether others that may come now are awaited before the step ends
+) = range(24)
 # Scalars that do not.
 (
     STRATEGY,
@@ -79,7 +82,7 @@ Agenda: TypeAlias = list[tuple[int, int, int]]  # a heap of (time, order, what)
     HANDLING,  # in a row: how it is handled by servers; 0: that takes no time
     BUSY_THREADS,  # of each queue, with one gradient alone
     SCALARS,
-) = range(21, 62)
+) = range(24, 65)
 
 # A worker.
 (
@@ -153,14 +156,16 @@ ENDS, STEPS, LOOKS, STARTED, AGAIN = -1, -2, -3, -4, -6  # AGAIN + 1: what was p
     UPDATED,
     LOCK_COMMITS,
     STEP_ENDS,
+    SETTLES,
     TIME_IS_UP,
     CLOCK_ENDS,
-) = range(19)
+) = range(20)
 BITS = 5  # an event is whom it is for, and its kind in so many bits
 
 # The order of events of one instant: a priority, and the number in which they were put in.
 URGENT = 0
 NORMAL = 1 << 52
+SETTLED = 2 << 52
 AT_LAST = 3 << 52
 
 # Why the loop is left.
