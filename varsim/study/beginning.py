@@ -148,9 +148,9 @@ def seconds_per_gradient(scenario: Scenario, one: Beginning, most: int) -> float
             return None
         limits = {"examples": gradients * batch, "loss": None, "equal_examples": True}
         stop = scenario.stop.model_copy(update={**limits, "global_steps": None})
-        job, _ = started(Run(scenario.model_copy(update={"stop": stop}), index, 0))
+        short = scenario.model_copy(update={"stop": stop, "failures": None})
         begun = time.process_time()
-        trace = job.run(one.strategy.label)
+        trace = run_one(Run(short, index, 0))
         taken.append((time.process_time() - begun, len(trace.gradients)))
     (few, fewer), (many, more) = taken
     return (many - few) / (more - fewer) if more > fewer and many > few else None
