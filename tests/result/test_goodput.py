@@ -9,11 +9,15 @@ from building import scenario
 from pandas.testing import assert_frame_equal
 
 from varsim.report.files.save import load_result, save
+from varsim.report.render import render
+from varsim.report.training import report
+from varsim.report.why import report as explained
 from varsim.report.words.scenario import describe
 from varsim.study.cost import estimates
 from varsim.study.goodput import DOWN, OF_LIVES, PARTS
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
+from varsim.study.why.account import why
 
 DAY = 86_400.0
 MORTAL: dict[str, Any] = {
@@ -168,3 +172,31 @@ def test_spares_are_paid_and_only_what_is_kept_counts() -> None:
         million = found["cost_per_million_examples"].mean
         assert million == pytest.approx(costs[spares] * 1e6 / 3600 / kept, rel=1e-3)
     assert costs == {1: 8.0, 0: 6.0}
+
+
+def test_explain_says_what_would_leave_more_of_the_time() -> None:
+    job = scenario({"kind": "on_write"}, **MORTAL, stop={"global_steps": 12})
+    found = why(job)
+    (account,) = found.accounts
+    base, *changes = account.helps
+
+    assert base.goodput.mean == simulate(job).estimate("on_write", "goodput").mean
+    assert {one.key for one in changes} == {
+        *("interval", "write", "asynchronous", "detection", "restart", "spare")
+    }
+    by_key = {one.key: one.gain.mean for one in changes}
+    assert by_key["asynchronous"] > by_key["write"] > 0
+    assert not [name for name in found.idle.fields if name.startswith(("fail", "check", "recov"))]
+    text = render(explained(found, figure=False), "table")
+    assert "writes beside the work, at no cost would help most" in " ".join(text.split())
+
+
+def test_a_picture_of_the_life(result: Result, tmp_path: Path) -> None:
+    from varsim.report.plots.life import PLOT
+    from varsim.report.plots.plot import draw_one
+
+    drawn = draw_one(PLOT, result, tmp_path)
+    assert "of the time is kept in 'on_write'" in drawn.title
+    assert (tmp_path / "life.svg").exists()
+    told = report(result).figures
+    assert [figure.plot.name for figure in told][-1] == "life"

@@ -42,6 +42,8 @@ class Pace:
         It has repeated once at least, and for half of the steps that are seen.
         """
         apart = np.diff(ends, prepend=0)
+        if not ends[-1]:
+            raise PaceError("the life of a job is made of its steps, and these take no time")
         for period in range(1, len(apart) // 2 + 1):
             breaks = np.flatnonzero(apart[period:] != apart[:-period])
             repeats = len(apart) - period - (int(breaks[-1]) + 1 if len(breaks) else 0)

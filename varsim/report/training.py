@@ -94,10 +94,11 @@ def report(result: "Result", question: str = "", *, plots: bool = True) -> Repor
 
 
 def _figures(result: "Result") -> list[Figure]:
+    from varsim.report.plots import life
     from varsim.report.plots.gallery import PLOTS
 
     tables = {"time_split": time_shares(result), "links": links(result)}
-    shown = (plot for plot in PLOTS if plot.shows(result))
+    shown = (plot for plot in (*PLOTS, life.PLOT) if plot.shows(result))
     return [Figure(plot, result, tables.get(plot.name)) for plot in shown]
 
 

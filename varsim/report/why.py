@@ -8,6 +8,7 @@ from varsim.inert import markdown
 from varsim.report.files.claim import Asked
 from varsim.report.parts import AS_TABLE, plain_estimate
 from varsim.report.report import Block, Figure, Media, Report, Row, Source, Table, Text
+from varsim.report.words import life
 from varsim.report.words import why as words
 from varsim.report.words.caution import cautions
 from varsim.report.words.memory import misfit
@@ -44,6 +45,7 @@ def report(why: "Why", question: str = "", *, figure: bool = True) -> Report:
             *(block for account in there for block in _told(account)),
             Text(("What if",), "heading", name="gains", on=Media.PAGE),
             gains(there),
+            *_among_failures(there),
             Text(("What was busy",), "heading", name="busy", on=Media.PAGE),
             busy(there),
             Text(("What steps wait for",), "heading", name="chains", on=Media.PAGE),
@@ -74,6 +76,19 @@ def _figure(why: "Why", there: "list[Account]") -> Figure:
     return Figure(PLOT, why, parts(there), alternative, Media.PAGE | Media.MARKDOWN)
 
 
+def _among_failures(accounts: "list[Account]") -> list[Block]:
+    """What failures leave, and what would leave more: a row per change, a column per strategy."""
+    if not any(account.helps for account in accounts):
+        return []
+    columns = [
+        {name: f"{kept}\n{more}" for name, kept, more in life.helps_as_text(account.helps)}
+        for account in accounts
+    ]
+    caption = "Goodput, and how much more that is on the same failures, with 95 % intervals"
+    heading = Text(("What failures leave",), "heading", name="failures", on=Media.PAGE)
+    return [heading, _table(accounts, columns, caption)]
+
+
 def _waited(account: "Account") -> Iterator[Block]:
     yield Text((account.label,), "label", on=Media.PAGE)
     yield Text(tuple(paragraphs(account)), "paragraphs", on=Media.PAGE)
@@ -87,8 +102,11 @@ def _told(account: "Account") -> Iterator[Block]:
     for corner, *columns, rows in (
         ("where the time goes", "time", "share", words.parts_as_text(account)),
         ("what if", "it takes", "times as fast", words.gains_as_text(account)),
+        ("what failures leave", "goodput", "more", life.helps_as_text(account.helps)),
         ("what was busy", "share", words.uses_as_text(account)),
     ):
+        if not rows:
+            continue
         found = tuple(Row(label, tuple(cells)) for label, *cells in rows)
         yield Table(tuple(columns), found, corner, holds="numbers", on=Media.TEXT)
     if rest:
@@ -110,6 +128,7 @@ def paragraphs(account: "Account") -> list[str]:
         f"{words.spent(account)} {words.straggling(account)}".strip(),
         words.overlap(account),
         words.slower(account),
+        life.helped(account.helps) if account.helps else "",
     ]
     return [text for text in said if text]
 
@@ -232,6 +251,7 @@ def _account_json(account: "Account") -> dict[str, Any]:
             }
             for gain in [*account.gains, *([] if together is None else [together])]
         ],
+        **_lives_json(account),
         "busy": [use._asdict() for use in account.uses],
         "path": {
             "number": account.typical.number,
@@ -250,3 +270,17 @@ def _account_json(account: "Account") -> dict[str, Any]:
         "updates_looked_at": account.reruns.steps,
         "replications": account.reruns.replications,
     }
+
+
+def _lives_json(account: "Account") -> dict[str, Any]:
+    if not account.helps:
+        return {}
+    rows = [
+        {
+            "change": one.key,
+            "goodput": plain_estimate(one.goodput),
+            "more": plain_estimate(one.gain),
+        }
+        for one in account.helps
+    ]
+    return {"among_failures": rows}

@@ -60,7 +60,7 @@ FILES: Final[dict[Kind, frozenset[str]]] = {
     "training": _with_plots(
         "report.html scenario.yaml summary.json summary.csv updates.csv spans.csv evaluations.csv "
         "steps.csv lives.csv trace.json.gz",
-        "throughput time_split timeline staleness loss_time loss_updates links",
+        "throughput time_split timeline staleness loss_time loss_updates links life",
     ),
     "variables": _with_plots(
         "report.html scenario.yaml result.json summary.csv runs.csv acts.csv sent.csv links.csv",

@@ -1,7 +1,7 @@
 """The life of a job among random failures, in words: its cells, its sentence, its setting."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.recovery import Checkpoint, FailureSource, RandomFailures, Recovery
@@ -14,6 +14,7 @@ from varsim.units import format_seconds
 if TYPE_CHECKING:
     from varsim.study.result import Result
     from varsim.study.statistics import Estimate
+    from varsim.study.why.lives import Help
 
 # Heading of the first table -> the metric it is about.
 HEADINGS: Final = {
@@ -66,6 +67,32 @@ def sentences(result: "Result") -> Iterator[str]:
             f"Over {horizon} '{strategy}' keeps {plus_minus(of['goodput'], 100, '%')} of its time"
             f"{f': {rest}' if rest else ''}; it is interrupted {plus_minus(often)} times{costs}."
         )
+
+
+def helped(helps: "Sequence[Help]") -> str:
+    """What is left of a job's time among failures, and which change would help most."""
+    base, *changes = helps
+    kept = plus_minus(base.goodput, 100, "%")
+    best = max(changes, key=lambda one: one.gain.mean, default=None)
+    if best is None or best.gain.mean <= 0:
+        return f"Among failures it keeps {kept} of its time; nothing that was tried would help."
+    return (
+        f"Among failures it keeps {kept} of its time; of what was tried, {best.title} would help "
+        f"most: {_points(best.gain)}."
+    )
+
+
+def helps_as_text(helps: "Sequence[Help]") -> list[tuple[str, str, str]]:
+    """What if: the change, goodput, how much more that is."""
+    return [
+        (one.title, plus_minus(one.goodput, 100, "%"), _points(one.gain) if one.key else "-")
+        for one in helps
+    ]
+
+
+def _points(gain: "Estimate") -> str:
+    sign = "+" if gain.mean > 0 else ""
+    return f"{sign}{plus_minus(gain, 100)} points"
 
 
 def notes(result: "Result") -> Iterator[str]:

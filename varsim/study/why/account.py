@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from varsim.scenario.training import Scenario, times_are_random
+from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.measure import Gradients, left_out
 from varsim.study.statistics import Estimate, interval
 from varsim.study.stragglers import Table, compute_times
 from varsim.study.verdict import CLOSE, WORSE, beside, lead_of, verdict
 from varsim.study.why.idle import Idle, idle_fields
 from varsim.study.why.levers import alone
+from varsim.study.why.lives import Help, helps
 from varsim.study.why.path import Path, enders, iterations, shares, step_paths, typical
 from varsim.study.why.rerun import Gain, Part, Reruns
 from varsim.study.why.resources import Use, busiest, uses
@@ -72,6 +73,11 @@ class Account:
         """Seconds."""
         return self.reruns.step_time
 
+    @cached_property
+    def helps(self) -> list[Help]:
+        """What its job keeps of its time among failures, and would with changes; else nothing."""
+        return helps(self.scenario, self.reruns.traces)
+
     @property
     def gains(self) -> list[Gain]:
         """Each cause taken away by itself, on the same draws."""
@@ -107,7 +113,7 @@ class Account:
     @property
     def exact(self) -> bool:
         """Whether nothing random has an effect on its times."""
-        return not times_are_random(self.scenario, self.scenario.strategies[0])
+        return not steps_are_random(self.scenario, self.scenario.strategies[0])
 
     def faster(self, gain: Gain) -> str:
         """The verdict on a gain: WORSE is what the scenario is beside it, if it is surely faster.

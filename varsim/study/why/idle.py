@@ -101,7 +101,8 @@ class _Runs:
 
 def _content(trace: Trace) -> list[object]:
     """All that a result is made of, comparable."""
-    arrays = (trace.spans, trace.gradients, trace.steps, trace.copy_staleness)
+    life = () if trace.life is None else (trace.life,)
+    arrays = (trace.spans, trace.gradients, trace.steps, trace.copy_staleness, *life)
     facts = (trace.end, trace.stopped_by, trace.evaluations, trace.links, trace.standstill)
     return [*(array.tobytes() for array in arrays), *map(repr, facts)]
 

@@ -1,0 +1,99 @@
+"""What would leave more of the time of a job among failures, each change on the same failures."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, Spares
+from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario, steps_are_random
+from varsim.study.goodput import of_life
+from varsim.study.measure import Gradients
+from varsim.study.simulation import Run, with_life
+from varsim.study.statistics import Estimate, difference, interval
+
+
+class Help(NamedTuple):
+    """Goodput of a job with something changed; `gain`: what it is more, paired."""
+
+    key: str
+    title: str
+    goodput: Estimate
+    gain: Estimate
+
+
+class _Rules(NamedTuple):
+    failures: RandomFailures
+    checkpoint: Checkpoint | None
+    recovery: Recovery
+
+
+def helps(scenario: Scenario, traces: list[Trace]) -> list[Help]:
+    """Goodput as it is (of no gain), then with each change by itself; nothing without failures.
+
+    `scenario` has one strategy, and `traces` are its runs, one per replication.
+    """
+    if scenario.failures is None:
+        return []
+    if not steps_are_random(scenario, scenario.strategies[0]):
+        numbers = range(scenario.replications)
+        traces = [replace(traces[0], replication=number) for number in numbers]
+    rules = _Rules(scenario.failures, scenario.checkpoint, scenario.recovery or Recovery())
+    gradients = [Gradients.of(trace) for trace in traces]
+
+    def goodput(changed: _Rules) -> list[float]:
+        other = scenario.model_copy(update=changed._asdict())
+        lives = (with_life(Run(other, 0, trace.replication), trace) for trace in traces)
+        return [
+            of_life(trace, rows)["goodput"] for trace, rows in zip(lives, gradients, strict=True)
+        ]
+
+    base = goodput(rules)
+    found = [Help("", "as it is", interval(base), interval([0.0]))]
+    for key, title, change in _changes(rules, scenario):
+        values = goodput(change(rules))
+        found.append(Help(key, title, interval(values), difference(values, base)))
+    return found
+
+
+def _changes(
+    rules: _Rules, scenario: Scenario
+) -> Iterator[tuple[str, str, Callable[[_Rules], _Rules]]]:
+    """Changes that make a difference to these rules."""
+    failures, checkpoint, recovery = rules
+    if checkpoint is None:
+        every = Checkpoint(every="optimal", write=60.0)
+        if failures.memoryless:
+            yield "checkpoints", "checkpoints of a minute, at the optimal interval", _saved(every)
+    else:
+        if checkpoint.every != "optimal" and failures.memoryless and checkpoint.stops:
+            optimal = checkpoint.model_copy(update={"every": "optimal"})
+            yield "interval", "checkpoints at the optimal interval", _saved(optimal)
+        if checkpoint.write:
+            half = checkpoint.model_copy(update={"write": checkpoint.write / 2})
+            yield "write", "writes twice as fast", _saved(half)
+        blocking = checkpoint.mode == "blocking" and failures.strike != "while_computing"
+        if blocking and checkpoint.write and checkpoint.every != "optimal":
+            beside = checkpoint.model_copy(update={"mode": "asynchronous"})
+            yield "asynchronous", "writes beside the work, at no cost", _saved(beside)
+    if failures.detection:
+        at_once = failures.model_copy(update={"detection": 0.0})
+        yield "detection", "failures noticed at once", lambda one: one._replace(failures=at_once)
+    if recovery.restart or (checkpoint is not None and checkpoint.restore):
+        quick = recovery.model_copy(update={"restart": recovery.restart / 2})
+        saved = checkpoint and checkpoint.model_copy(update={"restore": checkpoint.restore / 2})
+        yield (
+            "restart",
+            "beginning again twice as fast",
+            lambda one: one._replace(recovery=quick, checkpoint=saved),
+        )
+    if any(one.repair is not None for one in failures.of):
+        spares = recovery.spares or Spares()
+        more = spares.model_copy(update={"hot": spares.hot + 1})
+        if more.hot + more.cold <= scenario.cluster.network.machines(scenario.cluster.workers):
+            manned = recovery.model_copy(update={"spares": more})
+            yield "spare", "one hot spare more", lambda one: one._replace(recovery=manned)
+
+
+def _saved(checkpoint: Checkpoint) -> Callable[[_Rules], _Rules]:
+    return lambda one: one._replace(checkpoint=checkpoint)
