@@ -19,7 +19,7 @@ from varsim.values.distributions import AnyDistribution, Distribution
 from varsim.values.schema import Model
 from varsim.values.workload import Workload
 
-_MOST_HOSTS: Final = 100_000
+_MOST_HOSTS: Final = 1_000_000
 # A backward pass has two products where the forward pass has one.
 _BACKWARD_SHARE: Final = 2 / 3
 
@@ -101,7 +101,7 @@ class Cluster(Model):
     @model_validator(mode="after")
     def _ranks_exist(self) -> Self:
         if max(self.workers, self.parameter_servers) > _MOST_HOSTS:
-            raise ValueError(f"at most {_MOST_HOSTS} workers or servers can be simulated")
+            raise ValueError(f"at most {_MOST_HOSTS:,} workers or servers can be simulated")
         if (self.device is None) == (self.compute is None):
             raise ValueError("give either compute (a law of compute times) or device")
         check_ranks(self.workers, (*self.slow_workers, *self.network.slow_links))

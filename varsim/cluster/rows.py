@@ -1,7 +1,7 @@
 """Rows of integers that a run leaves: in as few bytes as they need, many of them on disk."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from tempfile import TemporaryFile
 from typing import Final, NamedTuple
 
@@ -14,6 +14,8 @@ Integers = NDArray[np.int64]
 BLOCK: Final = 1 << 16
 # More rows than this are on disk.
 MOST_KEPT: Final = 1_000_000
+# About so many are put in order together.
+_TOGETHER: Final = 2_000_000
 
 
 class _Packed(NamedTuple):
@@ -100,6 +102,38 @@ class Rows:
         for count, columns in self._blocks:
             yield np.stack([self._unpacked(count, columns[one]) for one in wanted], axis=1)
 
+    def of_each(self, number: int, values: int) -> Iterator[Integers]:
+        """All rows by a column, which is from 0 to below `values`; some values at a time.
+
+        Rows of one value stay in order.
+        """
+        counts = np.zeros(values, dtype=np.int64)
+        for (only,) in (part.T for part in self.parts([number])):
+            counts += np.bincount(only, minlength=values)
+        for first, last in _together(counts.tolist()):
+            parts = [_between(part, number, first, last) for part in self.parts()]
+            rows = np.concatenate(parts)
+            keys = rows[:, number] - first
+            if (keys[1:] < keys[:-1]).any():
+                # Of small integers the stable sort is many times as fast.
+                small = last - first < 1 << 16
+                rows = rows[np.argsort(keys.astype(np.uint16) if small else keys, kind="stable")]
+            yield rows
+
+    def least(
+        self, number: int, count: int, chosen: Callable[[Integers], NDArray[np.bool_]] | None = None
+    ) -> Integers:
+        """The `count` rows with the least values in a column, of equal ones the first; in order.
+
+        `chosen`: of a part (n, columns) which rows are looked at.
+        """
+        found: list[Integers] = []
+        for part in self.parts():
+            found.append(part if chosen is None else part[chosen(part)])
+            if sum(map(len, found)) > count + _TOGETHER:
+                found = [_least(np.concatenate(found), number, count)]
+        return _least(np.concatenate(found), number, count)
+
     def blocks(self) -> Iterator["Rows"]:
         """All rows in order, at most BLOCK at a time."""
         for count, columns in self._blocks:
@@ -154,6 +188,28 @@ class _File:
         """So many bytes from a place on."""
         self._file.seek(place)
         return self._file.read(size)
+
+
+def _together(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """From which value up to which one their rows, so many of each, are put in order together."""
+    first, number = 0, 0
+    for value, count in enumerate(counts):
+        if number and number + count > _TOGETHER:
+            yield first, value
+            first, number = value, 0
+        number += count
+    yield first, len(counts)
+
+
+def _between(rows: Integers, number: int, first: int, last: int) -> Integers:
+    keys = rows[:, number]
+    return rows[(keys >= first) & (keys < last)]
+
+
+def _least(rows: Integers, number: int, count: int) -> Integers:
+    if len(rows) <= count:
+        return rows
+    return rows[np.sort(np.argsort(rows[:, number], kind="stable")[:count])]
 
 
 def _packed(column: Integers) -> _Packed:

@@ -2,7 +2,6 @@
 
 import math
 from array import array
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -140,8 +139,6 @@ class _Forgetful(list[int]):
 
 # Python integers take 40 bytes each: when a run has written so many, they are packed.
 _MANY = 50_000
-# Spans that are put in order together.
-_TOGETHER = 4_000_000
 
 
 class Recorder:
@@ -183,8 +180,8 @@ class Recorder:
         if self._keep:
             self._pack_spans()
             written, self._packed_spans = self._packed_spans, Rows(len(_Code._fields))
-            for first, last in _together(written, workers):
-                found.append(_decoded(_of_workers(written, first, last), end))
+            for rows in written.of_each(_Code._fields.index("rank"), workers):
+                found.append(_decoded(rows, end))
         return found
 
     def _pack_gradients(self) -> None:
@@ -211,33 +208,6 @@ class _Code(NamedTuple):
     rank: int
     number: int  # the code without rank and flags
     flags: int
-
-
-def _together(written: Rows, workers: int) -> Iterator[tuple[int, int]]:
-    """From which worker up to which one their spans are put in order together."""
-    counts = np.zeros(workers, dtype=np.int64)
-    for part in written.parts([1]):
-        counts += np.bincount(part[:, 0], minlength=workers)
-    first, number = 0, 0
-    for rank, count in enumerate(counts.tolist()):
-        if number + count > _TOGETHER and number:
-            yield first, rank
-            first, number = rank, 0
-        number += count
-    yield first, workers
-
-
-def _of_workers(written: Rows, first: int, last: int) -> NDArray[np.int64]:
-    """What was recorded of the workers from one up to another one, by worker."""
-    parts = []
-    for part in written.parts():
-        ranks = part[:, 1]
-        parts.append(part[(ranks >= first) & (ranks < last)])
-    rows = np.concatenate(parts)
-    ranks = rows[:, 1] - first
-    # Of small integers the stable sort is many times as fast.
-    small = last - first < 1 << 16
-    return rows[np.argsort(ranks.astype(np.uint16) if small else ranks, kind="stable")]
 
 
 def _decoded(rows: NDArray[np.int64], end: int) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.study.measure import ACTIVITIES, NANOSECONDS, Gradients, Window, left_out, worker_time
 from varsim.study.rounds import gradients_of, window
-from varsim.study.simulation import Run, run_one, started
+from varsim.study.simulation import Run, run_one
 from varsim.study.why.times import times_only
 
 ITERATIONS: Final = 20  # of every worker

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.rows import Rows
-from varsim.cluster.trace import GradientRow, LinkRow, Outcome, Phase, Trace
+from varsim.cluster.trace import GradientRow, LinkRow, Outcome, Phase, Span, Trace
 from varsim.study.statistics import latest, spread
 
 ACTIVITIES = tuple(phase.name.lower() for phase in Phase)
@@ -232,7 +232,7 @@ def measure(
         "gradients_per_s": _per_second(applied, lasted),
         "examples_per_s": _per_second(applied * trace.batch_size, lasted),
         **_named("step_time", np.diff(steps), NANOSECONDS),
-        **_named("iteration_time", _iteration_times(gradients, window), NANOSECONDS),
+        **_named("iteration_time", _iteration_times(gradients, trace.workers, window), NANOSECONDS),
         **_freshness(trace, gradients, inside),
         **_time_split(worker_time),
         **_traffic(trace),
@@ -248,21 +248,22 @@ def worker_time(trace: Trace, window: Window | None = None) -> NDArray[np.int64]
 
     The spans of a worker must tile its lifetime: no gap, no overlap, from 0 to the end.
     """
-    worker, phase, start, end, _ = trace.spans.T
     split = np.zeros((trace.workers, len(Phase)), dtype=np.int64)
-    np.add.at(split, (worker, phase), end - start)
+    inside, tiled = np.zeros_like(split), True
+    for rows in trace.span_rows.of_each(Span._fields.index("worker"), trace.workers):
+        worker, phase, start, end, _ = rows.T
+        np.add.at(split, (worker, phase), end - start)
+        if window is not None:
+            np.add.at(inside, (worker, phase), window.clipped(start, end))
+        same = worker[1:] == worker[:-1]
+        if not (start[1:] == end[:-1])[same].all():
+            order = np.lexsort((end, start, worker))
+            tiled &= bool((start[order][1:] == end[order][:-1])[same].all())
     assert (split.sum(axis=1) == trace.end).all(), (
         f"{trace.strategy}: the parts of a worker's time do not sum to its lifetime"
     )
-    order = np.lexsort((end, start, worker))
-    same = worker[order][1:] == worker[order][:-1]
-    assert (start[order][1:] == end[order][:-1])[same].all(), (
-        f"{trace.strategy}: a worker's spans overlap or leave a gap"
-    )
-    if window is not None and window != (0, trace.end):
-        split = np.zeros_like(split)
-        np.add.at(split, (worker, phase), window.clipped(start, end))
-    return split
+    assert tiled, f"{trace.strategy}: a worker's spans overlap or leave a gap"
+    return split if window is None or window == (0, trace.end) else inside
 
 
 def computed_per_worker(
@@ -297,12 +298,17 @@ def _named(name: str, values: NDArray[np.int64], scale: float) -> dict[str, floa
     return {f"{name}_mean": mean, f"{name}_p50": p50, f"{name}_p95": p95, f"{name}_p99": p99}
 
 
-def _iteration_times(gradients: Gradients, window: Window) -> NDArray[np.int64]:
-    order = np.lexsort((gradients.read, gradients.worker))
-    worker, read, step = gradients.worker[order], gradients.read[order], gradients.read_step[order]
-    again = (read[1:] != read[:-1]) | (step[1:] != step[:-1])  # micro-batches share a read
-    inside = (read[:-1] >= window.start) & (read[1:] <= window.end) & again
-    return np.asarray(np.diff(read)[(worker[1:] == worker[:-1]) & inside])
+def _iteration_times(gradients: Gradients, workers: int, window: Window) -> NDArray[np.int64]:
+    found = [np.empty(0, dtype=np.int64)]
+    for rows in gradients.rows.of_each(GradientRow._fields.index("worker"), workers):
+        worker, _, read, step = rows[:, :4].T
+        if ((read[1:] < read[:-1]) & (worker[1:] == worker[:-1])).any():
+            order = np.lexsort((read, worker))
+            worker, read, step = worker[order], read[order], step[order]
+        again = (read[1:] != read[:-1]) | (step[1:] != step[:-1])  # micro-batches share a read
+        inside = (read[:-1] >= window.start) & (read[1:] <= window.end) & again
+        found.append(np.diff(read)[(worker[1:] == worker[:-1]) & inside])
+    return np.concatenate(found)
 
 
 def _freshness(trace: Trace, gradients: Gradients, used: NDArray[np.bool_]) -> dict[str, float]:

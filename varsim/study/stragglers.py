@@ -7,12 +7,13 @@ theirs: without pipeline stages and communication).
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.trace import Phase, Span, Trace
+from varsim.cluster.trace import Phase, Trace
 from varsim.study.measure import NANOSECONDS, Gradients
 
 Table = NDArray[np.float64]
@@ -114,15 +115,19 @@ def compute_times(trace: Trace, micro_batches: int = 1) -> Table | None:
 def _waited(trace: Trace, rows: Gradients) -> NDArray[np.int64]:
     """How long each gradient's worker did not compute from its beginning to its end (ns)."""
     waited = np.zeros(len(rows.worker), dtype=np.int64)
-    spans = dict(zip(Span._fields, trace.spans.T, strict=True))
-    for worker in range(trace.workers if len(trace.span_rows) else 0):
-        own, of_worker = spans["worker"] == worker, rows.worker == worker
-        lasted = np.where(spans["phase"] == Phase.COMPUTE, 0, spans["end"] - spans["start"])[own]
-        before = np.concatenate(([0], np.cumsum(lasted)))
+    worker, phase, start, end, _ = trace.spans.T
+    lasted = np.where(phase == Phase.COMPUTE, 0, end - start)
+    order, begins, computed = np.argsort(rows.worker), rows.compute_start, rows.computed
+    ranks = np.arange(trace.workers + 1 if len(worker) else 0)
+    bounds = np.searchsorted(worker, ranks).tolist()
+    of_workers = np.searchsorted(rows.worker[order], ranks).tolist()
+    for own, of_worker in zip(pairwise(bounds), pairwise(of_workers), strict=True):
+        spans, gradients = slice(*own), order[slice(*of_worker)]
+        before = np.concatenate(([0], np.cumsum(lasted[spans])))
         # Both moments are ends of spans, or the run's start.
-        begun = before[np.searchsorted(spans["end"][own], rows.compute_start[of_worker], "right")]
-        ended = before[np.searchsorted(spans["end"][own], rows.computed[of_worker], "right")]
-        waited[of_worker] = ended - begun
+        begun = before[np.searchsorted(end[spans], begins[gradients], "right")]
+        ended = before[np.searchsorted(end[spans], computed[gradients], "right")]
+        waited[gradients] = ended - begun
     return waited
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varsim.cluster.trace import Trace
+from varsim.cluster.trace import Span, Trace
 from varsim.report.files.text_columns import fair_shares, filled
 from varsim.study.measure import ACTIVITIES
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FILE = "trace.json.gz"
 # Viewers grow slow beyond a few hundred thousand slices.
 MOST_SPANS = 500_000
+START = Span._fields.index("start")
 _SPAN = (
     ',\n{"name":"%s","ph":"X","pid":%d,"tid":%d,"ts":%d.%03d,"dur":%d.%03d,"args":{"iteration":%d}}'
 )
@@ -75,8 +76,7 @@ def _names(trace: Trace, process: int) -> str:
 
 def _spans(trace: Trace, process: int, count: int) -> Iterator[str]:
     """The first `count` spans, microseconds with exact nanoseconds behind the point."""
-    first = np.sort(np.argsort(trace.spans[:, 2], kind="stable")[:count])
-    worker, phase, start, end, iteration = trace.spans[first].T
+    worker, phase, start, end, iteration = trace.span_rows.least(START, count).T
     length = end - start
     columns = [
         np.array(ACTIVITIES, dtype=object)[phase],

@@ -1,18 +1,25 @@
 """A run's files: written all at once or not at all, and read back into a Result."""
 
-import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.rows import Rows
-from varsim.cluster.trace import Attempt, EvaluationRow, LinkRow, Standstill, Trace
+from varsim.cluster.rows import BLOCK, Rows
+from varsim.cluster.trace import (
+    Attempt,
+    EvaluationRow,
+    GradientRow,
+    LinkRow,
+    Span,
+    Standstill,
+    Trace,
+)
 from varsim.inert import field
-from varsim.report.files.chrome_trace import FILE, chrome_trace
+from varsim.report.files.chrome_trace import FILE, START, chrome_trace
 from varsim.report.files.keeping import facts_of, head, put_run, scenario_of
 from varsim.report.files.text_columns import fair_shares, filled, nanoseconds, seconds_text
 from varsim.report.render import csv_text
@@ -67,14 +74,14 @@ def save(
     files: dict[str, Iterable[str] | bytes] = {
         "summary.csv": [csv_text(summary(result))],
         "scenario.yaml": [head(report.question if report else ""), dump_scenario(result.scenario)],
-        "updates.csv": _table("updates", traces, map(_update_columns, traces)),
-        "spans.csv": _table("spans", traces, map(_span_columns, traces, kept)),
-        "evaluations.csv": _table("evaluations", traces, map(_evaluation_columns, traces)),
-        "steps.csv": _table("steps", traces, map(_step_columns, traces)),
+        "updates.csv": _table("updates", traces, map(_updates, traces)),
+        "spans.csv": _table("spans", traces, map(_spans, traces, kept)),
+        "evaluations.csv": _table("evaluations", traces, map(_evaluations, traces)),
+        "steps.csv": _table("steps", traces, map(_steps, traces)),
         FILE: timeline,
     }
     if result.scenario.failures is not None:
-        files[LIVES] = _table("lives", traces, map(_life_columns, traces))
+        files[LIVES] = _table("lives", traces, map(_lives, traces))
     put_run(directory, "training", files, facts, report)
     return Saved(directory, notes)
 
@@ -88,7 +95,7 @@ def load_result(directory: Path) -> Result:
     facts = facts_of(directory, "training")
     made, runs = facts["provenance"], facts["runs"]
     names = [name for name in _READ if f"{name}.csv" in facts["files"]]
-    tables = {name: _Rows(name, (directory / f"{name}.csv").read_bytes()) for name in names}
+    tables = {name: _Rows(name, directory / f"{name}.csv") for name in names}
     traces = [_trace(run, tables) for run in runs]
     reference = [_trace(run, {}) for run in facts["reference"]]
     times = [np.array(run["worker_time_ns"], dtype=np.int64) for run in runs]
@@ -102,19 +109,24 @@ def load_result(directory: Path) -> Result:
     return Result(scenario, traces, reference, times, measured, made, alone)
 
 
-_Column = NDArray[np.int64] | NDArray[np.object_] | list[str]
+_Column: TypeAlias = NDArray[np.int64] | NDArray[np.object_] | list[str]
+_Parts: TypeAlias = Iterator[list[_Column]]
 
 
-def _table(name: str, traces: Sequence[Trace], parts: Iterator[list[_Column]]) -> Iterator[str]:
-    """A CSV file: the columns of COLUMNS[name], of one trace after the other."""
+def _table(name: str, traces: Sequence[Trace], columns: Iterator[_Parts]) -> Iterator[str]:
+    """A CSV file: the columns of COLUMNS[name], of one trace after the other, part by part."""
     yield ",".join((COLUMNS | OF_LIVES)[name]) + "\n"
-    for trace, columns in zip(traces, parts, strict=True):
+    for trace, parts in zip(traces, columns, strict=True):
         whose = f"{field(trace.strategy)},{trace.replication}".replace("%", "%%")
-        yield from filled(f"{whose}{',%s' * len(columns)}\n", columns)
+        for part in parts:
+            yield from filled(f"{whose}{',%s' * len(part)}\n", part)
 
 
-def _update_columns(trace: Trace) -> list[_Column]:
-    rows = Gradients.of(trace)
+def _updates(trace: Trace) -> _Parts:
+    return map(_update_columns, Gradients.of(trace).parts())
+
+
+def _update_columns(rows: Gradients) -> list[_Column]:
     ended_step = [str(step) for step in rows.applied_step.tolist()]
     staleness = [str(number) for number in (rows.applied_step - rows.read_step).tolist()]
     age = np.where(rows.ended, rows.applied - rows.read, -1)
@@ -131,18 +143,17 @@ def _update_columns(trace: Trace) -> list[_Column]:
     ]
 
 
-def _span_columns(trace: Trace, count: int) -> list[_Column]:
-    spans = trace.spans
-    if count < len(spans):
-        spans = spans[np.sort(np.argsort(spans[:, 2], kind="stable")[:count])]
-    worker, phase, start, end, iteration = spans.T
-    names = np.array(ACTIVITIES, dtype=object)[phase]
-    return [worker, names, seconds_text(start), seconds_text(end), iteration]
+def _spans(trace: Trace, count: int) -> _Parts:
+    rows = trace.span_rows
+    parts = rows.parts() if count == len(rows) else [rows.least(START, count)]
+    for worker, phase, start, end, iteration in (part.T for part in parts):
+        names = np.array(ACTIVITIES, dtype=object)[phase]
+        yield [worker, names, seconds_text(start), seconds_text(end), iteration]
 
 
-def _evaluation_columns(trace: Trace) -> list[_Column]:
+def _evaluations(trace: Trace) -> _Parts:
     rows = trace.evaluations
-    return [
+    yield [
         seconds_text(np.array([row.time for row in rows], dtype=np.int64)),
         np.array([row.global_step for row in rows], dtype=np.int64),
         np.array([row.examples for row in rows], dtype=np.int64),
@@ -153,14 +164,16 @@ def _evaluation_columns(trace: Trace) -> list[_Column]:
     ]
 
 
-def _step_columns(trace: Trace) -> list[_Column]:
-    return [np.arange(1, len(trace.steps) + 1), seconds_text(trace.steps)]
+def _steps(trace: Trace) -> _Parts:
+    for first in range(0, len(trace.steps), BLOCK):
+        part = trace.steps[first : first + BLOCK]
+        yield [np.arange(first + 1, first + len(part) + 1), seconds_text(part)]
 
 
-def _life_columns(trace: Trace) -> list[_Column]:
+def _lives(trace: Trace) -> _Parts:
     assert trace.life is not None
     columns = zip(Attempt._fields, trace.life.T, strict=True)
-    return [seconds_text(each) if name in Attempt._fields[:7] else each for name, each in columns]
+    yield [seconds_text(each) if name in Attempt._fields[:7] else each for name, each in columns]
 
 
 def _kept_spans(result: Result, most: int) -> list[int]:
@@ -200,20 +213,40 @@ _FLOATS = ("loss", "accuracy", "divergence", "applied_share")
 
 
 class _Rows:
-    """One saved table, handed out trace by trace."""
+    """One saved table, read and handed out part by part; OSError where it is missing."""
 
-    def __init__(self, name: str, content: bytes) -> None:
-        from pandas import read_csv
+    def __init__(self, name: str, path: Path) -> None:
+        path.stat()
+        self._name, self._parts = name, _read(path, _READ[name])
+        self._left = next(self._parts)
 
-        self._name, self._next = name, 0
-        columns = _READ[name]
-        table = read_csv(io.BytesIO(content), usecols=columns, dtype=str, keep_default_na=False)
-        self._arrays = [_parsed(column, table[column].tolist()) for column in columns]
-
-    def take(self, run: dict[str, Any]) -> list[NDArray[Any]]:
+    def take(self, run: dict[str, Any]) -> Iterator[list[NDArray[Any]]]:
         """The columns of this run, which is the next."""
-        start, self._next = self._next, self._next + run["rows"][self._name]
-        return [array[start : self._next] for array in self._arrays]
+        count = run["rows"][self._name]
+        while True:
+            part = [column[:count] for column in self._left]
+            self._left = [column[count:] for column in self._left]
+            count -= len(part[0])
+            yield part
+            if not count:
+                return
+            self._left = next(self._parts)
+
+    def whole(self, run: dict[str, Any]) -> list[NDArray[Any]]:
+        """The same, in one part."""
+        return [np.concatenate(parts) for parts in zip(*self.take(run), strict=True)]
+
+
+def _read(path: Path, columns: list[str]) -> Iterator[list[NDArray[Any]]]:
+    """The columns of a CSV file, so many rows at a time; first none, in case there are none."""
+    from pandas import read_csv
+
+    yield [_parsed(column, []) for column in columns]
+    with read_csv(
+        path, usecols=columns, dtype=str, keep_default_na=False, chunksize=BLOCK
+    ) as tables:
+        for table in tables:
+            yield [_parsed(column, table[column].tolist()) for column in columns]
 
 
 def _parsed(column: str, texts: list[str]) -> NDArray[Any]:
@@ -230,20 +263,20 @@ def _parsed(column: str, texts: list[str]) -> NDArray[Any]:
 
 def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
     """A trace from its facts and, unless it is a reference, its rows."""
-    rows = {name: table.take(run) for name, table in tables.items()}
-    nothing = np.empty((0, 0), dtype=np.int64)
-    gradients = spans = steps = nothing
-    life = None
+    gradients, spans = Rows(len(GradientRow._fields)), Rows(len(Span._fields))
+    steps, life = np.empty(0, dtype=np.int64), None
     evaluations: list[EvaluationRow] = []
-    if rows:
-        *columns, share = rows["updates"]
-        parts = np.rint(share * run["variables"]).astype(np.int64)
-        gradients = np.stack([*columns, parts], axis=1)
-        spans = np.stack(rows["spans"], axis=1)
-        (steps,) = rows["steps"]
-        if "lives" in rows:
-            life = np.stack(rows["lives"], axis=1)
-        values = zip(*(column.tolist() for column in rows["evaluations"]), strict=True)
+    if tables:
+        for *columns, share in tables["updates"].take(run):
+            parts = np.rint(share * run["variables"]).astype(np.int64)
+            gradients.append(np.stack([*columns, parts], axis=1))
+        for columns in tables["spans"].take(run):
+            spans.append(np.stack(columns, axis=1))
+        (steps,) = tables["steps"].whole(run)
+        if "lives" in tables:
+            life = np.stack(tables["lives"].whole(run), axis=1)
+        rows = tables["evaluations"].whole(run)
+        values = zip(*(column.tolist() for column in rows), strict=True)
         evaluations = [EvaluationRow._make([*row[:-1], bool(row[-1])]) for row in values]
     stale, links = run["copy_staleness"], run["links"]
     return Trace(
@@ -256,8 +289,8 @@ def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
         stopped_by=run["stopped_by"],
         standstill=Standstill(**run["standstill"]) if run.get("standstill") else None,
         global_step=run["global_step"],
-        span_rows=Rows.of(spans),
-        gradient_rows=Rows.of(gradients),
+        span_rows=spans,
+        gradient_rows=gradients,
         evaluations=evaluations,
         steps=steps,
         copy_staleness=np.repeat(

@@ -56,13 +56,14 @@ def window(result: "Result") -> float:
     """
     first = result.trace(result.first)
     shown = STEPS * micro_batches(result.scenario, first.strategy)
-    spans = first.spans[first.spans[:, _ITERATION] < shown]
     ends = np.zeros(first.workers, dtype=np.int64)
-    np.maximum.at(ends, spans[:, _WORKER], spans[:, _END])
+    for spans in first.span_rows.parts():
+        early = spans[spans[:, _ITERATION] < shown]
+        np.maximum.at(ends, early[:, _WORKER], early[:, _END])
     end = int(np.median(ends)) or max(trace.end for trace in result.traces)
     for strategy in result.strategies:
         starts = np.sort(_shown_spans(result, strategy)[:, _START])
-        most = MOST_SPANS * len(_shown(result, strategy))
+        most = _most(result, strategy)
         if np.searchsorted(starts, end) > most:
             end = int(starts[most])
     return max(end, 1) / 1e9
@@ -142,8 +143,15 @@ def _panel(result: "Result", strategy: str, end: float) -> Panel:
 
 
 def _shown_spans(result: "Result", strategy: str) -> NDArray[np.int64]:
-    spans = result.trace(strategy).spans
-    return spans[np.isin(spans[:, _WORKER], _shown(result, strategy))]
+    """The first spans of the workers that are shown: as many as are, and all that begin then."""
+    shown, rows = _shown(result, strategy), result.trace(strategy).span_rows
+    most = _most(result, strategy) + 1 + len(shown)
+    return rows.least(_START, most, lambda spans: np.isin(spans[:, _WORKER], shown))
+
+
+def _most(result: "Result", strategy: str) -> int:
+    """How many spans of a strategy are shown at most."""
+    return MOST_SPANS * len(_shown(result, strategy))
 
 
 def _shown(result: "Result", strategy: str) -> list[int]:
