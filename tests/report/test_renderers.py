@@ -161,7 +161,7 @@ class TestFiles:
         assert "It is <code>here</code>." in text
         assert 'href="there.csv"' in text
         assert "absent" not in text
-        assert text.count('class="dot"') == 4, "alternatives are marked in their rows"
+        assert text.count('<span class="dot c') == 4, "alternatives are marked in their rows"
 
     def test_figures_that_it_no_longer_has_go(self, tmp_path: Path) -> None:
         put_report(report(Figure(PLOT, "said"), facts=dict), tmp_path)

@@ -1,7 +1,10 @@
 """A report as a page: one HTML file that needs nothing else, and its figures beside it."""
 
+import json
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -61,6 +64,7 @@ class Picture(NamedTuple):
     caption: str
     svg: "Markup"
     table: Table | None
+    played: "Markup | None" = None  # the data of its player, as JSON
 
 
 def write(report: Report, directory: Path, beside: Path | None = None) -> None:
@@ -87,20 +91,38 @@ def write(report: Report, directory: Path, beside: Path | None = None) -> None:
     (directory / PAGES[report.kind]).write_text(text, encoding="utf-8", newline="\n")
 
 
+def player(report: Report, figure: Figure) -> str:
+    """The timeline of a report as a page of its own."""
+    assert figure.played is not None, "a figure with a timeline"
+    content = {
+        "title": report.title,
+        "played": _json(figure.played(figure.subject)),
+        "script": _script(),
+        **_colors(report),
+    }
+    return rendered("player.html.j2", content)
+
+
 def page(report: Report, drawn: "Mapping[str, Drawn]", files: Mapping[str, str]) -> str:
     """The report as HTML; figures as drawn, by name; `files` lie beside the page."""
-    from varsim.report.plots.looks import looks
-
-    look = looks(report.alternatives)
     content = {
         "report": report,
         "parts": list(_parts(report, drawn)),
-        "colors": {label: f"var(--c{one.color[1:]},{one.color})" for label, one in look.items()},
-        "dark_colors": DARK,
+        "script": _script(),
+        **_colors(report),
         "provenance_names": _PROVENANCE,
         "files": files,
     }
     return rendered("page.html.j2", content)
+
+
+def _colors(report: Report) -> dict[str, Any]:
+    """The colours of its alternatives, and what they become on a dark page."""
+    from varsim.report.plots.looks import looks
+
+    look = looks(report.alternatives)
+    colors = {label: f"var(--c{one.color[1:]},{one.color})" for label, one in look.items()}
+    return {"colors": colors, "dark_colors": DARK}
 
 
 def _parts(report: Report, drawn: "Mapping[str, Drawn]") -> Iterator[Part]:
@@ -111,7 +133,13 @@ def _parts(report: Report, drawn: "Mapping[str, Drawn]") -> Iterator[Part]:
             yield from filter(None, [part])
             part, plot = None, block.plot
             found = drawn[plot.name]
-            picture = Picture(found.title, plot.caption, inlined(found, plot.name), block.table)
+            picture = Picture(
+                found.title,
+                plot.caption,
+                inlined(found, plot.name),
+                block.table,
+                block.played and _json(block.played(block.subject)),
+            )
             yield Part(plot.name, plot.heading, [], picture)
         elif isinstance(block, Text) and block.sort == "heading":
             yield from filter(None, [part])
@@ -136,7 +164,32 @@ def rendered(template: str, content: Mapping[str, Any], folder: Path | None = No
         lstrip_blocks=True,
     )
     environment.filters |= {"unbroken": _unbroken, "coded": _coded}
-    return environment.get_template(template).render(content)
+    return _sealed(environment.get_template(template).render(content))
+
+
+def _sealed(page: str) -> str:
+    """A page whose policy admits its own style and script, each by its hash, and no others."""
+
+    def own(tag: str) -> str:
+        found = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        hashes = (b64encode(sha256(one.encode()).digest()).decode() for one in found)
+        return " ".join(f"'sha256-{one}'" for one in hashes) or "'none'"
+
+    return page.replace("SCRIPTS", own("script"), 1).replace("STYLES", own("style"), 1)
+
+
+def _script() -> "Markup":
+    from markupsafe import Markup
+
+    return Markup((Path(__file__).parent / "templates/player.js").read_text(encoding="utf-8"))
+
+
+def _json(content: object) -> "Markup":
+    """Data within a page: nothing in it can end its element."""
+    from markupsafe import Markup
+
+    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c"))
 
 
 def inlined(drawn: "Drawn", name: str) -> "Markup":
@@ -152,11 +205,18 @@ def inlined(drawn: "Drawn", name: str) -> "Markup":
         svg,
     )
     svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
-    svg = re.sub(r'((?:fill|stroke)(?:: |="))#([0-9a-f]{6})', r"\1var(--c\2,#\2)", svg)
+    svg = re.sub(r' style="([^"]*)"', _attributes, svg)
+    svg = re.sub(r'((?:fill|stroke)=")#([0-9a-f]{6})', r"\1var(--c\2,#\2)", svg)
     svg = re.sub(r"\n\s*", " ", svg)
     box = " ".join(f"{value:g}" for value in drawn.below_title)
     start = f'<svg role="img" aria-label="{escape(drawn.title)}" viewBox="{box}">'
     return Markup(start + svg[svg.index(">") + 1 :])
+
+
+def _attributes(style: re.Match[str]) -> str:
+    """Attributes in place of a style, which the page's policy does not admit."""
+    pairs = (one.split(": ") for one in style[1].split("; "))
+    return "".join(f' {name}="{value}"' for name, value in pairs)
 
 
 def _shown(value: object) -> object:

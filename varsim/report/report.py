@@ -111,7 +111,8 @@ class Text:
 class Figure:
     """A picture of something, drawn when the report is written; `table`: its data, folded away.
 
-    `alternative`: what it shows, for those who do not see it.
+    `alternative`: what it shows, for those who do not see it. `played`: makes of what is drawn the
+    data of a timeline that a page with scripts shows in its place.
     """
 
     plot: "Plot[Any]"
@@ -119,6 +120,7 @@ class Figure:
     table: Table | None = None
     alternative: str = ""
     on: Media = Media.PAGE
+    played: Callable[[Any], dict[str, Any]] | None = None
 
 
 Block: TypeAlias = Table | Text | Figure

@@ -94,12 +94,16 @@ def report(result: "Result", question: str = "", *, plots: bool = True) -> Repor
 
 
 def _figures(result: "Result") -> list[Figure]:
+    from varsim.report.player import content
     from varsim.report.plots import life
     from varsim.report.plots.gallery import PLOTS
 
     tables = {"time_split": time_shares(result), "links": links(result)}
+    played = {"timeline": content}
     shown = (plot for plot in (*PLOTS, life.PLOT) if plot.shows(result))
-    return [Figure(plot, result, tables.get(plot.name)) for plot in shown]
+    return [
+        Figure(plot, result, tables.get(plot.name), played=played.get(plot.name)) for plot in shown
+    ]
 
 
 def table(result: "Result") -> "DataFrame":

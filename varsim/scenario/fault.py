@@ -130,3 +130,11 @@ def _cells(letter: str) -> int:
     if unicodedata.combining(letter):
         return 0
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+
+
+def known(what: str, name: str, names: Iterable[str]) -> None:
+    """Raise ValueError, with the nearest, where a name is none of those there are."""
+    if name not in (names := list(names)):
+        meant = nearest(name, names)
+        said = f"did you mean {meant}?" if meant else f"there are: {', '.join(names)}"
+        raise ValueError(f"no {what} {name!r}; {said}")

@@ -1,15 +1,17 @@
 """Experiments: a scenario of any kind, and what can be asked of it."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, Self, TypeAlias
 
 from varsim.scenario.load import Document, Loaded, ScenarioSource
 from varsim.scenario.load import load as read
+from varsim.scenario.loading import dump_scenario, load_text
 from varsim.scenario.plan import Question, question_of_text
 from varsim.scenario.sweep.loading import sweep_of_text
 from varsim.scenario.sweep.space import Sweep
@@ -54,8 +56,26 @@ class Experiment(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Training:
+class Changeable:
+    """An experiment of one scenario: it is shown as its file, and changed as by `--set`."""
+
+    scenario: Any
+
+    def replace(self, path: str, value: object) -> Self:
+        """The same with another value at a path: `replace("cluster.workers", 16)`.
+
+        Values are as in a file, quantities with their unit. ScenarioError as after `--set`.
+        """
+        given = value if isinstance(value, str) else json.dumps(value)
+        changed = load_text(dump_scenario(self.scenario), sets=[f"{path}={given}"])
+        return type(self)(changed)  # type: ignore[call-arg]
+
+    def __repr__(self) -> str:
+        return dump_scenario(self.scenario)
+
+
+@dataclass(frozen=True, repr=False)
+class Training(Changeable):
     """Strategies of training, compared."""
 
     scenario: Scenario
@@ -78,8 +98,8 @@ class Training:
         return why(self.scenario, progress)
 
 
-@dataclass(frozen=True)
-class Program:
+@dataclass(frozen=True, repr=False)
+class Program(Changeable):
     """Modes of distributed variables, compared by what a program on them costs."""
 
     scenario: VariablesScenario

@@ -6,6 +6,7 @@ That is imported when it is first asked; nothing here imports what tells, draws 
 import html
 from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ class Teller(Protocol):
 
     def table(self, result: Any) -> "DataFrame":
         """The main numbers as text."""
+
+    def report(self, result: Any) -> Any:
+        """All there is to tell."""
 
 
 class Told:
@@ -42,6 +46,27 @@ class Told:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the tables must know besides."""
         return self._teller.notes(self)
+
+    @property
+    def plot(self) -> Any:
+        """Its plots by name: `result.plot.timeline()` draws one and returns matplotlib Axes."""
+        return self._notebook.Gallery(self._teller.report(self))
+
+    def timeline(self) -> Any:
+        """The timeline to walk through, for a notebook; ValueError where there are no workers."""
+        return self._notebook.timeline(self._teller.report(self))
+
+    def save(self, directory: str | Path) -> Path:
+        """Write the files that `varsim run` writes, and return the place of the page.
+
+        Raises ValueError if `directory` holds something else, OSError if it cannot be written.
+        """
+        page: Path = self._notebook.written(self, self._teller.report(self), directory)
+        return page
+
+    @property
+    def _notebook(self) -> Any:
+        return import_module("varsim.report.notebook")
 
     @property
     def _teller(self) -> Teller:

@@ -1,7 +1,7 @@
 """The result of a scenario: tables, summary, and what they mean."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.job import DeadlockError
 from varsim.cluster.trace import Trace
+from varsim.scenario.fault import known
 from varsim.scenario.provenance import provenance
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import Scenario, is_random, times_are_random
@@ -19,7 +20,7 @@ from varsim.study import rounds, tables
 from varsim.study.formatter import Told
 from varsim.study.goodput import OF_LIVES, of_life
 from varsim.study.measure import METRICS, NANOSECONDS, Carried, Gradients, Metric, Window, carried
-from varsim.study.statistics import Estimate, evaluated_grid, interval, latest, ratio
+from varsim.study.statistics import Estimate, interval, ratio
 from varsim.study.tables import COLUMNS
 from varsim.study.targets import Doubt, Judgement, judged
 from varsim.study.verdict import Ranking, ranked, verdict
@@ -125,7 +126,11 @@ class Result(Told):
         return self.traces[self.strategies.index(strategy) * self.replications + replication]
 
     def values(self, strategy: str, metric: str) -> list[float]:
-        """One metric of one strategy, a value per replication; ratios are paired."""
+        """One metric of one strategy, a value per replication; ratios are paired.
+
+        ValueError names the nearest where there is no such strategy or metric.
+        """
+        self._check(strategy, metric)
         index = self.strategies.index(strategy) * self.replications
         return [run[metric] for run in self._measured[index : index + self.replications]]
 
@@ -163,8 +168,23 @@ class Result(Told):
         )
 
     def estimate(self, strategy: str, metric: str) -> Estimate:
-        """One metric of one strategy over the replications; nan where it does not exist."""
+        """One metric of one strategy over the replications; nan where it does not exist.
+
+        ValueError names the nearest where there is no such strategy or metric.
+        """
+        self._check(strategy, metric)
         return self._estimates[strategy, metric]
+
+    def measure(self, metric: Callable[[Trace], float]) -> dict[str, Estimate]:
+        """A metric of one's own, a function of one run's trace, of every strategy."""
+        return {
+            strategy: interval([metric(self.trace(strategy, n)) for n in range(self.replications)])
+            for strategy in self.strategies
+        }
+
+    def _check(self, strategy: str, metric: str) -> None:
+        known("strategy", strategy, self.strategies)
+        known("metric", metric, self.metrics)
 
     @cached_property
     def summary(self) -> "DataFrame":
@@ -250,29 +270,10 @@ class Result(Told):
         A curve ends where the shortest replication of its strategy ends; between two evaluations
         the earlier one holds. Columns: strategy, `by`, mean, low, high, replications.
         """
-        from pandas import DataFrame
-
-        rows: list[tuple[str, float, float, float, float, int]] = []
-        for strategy in self.strategies:
-            runs = [self.trace(strategy, number) for number in range(self.replications)]
-            if not all(run.evaluations for run in runs):
-                continue
-            on_time = by == "time_s"
-            moments = [
-                np.array([row.time if on_time else row.global_step for row in run.evaluations])
-                for run in runs
-            ]
-            grid = evaluated_grid(moments, points, even=on_time)
-            curves = [
-                latest(moment, np.array([getattr(row, value) for row in run.evaluations]), grid)
-                for moment, run in zip(moments, runs, strict=True)
-            ]
-            for point, *values in zip(grid.tolist(), *(c.tolist() for c in curves), strict=True):
-                exact = self.exact(strategy, "final_loss")
-                mean, low, high, count, _ = interval(values, exact=exact)
-                x = point / NANOSECONDS if on_time else point
-                rows.append((strategy, x, mean, low, high, count))
-        return DataFrame(rows, columns=["strategy", by, "mean", "low", "high", "replications"])
+        count = self.replications
+        runs = {name: [self.trace(name, n) for n in range(count)] for name in self.strategies}
+        exact = {name: self.exact(name, "final_loss") for name in self.strategies}
+        return tables.curves(runs, exact, by, value, points)
 
     @cached_property
     def done(self) -> dict[str, Done]:

@@ -1,6 +1,7 @@
 """The tables of a result: their columns, and how they come out of the rows of its traces."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from varsim.study.measure import (
     share_of_applied,
     utilization,
 )
+from varsim.study.statistics import evaluated_grid, interval, latest
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -214,3 +216,35 @@ def workers(trace: Trace, rows: Gradients, split: NDArray[np.int64]) -> list[Col
 def _seconds(times: NDArray[np.int64]) -> NDArray[np.float64]:
     """Seconds, nan for -1, which says never."""
     return np.where(times < 0, np.nan, times / NANOSECONDS)
+
+
+def curves(
+    runs: Mapping[str, Sequence[Trace]],
+    exact: Mapping[str, bool],
+    by: Literal["time_s", "global_step"],
+    value: Literal["loss", "accuracy", "divergence"],
+    points: int,
+) -> "DataFrame":
+    """Mean and interval over the runs of each strategy of what was evaluated, point by point."""
+    from pandas import DataFrame
+
+    rows: list[tuple[str, float, float, float, float, int]] = []
+    for strategy, own in runs.items():
+        if not all(run.evaluations for run in own):
+            continue
+        on_time = by == "time_s"
+        moments = [
+            np.array([row.time if on_time else row.global_step for row in run.evaluations])
+            for run in own
+        ]
+        grid = evaluated_grid(moments, points, even=on_time)
+        found = [
+            latest(moment, np.array([getattr(row, value) for row in run.evaluations]), grid)
+            for moment, run in zip(moments, own, strict=True)
+        ]
+        for point, *values in zip(grid.tolist(), *(c.tolist() for c in found), strict=True):
+            mean, low, high, count, _ = interval(values, exact=exact[strategy])
+            rows.append(
+                (strategy, point / NANOSECONDS if on_time else point, mean, low, high, count)
+            )
+    return DataFrame(rows, columns=["strategy", by, "mean", "low", "high", "replications"])

@@ -209,10 +209,18 @@ def panels(heights: Sequence[float], one_axis: bool = True) -> tuple[Figure, lis
 
 
 def save(figure: Figure, title: str, legend: Sequence[Artist], path: Path) -> Drawn:
-    """Write `path` as .png and .svg, the same bytes every time; return what a page needs.
+    """Write `path` as .png and .svg, the same bytes every time; return what a page needs."""
+    top = arrange(figure, title, legend)
+    figure.savefig(path.with_suffix(".png"), dpi=150, metadata={"Software": None})
+    svg = _svg(figure)
+    path.with_suffix(".svg").write_text(svg, encoding="utf-8", newline="\n")
+    points = 72
+    below = (0, top * points, WIDTH * points, (float(figure.get_figheight()) - top) * points)
+    return Drawn(title, svg, below)
 
-    Title and legend get room above the panels, as much as they need.
-    """
+
+def arrange(figure: Figure, title: str, legend: Sequence[Artist]) -> float:
+    """Give title and legend room above the panels, as much as they need; inches of the title."""
     lines = "\n".join(textwrap.wrap(drawable(title), 84))
     heading = figure.text(0, 1, lines, va="top", fontsize=11.5, fontweight="bold", linespacing=1.3)
     key = _legend(figure, legend) if legend else None
@@ -223,11 +231,7 @@ def save(figure: Figure, title: str, legend: Sequence[Artist], path: Path) -> Dr
     if key is not None:
         key.set_bbox_to_anchor((0.1 / WIDTH, 1 - (0.1 + above[0]) / height))
     _lay_out(figure, 1 - (0.1 + sum(above)) / height)
-    figure.savefig(path.with_suffix(".png"), dpi=150, metadata={"Software": None})
-    svg = _svg(figure)
-    path.with_suffix(".svg").write_text(svg, encoding="utf-8", newline="\n")
-    top, points = 0.05 + above[0], 72
-    return Drawn(title, svg, (0, top * points, WIDTH * points, (height - top) * points))
+    return 0.05 + above[0]
 
 
 def _lay_out(figure: Figure, top: float) -> None:

@@ -6,8 +6,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from varsim.report.plots.figure import Drawn, panels, save, style
+from varsim.report.plots.figure import Drawn, arrange, panels, save, style
 
 R = TypeVar("R")
 
@@ -32,3 +33,12 @@ def draw_one(plot: Plot[R], result: R, directory: Path) -> Drawn:
         figure, axes = panels(plot.heights(result), plot.one_axis)
         plot.draw(result, axes)
         return save(figure, plot.title(result), plot.legend(result), directory / plot.name)
+
+
+def drawn(plot: Plot[R], result: R) -> tuple[Figure, list[Axes]]:
+    """One plot as a figure, laid out, and its panels."""
+    with style():
+        figure, axes = panels(plot.heights(result), plot.one_axis)
+        plot.draw(result, axes)
+        arrange(figure, plot.title(result), plot.legend(result))
+    return figure, axes

@@ -79,7 +79,7 @@ def heights(result: "Result") -> list[float]:
     """Inches for each strategy's panel: a row per worker, lower where there are very many."""
     row = _row_height(result)
     # At least so high that the word at the axis fits.
-    return [0.42 + max(0.62, row * len(_shown(result, name))) for name in result.strategies]
+    return [0.42 + max(0.62, row * len(shown_workers(result, name))) for name in result.strategies]
 
 
 def title(result: "Result") -> str:
@@ -118,13 +118,13 @@ def legend(result: "Result") -> list[Artist]:
 
 def _row_height(result: "Result") -> float:
     """Inches for one worker: less where all panels together would be too high for a screen."""
-    rows = sum(len(_shown(result, strategy)) for strategy in result.strategies)
+    rows = sum(len(shown_workers(result, strategy)) for strategy in result.strategies)
     return min(0.19, max(0.075, 11 / rows))
 
 
 def _panel(result: "Result", strategy: str, end: float) -> Panel:
     trace = result.trace(strategy)
-    ranks = _shown(result, strategy)
+    ranks = shown_workers(result, strategy)
     spans = _shown_spans(result, strategy)
     spans = spans[(spans[:, _START] < end * 1e9) & (spans[:, _END] > spans[:, _START])]
     row_of = np.full(trace.workers, -1)
@@ -144,17 +144,17 @@ def _panel(result: "Result", strategy: str, end: float) -> Panel:
 
 def _shown_spans(result: "Result", strategy: str) -> NDArray[np.int64]:
     """The first spans of the workers that are shown: as many as are, and all that begin then."""
-    shown, rows = _shown(result, strategy), result.trace(strategy).span_rows
+    shown, rows = shown_workers(result, strategy), result.trace(strategy).span_rows
     most = _most(result, strategy) + 1 + len(shown)
     return rows.least(_START, most, lambda spans: np.isin(spans[:, _WORKER], shown))
 
 
 def _most(result: "Result", strategy: str) -> int:
     """How many spans of a strategy are shown at most."""
-    return MOST_SPANS * len(_shown(result, strategy))
+    return MOST_SPANS * len(shown_workers(result, strategy))
 
 
-def _shown(result: "Result", strategy: str) -> list[int]:
+def shown_workers(result: "Result", strategy: str) -> list[int]:
     """At most MOST_WORKERS ranks: the slow ones first, as they are what one looks for."""
     cluster, trace = result.scenario.cluster, result.trace(strategy)
     slow = [s.rank for s in cluster.slow_workers] + [s.rank for s in cluster.network.slow_links]

@@ -1,0 +1,90 @@
+"""What a notebook does with experiments and results: change, draw, walk through, save."""
+
+from pathlib import Path
+
+import pytest
+from matplotlib.axes import Axes
+from typer.testing import CliRunner
+
+import varsim
+from varsim.cli.app import app
+from varsim.study.experiment import Training
+from varsim.study.result import Result
+
+ROOT = Path(__file__).parent.parent.parent
+SMALL = ROOT / "tests" / "small.yaml"
+
+
+@pytest.fixture(scope="module")
+def experiment() -> Training:
+    loaded = varsim.load(SMALL)
+    assert isinstance(loaded, Training)
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def result(experiment: Training) -> Result:
+    return experiment.run()
+
+
+def test_an_experiment_is_shown_as_its_file_and_changed_as_by_set(experiment: Training) -> None:
+    changed = experiment.replace("cluster.workers", 5).replace("cluster.network.latency", "9 us")
+    assert (changed.scenario.cluster.workers, experiment.scenario.cluster.workers) == (5, 3)
+    assert "latency: 9 us" in repr(changed)
+    assert varsim.load(repr(changed)).scenario == changed.scenario
+    with pytest.raises(varsim.ScenarioError, match="unknown key 'worker'; did you mean 'workers'"):
+        experiment.replace("cluster.worker", 5)
+    with pytest.raises(varsim.ScenarioError, match="9 has no unit"):
+        experiment.replace("cluster.network.latency", 9)
+
+
+def test_plots_are_drawn_by_name(result: Result) -> None:
+    assert isinstance(result.plot.throughput(), Axes)
+    panels = result.plot.timeline()
+    assert [axes.get_ylabel() for axes in panels] == ["worker"] * len(result.strategies)
+    assert "staleness" in dir(result.plot)
+    with pytest.raises(AttributeError, match="did you mean timeline"):
+        _ = result.plot.timelin
+
+
+def test_the_timeline_is_a_page_of_its_own(result: Result, tmp_path: Path) -> None:
+    html = result.timeline()._repr_html_()
+    assert html.startswith("<iframe srcdoc=")
+    result.timeline().save(tmp_path / "timeline.html")
+    page = (tmp_path / "timeline.html").read_text()
+    assert page.count("<script") == 2
+    assert "script-src 'sha256-" in page
+    variables = varsim.run(ROOT / "scenarios/metric_sum.yaml")
+    with pytest.raises(ValueError, match="no timeline of workers"):
+        variables.timeline()
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest(result: Result) -> None:
+    with pytest.raises(
+        ValueError, match="no metric 'examples_per_sec'; did you mean examples_per_s"
+    ):
+        result.estimate("on_write", "examples_per_sec")
+    with pytest.raises(ValueError, match="did you mean on_write"):
+        result.values("onwrite", "examples_per_s")
+
+
+def test_a_metric_of_ones_own(result: Result) -> None:
+    found = result.measure(lambda trace: trace.global_step)
+    assert {name: one.mean for name, one in found.items()} == {
+        name: result.estimate(name, "updates").mean for name in result.strategies
+    }
+
+
+@pytest.mark.parametrize("file", [SMALL, ROOT / "scenarios/metric_sum.yaml"], ids=lambda p: p.stem)
+def test_what_is_saved_are_the_files_of_the_command(file: Path, tmp_path: Path) -> None:
+    page = varsim.run(file).save(tmp_path / "python")
+    done = CliRunner().invoke(app, ["run", str(file), "--out", str(tmp_path / "command"), "-q"])
+    assert done.exit_code == 0
+    assert page == tmp_path / "python" / "report.html"
+    ours, theirs = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+        for name in ("python", "command")
+    )
+    # The command knows the file's question, which stands in its scenario and on its page.
+    differ = {name for name in ours | theirs if ours.get(name) != theirs.get(name)}
+    assert differ <= {"report.html", "scenario.yaml", "summary.json", "result.json"}

@@ -1,0 +1,143 @@
+"""The timeline to walk through: its data against the trace, its script in a real browser."""
+
+import json
+import re
+import shutil
+from base64 import b64encode
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from varsim.report import page, player, training
+from varsim.scenario.loading import load_scenario
+from varsim.study.result import Result
+from varsim.study.simulation import simulate
+
+SMALL = Path(__file__).parent.parent / "small.yaml"
+SCRIPT = Path(player.__file__).parent / "templates/player.js"
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return simulate(load_scenario(SMALL))
+
+
+@pytest.fixture(scope="module")
+def report(result: Result, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("player")
+    page.write(training.report(result), folder)
+    return folder / "report.html"
+
+
+def test_the_script_stays_small() -> None:
+    assert len(SCRIPT.read_bytes()) <= 30_000
+
+
+def test_spans_and_gradients_are_those_of_the_trace(result: Result) -> None:
+    content = player.content(result)
+    assert content["cut"] == ""
+    for told in content["strategies"]:
+        trace = result.trace(told["name"])
+        spans = [
+            [worker["rank"], *worker["spans"][i : i + 3]]
+            for worker in told["workers"]
+            for i in range(0, len(worker["spans"]), 3)
+        ]
+        assert spans == trace.spans[:, [0, 1, 3, 4]].tolist()
+        assert told["updates"] == trace.steps.tolist()
+        gradients = [dict(zip(content["gradient"], row, strict=True)) for row in told["gradients"]]
+        assert [one["computed"] for one in gradients] == trace.gradients[:, 5].tolist()
+        assert [one["ended"] for one in gradients] == trace.gradients[:, 7].tolist()
+
+
+def test_a_long_run_is_cut_and_says_so(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(player, "MOST", 20)
+    content = player.content(result)
+    begun = sum(
+        len(worker["spans"]) // 3 for told in content["strategies"] for worker in told["workers"]
+    )
+    assert begun <= 20
+    assert content["cut"].startswith(f"The page holds the first {content['end'] / 1e9:.4g} s of ")
+    assert "spans.csv" in content["cut"]
+
+
+def test_the_policy_admits_this_script_and_this_style_alone(report: Path) -> None:
+    text = report.read_text(encoding="utf-8")
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+    for tag, directive in (("script", "script-src"), ("style", "style-src")):
+        (own,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digest = b64encode(sha256(own.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}';" in policy
+    assert "unsafe" not in policy
+    assert ' style="' not in text
+
+
+def test_a_name_cannot_end_the_data(result: Result, report: Path) -> None:
+    (data,) = re.findall(r'id="player-data">(.*?)</script>', report.read_text(), re.DOTALL)
+    assert "<" not in data
+    assert json.loads(data) == json.loads(json.dumps(player.content(result)))
+
+
+@pytest.fixture
+def shown(report: Path) -> Iterator[Any]:
+    """The report in Chromium; its console and errors must stay empty."""
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("no Chromium on this machine")
+    playwright = pytest.importorskip("playwright.sync_api")
+    said: list[str] = []
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        shown = browser.new_page(viewport={"width": 900, "height": 900})
+        shown.on("console", lambda message: said.append(message.text))
+        shown.on("pageerror", lambda error: said.append(str(error)))
+        shown.goto(report.as_uri())
+        yield shown
+        browser.close()
+    assert said == []
+
+
+@pytest.mark.slow
+class TestInABrowser:
+    def test_keys_go_from_event_to_event(self, shown: Any, result: Result) -> None:
+        story = shown.locator(".player-story")
+        shown.locator("#player canvas").focus()
+        assert story.inner_text().startswith("At 0 s:")
+        shown.keyboard.press("ArrowRight")
+        moments = [
+            row[column]
+            for told in player.content(result)["strategies"]
+            for row in told["gradients"]
+            for column in (4, 5, 6)  # begun, computed, arrived
+        ]
+        first = min(moment for moment in moments if moment > 0)
+        assert story.inner_text().startswith(f"At {first / 1e3:.6g} us:")
+        shown.keyboard.press("ArrowLeft")
+        assert story.inner_text().startswith("At 0 s:")
+
+    def test_a_click_tells_the_way_of_a_gradient(self, shown: Any) -> None:
+        canvas = shown.locator("#player canvas")
+        canvas.click(position={"x": 200, "y": 52})
+        assert "Chosen in " in shown.locator(".player-story").inner_text()
+        assert "worker 0" in shown.locator(".player-story").inner_text()
+        shown.keyboard.press("Escape")
+        assert "Chosen in " not in shown.locator(".player-story").inner_text()
+
+    def test_hover_says_who_does_what(self, shown: Any) -> None:
+        shown.locator("#player canvas").hover(position={"x": 200, "y": 52})
+        assert shown.locator(".player-tip").inner_text().startswith("worker 0, iteration ")
+
+    def test_the_legend_takes_a_strategy_away(self, shown: Any) -> None:
+        canvas = shown.locator("#player canvas")
+        before = canvas.bounding_box()["height"]
+        shown.locator(".player-legend input").first.uncheck()
+        assert canvas.bounding_box()["height"] < before
+
+    def test_without_scripts_the_picture_is_there(self, report: Path, shown: Any) -> None:
+        bare = shown.context.browser.new_context(java_script_enabled=False).new_page()
+        bare.goto(report.as_uri())
+        assert not bare.locator("#player").is_visible()
+        assert bare.locator("figure svg").first.is_visible()

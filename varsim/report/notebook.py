@@ -1,0 +1,91 @@
+"""Results in a notebook: their plots one by one, the timeline to walk through, their files."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from varsim.report.page import PAGES, player
+from varsim.report.report import Figure, Report
+from varsim.scenario.fault import known
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Gallery:
+    """The plots of a report by name: `result.plot.timeline()` draws one and returns its Axes.
+
+    Several panels are a list of Axes, top to bottom. In a notebook the picture is shown, too.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self._figures = {figure.plot.name: figure for figure in report.figures}
+
+    def __getattr__(self, name: str) -> "Callable[[], Axes | list[Axes]]":
+        try:
+            known("plot", name, self._figures)
+        except ValueError as error:
+            raise AttributeError(str(error)) from None
+        return lambda: _drawn(self._figures[name])
+
+    def __dir__(self) -> list[str]:
+        return list(self._figures)
+
+    def __repr__(self) -> str:
+        return f"plots: {', '.join(self._figures)}"
+
+
+def _drawn(one: Figure) -> "Axes | list[Axes]":
+    from varsim.report.plots.plot import drawn
+
+    figure, axes = drawn(one.plot, one.subject)
+    if "IPython" in sys.modules:
+        from IPython import get_ipython
+        from IPython.display import Image, display
+
+        if get_ipython() is not None:
+            content = BytesIO()
+            figure.savefig(content, format="png", dpi=100, metadata={"Software": None})
+            picture = Image(content.getvalue(), alt=one.plot.title(one.subject))  # type: ignore[no-untyped-call]
+            display(picture)  # type: ignore[no-untyped-call]
+    return axes[0] if len(axes) == 1 else axes
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The timeline to walk through, as HTML: what a notebook shows, or a page of its own."""
+
+    page: str
+
+    def _repr_html_(self) -> str:
+        from markupsafe import escape
+
+        return (
+            f'<iframe srcdoc="{escape(self.page)}" title="Timeline" width="100%" height="640" '
+            'frameborder="0"></iframe>'
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the page."""
+        Path(path).write_text(self.page, encoding="utf-8", newline="\n")
+
+
+def timeline(report: Report) -> Timeline:
+    """The timeline of a report; ValueError if it has none."""
+    played = [one for one in report.figures if one.played is not None]
+    if not played:
+        raise ValueError(f"a result of {report.kind} has no timeline of workers")
+    return Timeline(player(report, played[0]))
+
+
+def written(result: Any, report: Report, directory: str | Path) -> Path:
+    """Write the files that `varsim run` writes; the place of the page."""
+    from varsim.report.files.program import save_variables
+    from varsim.report.files.save import save
+
+    write = save if report.kind == "training" else save_variables
+    write(result, Path(directory), report)
+    return Path(directory) / PAGES["training"]
