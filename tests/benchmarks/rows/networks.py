@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.benchmarks.cases import one, scenario
-from tests.benchmarks.measuring import Row, in_turn
+from tests.benchmarks.measuring import Row, Spread, in_turn
 from varsim.scenario.training import Scenario
+from varsim.study.simulation import Run, run_one
 
 FAIR: dict[str, Any] = {"sharing": "fair", "bandwidth": 12.5e9}
 
@@ -36,6 +37,15 @@ def rows(long: bool) -> Iterator[Row]:
         tasks = {str(servers): one(servers_of(kind, servers, {}, 100)) for servers in (64, 4)}
         ratio = in_turn(tasks, 5).ratio("64", "4")
         yield Row(f"first come, round_robin, P = 64 / P = 4, {kind}, W = 64", 1.5, ratio)
+    for kind in ("sync_replicas", "none"):
+        told = f"fair, one server, overlap, {kind}, W = 16, 160 tensors"
+        piecewise = changed(kind, 16, 20, strategy={"overlap": True}, network=FAIR)
+        tasks = {"overlap": one(piecewise), "whole": one(changed(kind, 16, 20, network=FAIR))}
+        trace = run_one(Run(piecewise, 0, 0))
+        events = Spread.of([trace.heap_events / len(trace.gradients)])
+        yield Row(f"heap events per worker-step, {told}", 20.0, events)
+        ratio = in_turn(tasks, 5).ratio("overlap", "whole")
+        yield Row(f"{told}, beside no overlap", None, ratio)
 
 
 def servers_of(kind: str, servers: int, network: dict[str, Any], steps: int = 5) -> Scenario:
