@@ -149,3 +149,12 @@ def test_sweeps_and_plans_are_foreseen_as_runs_are(
     assert refused.stderr.rstrip().endswith("or give --yes")
     assert not Path("reports").exists()
     assert varsim(command, file, "--quiet", "--jobs", "1", "--yes").exit_code == 0
+
+
+def test_rows_beyond_a_million_of_a_run_are_on_disk() -> None:
+    def memory(steps: int) -> float:
+        return effort(scenario({"kind": "on_write"}, stop={"global_steps": steps})).memory
+
+    until = memory(300_000)  # of three workers, in one replication
+    assert until - memory(200_000) == pytest.approx(300_000 * 1_000)
+    assert memory(3_300_000) - until < 1e9

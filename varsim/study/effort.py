@@ -7,13 +7,16 @@ factors of ten.
 """
 
 import math
+import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
+from varsim.cluster.rows import MOST_KEPT
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
 from varsim.study.beginning import Beginning, begin, rates, seconds_per_gradient
+from varsim.study.engine import reason_against
 from varsim.units import format_bytes, format_rate, format_seconds
 from varsim.values.gradient import EXAMPLES, STACK
 from varsim.values.problem import VariableSpec
@@ -21,6 +24,7 @@ from varsim.values.workload import Workload
 
 # Seconds and bytes: of a gradient, a worker.
 _GRADIENT: Final = (25e-6, 1000.0)
+_ON_DISK: Final = 60.0  # bytes of a gradient that is on disk, while the run is measured
 _WORKER: Final = (250e-6, 20e3)
 _FLOPS: Final = 1e9  # a second, in small matrices
 _TRIAL: Final = 0.3  # seconds of a short run, at these rates: a fifth of that where it is fast
@@ -55,13 +59,17 @@ def effort(scenario: Scenario, rates: Mapping[str, float] | None = None) -> Effo
     workload = scenario.workload
     often = [runs_made(scenario, strategy) for strategy in scenario.strategies]
     workers = [strategy.workers(scenario.cluster_of(strategy)) for strategy in scenario.strategies]
-    gradients = sum(
-        _gradients(scenario, strategy, (rates or {}).get(strategy.label)) * count
-        for strategy, count in zip(scenario.strategies, often, strict=True)
-    )
+    each = [
+        _gradients(scenario, strategy, (rates or {}).get(strategy.label))
+        for strategy in scenario.strategies
+    ]
+    gradients = sum(map(operator.mul, each, often))
     seconds = gradients * _GRADIENT[0] + max(often) * sum(workers) * _WORKER[0]
     seconds += gradients * _seconds_of_values(scenario)
-    memory = _BASE + gradients * _GRADIENT[1] + max(workers) * _WORKER[1]
+    memory = _BASE + max(workers) * _WORKER[1]
+    for strategy, number, count in zip(scenario.strategies, each, often, strict=True):
+        on_disk = max(0.0, number - MOST_KEPT) if reason_against(scenario, strategy) else 0.0
+        memory += (number - on_disk) * count * _GRADIENT[1] + on_disk * _ON_DISK
     if workload.has_values:
         batch = workload.batch_size
         together = max(batch, min(EXAMPLES, STACK * batch))

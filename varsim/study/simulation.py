@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from varsim.cluster.clock import uncollected
 from varsim.cluster.course import Course, Drawn, Pace, Saving, Steady
 from varsim.cluster.job import Job
 from varsim.cluster.life import Life
@@ -208,6 +209,7 @@ def with_life(run: Run, trace: Trace) -> Trace:
     return replace(trace, life=life.attempts())
 
 
+@uncollected()
 def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, Strategy]:
     """The job of one run, with the strategy's processes in it, at time 0."""
     scenario = run.scenario
