@@ -5,7 +5,7 @@ through, up to the next failure. `drawn` makes a random case of whole millisecon
 """
 
 from fractions import Fraction
-from typing import Any, TypedDict
+from typing import Any, Protocol, TypedDict
 
 import numpy as np
 
@@ -67,11 +67,28 @@ def drawn(seed: int) -> Case:
     )
 
 
+class Learner(Protocol):
+    """What a job learns: makes steps, is read for checkpoints, goes back to the last one."""
+
+    def step(self, now: Fraction) -> None:
+        """Make an update."""
+
+    def read(self) -> None:
+        """Read all there is for a checkpoint, which is not complete yet."""
+
+    def complete(self) -> None:
+        """What was read last is the checkpoint."""
+
+    def restore(self) -> None:
+        """Go back to the checkpoint."""
+
+
 class Job:
     """A job that is gone through; `account` holds what its time went into, `counts` the rest."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, learner: Learner | None = None) -> None:
         self.case = case
+        self.learner = learner
         self.now = self.age = Fraction(0)
         self.account = dict.fromkeys(PARTS, Fraction(0))
         self.counts = dict.fromkeys(("steps", "steps_lost", "checkpoints", "failures", "spares"), 0)
@@ -112,6 +129,8 @@ class Job:
     def attempt(self) -> None:
         """From a start to the next failure, or to the end."""
         case = self.case
+        if self.learner:
+            self.learner.restore()
         rate = 1 / (1 + case["slowdown"])
         spent = {"work": Fraction(0), "cost": Fraction(0)}  # since the last complete checkpoint
         steps = since = 0  # since it; since the last one was begun
@@ -143,8 +162,12 @@ class Job:
             if step_left:
                 continue
             steps, since, step_left = steps + 1, since + 1, Fraction(case["step"])
+            if self.learner:
+                self.learner.step(self.now)
             if since * case["step"] < case["every"]:
                 continue
+            if self.learner:
+                self.learner.read()
             saved = since
             since = 0
             stops = case["snapshot"] if case["asynchronous"] else case["write"]
@@ -172,6 +195,8 @@ class Job:
         self.account["checkpoint"] += cost
         self.counts["steps"] += steps
         self.counts["checkpoints"] += 1
+        if self.learner:
+            self.learner.complete()
 
     def down(self) -> None:
         """From a failure until the job works again."""

@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import pytest
-from building import run
+from building import Model, mean, run, scenario
 
 from oracle.lives import PARTS, Case, Job, drawn
 from varsim.cluster.trace import Attempt
+from varsim.scenario.training import Scenario
+from varsim.study.lives import life_of
+from varsim.study.simulation import Run, run_one
 
 MS = 1_000_000  # ns
 SAMPLE = range(500)
@@ -17,8 +21,8 @@ def seconds(milliseconds: int) -> float:
     return milliseconds / 1e3
 
 
-def lived(case: Case) -> dict[str, int]:
-    """The sums over all attempts of the same life in varsim."""
+def described(case: Case) -> dict[str, Any]:
+    """The same life as parts of a scenario."""
     workers = len(case["ages"])
     rows = tuple(tuple(map(seconds, gaps)) for gaps in case["ages"])
     source = {"domain": "worker", "law": {"kind": "trace", "seconds": rows}}
@@ -32,25 +36,28 @@ def lived(case: Case) -> dict[str, int]:
             "slowdown": float(case["slowdown"]),
         }
     spares = {"hot": case["hot"], "cold": case["cold"], "swap": seconds(case["swap"])}
-    life = run(
-        "on_write",
-        cluster={
+    return {
+        "cluster": {
             "workers": workers,
             "compute": {"kind": "constant", "value": seconds(case["step"])},
         },
-        stop={"global_steps": 2},
-        failures={
+        "failures": {
             "horizon": seconds(case["horizon"]),
             "detection": seconds(case["detection"]),
             "strike": case["strike"],
             "of": (source,),
         },
-        checkpoint=checkpoint,
-        recovery={
+        "checkpoint": checkpoint,
+        "recovery": {
             "restart": seconds(case["restart"]),
             **({"spares": spares} if case["hot"] + case["cold"] else {}),
         },
-    ).life
+    }
+
+
+def lived(case: Case) -> dict[str, int]:
+    """The sums over all attempts of the same life in varsim."""
+    life = run("on_write", stop={"global_steps": 2}, **described(case)).life
     assert life is not None
     ends = life[:, 1:7].sum(axis=1).cumsum()
     assert (life[1:, 0] == ends[:-1]).all(), "an attempt begins where the one before it ends"
@@ -72,3 +79,74 @@ def test_to_the_nanosecond() -> None:
 @pytest.mark.slow
 def test_many_to_the_nanosecond() -> None:
     compare(SAMPLE[60:])
+
+
+STEPS = 30
+LEARNING: dict[str, Any] = {
+    "problem": {"kind": "quadratic", "noise": 1.0},
+    "optimizer": {"kind": "momentum", "learning_rate": 0.05},
+    "stop": {"global_steps": STEPS},
+}
+
+
+class Trained:
+    """A model that is trained by hand, saved and restored: parameters, slots, order of the data."""
+
+    def __init__(self, made: Scenario) -> None:
+        self.model, self.workers = Model(made), made.cluster.workers
+        self.parameters, self.steps = self.model.start, 0
+        self.made: list[tuple[Fraction, int, float]] = []  # updates: when, which, loss after it
+        self.read()
+        self.complete()
+
+    def step(self, now: Fraction) -> None:
+        gradients = [
+            self.model.gradient(self.parameters, worker, self.steps)
+            for worker in range(self.workers)
+        ]
+        each = [mean(parts) for parts in zip(*gradients, strict=True)]
+        self.parameters = self.model.step(self.parameters, each)
+        self.steps += 1
+        self.made.append((now, self.steps, self.model.loss(self.parameters)))
+
+    def read(self) -> None:
+        self.pending = self.parameters, list(self.model.states), self.steps
+
+    def complete(self) -> None:
+        self.saved = self.pending
+
+    def restore(self) -> None:
+        self.parameters, states, self.steps = self.saved
+        self.model.states = list(states)
+
+
+def compare_values(seeds: Sequence[int]) -> None:
+    """Every update, also those that are made again: when, which one, and the loss after it."""
+    again = 0
+    for seed in seeds:
+        case = drawn(seed)
+        size = len(case["ages"])
+        made = scenario(
+            {"kind": "on_write"}, workload={"evaluate_every": size}, **LEARNING, **described(case)
+        )
+        trained = Trained(made)
+        Job(case, trained).run()
+        trace = run_one(Run(made, 0, 0))
+        assert trace.life is not None
+        losses = {row.global_step: row.loss for row in trace.evaluations}
+        found = [
+            (Fraction(time, MS), step, losses[step])
+            for time, step in life_of(made, trace).updates(trace.life, STEPS)
+        ]
+        assert found == [row for row in trained.made if row[1] <= STEPS], (seed, case)
+        again += len(found) - len({step for _, step, _ in found})
+    assert again > 100
+
+
+def test_updates_made_again_are_the_same_bit_for_bit() -> None:
+    compare_values(SAMPLE[:25])
+
+
+@pytest.mark.slow
+def test_many_updates_made_again_are_the_same_bit_for_bit() -> None:
+    compare_values(SAMPLE[25:])

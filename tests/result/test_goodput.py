@@ -200,3 +200,22 @@ def test_a_picture_of_the_life(result: Result, tmp_path: Path) -> None:
     assert (tmp_path / "life.svg").exists()
     told = report(result).figures
     assert [figure.plot.name for figure in told][-1] == "life"
+
+
+def test_a_loss_is_reached_later_where_hosts_fail() -> None:
+    """Steps of 0.1 s: update 15 is due at 1.5 s, but for what happens before."""
+    law = {"kind": "trace", "seconds": ((1.0, 100.0),)}
+    changes: dict[str, Any] = {"stop": {"global_steps": 20}, "targets": {"loss": 0.05}}
+    failures = {"horizon": 10.0, "detection": 0.5, "of": ({"domain": "worker", "law": law},)}
+    checkpoint = {"every": 0.4, "write": 0.05}
+    result = simulate(
+        scenario({"kind": "on_write"}, failures=failures, checkpoint=checkpoint, **changes)
+    )
+    (which,) = result.values("on_write", "updates_to_target")
+    (undisturbed,) = result.values("on_write", "time_to_target")
+    (later,) = result.values("on_write", "life_time_to_target")
+
+    # Checkpoints at 0.45 and 0.9; down from 1.0 to 1.5; then four steps, a checkpoint, three steps.
+    assert (which, undisturbed) == (15, pytest.approx(1.5))
+    assert later == pytest.approx(1.5 + 0.4 + 0.05 + 0.3)
+    assert "among failures, time to loss 0.05" in result.table()

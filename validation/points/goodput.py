@@ -22,7 +22,7 @@ from validation.points.scenario import Part, ran, scenario
 from varsim.cluster.recovery import LONGEST
 from varsim.cluster.trace import Attempt
 from varsim.scenario.training import Scenario
-from varsim.study.simulation import Run, with_life
+from varsim.study.lives import with_life
 
 _FAILURES: Final = 2_000  # of a replication
 _STRIKE: Final = {
@@ -204,7 +204,7 @@ def _goodput(described: Scenario, quantity: str = "productive") -> Measured:
     steps = ran(described)  # the same in every replication
 
     def replication(number: int) -> tuple[float, ...]:
-        life = with_life(Run(described, 0, number), replace(steps, replication=number)).life
+        life = with_life(described, replace(steps, replication=number)).life
         assert life is not None
         total = dict(zip(Attempt._fields, life.sum(axis=0).tolist(), strict=True))
         down = total["detection"] + total["repair"] + total["restart"]

@@ -95,6 +95,10 @@ class Course(ABC):
         It fails after so much time in which it can, `exposure`. What ends at that instant has not.
         """
 
+    def end_of(self, step: int) -> int | None:
+        """When a step of an attempt ends, from its start (ns); None where that is not told."""
+        return None
+
 
 class Steady(Course):
     """Course of steps in a rhythm, which begins anew after each checkpoint."""
@@ -131,6 +135,18 @@ class Steady(Course):
         return Attempt(
             productive=work, checkpoint=left - work, steps=steps, checkpoints=done
         ), False
+
+    def end_of(self, step: int) -> int:
+        """See Course."""
+        cycles, rest = divmod(step - 1, self.steps)
+        work = self._pace.end_of(rest + 1)
+        if not cycles:
+            return work
+        beside = self._saving.beside - self._saving.slowed  # work that is done beside a write
+        slowed = self._saving.slowed
+        if work < beside:
+            slowed = work * self._saving.beside // beside - work
+        return cycles * self.length - self._saving.slowed + slowed + work
 
     def work_in(self, since: int) -> int:
         """Work up to a moment of an attempt; the rest is what checkpoints cost."""

@@ -60,6 +60,24 @@ class Life:
         self._strikes = self._drawn()
         self._next = 0  # of the strikes
 
+    def updates(self, attempts: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+        """When (ns) an update of the model was made, and which, up to so many; some more than once.
+
+        After a rollback the steps since the last checkpoint are made again, from the values that
+        it holds and with the same batches: nothing of an update depends on when it is made.
+        """
+        before = 0
+        for row in attempts.tolist():
+            one = Attempt(*row)
+            for step in range(1, min(one.steps + one.steps_lost, most - before) + 1):
+                end = self._course.end_of(step)
+                if end is None:
+                    return
+                yield one.start + end, before + step
+            before += one.steps
+            if before >= most:
+                return
+
     def attempts(self) -> NDArray[np.int64]:
         """All attempts up to the horizon (n, fields of Attempt); together they are as long."""
         found = np.array(list(self._attempts()), dtype=np.int64)

@@ -11,14 +11,15 @@ import numpy as np
 from varsim.cluster.trace import Trace
 from varsim.report.parts import AS_TABLE, BESIDE, CARRIED, MOST_LINKS, NO_PLOTS, busiest_links
 from varsim.report.report import Data, Figure, Media, Report, Row, Source, Table, Text
+from varsim.report.words import life
 from varsim.report.words import table as main
 from varsim.report.words.answer import answer as answer
 from varsim.report.words.cost import headings
-from varsim.report.words.life import HEADINGS as OF_THE_LIFE
 from varsim.report.words.notes import notes as notes
 from varsim.report.words.phrases import DOT, counted, plus_minus, time
 from varsim.scenario.provenance import MADE_BY
 from varsim.study.cost import COSTS, estimates
+from varsim.study.goodput import TO_TARGET
 from varsim.study.measure import ACTIVITIES, METRICS
 from varsim.study.tables import COLUMNS, OF_LIVES
 from varsim.units import format_bytes
@@ -45,7 +46,7 @@ HEADINGS: Final = {
     "wasted compute": "wasted_compute",
     "final loss": "final_loss",
     "final accuracy": "final_accuracy",
-    **OF_THE_LIFE,
+    **life.HEADINGS,
 }
 FILES: Final = {
     "summary.csv": "every measure of every strategy, with its interval",
@@ -95,12 +96,12 @@ def report(result: "Result", question: str = "", *, plots: bool = True) -> Repor
 
 def _figures(result: "Result") -> list[Figure]:
     from varsim.report.player import content
-    from varsim.report.plots import life
+    from varsim.report.plots import life as lives
     from varsim.report.plots.gallery import PLOTS
 
     tables = {"time_split": time_shares(result), "links": links(result)}
     played = {"timeline": content}
-    shown = (plot for plot in (*PLOTS, life.PLOT) if plot.shows(result))
+    shown = (plot for plot in (*PLOTS, lives.PLOT) if plot.shows(result))
     return [
         Figure(plot, result, tables.get(plot.name), played=played.get(plot.name)) for plot in shown
     ]
@@ -255,6 +256,8 @@ def _meaning(result: "Result", heading: str) -> str:
     costly = headings(result)
     if heading in costly:
         return COSTS[costly[heading]].description
+    if heading.startswith(life.TO_TARGET):
+        return result.metrics[TO_TARGET].description
     if heading == "down":
         return "share of all time of all workers in which the job was down"
     metric = "time_to_target" if heading.startswith("time to loss") else HEADINGS[heading]

@@ -4,6 +4,8 @@ import math
 from typing import Final
 
 from varsim.cluster.trace import Attempt, Trace
+from varsim.scenario.training import Scenario
+from varsim.study.lives import life_of
 from varsim.study.measure import NANOSECONDS, Gradients, Metric
 
 _OF_ALL: Final = "share of all time of all workers, over the whole life of the job,"
@@ -16,6 +18,7 @@ PARTS: Final = {
     "life_repair": ("repair", "waiting for a spare host, or for the repair of one"),
     "life_restart": ("restart", "beginning again, with the reading of the checkpoint"),
 }
+TO_TARGET: Final = "life_time_to_target"
 KEPT: Final = "kept_examples_per_s"
 DOWN: Final = ("life_detection", "life_repair", "life_restart")
 OF_LIVES: Final[dict[str, Metric]] = {
@@ -29,11 +32,19 @@ OF_LIVES: Final[dict[str, Metric]] = {
     "cost_per_interruption": Metric("s", "time lost and down for each of them"),
     "steps_discarded": Metric("updates", "updates that were thrown away, and made again"),
     "spares_used": Metric("", "how often a spare host took over"),
+    TO_TARGET: Metric(
+        "s", "when in the life of the job the update is first made that reaches the target loss"
+    ),
 }
 
 
-def of_life(trace: Trace, gradients: Gradients) -> dict[str, float]:
-    """Each of OF_LIVES of one run; nothing where no failures are followed."""
+def of_life(
+    scenario: Scenario, trace: Trace, gradients: Gradients, to_target: float = math.nan
+) -> dict[str, float]:
+    """Each of OF_LIVES of one run; nothing where no failures are followed.
+
+    `to_target`: which of its updates reaches the target loss; nan where none does.
+    """
     life = trace.life
     if life is None:
         return {}
@@ -52,4 +63,14 @@ def of_life(trace: Trace, gradients: Gradients) -> dict[str, float]:
         "cost_per_interruption": away / often if often else math.nan,
         "steps_discarded": float(total["steps_lost"]),
         "spares_used": float(total["spares"]),
+        TO_TARGET: math.nan if math.isnan(to_target) else _first_made(scenario, trace, to_target),
     }
+
+
+def _first_made(scenario: Scenario, trace: Trace, step: float) -> float:
+    """When (s) an update is first made in the life of a job; nan where it never is."""
+    assert trace.life is not None
+    if not step:
+        return 0.0
+    made = life_of(scenario, trace).updates(trace.life, int(step))
+    return next((time / NANOSECONDS for time, number in made if number == step), math.nan)

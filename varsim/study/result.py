@@ -401,11 +401,12 @@ class Result(Told):
     def _measured(self) -> list[dict[str, float]]:
         rows = [
             measuring.measure(trace, gradients, split, self.target_loss, self.common_end, window)
-            | of_life(trace, gradients)
             for trace, gradients, split, window in zip(
                 self.traces, self.gradients, self.measured_splits, self.windows, strict=True
             )
         ]
+        for trace, gradients, row in zip(self.traces, self.gradients, rows, strict=True):
+            row |= of_life(self.scenario, trace, gradients, row["updates_to_target"])
         alone = self.speeds_alone
         for trace, row in zip(self.traces, rows, strict=True):
             first = rows[trace.replication]

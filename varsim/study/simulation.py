@@ -6,23 +6,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import numpy as np
-
 from varsim.cluster.clock import uncollected
-from varsim.cluster.course import Course, Drawn, Pace, Saving, Steady
 from varsim.cluster.job import Job
-from varsim.cluster.life import Life
 from varsim.cluster.program import ProgramTrace, run_program
-from varsim.cluster.recovery import Recovery
 from varsim.cluster.trace import Trace
 from varsim.distribute.program_run import MOST_COPIES, Mode
 from varsim.scenario.extensions import packed, unpacked
-from varsim.scenario.training import Scenario, runs_made, steps_are_random
+from varsim.scenario.training import Scenario, runs_made
 from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import Single, Strategy
 from varsim.study.engine import fast_trace
+from varsim.study.lives import with_life
 from varsim.values.blas import one_blas_thread
-from varsim.values.stream import stream
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
@@ -94,7 +89,9 @@ def simulate(
         # Beside strategies that are random, one that is exact is the same in every replication.
         same = range(1, count if often[run.strategy] == 1 else 1)
         others = (replace(trace, replication=number) for number in same)
-        traces += [trace, *(with_life(run, other) for other in others)]
+        if run.strategy is not None:
+            others = (with_life(scenario, other) for other in others)
+        traces += [trace, *others]
         if progress is not None:
             progress(done, len(runs))
     return Result(scenario, traces[:-count], traces[-count:])
@@ -159,7 +156,7 @@ def run_one(
         trace = fast_trace(run.scenario, strategy, run.replication, events, record)
     if trace is None:
         trace = _simpy_trace(run, events, lazy, record)
-    return trace if events else with_life(run, trace)
+    return trace if events or run.strategy is None else with_life(run.scenario, trace)
 
 
 def _simpy_trace(run: Run, events: int | None, lazy: bool, record: bool) -> Trace:
@@ -172,41 +169,6 @@ def _simpy_trace(run: Run, events: int | None, lazy: bool, record: bool) -> Trac
         links, sent = again.carried_by(trace.end)
         trace = replace(trace, links=links, sent=sent)
     return trace
-
-
-def with_life(run: Run, trace: Trace) -> Trace:
-    """The trace with the life of a job that takes such steps, where its scenario has failures.
-
-    Raises PaceError where no life can be made of them.
-    """
-    scenario = run.scenario
-    if run.strategy is None or scenario.failures is None:
-        return trace
-    strategy = scenario.strategies[run.strategy]
-    cluster = scenario.cluster_of(strategy)
-    overheads = cluster.overheads
-    start_up = round((0.0 if overheads is None else overheads.first_iteration) * 1e9)
-    ends = trace.steps - start_up
-
-    def course(saving: Saving, horizon: int) -> Course:
-        if not steps_are_random(scenario, strategy):
-            return Steady(Pace.of(ends), saving, horizon)
-        lasted = np.diff(ends, prepend=0)
-        key = scenario.seed, trace.replication, "step"
-        return Drawn(lasted, saving, lambda block: stream(*key, block))
-
-    life = Life(
-        scenario.failures,
-        scenario.checkpoint,
-        scenario.recovery or Recovery(),
-        cluster,
-        trace.workers,
-        course,
-        start_up=start_up,
-        seed=scenario.seed,
-        replication=trace.replication,
-    )
-    return replace(trace, life=life.attempts())
 
 
 @uncollected()

@@ -8,6 +8,7 @@ from varsim.cluster.recovery import Checkpoint, FailureSource, RandomFailures, R
 from varsim.report.words.phrases import digits, plus_minus, time
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import DOWN
+from varsim.study.goodput import TO_TARGET as LATER
 from varsim.study.statistics import interval
 from varsim.units import format_seconds
 
@@ -26,6 +27,8 @@ HEADINGS: Final = {
     "interruptions": "interruptions",
 }
 
+TO_TARGET: Final = "among failures, time to loss"
+
 
 def cells(result: "Result", strategy: str) -> dict[str, str]:
     """What the life of a strategy's job was like; nothing where no failures are followed."""
@@ -42,7 +45,10 @@ def cells(result: "Result", strategy: str) -> dict[str, str]:
         "down": plus_minus(_down(result, strategy), 100, "%"),
         "interruptions": plus_minus(of["interruptions"]),
     }
-    return {heading: found[heading] for heading in HEADINGS}
+    cells = {heading: found[heading] for heading in HEADINGS}
+    if result.target_loss is not None:
+        cells[f"{TO_TARGET} {result.target_loss:g}"] = time(result.estimate(strategy, LATER))
+    return cells
 
 
 def sentences(result: "Result") -> Iterator[str]:

@@ -8,8 +8,8 @@ from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, Spares
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import of_life
+from varsim.study.lives import with_life
 from varsim.study.measure import Gradients
-from varsim.study.simulation import Run, with_life
 from varsim.study.statistics import Estimate, difference, interval
 
 
@@ -43,9 +43,10 @@ def helps(scenario: Scenario, traces: list[Trace]) -> list[Help]:
 
     def goodput(changed: _Rules) -> list[float]:
         other = scenario.model_copy(update=changed._asdict())
-        lives = (with_life(Run(other, 0, trace.replication), trace) for trace in traces)
+        lives = (with_life(other, trace) for trace in traces)
         return [
-            of_life(trace, rows)["goodput"] for trace, rows in zip(lives, gradients, strict=True)
+            of_life(scenario, trace, rows)["goodput"]
+            for trace, rows in zip(lives, gradients, strict=True)
         ]
 
     base = goodput(rules)
