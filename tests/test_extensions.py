@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from building import scenario
 from extending import ALL, SCENARIO, varsim
 from pydantic import TypeAdapter, ValidationError
 
+from varsim.scenario import provenance
+from varsim.scenario.extensions import Need
 from varsim.strategies import Strategy
 from varsim.strategies.none import NoSynchronization
 from varsim.values.distributions import LAWS
@@ -230,3 +233,13 @@ class TestOneOfATable:
 
     def test_it_is_the_same_table_in_another_process(self) -> None:
         assert pickle.loads(pickle.dumps(LAWS)) is LAWS
+
+
+def test_many_scenarios_need_what_any_of_them_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, other = scenario({"kind": "none"}), scenario({"kind": "none"}, name="other")
+    found = {first.name: ["law 'a'"], other.name: ["law 'a'", "law 'b'"]}
+    monkeypatch.setattr(
+        provenance, "needs", lambda one: [Need(said, said) for said in found[one.name]]
+    )
+    assert provenance.provenance_of_many([first, other])["needs"] == "law 'a'; law 'b'"
+    assert provenance.provenance_of_many([first])["needs"] == "law 'a'"

@@ -42,9 +42,16 @@ def test_what_is_measured_of_copies_that_neighbours_mix_is_said() -> None:
         "Measured is the mean of all copies, which no replica holds: 'gossip', 'pairs'."
     ]
     assert said(result, "Staleness") == [
-        "Staleness in 'pairs' counts how often others changed a worker's copy between its read "
-        "and its own step, not the updates of all replicas."
+        "Staleness in 'pairs' counts exchanges: how often others changed a worker's copy between "
+        "its read and its own step, not the updates of all replicas."
     ]
+    # And so it is called in the tables.
+    units = {row[0]: row[2] for row in result.summary_rows if row[1] == "staleness_mean"}
+    assert units == {"gossip": "updates", "pairs": "exchanges", "none": "updates"}
+    unit, about = result.metrics["staleness_max"]
+    assert unit == "updates or exchanges"
+    assert about.startswith("updates between the read and the application of an applied gradient, ")
+    assert about.endswith("read of it and its own step: largest of a replication")
     assert said(a_result(), "all copies") == said(a_result(), "Staleness") == []
 
 

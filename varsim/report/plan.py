@@ -52,7 +52,7 @@ def report(plan: Plan, question: str = "") -> Report:
             table(plan, on=front),
             Text((), on=Media.TERMINAL),
         ),
-        provenance_of_many(plan.question.base),
+        _provenance(plan),
         question,
         facts=partial(document, plan),
         data=Data(_columns(plan), list(_rows(plan))),
@@ -169,6 +169,11 @@ def _rows(plan: Plan) -> Iterator[list[object]]:
         ]
 
 
+def _provenance(plan: Plan) -> dict[str, str | int]:
+    run = (one.cell.point.scenario for one in plan.found.looked_at.values())
+    return provenance_of_many([plan.question.base, *run])
+
+
 def document(plan: Plan) -> dict[str, Any]:
     """All of it as plain data."""
     found, question = plan.found, plan.question
@@ -177,7 +182,7 @@ def document(plan: Plan) -> dict[str, Any]:
         "made_by": MADE_BY,
         "kind": "plan",
         "name": question.name,
-        "provenance": provenance_of_many(plan.question.base),
+        "provenance": _provenance(plan),
         "result_sha256": plan.sha256,
         "asked_sha256": question.sha256,
         "confidence": CONFIDENCE,

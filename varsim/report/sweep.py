@@ -45,7 +45,7 @@ def report(table: Table, question: str = "", *, plots: bool = True) -> Report:
         sentences,
         said,
         tuple(blocks),
-        provenance_of_many(table.sweep.points[0].scenario) | {"result_sha256": table.sha256},
+        _provenance(table) | {"result_sha256": table.sha256},
         question,
         _setting(table),
         tuple(table.strategies),
@@ -68,13 +68,17 @@ def _figures(table: Table) -> list[Figure]:
     return [Figure(plot, table) for plot in plots(table)]
 
 
+def _provenance(table: Table) -> dict[str, str | int]:
+    return provenance_of_many([point.scenario for point in table.sweep.points])
+
+
 def document(table: Table) -> dict[str, Any]:
     """The table with all that is needed to read it, as plain data, sealed."""
     facts = {
         "made_by": MADE_BY,
         "kind": "sweep",
         "name": table.sweep.name,
-        "provenance": provenance_of_many(table.sweep.points[0].scenario),
+        "provenance": _provenance(table),
         "result_sha256": table.sha256,
         "asked_sha256": table.sweep.sha256,
         "confidence": CONFIDENCE,

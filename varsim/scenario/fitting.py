@@ -35,7 +35,7 @@ class MemoryLimits(Model):
     """Memory of each parameter server (default: not known)."""
     activations: Bytes | None = Field(None, gt=0)
     """What the activations of a batch take on a device (default: not counted)."""
-    exceeded: Literal["refuse", "mark"] = "mark"
+    exceeded: Literal["refuse", "mark"] = "refuse"
     """Whether a strategy that does not fit is refused, or simulated as if it did, and marked."""
 
     def sizes(self, cluster: Cluster) -> tuple[float, ...]:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -23,22 +24,26 @@ def provenance(scenario: Scenario | VariablesScenario) -> dict[str, str | int]:
     And, where there is any, what it needs that is not varsim's own.
     """
     resolved = json.dumps(scenario.model_dump(mode="json"), sort_keys=True)
-    needed = "; ".join(need.said for need in needs(scenario))
     return {
         "scenario_sha256": hashlib.sha256(resolved.encode()).hexdigest(),
         "seed": scenario.seed,
         "varsim": __version__,
         "schema": SCHEMA_VERSION,
         "engine": ENGINE_VERSION,
-        **({"needs": needed} if needed else {}),
+        **_needed(scenario),
     }
 
 
-def provenance_of_many(scenario: Scenario) -> dict[str, str | int]:
-    """`provenance` of what comes of many scenarios, of which this is one."""
-    made = provenance(scenario)
+def provenance_of_many(scenarios: Sequence[Scenario]) -> dict[str, str | int]:
+    """`provenance` of what comes of many scenarios, with what any of them needs."""
+    made = provenance(scenarios[0]) | _needed(*scenarios)
     made.pop("scenario_sha256")
     return made
+
+
+def _needed(*scenarios: Scenario | VariablesScenario) -> dict[str, str]:
+    said = dict.fromkeys(need.said for scenario in scenarios for need in needs(scenario))
+    return {"needs": "; ".join(said)} if said else {}
 
 
 def trace_sha256(trace: Trace) -> str:

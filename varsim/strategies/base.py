@@ -59,7 +59,8 @@ class Round(NamedTuple):
     worker's own, from read to read; "outer step": replicas go on by themselves for so many `steps`,
     then meet, and only then the model is measured. `gradients`: in one update; by default one of
     every worker. `micro_batches`: of which a worker adds up the gradients for each that it sends;
-    `varies`: or fewer.
+    `varies`: or fewer. `ages_by`: what a gradient's staleness counts: updates of the model, or
+    exchanges of others with the copy that it is of, where no copy has all updates.
     """
 
     of: Literal["step", "iteration", "outer step"]
@@ -67,6 +68,7 @@ class Round(NamedTuple):
     gradients: int | None = None
     micro_batches: int = 1
     varies: bool = False
+    ages_by: Literal["updates", "exchanges"] = "updates"
 
 
 class Vain(NamedTuple):

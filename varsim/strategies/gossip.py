@@ -92,7 +92,9 @@ class Gossip(Strategy):
     @property
     def round(self) -> Round:
         """See Strategy; without waiting, every gradient is an update."""
-        return Round("iteration", gradients=1) if self.mode == "asynchronous" else Round("step")
+        if self.mode == "asynchronous":
+            return Round("iteration", gradients=1, ages_by="exchanges")
+        return Round("step")
 
     def holds(self, cluster: Cluster) -> Holds:
         """And the models of neighbours that a worker mixes its own with at once."""

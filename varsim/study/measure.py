@@ -1,7 +1,7 @@
 """What is measured of one finished run: every metric, from the rows of its trace."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -37,6 +37,7 @@ def _four(name: str, unit: str, what: str) -> dict[str, Metric]:
 
 
 _STALENESS = "updates between the read and the application of an applied gradient"
+_EXCHANGES = "exchanges of others with a worker's copy between its read of it and its own step"
 _SHARE = "share of all worker time (workers x simulated time) spent"
 METRICS: dict[str, Metric] = {
     "simulated_time": Metric("s", "from the start of the run to its end"),
@@ -117,6 +118,20 @@ METRICS: dict[str, Metric] = {
         "", "largest distance between two copies: largest evaluation of a replication"
     ),
 }
+
+
+def ageing_by(counts: Sequence[str], metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """Metrics in the words of what staleness counts, of one strategy or several (`Round`)."""
+    said = {"updates": _STALENESS, "exchanges": _EXCHANGES}
+    unit, about = " or ".join(counts), ", or ".join(said[each] for each in counts)
+    return {
+        name: Metric(unit, metric.description.replace(_STALENESS, about))
+        if name.startswith("staleness")
+        else metric
+        for name, metric in metrics.items()
+    }
+
+
 # These are about values, and so may differ between replications whose times are equal.
 OF_VALUES = (
     *("final_loss", "final_accuracy", *COMMON_TIMES, "time_to_target", "updates_to_target"),

@@ -18,10 +18,10 @@ from varsim.scenario.training import Scenario, is_random, times_are_random
 from varsim.study import measure as measuring
 from varsim.study import rounds, tables
 from varsim.study.formatter import Told
-from varsim.study.goodput import OF_LIVES, of_life
-from varsim.study.measure import METRICS, NANOSECONDS, Carried, Gradients, Metric, Window, carried
+from varsim.study.goodput import of_life
+from varsim.study.measure import NANOSECONDS, Carried, Gradients, Metric, Window, carried
 from varsim.study.statistics import Estimate, interval, ratio
-from varsim.study.tables import COLUMNS
+from varsim.study.tables import COLUMNS, metrics_of
 from varsim.study.targets import Doubt, Judgement, judged
 from varsim.study.verdict import Ranking, ranked, verdict
 from varsim.study.work import Done
@@ -71,7 +71,7 @@ class Result(Told):
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
         """What is measured: METRICS, and of jobs that fail at random what their lives are like."""
-        return METRICS | OF_LIVES if self.scenario.failures is not None else METRICS
+        return metrics_of(self.scenario, self.strategies)
 
     @property
     def replications(self) -> int:
@@ -196,6 +196,7 @@ class Result(Told):
     @cached_property
     def summary_rows(self) -> list[tuple[object, ...]]:
         """The rows of the summary, without pandas."""
+        every = {name: metrics_of(self.scenario, [name]) for name in self.strategies}
         return [
             (
                 *(strategy, metric, about.unit),
@@ -203,7 +204,7 @@ class Result(Told):
                 *(found.replications, found.note, about.description),
             )
             for (strategy, metric), found in self._estimates.items()
-            for about in [self.metrics[metric]]
+            for about in [every[strategy][metric]]
         ]
 
     @cached_property

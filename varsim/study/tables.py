@@ -7,12 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario
+from varsim.study import goodput
 from varsim.study.measure import (
     ACTIVITIES,
     METRICS,
     NANOSECONDS,
     OUTCOMES,
     Gradients,
+    Metric,
+    ageing_by,
     share_of_applied,
     utilization,
 )
@@ -128,6 +132,19 @@ OF_LIVES: dict[str, dict[str, str]] = {
         "spares": "spare hosts that took over",
     }
 }
+
+
+def ages_by(scenario: Scenario, strategy: str) -> str:
+    """What the staleness of a strategy's gradients counts (`Round`)."""
+    every = {one.label: one.round.ages_by for one in scenario.strategies}
+    return every.get(strategy, "updates")
+
+
+def metrics_of(scenario: Scenario, strategies: Sequence[str]) -> dict[str, Metric]:
+    """What is measured of some strategies; where jobs fail at random, of their lives, too."""
+    metrics = METRICS if scenario.failures is None else METRICS | goodput.OF_LIVES
+    counts = dict.fromkeys(ages_by(scenario, strategy) for strategy in strategies)
+    return ageing_by(list(counts), metrics)
 
 
 def joined(name: str, traces: list[Trace], parts: list[list[Column]]) -> "DataFrame":

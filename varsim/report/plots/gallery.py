@@ -29,6 +29,7 @@ from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
 from varsim.report.words.answer import FASTEST
 from varsim.report.words.phrases import digits, headline, plus_minus
+from varsim.study.tables import ages_by
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
@@ -148,7 +149,8 @@ def draw_staleness(result: "Result", panels: list[Axes]) -> list[Axes]:
     remarks = [f"{panel.width:,} values to a bar"] if panel.width > 1 else []
     if max(np.nan_to_num([each.largest for each in found])) >= right:
         remarks.append(f"the last bar: {panel.lowest[-1]:,.0f} or more")
-    panels[-1].set_xlabel(f"staleness of applied gradients ({'; '.join(['updates', *remarks])})")
+    unit = result.metrics["staleness_mean"].unit
+    panels[-1].set_xlabel(f"staleness of applied gradients ({'; '.join([unit, *remarks])})")
     return panels
 
 
@@ -161,7 +163,8 @@ def staleness_title(result: "Result") -> str:
     if found[most] == 0:
         return "No applied gradient was stale"
     name = partial(called, result.scenario)
-    head = f"The gradients of {name(most)} are {_updates(found[most])} updates old on average"
+    age = f"{_updates(found[most])} {ages_by(result.scenario, most)}"
+    head = f"The gradients of {name(most)} are {age} old on average"
     fresh = [name(strategy) for strategy, mean in found.items() if mean == 0]
     if not fresh:
         return head
@@ -286,8 +289,7 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         "Loss against time",
         "Lines: mean over the replications; bands: its 95 % confidence interval. Lower and "
         "further left is better, at the learning rates of the table: whoever averages more "
-        "gradients into an update makes fewer steps from the same examples, and may do better at a "
-        "larger rate (varsim tune).",
+        "gradients into an update makes fewer steps from the same examples, and needs larger ones.",
         lambda result: curves.title(result, "time"),
         lambda result: [3.4],
         _single(lambda result, axes: curves.draw(result, axes, "time")),

@@ -19,6 +19,7 @@ from varsim.report.words.phrases import (
 from varsim.report.words.table import largest
 from varsim.report.words.work import too_short
 from varsim.study.measure import METRICS, NANOSECONDS
+from varsim.study.tables import ages_by
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, Ranking
 
 if TYPE_CHECKING:
@@ -124,8 +125,8 @@ def _price(result: "Result", best: str) -> str:
     clauses = [
         "no gradient it applied was stale"
         if worst == 0
-        else f"a gradient it applied was {plus_minus(of['staleness_mean'])} updates old on "
-        f"average, {worst:,.0f} at most"
+        else f"a gradient it applied was {plus_minus(of['staleness_mean'])} "
+        f"{ages_by(result.scenario, best)} old on average, {worst:,.0f} at most"
     ]
     if of["copy_staleness_max"].mean > 0:
         missed = plus_minus(of["copy_staleness_mean"])

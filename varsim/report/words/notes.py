@@ -67,8 +67,8 @@ def _between_partners(result: "Result") -> Iterator[str]:
     for each in _of_neighbours(result):
         if each.round.of == "iteration":
             yield (
-                f"Staleness in '{each.label}' counts how often others changed a worker's copy "
-                "between its read and its own step, not the updates of all replicas."
+                f"Staleness in '{each.label}' counts exchanges: how often others changed a "
+                "worker's copy between its read and its own step, not the updates of all replicas."
             )
 
 
@@ -201,12 +201,13 @@ def _gradients_per_update(result: "Result") -> Iterator[str]:
     if not size:
         return
     few, many = min(size, key=size.__getitem__), max(size, key=size.__getitem__)
+    alike = rates.shared(result, *result.strategies)  # else somebody has chosen rates
     if size[many] > _MUCH * size[few] and rates.shared(result, few, many):
         yield (
             f"An update holds {digits(size[few])} gradients in '{few}' and {digits(size[many])} in "
             f"'{many}', at one {rates.rate(result.scenario, few)}: from the same examples '{few}' "
-            "makes more full steps, and part of what the losses differ by is that. To compare each "
-            "at its best rate: varsim tune FILE."
+            "makes more full steps, and part of what the losses differ by is that."
+            + (" To compare each at its best rate: varsim tune FILE." if alike else "")
         )
 
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from varsim.report.words.memory import called
+from varsim.report.words.phrases import joined
 from varsim.scenario.training import Scenario
 
 if TYPE_CHECKING:
@@ -44,11 +45,15 @@ def caveat(result: "Result") -> str:
     sharing = [name for name in result.compared if shared(result, name)]
     if len(sharing) < 2 or not scenario.workload.has_values:
         return ""
-    all_of_them = len(sharing) == len(result.compared)
-    who = "All strategies" if all_of_them else ", ".join(f"'{name}'" for name in sharing)
+    if len(sharing) < len(result.compared):  # somebody has chosen rates
+        who = joined([f"'{name}'" for name in sharing])
+        return (
+            f"{who} trained at {rate(scenario, sharing[0])}, the others at rates of their own. "
+            "Which of them learns best holds at these rates alone."
+        )
     return (
-        f"{who} trained at {rate(scenario, sharing[0])}. Which of them learns best holds at that "
-        "rate alone; to compare each at its best: varsim tune FILE."
+        f"All strategies trained at {rate(scenario, sharing[0])}. Which of them learns best holds "
+        "at that rate alone; to compare each at its best: varsim tune FILE."
     )
 
 
