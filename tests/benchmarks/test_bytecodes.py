@@ -60,11 +60,11 @@ def bytecodes(kind: str, problem: str, steps: int) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("kind", "problem", "limit"),
     [
-        ("sync_replicas", "timing", 1050),
+        ("sync_replicas", "timing", 1040),
         ("sync_replicas", "softmax", 1330),
-        ("none", "timing", 1075),
-        ("none", "softmax", 1405),
-        ("on_write", "timing", 965),
+        ("none", "timing", 985),
+        ("none", "softmax", 1410),
+        ("on_write", "timing", 915),
         ("on_write", "softmax", 1060),
     ],
 )

@@ -51,6 +51,8 @@ class MirroredReplicas:
         self.variables = [one for one in made if isinstance(one, MirroredVariable)]
         self._trained = [self.variables[index] for index in job.trained]
         self._number = len(self._trained)
+        # Where gradients are zeros, they change nothing.
+        self._learning = self._trained if job.task.has_values else []
         self._steps = [0] * len(job.workers)  # updates made to each copy
         self._rounds: dict[int, _Round] = {}  # by the step they make
         self._recovery = Recovery(job)
@@ -100,7 +102,7 @@ class MirroredReplicas:
         this = self._rounds[step]
         if this.mean is None:
             this.mean = self._mean(this)
-        for variable, mean in zip(self._trained, this.mean, strict=False):
+        for variable, mean in zip(self._learning, this.mean, strict=False):
             variable.apply(rank, mean)
         self._steps[rank] = step + 1
         this.applied += 1

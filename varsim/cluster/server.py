@@ -70,6 +70,7 @@ class ParameterServer(GradientExchange[Gradient]):
         ]
         self.trained = job.trained
         self._number = len(self.trained)
+        self._learns = job.task.has_values  # else gradients are zeros, and change nothing
         self._parameters: Parameters | None = None
         if whole:
             sizes = bytes_per_port(job.workload.tensor_sizes(), job.cluster)
@@ -180,8 +181,9 @@ class ParameterServer(GradientExchange[Gradient]):
             mean = self._job.gradients.value(gradients[0], variable, self._ahead)
         else:
             mean = self._job.gradients.mean(gradients, variable, by_row=True)
-        self.variables[variable].apply(0, mean)
-        self._parameters = None
+        if self._learns:
+            self.variables[variable].apply(0, mean)
+            self._parameters = None
         for gradient in gradients:
             gradient.applied += 1
             gradient.open = left = gradient.open - 1

@@ -110,6 +110,7 @@ class Gradients:
         # Of large batches fewer at a time, which is as fast and takes less memory.
         self._stack = max(1, min(STACK, EXAMPLES // batch_size)) if lazy else 1
         self._nothing = tuple(np.zeros((1, *value.shape)) for value in initial)
+        self._zeros = [np.zeros(value.shape) for value in initial]  # means of nothing
         self._shapes = [value.shape for value in initial]
         self._dense = [DenseForm(value.dtype, value.shape) for value in initial]
         self._sparse = [SparseForm(value.dtype, value.shape) for value in initial]
@@ -175,14 +176,14 @@ class Gradients:
         new = [gradient for gradient in gradients if gradient.stack is None]
         if new:
             self._work_out(new)
+        if not self._task.has_values:
+            return [self._zeros[variable] for variable in variables]
         first = gradients[0].stack
         assert first is not None
         if len(new) == len(gradients) or self._are_a_stack(gradients, first):
             stacks = [first[variable] for variable in variables]
-        elif self._task.has_values:
-            stacks = [_stacked([self.value(one, each) for one in gradients]) for each in variables]
         else:
-            stacks = [self._nothing[variable] for variable in variables]
+            stacks = [_stacked([self.value(one, each) for one in gradients]) for each in variables]
         return [_mean(rows, by_row) for rows in stacks]
 
     def means_of_workers(
@@ -205,7 +206,7 @@ class Gradients:
         if new:
             self._work_out(new)
         if not self._task.has_values:
-            return [sum_in_order(self._nothing[variable]) for variable in variables]
+            return [self._zeros[variable] for variable in variables]
         number = self._micro_batches * len(workers) if of_all else len(computed)
         return [
             _scaled(_sum(self._sums(workers, variable)), number / self._micro_batches)
