@@ -154,7 +154,7 @@ class TestValues:
         one = run(local(period=every), **changes)
         other = run({"kind": "on_read", "read_every": every, "write_back": True}, **changes)
 
-        assert_same(one, other, but=("strategy", "heap_events", "links", "sent", "spans"))
+        assert_same(one, other, but=("strategy", "heap_events", "links", "sent", "span_rows"))
 
     def test_warm_up_is_on_write(self) -> None:
         changes: dict[str, Any] = {
