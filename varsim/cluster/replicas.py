@@ -218,6 +218,8 @@ class LocalReplicas:
         """A copy is no part of the model any more; steps that only it had to make count."""
         self.members.remove(rank)
         self._made -= self.steps[rank]
+        if not self.members:
+            self._unfinished.clear()
         for step in sorted(step for step in self._unfinished if step >= self.steps[rank]):
             self._unfinished[step] -= 1
             if not self._unfinished[step]:
