@@ -13,10 +13,11 @@ from oracle import drawing as servers
 
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.choice import NEVER
+from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.flat.run import FlatRun
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
-from varsim.study.engine import VARIABLE, chosen, reason_against
+from varsim.study.engine import chosen, reason_against
 from varsim.study.experiment import SweepExperiment, Training, load
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.times import times_only
@@ -80,7 +81,7 @@ def compare(scenario: Scenario, compile_at: int = NEVER) -> Counter[str]:
 @pytest.fixture(autouse=True)
 def _simpy(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is compared with is the engine on SimPy."""
-    monkeypatch.setenv(VARIABLE, "simpy")
+    monkeypatch.setenv(ENGINE, "simpy")
 
 
 def test_random_scenarios_of_servers_are_the_same() -> None:
@@ -208,13 +209,13 @@ def test_what_it_does_not_cover_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     cluster = scenario.cluster.model_copy(update={"network": fair})
     shared = scenario.model_copy(update={"cluster": cluster})
     assert reason_against(shared, strategy) == "links are shared (fair)"
-    monkeypatch.setenv(VARIABLE, "quick")
+    monkeypatch.setenv(ENGINE, "quick")
     with pytest.raises(ValueError, match="VARSIM_ENGINE is auto, simpy or fast, not 'quick'"):
         chosen()
 
 
 def test_it_is_chosen_where_it_covers_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "auto")
+    monkeypatch.setenv(ENGINE, "auto")
     run = Run(tied({"kind": "none"}), 0, 0)
     expected = fast(run)
     monkeypatch.setattr("varsim.study.simulation.started", None)
@@ -227,6 +228,6 @@ def test_a_run_that_stands_still_is_left_to_the_other(monkeypatch: pytest.Monkey
     stuck = Run(tied({"kind": "sync_replicas", **said}), 0, 0)
     with pytest.raises(NotCoveredError):
         fast(stuck)
-    monkeypatch.setenv(VARIABLE, "auto")
+    monkeypatch.setenv(ENGINE, "auto")
 
     assert run_one(stuck).stopped_by == "deadlock"

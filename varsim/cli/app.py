@@ -16,7 +16,17 @@ from varsim.cli import plan as planning
 from varsim.cli import stragglers as straggling
 from varsim.cli import sweep as sweeping
 from varsim.cli import tune as tuning
-from varsim.cli.console import DONE, Group, Stopped, Stopper, bundled_quickstart, flush, write
+from varsim.cli.console import (
+    DONE,
+    Group,
+    Stopped,
+    Stopper,
+    bundled_quickstart,
+    complain,
+    flush,
+    write,
+)
+from varsim.cli.engine import Engine, use_for
 from varsim.cli.options import (
     File,
     Jobs,
@@ -97,14 +107,18 @@ def run(
     format: Format = "table",
     plots: Plots = True,
     yes: Yes = False,
+    engine: Engine = "auto",
 ) -> None:
     """Simulate a scenario and write its report."""
     given = with_shorthands(sets, seed=seed, replications=replications)
     experiment = _loaded(file, given, strategy)
+    by = use_for(engine, experiment)
     settings = Settings(
         question(file), out, processes(jobs), quiet, format, yes, plots, tuple(strategy)
     )
     PRODUCTS[experiment.kind].run(experiment, settings)
+    if by and not quiet:
+        complain(by)
 
 
 @app.command()
@@ -134,6 +148,7 @@ def check(
     file: File,
     sets: Sets = [],  # noqa: B006
     strategy: Kinds = [],  # noqa: B006
+    engine: Engine = "auto",
 ) -> None:
     """Validate a scenario and run its beginning.
 
@@ -147,8 +162,11 @@ def check(
         experiment = load(file, tuple(sets), tuple(strategy))
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+    by = use_for(engine, experiment, times=True)
     write(f"{file}: ok")
     PRODUCTS[experiment.kind].check(experiment, strategy)
+    if by and engine != "auto":
+        complain(by)
 
 
 @app.command()
@@ -178,6 +196,7 @@ def explain(
     ] = None,
     quiet: Quiet = False,
     yes: Yes = False,
+    engine: Engine = "auto",
 ) -> None:
     """Tell why training is slow, or what happens to variables.
 
@@ -186,8 +205,11 @@ def explain(
     sent where, and when, step by step.
     """
     experiment = _loaded(file, sets, strategy)
+    by = use_for(engine, experiment, times=True)
     asked = Asking(file, tuple(strategy), tuple(mode), steps, format, out, quiet, yes)
     PRODUCTS[experiment.kind].explain(experiment, asked)
+    if by and engine != "auto":
+        complain(by)
 
 
 @app.command()

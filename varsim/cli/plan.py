@@ -9,6 +9,7 @@ import typer
 from varsim.cli import options
 from varsim.cli.campaign import claim, making, opened, tell_effort
 from varsim.cli.console import OUT_OF_BOUNDS, complain, tell, write
+from varsim.cli.engine import Engine, use
 from varsim.cli.settings import question
 from varsim.cli.weighing import MOST_WEIGHED, weigh_cases
 
@@ -66,6 +67,7 @@ def plan(
         typer.Option("--format", help="How the plan is printed."),
     ] = "table",
     yes: options.Yes = False,
+    engine: Engine = "auto",
 ) -> None:
     """Find the least that reaches the targets.
 
@@ -86,6 +88,7 @@ def plan(
             f"--exhaustive: {asked.combinations:,} combinations are too many to run all"
         )
     planning = Planning(asked)
+    made_by = use(engine, [case.scenario for case in planning.cases(MOST_WEIGHED)])
     _weigh(planning, yes)
     directory = claim(file, out, "plan", asked)
     cases = planning.cases(MOST_WEIGHED) * asked.first_replications
@@ -97,6 +100,8 @@ def plan(
             complain(f"varsim: {runs.status.resumed} of {runs.status.done} runs already there")
         told = report(found, question(file))
         put_report(told, directory, {SCENARIO: scenario_text(found, told)})
+    if made_by and not quiet:
+        complain(made_by)
     closing = [f"result sha256: {found.sha256}"]
     if found.scenario is not None:
         closing.append(f"the answer as a scenario: varsim run {directory / SCENARIO}")

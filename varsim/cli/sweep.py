@@ -10,6 +10,7 @@ import typer
 from varsim.cli import options
 from varsim.cli.campaign import claim, making, opened, tell_effort
 from varsim.cli.console import USAGE, complain, read_from, tell, write
+from varsim.cli.engine import Engine, use
 from varsim.cli.settings import question
 from varsim.cli.weighing import weigh_cases
 
@@ -97,6 +98,7 @@ def sweep(
     format: Format = "table",
     plots: options.Plots = True,
     yes: options.Yes = False,
+    engine: Engine = "auto",
 ) -> None:
     """Run a scenario at many points.
 
@@ -115,6 +117,7 @@ def sweep(
     given = options.with_shorthands(sets, seed=seed, replications=replications)
     asked = load_sweep(file, given, precision, most_replications, tuple(strategy))
     experiment = _experiment(asked, tuple(strategy))
+    told_by = use(engine, [case.scenario for case in experiment.distinct])
     number, of = shard or (1, 1)
     mine = experiment.distinct[number - 1 :: of]
     weigh_cases(mine, asked.first_replications, _runs(asked), sure=yes)
@@ -131,6 +134,8 @@ def sweep(
             watch(books.status)
             write_sweep(asked, question(file), directory)
             carry_out(books, store, made_by, watch, todo)
+    if told_by and not quiet:
+        complain(told_by)
     if shard is None:
         _conclude(experiment, books, file, directory, format, plots)
         return

@@ -1,10 +1,11 @@
 """Engines: which of the two makes a run; no result depends on it."""
 
 import os
-from typing import Final, Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.choice import uncovered, worth_compiling
+from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.flat.run import FlatRun
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
@@ -12,15 +13,12 @@ from varsim.strategies import Strategy
 
 Engine: TypeAlias = Literal["auto", "simpy", "fast"]
 
-# Says which engine to use, in this process and in those it starts.
-VARIABLE: Final = "VARSIM_ENGINE"
-
 
 def chosen() -> Engine:
     """The engine that is asked for."""
-    said = os.environ.get(VARIABLE, "auto")
+    said = os.environ.get(ENGINE, "auto")
     if said not in get_args(Engine):
-        raise ValueError(f"{VARIABLE} is auto, simpy or fast, not {said!r}")
+        raise ValueError(f"{ENGINE} is auto, simpy or fast, not {said!r}")
     return cast(Engine, said)
 
 
@@ -30,7 +28,7 @@ def reason_against(scenario: Scenario, strategy: Strategy) -> str:
     if scenario.events:
         return "something happens to workers (events)"
     if strategy.rules(cluster) is None:
-        return f"{strategy.label} is not covered"
+        return "the rules of this strategy are not among its own"
     return uncovered(cluster, scenario.workload_of(strategy), scenario.stop_of(strategy))
 
 

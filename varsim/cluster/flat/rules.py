@@ -1,6 +1,9 @@
 """What a strategy says of itself to the engine for times alone."""
 
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
+
+# Variable of the environment that says which engine to use, here and in processes started here.
+ENGINE: Final = "VARSIM_ENGINE"
 
 
 class Rules(NamedTuple):

@@ -1,0 +1,67 @@
+"""The option `--engine`: what makes runs of which only times matter; results are the same."""
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from varsim.cli.console import USAGE, complain
+from varsim.cluster.flat.rules import ENGINE
+
+if TYPE_CHECKING:
+    from varsim.scenario.training import Scenario
+    from varsim.study.experiment import AnyExperiment
+
+Engine = Annotated[
+    Literal["auto", "simpy", "fast"],
+    typer.Option(
+        envvar=ENGINE,
+        help="What makes runs of which only times matter; the results are the same.",
+    ),
+]
+
+
+def use(engine: Engine, scenarios: "Iterable[Scenario]") -> str:
+    """Make the runs of these scenarios by an engine; refuse where it cannot. What to tell of it."""
+    from varsim.study.engine import reason_against
+
+    if engine != "auto":
+        os.environ[ENGINE] = engine  # for the processes that are started, too
+    if engine == "simpy":
+        return ""
+    against: dict[str, str] = {}
+    for scenario in scenarios:
+        for strategy in scenario.strategies:
+            against[strategy.label] = against.get(strategy.label) or reason_against(
+                scenario, strategy
+            )
+    fast = [label for label, reason in against.items() if not reason]
+    slow = {label: reason for label, reason in against.items() if reason}
+    if engine == "fast" and slow:
+        label, reason = next(iter(slow.items()))
+        complain(f"varsim: --engine fast does not cover {label}: {reason}")
+        raise typer.Exit(USAGE)
+    if not fast:
+        return ""
+    rest = f"; SimPy: {', '.join(slow)}" if slow else ""
+    return f"varsim: made by the engine for times alone: {', '.join(fast)}{rest}"
+
+
+def use_for(engine: Engine, experiment: "AnyExperiment", *, times: bool = False) -> str:
+    """The same for any experiment; `times`: whether only its times are looked at."""
+    from varsim.study.experiment import Program, SweepExperiment, Training
+    from varsim.study.why.times import times_only
+
+    if isinstance(experiment, Program):
+        if engine != "auto":
+            complain("varsim: --engine has no effect: programs of variables are run on SimPy")
+            raise typer.Exit(USAGE)
+        return ""
+    if isinstance(experiment, Training):
+        scenarios = [experiment.scenario]
+    elif isinstance(experiment, SweepExperiment):
+        scenarios = [case.scenario for case in experiment.distinct]
+    else:
+        scenarios = [experiment.question.base]
+    return use(engine, map(times_only, scenarios) if times else scenarios)
