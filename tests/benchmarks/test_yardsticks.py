@@ -3,14 +3,9 @@
 import pytest
 
 from tests.benchmarks.cases import SETTINGS, leaner, one, scenario, textbook
-from varsim.strategies import STRATEGIES
 
 # Where two arrive at one moment, these let another one go on first.
 ROUGHLY = {"k_async": 1e-3, "k_batch_sync": 1e-4, "backup_workers": 1e-4}
-
-
-def test_there_is_one_for_every_strategy() -> None:
-    assert set(SETTINGS) == set(STRATEGIES)
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
