@@ -6,7 +6,6 @@ from typing import Any
 from tests.benchmarks.cases import one, scenario
 from tests.benchmarks.measuring import Row, Spread, in_turn
 from varsim.scenario.training import Scenario
-from varsim.study.simulation import Run, run_one
 
 FAIR: dict[str, Any] = {"sharing": "fair", "bandwidth": 12.5e9}
 
@@ -41,7 +40,7 @@ def rows(long: bool) -> Iterator[Row]:
         told = f"fair, one server, overlap, {kind}, W = 16, 160 tensors"
         piecewise = changed(kind, 16, 20, strategy={"overlap": True}, network=FAIR)
         tasks = {"overlap": one(piecewise), "whole": one(changed(kind, 16, 20, network=FAIR))}
-        trace = run_one(Run(piecewise, 0, 0))
+        trace = one(piecewise)()
         events = Spread.of([trace.heap_events / len(trace.gradients)])
         yield Row(f"heap events per worker-step, {told}", 20.0, events)
         ratio = in_turn(tasks, 5).ratio("overlap", "whole")
