@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tests.benchmarks.measuring import Row
-from tests.benchmarks.rows import growth, networks, simpy_path
+from tests.benchmarks.rows import first_answer, growth, networks, simpy_path
 
 
 class Group(NamedTuple):
@@ -21,6 +21,12 @@ class Group(NamedTuple):
 
 
 GROUPS = (
+    Group(
+        "start",
+        "The first answer",
+        "CPU seconds of processes of their own, from their start to their end.",
+        first_answer.rows,
+    ),
     Group(
         "simpy",
         "The SimPy path",

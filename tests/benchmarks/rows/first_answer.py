@@ -1,0 +1,67 @@
+"""How soon the command answers, in processes of their own, as users start them."""
+
+import io
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.benchmarks.measuring import Row, Task, Turns, children, command, in_turn
+
+ROOT = Path(__file__).parents[3]
+# Before the first answer was made faster.
+BEFORE = "9ec9342"
+IMPORTS = "import numpy, simpy, typer, pydantic"
+
+
+def rows(long: bool) -> Iterator[Row]:
+    """Commands beside the import of what they are made of, and beside what they took before."""
+    with ExitStack() as folders:
+        work = Path(folders.enter_context(TemporaryDirectory()))
+        (work / "tiny.yaml").write_text((ROOT / "tests" / "small.yaml").read_text())
+        (work / "quickstart.yaml").write_text((ROOT / "scenarios" / "quickstart.yaml").read_text())
+
+        def varsim(arguments: str, tree: Path = ROOT) -> Task:
+            return command("-m", "varsim", *arguments.split(), tree=tree, folder=work)
+
+        tasks = {
+            "imports": command("-c", IMPORTS, folder=work),
+            "version": varsim("--version"),
+            "check": varsim("check tiny.yaml"),
+            "no plots": varsim("run tiny.yaml --no-plots --out a"),
+            "report": varsim("run tiny.yaml --out a"),
+        }
+        turns = in_turn(tasks, 11 if long else 5, children)
+        yield ratio(turns, "a tiny run, --no-plots", "no plots", 3)
+        yield ratio(turns, "a tiny run with its report and 14 pictures", "report", 6)
+        yield ratio(turns, "varsim check", "check", None)
+        yield ratio(turns, "varsim --version", "version", None)
+        name = f"the quickstart / that of commit {BEFORE}"
+        before = Path(folders.enter_context(TemporaryDirectory()))
+        if not unpacked(BEFORE, before):
+            yield Row(name, 0.5, None, remark="that commit is not in this copy of the repository")
+            return
+        tasks = {
+            "now": varsim("run quickstart.yaml --out b"),
+            "before": varsim("run quickstart.yaml --out c", before),
+        }
+        turns = in_turn(tasks, 5 if long else 3, children)
+        yield Row(name, 0.5, turns.ratio("now", "before"))
+
+
+def ratio(turns: Turns, name: str, task: str, goal: float | None) -> Row:
+    """CPU seconds of a command beside those of the imports."""
+    return Row(f"{name} / `{IMPORTS}`", goal, turns.ratio(task, "imports"))
+
+
+def unpacked(commit: str, folder: Path) -> bool:
+    """Put the package of a commit into a folder, if git has it."""
+    made = subprocess.run(
+        ["git", "archive", commit, "varsim"], cwd=ROOT, capture_output=True, check=False
+    )
+    if made.returncode == 0:
+        with tarfile.open(fileobj=io.BytesIO(made.stdout)) as files:
+            files.extractall(folder, filter="data")
+    return made.returncode == 0
