@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tests.benchmarks.cases import one, scenario
 from tests.benchmarks.measuring import Row, Spread, Task, in_turn
+from varsim.cluster.flat.rules import ENGINE
 from varsim.scenario.loading import dump_scenario
-from varsim.study.engine import VARIABLE
 from varsim.study.simulation import Run, run_one
 
 STEPS = 25  # of each worker
@@ -52,12 +52,12 @@ def on_simpy(task: Task) -> Task:
     """The task on the engine that has processes."""
 
     def run() -> object:
-        before = os.environ.get(VARIABLE, "auto")
-        os.environ[VARIABLE] = "simpy"
+        before = os.environ.get(ENGINE, "auto")
+        os.environ[ENGINE] = "simpy"
         try:
             return task()
         finally:
-            os.environ[VARIABLE] = before
+            os.environ[ENGINE] = before
 
     return run
 
@@ -83,7 +83,7 @@ def peak_memory(workers: int, steps: int) -> float:
         done = subprocess.run(
             command,
             cwd=folder,
-            env=os.environ | {VARIABLE: "simpy"},
+            env=os.environ | {ENGINE: "simpy"},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             check=True,
