@@ -46,6 +46,29 @@ def test_rows_come_back(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows != Rows.of(ROWS + 1)
 
 
+@pytest.mark.parametrize("together", [10, 300, 10_000])
+def test_rows_by_a_column_and_the_least_of_them(
+    together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "BLOCK", 64)
+    monkeypatch.setattr(packing, "_TOGETHER", together)
+    keyed = ROWS.copy()
+    keyed[:, 1] = SOURCE.integers(0, 20, len(ROWS))
+    rows = Rows.of(keyed)
+    groups = list(rows.of_each(1, 21))
+    assert (len(groups) == 1) == (together == 10_000)
+    expected = keyed[np.argsort(keyed[:, 1], kind="stable")]
+    assert np.array_equal(np.concatenate(groups), expected)
+    assert [len(group) for group in Rows(5).of_each(1, 21)] == [0]
+
+    for count in (0, 1, 77, 1_000, 2_000):
+        first = np.sort(np.argsort(keyed[:, 1], kind="stable")[:count])
+        assert np.array_equal(rows.least(1, count), keyed[first])
+    few = rows.least(1, 5, lambda part: part[:, 2] > 0)
+    chosen = keyed[keyed[:, 2] > 0]
+    assert np.array_equal(few, chosen[np.sort(np.argsort(chosen[:, 1], kind="stable")[:5])])
+
+
 def test_what_is_on_disk_takes_no_memory() -> None:
     many = SOURCE.integers(0, 1 << 62, (50_000, 4))
     tracemalloc.start()

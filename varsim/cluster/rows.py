@@ -15,7 +15,7 @@ BLOCK: Final = 1 << 16
 # More rows than this are on disk.
 MOST_KEPT: Final = 1_000_000
 # About so many are put in order together.
-_TOGETHER: Final = 2_000_000
+_TOGETHER: Final = 500_000
 
 
 class _Packed(NamedTuple):
@@ -110,15 +110,17 @@ class Rows:
         counts = np.zeros(values, dtype=np.int64)
         for (only,) in (part.T for part in self.parts([number])):
             counts += np.bincount(only, minlength=values)
-        for first, last in _together(counts.tolist()):
-            parts = [_between(part, number, first, last) for part in self.parts()]
-            rows = np.concatenate(parts)
-            keys = rows[:, number] - first
-            if (keys[1:] < keys[:-1]).any():
-                # Of small integers the stable sort is many times as fast.
-                small = last - first < 1 << 16
-                rows = rows[np.argsort(keys.astype(np.uint16) if small else keys, kind="stable")]
-            yield rows
+        starts = list(_starts(counts.tolist()))
+        if len(starts) == 1:
+            yield _sorted(self.array(), number)
+            return
+        groups = [Rows(self.columns, most=0) for _ in starts]
+        for part in self.parts():
+            place = np.searchsorted(starts, part[:, number], side="right") - 1
+            for group in np.unique(place).tolist():
+                groups[group].append(part[place == group])
+        for rows in groups:
+            yield _sorted(rows.array(), number)
 
     def least(
         self, number: int, count: int, chosen: Callable[[Integers], NDArray[np.bool_]] | None = None
@@ -190,20 +192,25 @@ class _File:
         return self._file.read(size)
 
 
-def _together(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """From which value up to which one their rows, so many of each, are put in order together."""
-    first, number = 0, 0
+def _starts(counts: Sequence[int]) -> Iterator[int]:
+    """From which values on rows, so many of each, are put in order together."""
+    number = 0
+    yield 0
     for value, count in enumerate(counts):
         if number and number + count > _TOGETHER:
-            yield first, value
-            first, number = value, 0
+            yield value
+            number = 0
         number += count
-    yield first, len(counts)
 
 
-def _between(rows: Integers, number: int, first: int, last: int) -> Integers:
-    keys = rows[:, number]
-    return rows[(keys >= first) & (keys < last)]
+def _sorted(rows: Integers, number: int) -> Integers:
+    """Rows by a column, those of one value in order."""
+    keys = rows[:, number] - rows[:, number].min(initial=0)
+    if not (keys[1:] < keys[:-1]).any():
+        return rows
+    # Of small integers the stable sort is many times as fast.
+    small = keys.max() < 1 << 16
+    return rows[np.argsort(keys.astype(np.uint16) if small else keys, kind="stable")]
 
 
 def _least(rows: Integers, number: int, count: int) -> Integers:

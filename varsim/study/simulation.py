@@ -84,7 +84,7 @@ def simulate(
     ]
     traces = []
     for done, (run, trace) in enumerate(
-        zip(runs, mapped(run_one, runs, min(jobs, len(runs))), strict=True), 1
+        zip(runs, mapped(_made, runs, min(jobs, len(runs))), strict=True), 1
     ):
         # Beside strategies that are random, one that is exact is the same in every replication.
         same = range(1, count if often[run.strategy] == 1 else 1)
@@ -157,6 +157,11 @@ def run_one(
     if trace is None:
         trace = _simpy_trace(run, events, lazy, record)
     return trace if events or run.strategy is None else with_life(run.scenario, trace)
+
+
+def _made(run: Run) -> Trace:
+    """One run; of the yardstick, of which only the speed is of interest, without spans."""
+    return run_one(run, record=run.strategy is not None)
 
 
 def _simpy_trace(run: Run, events: int | None, lazy: bool, record: bool) -> Trace:
