@@ -37,6 +37,7 @@ from network_cases import NEEDED, NETWORK_KNOBS, WIRES
 from pydantic import BaseModel
 
 from varsim.cluster.partitioner import PARTITIONERS
+from varsim.cluster.rows import Rows
 from varsim.cluster.topology import TOPOLOGIES
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
@@ -313,7 +314,8 @@ def observed(trace: Trace) -> list[object]:
         value.tolist() if isinstance(value, np.ndarray) else repr(value)
         for name in Trace.__slots__
         if name not in ("strategy", "heap_events")
-        for value in [getattr(trace, name)]
+        for held in [getattr(trace, name)]
+        for value in [held.array() if isinstance(held, Rows) else held]
     ]
 
 
