@@ -17,7 +17,7 @@ from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.flat.run import FlatRun
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
-from varsim.study.engine import chosen, reason_against
+from varsim.study.engine import chosen, picks_fast, reason_against
 from varsim.study.experiment import SweepExperiment, Training, load
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.times import times_only
@@ -214,9 +214,19 @@ def test_what_it_does_not_cover_is_said(monkeypatch: pytest.MonkeyPatch) -> None
         chosen()
 
 
-def test_it_is_chosen_where_it_covers_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ENGINE, "auto")
+def test_it_is_chosen_where_that_is_asked_for_or_worth_its_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     run = Run(tied({"kind": "none"}), 0, 0)
+    (strategy,) = run.scenario.strategies
+    monkeypatch.setenv(ENGINE, "auto")
+    assert not picks_fast(run.scenario, strategy)
+    monkeypatch.setattr("varsim.study.engine.worth_compiling", lambda: 40)
+    assert picks_fast(run.scenario, strategy)
+    monkeypatch.setenv(ENGINE, "simpy")
+    assert not picks_fast(run.scenario, strategy)
+    monkeypatch.undo()
+    monkeypatch.setenv(ENGINE, "fast")
     expected = fast(run)
     monkeypatch.setattr("varsim.study.simulation.started", None)
 
@@ -228,6 +238,6 @@ def test_a_run_that_stands_still_is_left_to_the_other(monkeypatch: pytest.Monkey
     stuck = Run(tied({"kind": "sync_replicas", **said}), 0, 0)
     with pytest.raises(NotCoveredError):
         fast(stuck)
-    monkeypatch.setenv(ENGINE, "auto")
+    monkeypatch.setenv(ENGINE, "fast")
 
     assert run_one(stuck).stopped_by == "deadlock"

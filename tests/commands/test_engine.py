@@ -56,7 +56,7 @@ def test_both_leave_the_same_files_and_which_it_was_goes_to_stderr(
     assert "engine" not in runs["simpy"].stderr
     said = "varsim: made by the engine for times alone: none, sync_replicas\n"
     assert said in runs["fast"].stderr
-    assert said in runs["auto"].stderr
+    assert said not in runs["auto"].stderr  # such a short run is not worth its start
 
 
 def test_where_the_fast_one_cannot_it_is_refused_in_a_line(file: Path) -> None:

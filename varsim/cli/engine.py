@@ -24,28 +24,28 @@ Engine = Annotated[
 
 def use(engine: Engine, scenarios: "Iterable[Scenario]") -> str:
     """Make the runs of these scenarios by an engine; refuse where it cannot. What to tell of it."""
-    from varsim.study.engine import reason_against
+    from varsim.study.engine import picks_fast, reason_against
 
-    if engine != "auto":
-        os.environ[ENGINE] = engine  # for the processes that are started, too
+    os.environ[ENGINE] = engine  # for the processes that are started, too
     if engine == "simpy":
         return ""
     against: dict[str, str] = {}
+    picked: dict[str, bool] = {}
     for scenario in scenarios:
         for strategy in scenario.strategies:
             against[strategy.label] = against.get(strategy.label) or reason_against(
                 scenario, strategy
             )
-    fast = [label for label, reason in against.items() if not reason]
+            picked[strategy.label] = picked.get(strategy.label, True) and picks_fast(
+                scenario, strategy
+            )
     slow = {label: reason for label, reason in against.items() if reason}
     if engine == "fast" and slow:
         label, reason = next(iter(slow.items()))
         complain(f"varsim: --engine fast does not cover {label}: {reason}")
         raise typer.Exit(USAGE)
-    if not fast:
-        return ""
-    rest = f"; SimPy: {', '.join(slow)}" if slow else ""
-    return f"varsim: made by the engine for times alone: {', '.join(fast)}{rest}"
+    fast = ", ".join(label for label, is_fast in picked.items() if is_fast)
+    return f"varsim: made by the engine for times alone: {fast}" if fast else ""
 
 
 def use_for(engine: Engine, experiment: "AnyExperiment", *, times: bool = False) -> str:

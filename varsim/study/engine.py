@@ -4,7 +4,7 @@ import os
 from typing import Literal, TypeAlias, cast, get_args
 
 from varsim.cluster.flat.building import NotCoveredError
-from varsim.cluster.flat.choice import uncovered, worth_compiling
+from varsim.cluster.flat.choice import expected, uncovered, worth_compiling
 from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.flat.run import FlatRun
 from varsim.cluster.trace import Trace
@@ -32,6 +32,18 @@ def reason_against(scenario: Scenario, strategy: Strategy) -> str:
     return uncovered(cluster, scenario.workload_of(strategy), scenario.stop_of(strategy))
 
 
+def picks_fast(scenario: Scenario, strategy: Strategy) -> bool:
+    """Whether the engine for times alone makes the runs of a strategy, as far as it can.
+
+    Left to itself where machine code is worth its start: interpreted it gains nothing.
+    """
+    rules = strategy.rules(scenario.cluster_of(strategy))
+    if chosen() == "simpy" or rules is None or reason_against(scenario, strategy):
+        return False
+    gradients = expected(scenario.stop_of(strategy), rules, scenario.workload_of(strategy))
+    return chosen() == "fast" or gradients >= worth_compiling()
+
+
 def fast_trace(
     scenario: Scenario, strategy: Strategy, replication: int, events: int | None, record: bool
 ) -> Trace | None:
@@ -41,7 +53,7 @@ def fast_trace(
     """
     cluster = scenario.cluster_of(strategy)
     rules = strategy.rules(cluster)
-    if chosen() == "simpy" or rules is None or reason_against(scenario, strategy):
+    if rules is None or not picks_fast(scenario, strategy):
         return None
     try:
         return FlatRun(

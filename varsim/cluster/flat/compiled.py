@@ -42,7 +42,7 @@ def compiled() -> Callable[..., Any]:
         for module, space in spaces.items():
             for name, function in vars(module).items():
                 if isinstance(function, FunctionType) and function.__module__ == module.__name__:
-                    copy = FunctionType(function.__code__, space, name)
+                    copy = FunctionType(function.__code__, space, name, function.__defaults__)
                     made[function] = numba.njit(cache=function is resuming.resume)(copy)
     finally:
         config.CACHE_DIR = before
@@ -52,11 +52,6 @@ def compiled() -> Callable[..., Any]:
                 space[name] = made[value]
     resume: Callable[..., Any] = made[resuming.resume]
     return resume
-
-
-def is_loaded() -> bool:
-    """Whether it is compiled in this process."""
-    return compiled.cache_info().currsize > 0
 
 
 @cache

@@ -12,7 +12,7 @@ from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.building import Building, NotCoveredError, enlarged, records
-from varsim.cluster.flat.choice import NEVER
+from varsim.cluster.flat.choice import NEVER, expected
 from varsim.cluster.flat.compiled import compiled as compiled_loop
 from varsim.cluster.flat.core import advance
 from varsim.cluster.flat.draws import ComputeTimes
@@ -76,7 +76,8 @@ class FlatRun:
         self._cluster, self._workload, self._stop, self._rules = cluster, workload, stop, rules
         self._workers, self._replication = workers, replication
         self._compile_at = compile_at
-        self._compiled = self._expected() >= compile_at
+        self._expected = expected(stop, rules, workload)
+        self._compiled = self._expected >= compile_at
         variables = enumerate(workload.problem.variables())
         self._trained = [number for number, spec in variables if spec.has_gradient]
         self._network = FlatNetwork(cluster, workload, workers, self._trained)
@@ -178,7 +179,7 @@ class FlatRun:
         workers[:, at.READY], workers[:, at.AWAITED] = down, orders
         codes = workers[:, at.MARK] + Phase.DOWN
         slack = number + 2
-        gradients = min(self._expected(), _MOST_ROOM if self._compiled else _ROOM) + 8 * slack
+        gradients = min(self._expected, _MOST_ROOM if self._compiled else _ROOM) + 8 * slack
         m[at.ROWS] = m[at.BEGUN] = m[at.AHEAD] = building.size
         whole = building.built(gradients * int(m[at.ROW]))
         log = np.zeros(_IN_LOG * gradients + 2 * self._most_written() * slack, dtype=np.int64)
@@ -219,14 +220,6 @@ class FlatRun:
     def _most_written(self) -> int:
         """Integers of the log that one event makes one worker write, at most."""
         return 32 + 4 * self._network.most_hops
-
-    def _expected(self) -> int:
-        """How many gradients the run will take, about."""
-        steps, examples = self._stop.global_steps, self._stop.examples
-        each = max(self._rules.needed, self._rules.tokens, 1)
-        counts = [] if steps is None else [steps * each]
-        counts += [] if examples is None else [examples // self._workload.batch_size]
-        return min(counts, default=0)
 
     def _traced(self, label: str, record: bool) -> Trace:
         workers, m = records(self._m), [int(scalar) for scalar in self._m[: at.SCALARS]]
