@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
-from building import scenario
+from building import assert_same, declared, example, run, scenario
 from knobs_of_lives import ASYNCHRONOUS, CHECKPOINT, FAILURES, MORTAL, SOURCE, WEIBULL
 from pydantic import ValidationError
 
 from varsim.cluster.recovery import Checkpoint, RandomFailures
+from varsim.strategies import STRATEGIES
 
 NODES = {"kind": "nodes", "workers_per_node": 2, "inside": {"bandwidth": 1e9, "latency": 0.0}}
 
@@ -80,7 +81,13 @@ REFUSED: dict[str, dict[str, Any]] = {
             )
         }
     },
-    "Input should be 'restart'": {"recovery": {"policy": "wait"}},
+    "Input should be 'restart'": {"recovery": {"policy": "pray"}},
+    "wait is not there yet": {"recovery": {"policy": "wait"}},
+    "failures of a server are not there yet": {
+        "failures": {"of": ({**SOURCE, "domain": "server"},)}
+    },
+    "do not go with 'on_read'": {"strategy": {"kind": "on_read", "read_every": 2}},
+    "do not go with 'local_sgd'": {"strategy": {"kind": "local_sgd", "period": 2}},
 }
 
 
@@ -112,3 +119,19 @@ def test_what_is_given_is_enough() -> None:
     )
     assert made.failures is not None
     assert made.failures.rate(made.cluster, 3) == pytest.approx(2 / 50)
+
+
+@pytest.mark.parametrize("kind", STRATEGIES)
+def test_every_strategy_has_a_life_that_tiles_or_says_that_it_has_none(kind: str) -> None:
+    strategy = example(kind)
+    mortal = {key: MORTAL[key] for key in ("failures", "checkpoint", "recovery")}
+    case: dict[str, Any] = {"stop": {"global_steps": 6}}
+    if not declared(strategy).rolls_back:
+        with pytest.raises(ValidationError, match=f"failures do not go with '{kind}'"):
+            scenario(strategy, **case, **mortal)
+        return
+    trace, undisturbed = run(strategy, **case, **mortal), run(strategy, **case)
+    assert trace.life is not None
+    assert trace.life[:, 1:7].sum() == round(FAILURES["horizon"] * 1e9)
+    # What was simulated is as it was without failures.
+    assert_same(trace, undisturbed, but=("life",))

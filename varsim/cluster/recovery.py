@@ -28,6 +28,15 @@ _MOST: Final = 1_000_000
 LONGEST: Final = 1.5e9  # seconds (48 years): sums of several fit into 63 bits of ns
 
 
+def _known_domain(given: object) -> object:
+    """Domains that are not there yet say so."""
+    if given in ("server", "link"):
+        raise ValueError(
+            f"failures of a {given} are not there yet, only those of a worker, a node or a rack"
+        )
+    return given
+
+
 def _fixed(given: object) -> object:
     """A time alone is a law of which every draw is the same."""
     return given if isinstance(given, dict | Distribution) else {"kind": "constant", "value": given}
@@ -42,7 +51,7 @@ class FailureSource(Model):
     after it was detected, a time or a law of times; without it a host is back at once.
     """
 
-    domain: Literal["worker", "node", "rack"]
+    domain: Annotated[Literal["worker", "node", "rack"], BeforeValidator(_known_domain)]
     """What fails as a whole."""
     mtbf: Seconds | None = Field(None, gt=0)
     """Mean time between failures of one member, exponential."""
@@ -234,6 +243,15 @@ class Spares(Model):
         return self
 
 
+def _known_policy(given: object) -> object:
+    """Policies that are not there yet say so."""
+    if given in ("continue_with_fewer", "wait"):
+        raise ValueError(
+            f"{given} is not there yet: the only policy is restart, from the last checkpoint"
+        )
+    return given
+
+
 class Recovery(Model):
     """What becomes of a job after a failure.
 
@@ -241,7 +259,7 @@ class Recovery(Model):
     start), once every failed host is replaced by a spare or repaired, and `restart` later.
     """
 
-    policy: Literal["restart"] = "restart"
+    policy: Annotated[Literal["restart"], BeforeValidator(_known_policy)] = "restart"
     """What the job does after a failure."""
     restart: Seconds = Field(0.0, ge=0)
     """From when all hosts are there until the job works again."""

@@ -179,7 +179,8 @@ class Strategy(Model, ABC):
     def rolls_back(self) -> bool:
         """Whether a failure ends all of it, to begin again from a checkpoint of a step's end."""
         together = self.sends.what == "gradients" and self.sends.to in ("workers", "sums")
-        return (together or self.sends.to == "nobody") and not self.by_layers
+        alone = self.sends.to == "nobody" and self.round.of == "step"
+        return (together or alone) and not self.by_layers
 
     def holds(self, cluster: Cluster) -> Holds:
         """What devices and servers keep beside what follows from what it `sends`.
