@@ -59,6 +59,10 @@ OF_LIVES: dict[str, tuple[Case, Case]] = {
     "FailureSource.repair": source(repair=(None, 5.0)),
     "Checkpoint.every": pair(MORTAL, "checkpoint.every", 10.0, "optimal"),
     "Checkpoint.write": pair(MORTAL, "checkpoint.write", 1.0, 2.0),
+    "Checkpoint.storage": two(
+        MORTAL,
+        checkpoint=({"every": 10.0, "storage": 100.0}, {"every": 10.0, "storage": 200.0}),
+    ),
     "Checkpoint.mode": pair(MORTAL, "checkpoint.mode", "blocking", "asynchronous"),
     "Checkpoint.snapshot": pair(
         {**MORTAL, "checkpoint": ASYNCHRONOUS}, "checkpoint.snapshot", 0.0, 0.5

@@ -50,6 +50,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "one of mtbf, per_day, law": {"failures": {"of": ({**SOURCE, "per_day": 1.0},)}},
     "greater than 0": {"failures": {"of": ({**SOURCE, "mtbf": 0.0},)}},
     "every is shorter than a write": {"checkpoint": {"every": 0.5}},
+    "either write or storage": {"checkpoint": {"storage": 1e6}},
     "costs time": {"checkpoint": {"every": "optimal", "write": 0.0}},
     "known for exponential times": {
         "failures": {"of": ({"domain": "worker", "law": WEIBULL},)},
@@ -135,3 +136,27 @@ def test_every_strategy_has_a_life_that_tiles_or_says_that_it_has_none(kind: str
     assert trace.life[:, 1:7].sum() == round(FAILURES["horizon"] * 1e9)
     # What was simulated is as it was without failures.
     assert_same(trace, undisturbed, but=("life",))
+
+
+def test_a_checkpoint_goes_over_one_link_to_storage_and_back() -> None:
+    # 80 bytes of parameters and as many of momentum, at 100 B/s, the link's 10 kB/s being more.
+    case = {
+        **{key: MORTAL[key] for key in ("network", "failures", "stop")},
+        "problem": {"kind": "quadratic", "dimension": 10},
+        "optimizer": {"kind": "momentum", "learning_rate": 0.1},
+        "checkpoint": {"every": 10.0, "storage": 100.0, "restore": 0.5},
+    }
+    made = scenario({"kind": "on_write"}, **case)
+    saved = made.checkpoint_of(made.strategies[0])
+
+    each = made.workload.size() * 2 / 100.0 + 1e-3
+    assert saved is not None
+    assert saved.write == pytest.approx(each)
+    assert saved.restore == pytest.approx(0.5 + each)
+    slow = {**case, "network": {**MORTAL["network"], "bandwidth": 10.0}}
+    made = scenario({"kind": "on_write"}, **{**slow, "checkpoint": {"every": 60.0, "storage": 1e9}})
+    saved = made.checkpoint_of(made.strategies[0])
+    assert saved is not None
+    assert saved.write == pytest.approx(made.workload.size() * 2 / 10.0 + 1e-3)
+    with pytest.raises(ValidationError, match="every is shorter than a write"):
+        scenario({"kind": "on_write"}, **{**slow, "checkpoint": {"every": 1.0, "storage": 1e9}})

@@ -173,7 +173,7 @@ class Life:
             return Saving()
         rate = failures.rate(self._cluster, self._workers)
         every = checkpoint.interval(failures, rate, (self._detection + self._restart) / _NS)
-        write = round(checkpoint.write * _NS)
+        write = round(checkpoint.lasts * _NS)
         if checkpoint.mode == "blocking":
             exposed = failures.strike != "while_computing"
             return Saving(round(every * _NS), write, exposed=exposed)

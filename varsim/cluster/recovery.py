@@ -1,6 +1,7 @@
 """Random failures of a job, its checkpoints, and how it comes back: the keys of a scenario."""
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -13,9 +14,12 @@ from pydantic import (
 )
 
 from varsim.cluster.description import Cluster
+from varsim.cluster.events import ProcessEvent
+from varsim.cluster.stop import Stop
+from varsim.cluster.topology.base import Topology
 from varsim.cluster.topology.nodes import Nodes
 from varsim.cluster.topology.racks import Racks
-from varsim.units import Seconds
+from varsim.units import BytesPerSecond, Seconds
 from varsim.values.distribution import Exponential
 from varsim.values.distributions import AnyDistribution, Distribution
 from varsim.values.schema import Model
@@ -153,15 +157,19 @@ class Checkpoint(Model):
     """Checkpoints of a job: after `every` so much work, rounded up to the end of a step.
 
     `every: optimal` takes the interval that gives the most goodput under exponential failures.
-    `write`: how long it takes to write one, in which the job stops (`mode: blocking`) or goes on
-    `slowdown` slower after a `snapshot` in which it stops (`asynchronous`); a checkpoint counts
-    when its write is complete. `restore`: how long a job that begins again reads the last one.
+    `write`: how long it takes to write one; or `storage`: one worker sends the parameters and the
+    optimizer's state there, over its link, and reads them back in as long. In a write the job stops
+    (`mode: blocking`), or goes on, its steps `slowdown` longer, after a `snapshot` in which it
+    stops (`asynchronous`); a checkpoint counts when its write is complete. `restore`: how long a
+    job that begins again reads the last one, beside what `storage` takes.
     """
 
     every: Interval
     """Work between two checkpoints; optimal: as much as keeps most."""
-    write: Seconds = Field(ge=0)
+    write: Seconds | None = Field(None, ge=0)
     """How long one checkpoint is written."""
+    storage: BytesPerSecond | None = Field(None, gt=0)
+    """Instead of `write`: at what rate storage takes in parameters and optimizer state."""
     mode: Literal["blocking", "asynchronous"] = "blocking"
     """Whether the job stops for a write, or goes on beside it."""
     snapshot: Seconds = Field(0.0, ge=0)
@@ -177,30 +185,48 @@ class Checkpoint(Model):
             for name in ("snapshot", "slowdown"):
                 if getattr(self, name):
                     raise ValueError(f"{name} has no effect: a blocking write stops the job")
+        if (self.write is None) == (self.storage is None):
+            raise ValueError("say how long a write takes: give either write or storage")
+        if self.write is None:
+            return self
         if self.every == "optimal":
             if not self.stops:
                 raise ValueError(
                     "every: optimal needs a checkpoint that costs time (write, or of asynchronous "
                     "ones snapshot or slowdown): what costs nothing is done all the time"
                 )
-        elif self.every < self.write:
+        elif self.every < self.lasts:
             raise ValueError(
-                f"every is shorter than a write ({self.write:g} s): the next checkpoint would be "
+                f"every is shorter than a write ({self.lasts:.4g} s): the next checkpoint would be "
                 "due before this one is written"
             )
         return self
 
     @property
+    def lasts(self) -> float:
+        """How long a write takes (s)."""
+        assert self.write is not None, "storage says nothing without what is written"
+        return self.write
+
+    def through(self, network: Topology, size: float) -> "Checkpoint":
+        """The same with the time that so many bytes take to the storage, and back."""
+        if self.storage is None:
+            return self
+        taken = network.delay + size / min(self.storage, network.worker_rate)
+        changes = {"write": taken, "storage": None, "restore": self.restore + taken}
+        return Checkpoint.model_validate({**dict(self), **changes})
+
+    @property
     def beside(self) -> float:
         """Work (s) that is done beside an asynchronous write."""
-        return 0.0 if self.mode == "blocking" else self.write / (1 + self.slowdown)
+        return 0.0 if self.mode == "blocking" else self.lasts / (1 + self.slowdown)
 
     @property
     def stops(self) -> float:
         """What one checkpoint costs in time (s)."""
         if self.mode == "blocking":
-            return self.write
-        return self.snapshot + self.write - self.beside
+            return self.lasts
+        return self.snapshot + self.lasts - self.beside
 
     def interval(self, failures: RandomFailures, rate: float, down: float) -> float:
         """Work (s) between checkpoints; `rate` of failures (1/s), `down` so long after each (s).
@@ -265,6 +291,24 @@ class Recovery(Model):
     """From when all hosts are there until the job works again."""
     spares: Spares | None = None
     """Hosts that stand by."""
+
+
+def check_beside(events: Sequence[ProcessEvent], cluster: Cluster, stop: Stop) -> None:
+    """Raise ValueError where something does not go with failures at random."""
+    if events:
+        raise ValueError(
+            "events do not go with failures: either processes end at given times, or hosts fail at "
+            "random"
+        )
+    if any(slow.after or slow.until for slow in cluster.slow_workers):
+        raise ValueError(
+            "failures do not go with cluster.slow_workers that are slow for a part of the time: "
+            "all steps of a job must take the same time"
+        )
+    if (stop.global_steps or 2) < 2:
+        raise ValueError(
+            "stop.global_steps must be 2 or more: from these steps the life of a job is made"
+        )
 
 
 def check_life(

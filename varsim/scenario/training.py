@@ -19,7 +19,13 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent, check_events
 from varsim.cluster.memory import Memory
 from varsim.cluster.placement import check_parts
-from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, check_life
+from varsim.cluster.recovery import (
+    Checkpoint,
+    RandomFailures,
+    Recovery,
+    check_beside,
+    check_life,
+)
 from varsim.cluster.stop import Stop
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
 from varsim.scenario.targets import Prices, Reporting, Targets
@@ -123,26 +129,19 @@ class Scenario(Model):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} has no effect without failures (failures: of: ...)")
             return
-        if self.events:
-            raise ValueError(
-                "events do not go with failures: either processes end at given times, or hosts "
-                "fail at random"
-            )
-        if any(slow.after or slow.until for slow in self.cluster.slow_workers):
-            raise ValueError(
-                "failures do not go with cluster.slow_workers that are slow for a part of the "
-                "time: all steps of a job must take the same time"
-            )
+        check_beside(self.events, self.cluster, self.stop)
         for strategy in running:
             cluster = self.cluster_of(strategy)
-            workers = strategy.workers(cluster)
-            check_life(
-                self.failures, self.checkpoint, self.recovery or Recovery(), cluster, workers
-            )
-        if (self.stop.global_steps or 2) < 2:
-            raise ValueError(
-                "stop.global_steps must be 2 or more: from these steps the life of a job is made"
-            )
+            rules = self.failures, self.checkpoint_of(strategy), self.recovery or Recovery()
+            check_life(*rules, cluster, strategy.workers(cluster))
+
+    def checkpoint_of(self, strategy: Strategy) -> Checkpoint | None:
+        """How a job of a strategy is saved, with the time that takes."""
+        if self.checkpoint is None:
+            return None
+        kept = self.memory_of(strategy)
+        size = kept.parameters + (kept.optimizer or 0.0)
+        return self.checkpoint.through(self.cluster_of(strategy).network, size)
 
     @property
     def target_loss(self) -> float | None:
@@ -250,7 +249,8 @@ class Scenario(Model):
 
     def _tells_memory(self, strategy: Strategy) -> bool:
         """Whether it is said what a strategy keeps, of which the optimizer's state is a part."""
-        return strategy.shards or self.knows_memory
+        stored = self.checkpoint is not None and self.checkpoint.storage is not None
+        return strategy.shards or self.knows_memory or stored
 
     def with_only(self, strategies: tuple[Strategy, ...]) -> "Scenario":
         """The scenario with these of its strategies; what only the others used is left out."""

@@ -40,7 +40,7 @@ def life_of(scenario: Scenario, trace: Trace) -> Life:
 
     return Life(
         scenario.failures,
-        scenario.checkpoint,
+        scenario.checkpoint_of(strategy),
         scenario.recovery or Recovery(),
         cluster,
         trace.workers,

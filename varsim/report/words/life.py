@@ -10,7 +10,7 @@ from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import DOWN
 from varsim.study.goodput import TO_TARGET as LATER
 from varsim.study.statistics import interval
-from varsim.units import format_seconds
+from varsim.units import format_rate, format_seconds
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
@@ -168,7 +168,9 @@ def _checkpoint(one: Checkpoint) -> str:
         if one.every == "optimal"
         else f"every {format_seconds(one.every)}"
     )
-    said = f"{every} of work, written in {format_seconds(one.write)}, {one.mode}"
+    how = f"to storage at {format_rate(one.storage)}" if one.storage else ""
+    how = how or f"written in {format_seconds(one.lasts)}"
+    said = f"{every} of work, {how}, {one.mode}"
     if one.mode == "asynchronous":
         said += f" after a snapshot of {format_seconds(one.snapshot)}"
         said += f", steps {digits(100 * one.slowdown)} % longer"

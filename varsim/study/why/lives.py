@@ -38,7 +38,8 @@ def helps(scenario: Scenario, traces: list[Trace]) -> list[Help]:
     if not steps_are_random(scenario, scenario.strategies[0]):
         numbers = range(scenario.replications)
         traces = [replace(traces[0], replication=number) for number in numbers]
-    rules = _Rules(scenario.failures, scenario.checkpoint, scenario.recovery or Recovery())
+    checkpoint = scenario.checkpoint_of(scenario.strategies[0])
+    rules = _Rules(scenario.failures, checkpoint, scenario.recovery or Recovery())
     gradients = [Gradients.of(trace) for trace in traces]
 
     def goodput(changed: _Rules) -> list[float]:
@@ -71,7 +72,7 @@ def _changes(
             optimal = checkpoint.model_copy(update={"every": "optimal"})
             yield "interval", "checkpoints at the optimal interval", _saved(optimal)
         if checkpoint.write:
-            half = checkpoint.model_copy(update={"write": checkpoint.write / 2})
+            half = checkpoint.model_copy(update={"write": checkpoint.lasts / 2})
             yield "write", "writes twice as fast", _saved(half)
         blocking = checkpoint.mode == "blocking" and failures.strike != "while_computing"
         if blocking and checkpoint.write and checkpoint.every != "optimal":
