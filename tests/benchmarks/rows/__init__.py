@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tests.benchmarks.measuring import Row
-from tests.benchmarks.rows import first_answer, growth, networks, simpy_path
+from tests.benchmarks.rows import engines, first_answer, growth, networks, simpy_path
 
 
 class Group(NamedTuple):
@@ -42,6 +42,13 @@ GROUPS = (
         "Times only. CPU per worker-step, set-up included, beside that of the same with a simpler "
         "network. W: workers, P: parameter servers.",
         networks.rows,
+    ),
+    Group(
+        "engines",
+        "The engine for times alone",
+        "Beside SimPy on the same scenario: set-up, draws and record included, machine code read "
+        "from the cache. W: workers.",
+        engines.rows,
     ),
     Group(
         "growth",

@@ -1,0 +1,73 @@
+"""The engine for times alone, interpreted and compiled, beside SimPy: set-up, draws and record."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+from tests.benchmarks.cases import one, scenario
+from tests.benchmarks.measuring import Row, Task, in_turn
+from varsim.cluster.flat.choice import NEVER
+from varsim.cluster.flat.run import FlatRun
+from varsim.scenario.training import Scenario
+
+INTERPRETED, COMPILED = 0.45, {64: 0.05, 512: 0.03}
+# Kind, workers, steps of each, CPU seconds.
+LARGE = [("none", 16_383, 20, 2.0), ("sync_replicas", 4_096, 100, 2.0)]
+LARGEST = ("none", 1_000_000, 10, 60.0)
+
+
+def rows(long: bool) -> Iterator[Row]:
+    """By kind and workers; then large clusters, in CPU seconds of this machine."""
+    fast = find_spec("numba") is not None
+    for kind in ("none", "sync_replicas", "on_write"):
+        for workers in COMPILED:
+            # 500 steps of each worker, of many workers a fifth of that unless there is time.
+            what = scenario(kind, workers, 500 if long or workers == 64 else 100, "timing")
+            name = f"{kind}, W = {workers}"
+            (strategy,) = what.strategies
+            if strategy.rules(what.cluster_of(strategy)) is None:
+                remark = "this engine does not have the strategy"
+                yield Row(f"interpreted / SimPy, {name}", INTERPRETED, None, remark=remark)
+                yield Row(f"compiled / SimPy, {name}", COMPILED[workers], None, remark=remark)
+                continue
+            tasks = {"simpy": one(what), "interpreted": flat(what, NEVER)}
+            if fast:
+                tasks["compiled"] = flat(what, 0)
+            turns = in_turn(tasks, 5 if long else 2)
+            ratio = turns.ratio("interpreted", "simpy")
+            yield Row(f"interpreted / SimPy, {name}", INTERPRETED, ratio)
+            found = turns.ratio("compiled", "simpy") if fast else None
+            remark = "" if fast else "without numba"
+            yield Row(f"compiled / SimPy, {name}", COMPILED[workers], found, remark=remark)
+    for kind, workers, steps, goal in [*LARGE, *([LARGEST] if long else [])]:
+        task = flat(scenario(kind, workers, steps, "timing"), 0 if fast else NEVER)
+        turns = in_turn({"it": task}, 3 if long else 1)
+        yield Row(
+            f"CPU time of {workers:,} workers x {steps} steps, {kind}",
+            goal,
+            turns["it"],
+            " s",
+            "" if fast else "interpreted, without numba",
+        )
+
+
+def flat(what: Scenario, compile_at: int) -> Task:
+    """One run by the engine for times alone; compiled from so many gradients on."""
+    (strategy,) = what.strategies
+    cluster = what.cluster_of(strategy)
+    rules = strategy.rules(cluster)
+    assert rules is not None
+
+    def run() -> object:
+        return FlatRun(
+            cluster,
+            what.workload_of(strategy),
+            what.stop_of(strategy),
+            rules,
+            seed=what.seed,
+            replication=0,
+            workers=strategy.workers(cluster),
+            events=None,
+            compile_at=compile_at,
+        ).trace(strategy.label, record=True)
+
+    return run
