@@ -350,12 +350,10 @@ def test_two_processes_give_what_one_gives() -> None:
 
 
 def fingerprint(trace: Trace) -> bytes:
-    return b"".join(
-        value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
-        for field in Trace.__slots__
-        for held in [getattr(trace, field)]
-        for value in [held.array() if isinstance(held, Rows) else held]
-    )
+    values = [getattr(trace, field) for field in Trace.__slots__]
+    arrays = [value.array() if isinstance(value, Rows) else value for value in values]
+    lists = [one.tolist() if isinstance(one, np.ndarray) else one for one in arrays]
+    return repr(lists).encode()
 
 
 def all_fingerprints() -> str:
