@@ -105,6 +105,15 @@ def kinds(shapes: Sequence[Shape]) -> dict[str, Shape]:
     return found if len(found) > 1 else {}
 
 
+def kind_meant(text: str, tagged: Mapping[str, Shape]) -> str | None:
+    """The kind that others call so, or else the nearest by its letters."""
+    called = text.rpartition(".")[2].lower().replace("-", "_").replace(" ", "_")
+    for kind, shape in tagged.items():
+        if called in getattr(shape.model, "also_known_as", ()):
+            return kind
+    return nearest(text, tagged)
+
+
 def field_names(shapes: Sequence[Shape]) -> list[str]:
     """The keys that a mapping may have."""
     return list(
@@ -203,7 +212,7 @@ def hint(node: Node | None, shapes: Sequence[Shape]) -> str:
         return "leave out the quotation marks"
     tagged = kinds(shapes)
     if tagged:
-        meant = nearest(node.text, tagged)
+        meant = kind_meant(node.text, tagged)
         if not meant and (whole := _of_one_quantity(node.text, tagged)):
             return f"write {whole}"
         return f"write {{kind: {meant}}}" if meant else f"kinds: {listed(list(tagged))}"

@@ -17,6 +17,7 @@ from varsim.scenario.shape import (
     field_names,
     hint,
     key_locations,
+    kind_meant,
     kinds,
     listed,
     members,
@@ -41,7 +42,6 @@ PATTERNS: Final[Mapping[str, str]] = {
     r"^[^\x00-\x1f]{1,60}$": "must have 1 to 60 characters on one line",
     r"^[A-Z]{3}$": "must be three capital letters, such as EUR",
 }
-
 
 _OWN: Final = "; one of your own has to be registered first (varsim.register)"
 # So begins a comment of a scenario that says what it needs besides varsim.
@@ -303,7 +303,7 @@ def _meant_kind(place: _Place) -> str | None:
     node = place.node.values.get("kind") if isinstance(place.node, MappingNode) else None
     if not isinstance(node, ScalarNode) or _needed(node):
         return None
-    return nearest(node.text, kinds(place.shapes))
+    return kind_meant(node.text, kinds(place.shapes))
 
 
 def _unknown_kind(place: _Place) -> tuple[Mark, str]:

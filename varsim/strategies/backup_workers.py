@@ -35,6 +35,7 @@ class BackupWorkers(Strategy):
     about: ClassVar[str] = (
         "textbook (K-sync): the first N gradients end the step, others are abandoned"
     )
+    also_known_as: ClassVar[tuple[str, ...]] = ("backup", "k_sync")
     others: ClassVar[Mapping[str, object]] = {"replicas_to_aggregate": 1, "overlap": True}
 
     gives_up: ClassVar[bool] = True

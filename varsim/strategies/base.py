@@ -318,7 +318,7 @@ def meant(strategies: Sequence[Strategy], names: Sequence[str]) -> list[bool]:
     Of no names all are.
     """
     labels = {strategy.label for strategy in strategies}
-    of_kind = {name for name in names if name not in labels}
+    of_kind = {each for name in names if name not in labels for each in (name, name.lower())}
     return [
         not names or strategy.label in names or strategy.kind in of_kind for strategy in strategies
     ]

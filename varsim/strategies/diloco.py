@@ -49,6 +49,7 @@ class DiLoCo(Strategy):
     """
 
     about: ClassVar[str] = "inner steps alone, then outer steps on their mean; may be streaming"
+    also_known_as: ClassVar[tuple[str, ...]] = ("streaming_diloco",)
     about_values: ClassVar[tuple[str, ...]] = ("outer", "mixing")
     others: ClassVar[Mapping[str, object]] = {
         "inner_steps": 8,

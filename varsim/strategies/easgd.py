@@ -33,6 +33,7 @@ class ElasticAveraging(Strategy):
     """
 
     about: ClassVar[str] = "copies on their own, drawn to a centre on the servers, and it to them"
+    also_known_as: ClassVar[tuple[str, ...]] = ("elastic", "elastic_averaging")
     about_values: ClassVar[tuple[str, ...]] = ("moving_rate",)
     others: ClassVar[Mapping[str, object]] = {
         "period": 3,

@@ -48,6 +48,14 @@ class Gossip(Strategy):
     """
 
     about: ClassVar[str] = "copies averaged with neighbours only: D-PSGD, AD-PSGD, push-sum (SGP)"
+    also_known_as: ClassVar[tuple[str, ...]] = (
+        "ad_psgd",
+        "adpsgd",
+        "d_psgd",
+        "dpsgd",
+        "push_sum",
+        "sgp",
+    )
     others: ClassVar[Mapping[str, object]] = {
         "mode": "push_sum",
         "graph": "exponential",

@@ -46,6 +46,12 @@ class LocalSgd(Strategy):
     """
 
     about: ClassVar[str] = "local steps, then copies are averaged (periodic model averaging)"
+    also_known_as: ClassVar[tuple[str, ...]] = (
+        "fedavg",
+        "federated_averaging",
+        "periodic_averaging",
+        "post_local_sgd",
+    )
     others: ClassVar[Mapping[str, object]] = {
         "period": 3,
         "warmup_steps": 3,

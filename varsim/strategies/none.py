@@ -33,6 +33,16 @@ class NoSynchronization(AsynchronousStrategy):
     """
 
     about: ClassVar[str] = "one copy on the parameter servers, updated asynchronously"
+    also_known_as: ClassVar[tuple[str, ...]] = (
+        "async",
+        "asynchronous",
+        "asgd",
+        "async_sgd",
+        "downpour",
+        "hogwild",
+        "parameter_server",
+        "ps",
+    )
     others: ClassVar[Mapping[str, object]] = {
         **AsynchronousStrategy.others,
         "use_locking": True,

@@ -74,6 +74,21 @@ class OnWrite(Strategy):
     """
 
     about: ClassVar[str] = "mirrored variables, all-reduced at every write"
+    also_known_as: ClassVar[tuple[str, ...]] = (
+        "ddp",
+        "mirrored",
+        "mirrored_strategy",
+        "mirroredstrategy",
+        "all_reduce",
+        "allreduce",
+        "bsp",
+        "data_parallel",
+        "fsdp",
+        "horovod",
+        "multi_worker_mirrored",
+        "synchronous",
+        "zero",
+    )
 
     others: ClassVar[Mapping[str, object]] = {
         "overlap": True,

@@ -17,6 +17,7 @@ class Single(Strategy):
     """
 
     about: ClassVar[str] = "one worker alone, no communication: the yardstick"
+    also_known_as: ClassVar[tuple[str, ...]] = ("one_device", "sequential")
 
     kind: Literal["single"] = "single"
 

@@ -34,6 +34,11 @@ class StaleSynchronous(AsynchronousStrategy):
     """
 
     about: ClassVar[str] = "asynchronous, but nobody runs ahead of the slowest by more than a bound"
+    also_known_as: ClassVar[tuple[str, ...]] = (
+        "stale_synchronous",
+        "stale_synchronous_parallel",
+        "bounded_staleness",
+    )
     others: ClassVar[Mapping[str, object]] = {
         **AsynchronousStrategy.others,
         "staleness": 0,

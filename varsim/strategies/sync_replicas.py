@@ -44,6 +44,7 @@ class SyncReplicas(Strategy):
     """
 
     about: ClassVar[str] = "accumulators, token queue, stale gradients dropped, backup workers"
+    also_known_as: ClassVar[tuple[str, ...]] = ("sync_replicas_optimizer", "syncreplicasoptimizer")
     about_values: ClassVar[tuple[str, ...]] = ("variable_averages",)
     others: ClassVar[Mapping[str, object]] = {
         "replicas_to_aggregate": 1,

@@ -24,6 +24,8 @@ class Model(BaseModel):
 
     # One line for `varsim list`; every class that stands in a table has its own.
     about: ClassVar[str] = ""
+    # What others call it: whoever writes that as its kind is told what it is here.
+    also_known_as: ClassVar[tuple[str, ...]] = ()
 
 
 @cache

@@ -212,6 +212,11 @@ class Models(Table[type[Model]]):
         if isinstance(value, self.base):
             return value
         name = value.get("kind", self.default) if isinstance(value, dict) else None
+        if isinstance(name, str) and name not in self:
+            # In any case, and as TensorFlow writes it: VariableSynchronization.ON_WRITE.
+            name = name.rpartition(".")[2].lower().replace("-", "_")
+            if name in self:
+                value = {**value, "kind": name}
         if not isinstance(name, str) or name not in self:
             return self._every.validate_python(value)  # whose error says what there is
         model = self[name]
