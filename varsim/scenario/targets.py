@@ -61,7 +61,7 @@ class Targets(Model):
     """99 of 100 steps take at most so long."""
     time_to_loss: Seconds | None = Field(None, gt=0)
     """The target `loss` is reached at most so late."""
-    goodput: Annotated[float, BeforeValidator(_share)] | None = Field(None, gt=0, le=1)
+    goodput: Annotated[float, Field(gt=0, le=1), BeforeValidator(_share)] | None = None
     """Least share of the time of a job among failures that is work which was kept: 95 %."""
 
     @model_serializer(mode="wrap")
