@@ -68,7 +68,6 @@ REFUSED: dict[str, dict[str, Any]] = {
         "checkpoint": ASYNCHRONOUS,
     },
     "do not go with 'none'": {"strategy": {"kind": "none"}},
-    "that stop as a whole": {"strategy": {"kind": "on_write", "sharding": "optimizer"}},
     "events do not go with failures": {"events": ({"at": 1.0, "kill": {"worker": 0}},)},
     "slow for a part": {"cluster": {"slow_workers": ({"rank": 0, "factor": 2.0, "after": 1.0},)}},
     "global_steps must be 2": {"stop": {"global_steps": 1}},
@@ -160,3 +159,23 @@ def test_a_checkpoint_goes_over_one_link_to_storage_and_back() -> None:
     assert saved.write == pytest.approx(made.workload.size() * 2 / 10.0 + 1e-3)
     with pytest.raises(ValidationError, match="every is shorter than a write"):
         scenario({"kind": "on_write"}, **{**slow, "checkpoint": {"every": 1.0, "storage": 1e9}})
+
+
+def test_shards_are_saved_and_lost_as_a_whole() -> None:
+    """Each worker writes its shard of the optimizer's state, and all parameters: a third of 2."""
+    case = {key: MORTAL[key] for key in ("network", "failures")}
+    sharded = {
+        "problem": {"kind": "quadratic", "dimension": 12},
+        "optimizer": {"kind": "momentum", "learning_rate": 0.1},
+        "checkpoint": {"every": 10.0, "storage": 100.0},
+        "stop": {"global_steps": 12},
+    }
+    strategy = {"kind": "on_write", "sharding": "optimizer"}
+    made = scenario(strategy, **case, **sharded)
+    saved = made.checkpoint_of(made.strategies[0])
+
+    assert saved is not None
+    assert saved.write == pytest.approx(made.workload.size() * (1 + 1 / 3) / 100.0 + 1e-3)
+    life = run(strategy, **case, **sharded).life
+    assert life is not None
+    assert life[:, 1:7].sum() == round(FAILURES["horizon"] * 1e9)

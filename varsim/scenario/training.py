@@ -119,8 +119,8 @@ class Scenario(Model):
         if not strategy.rolls_back:
             raise ValueError(
                 f"failures do not go with {strategy.label!r} yet: only jobs that stop as a whole "
-                "and begin again from a checkpoint are followed (on_write without sharding or "
-                "overlap: forward, single)"
+                "and begin again from a checkpoint are followed (single, and on_write without "
+                "overlap: forward)"
             )
 
     def _refuse_unused_recovery(self, running: Sequence[Strategy]) -> None:

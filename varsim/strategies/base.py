@@ -180,7 +180,8 @@ class Strategy(Model, ABC):
         """Whether a failure ends all of it, to begin again from a checkpoint of a step's end."""
         together = self.sends.what == "gradients" and self.sends.to in ("workers", "sums")
         alone = self.sends.to == "nobody" and self.round.of == "step"
-        return (together or alone) and not self.by_layers
+        # Beside the next forward pass a step is not over when the model is updated.
+        return (together or alone) and getattr(self, "overlap", False) != "forward"
 
     def holds(self, cluster: Cluster) -> Holds:
         """What devices and servers keep beside what follows from what it `sends`.

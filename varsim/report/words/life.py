@@ -174,6 +174,9 @@ def _checkpoint(one: Checkpoint) -> str:
     if one.mode == "asynchronous":
         said += f" after a snapshot of {format_seconds(one.snapshot)}"
         said += f", steps {digits(100 * one.slowdown)} % longer"
+    if one.storage:
+        more = f" and {format_seconds(one.restore)}" if one.restore else ""
+        return f"{said}, read back in as long{more}"
     return f"{said}, read back in {format_seconds(one.restore)}"
 
 
