@@ -56,7 +56,9 @@ Runs = Annotated[
 Backend = Annotated[
     Literal["local", "dask"], typer.Option(help="This machine, or a cluster of dask.")
 ]
-Scheduler = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Of the scheduler of dask.")]
+Scheduler = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Address of the dask scheduler.")
+]
 
 
 def check_backend(backend: Literal["local", "dask"], scheduler: str | None) -> None:

@@ -14,7 +14,7 @@ from varsim.study.effort import effort
 from varsim.study.simulation import may_be_terminated, undisturbed
 from varsim.study.sweep.case import Case, Finished, Task, run_tasks
 
-PATIENCE: Final = 15.0  # seconds to wait for a scheduler of dask and its first worker
+PATIENCE: Final = 15.0  # seconds to wait for a dask scheduler and its first worker
 # Work that this process does about as soon as others could, in gradients.
 _SMALL: Final = 200_000
 _LOOKED_AT: Final = 16  # cases whose size is estimated
