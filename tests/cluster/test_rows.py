@@ -3,13 +3,14 @@
 import gc
 import pickle
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 from building import run
 
 from varsim.cluster import rows as packing
-from varsim.cluster.rows import Rows
+from varsim.cluster.rows import Rows, handed_over_in
 from varsim.cluster.trace import Trace
 
 SOURCE = np.random.default_rng(11)
@@ -67,6 +68,21 @@ def test_rows_by_a_column_and_the_least_of_them(
     few = rows.least(1, 5, lambda part: part[:, 2] > 0)
     chosen = keyed[keyed[:, 2] > 0]
     assert np.array_equal(few, chosen[np.sort(np.argsort(chosen[:, 1], kind="stable")[:5])])
+
+
+def test_rows_on_disk_are_handed_over_as_files(tmp_path: Path) -> None:
+    rows = Rows(5, most=10)
+    rows.append(ROWS)
+    with handed_over_in(str(tmp_path)):
+        sent = pickle.dumps(rows)
+    assert len(sent) < 2_000
+    assert len(list(tmp_path.iterdir())) == 1
+    again = pickle.loads(sent)
+    assert not list(tmp_path.iterdir())
+    assert again == rows
+    again.append(ROWS)
+    assert np.array_equal(again.array(), np.concatenate((ROWS, ROWS)))
+    assert len(rows) == 1_000
 
 
 def test_what_is_on_disk_takes_no_memory() -> None:

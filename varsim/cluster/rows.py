@@ -2,8 +2,11 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from tempfile import TemporaryFile
-from typing import Final, NamedTuple
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from shutil import copyfileobj
+from tempfile import NamedTemporaryFile, TemporaryFile
+from typing import IO, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,19 @@ BLOCK: Final = 1 << 16
 MOST_KEPT: Final = 1_000_000
 # About so many are put in order together.
 _TOGETHER: Final = 500_000
+
+
+_HANDED_OVER_IN: Final = ContextVar[str | None]("folder", default=None)
+
+
+@contextmanager
+def handed_over_in(folder: str) -> Iterator[None]:
+    """Pickle rows that are on disk as files in this folder, where who unpickles them takes them."""
+    token = _HANDED_OVER_IN.set(folder)
+    try:
+        yield
+    finally:
+        _HANDED_OVER_IN.reset(token)
 
 
 class _Packed(NamedTuple):
@@ -63,6 +79,9 @@ class Rows:
     __hash__ = None  # type: ignore[assignment]
 
     def __getstate__(self) -> dict[str, object]:
+        folder = _HANDED_OVER_IN.get()
+        if self._file is not None and folder is not None:
+            return {**vars(self), "_file": self._file.copied(folder)}
         blocks = [
             (count, [column._replace(content=self._content(count, column)) for column in columns])
             for count, columns in self._blocks
@@ -71,7 +90,9 @@ class Rows:
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
-        if self._count > self._most:
+        if isinstance(self._file, str):
+            self._file = _File(self._file)
+        elif self._count > self._most:
             self._to_disk()
 
     def append(self, rows: Integers) -> None:
@@ -172,10 +193,24 @@ class Rows:
 
 
 class _File:
-    """Temporary file without a name, which lasts as long as this does."""
+    """Temporary file without a name, which lasts as long as this does; or one taken over."""
 
-    def __init__(self) -> None:
-        self._file = TemporaryFile(prefix="varsim-")  # noqa: SIM115 - closed with this
+    _file: IO[bytes]
+
+    def __init__(self, path: str | None = None) -> None:
+        if path is None:
+            self._file = TemporaryFile(prefix="varsim-")  # noqa: SIM115 - closed with this
+            return
+        self._file = open(path, "r+b")  # noqa: SIM115 - closed with this
+        with suppress(PermissionError):  # of an open file: then it goes with its folder
+            os.unlink(path)
+
+    def copied(self, folder: str) -> str:
+        """Copy it to a new file in a folder; its path."""
+        self._file.seek(0)
+        with NamedTemporaryFile(dir=folder, delete=False) as file:
+            copyfileobj(self._file, file)
+        return file.name
 
     def __del__(self) -> None:
         self._file.close()

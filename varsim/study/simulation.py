@@ -1,14 +1,18 @@
 """From a scenario to its result: every strategy, every replication, each a run of its own."""
 
+import pickle
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from varsim.cluster.clock import uncollected
 from varsim.cluster.job import Job
 from varsim.cluster.program import ProgramTrace, run_program
+from varsim.cluster.rows import handed_over_in
 from varsim.cluster.trace import Trace
 from varsim.distribute.program_run import MOST_COPIES, Mode
 from varsim.scenario.extensions import packed, unpacked
@@ -208,21 +212,28 @@ def mapped(function: Callable[[A], B], runs: Iterable[A], jobs: int) -> Iterator
     from loky import get_reusable_executor
 
     executor = get_reusable_executor(max_workers=jobs, initializer=may_be_terminated)
+    folder = TemporaryDirectory(prefix="varsim-", ignore_cleanup_errors=True)
     try:
         # Not executor.map: it cancels what is left when interrupted, which loky takes ill.
         with undisturbed():
-            futures = [executor.submit(_unpacked, packed((function, run))) for run in runs]
+            there = partial(_unpacked, folder.name)
+            futures = [executor.submit(there, packed((function, run))) for run in runs]
         for future in futures:
-            yield future.result()
+            yield pickle.loads(future.result())
     finally:
         with undisturbed():
             executor.shutdown(wait=True, kill_workers=True)
+            folder.cleanup()
 
 
-def _unpacked(content: bytes) -> object:
-    """What a packed function makes of what is packed with it."""
+def _unpacked(folder: str, content: bytes) -> bytes:
+    """What a packed function makes of what is packed with it, pickled; rows on disk in a folder."""
+    import cloudpickle
+
     function, given = unpacked(content)
-    return function(given)
+    found = function(given)
+    with handed_over_in(folder):
+        return bytes(cloudpickle.dumps(found))
 
 
 @contextmanager
