@@ -11,6 +11,7 @@ from tests.benchmarks import lean
 from tests.benchmarks.textbook import TextbookAllReduce, TextbookAsync, TextbookSync
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
+from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, started
 from varsim.values.stream import stream
 
@@ -49,6 +50,7 @@ def scenario(kind: str, workers: int, steps: int, problem: str, shards: int = 1)
     """The benchmark's scenario: first-come ports, backups N = 0.95 W."""
     strategy: dict[str, Any] = {"kind": kind, **SETTINGS[kind](workers)}
     updates = round(steps * UPDATES.get(kind, lambda _: 1)(workers))
+    at_reads = STRATEGIES[kind].model_validate(strategy).round.of == "outer step"
     values: dict[str, Any] = {
         "softmax": {
             "problem": {"kind": "digits", "model": "softmax"},
@@ -78,7 +80,7 @@ def scenario(kind: str, workers: int, steps: int, problem: str, shards: int = 1)
             "workload": {
                 **values,
                 "batch_size": 32,
-                **({"evaluate_every": 10**12} if problem == "softmax" else {}),
+                **({"evaluate_every": 10**12} if problem == "softmax" and not at_reads else {}),
             },
             "strategies": (strategy,),
             "stop": {"global_steps": updates},

@@ -15,3 +15,8 @@ def test_they_end_when_a_run_does(kind: str) -> None:
     assert leaner(what)() == pytest.approx(trace.end, rel=ROUGHLY.get(kind, 0.0), abs=0.0)
     if kind in ("sync_replicas", "none", "on_write"):
         assert textbook(what) == trace.end
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_every_full_run_has_a_scenario(kind: str) -> None:
+    assert scenario(kind, 64, 10, "softmax").strategies[0].kind == kind
