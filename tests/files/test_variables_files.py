@@ -16,6 +16,7 @@ from varsim.report.files.claim import FILES, NotARunError, kinds_of
 from varsim.report.files.keeping import facts_of
 from varsim.report.files.program import load_variables, save_variables
 from varsim.report.files.save import load_result, save
+from varsim.report.plots import life
 from varsim.report.plots.gallery import PLOTS
 from varsim.report.plots.program.gallery import plots
 from varsim.report.render import render
@@ -301,7 +302,7 @@ class TestKinds:
 
     def test_all_that_a_run_consists_of_is_known(self, result: VariablesResult) -> None:
         drawn = {
-            "training": [plot.name for plot in PLOTS],
+            "training": [plot.name for plot in (*PLOTS, life.PLOT)],
             "variables": [plot.name for plot in plots(result)],
         }
         for kind, names in drawn.items():

@@ -129,12 +129,14 @@ class TestFiles:
         with pytest.raises(PointFileError, match=r"points\.json: "):
             read_points(path)
 
-    def test_parameters_that_make_no_scenario(self, tmp_path: Path) -> None:
-        many = point(id="many", parameters={**POINT["parameters"], "n": 200_000})
+    def test_parameters_of_which_no_run_can_be_made(self, tmp_path: Path) -> None:
+        many = point(id="many", parameters={**POINT["parameters"], "n": 2_000_000})
         told = {one.name: one for one in findings(read_points(with_unit(tmp_path, many, point())))}
 
         assert told["many"].verdict is Verdict.NOT_RUN
-        assert told["many"].why.startswith("cannot be simulated: cluster: at most 100000 workers")
+        assert told["many"].why.startswith(
+            "cannot be simulated: cluster: at most 1,000,000 workers"
+        )
         assert told["slow-worker-02"].verdict is Verdict.PASS
 
 

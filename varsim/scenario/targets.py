@@ -2,21 +2,19 @@
 
 import math
 import re
-from typing import Annotated, Final, NamedTuple, Self
+from typing import Annotated, ClassVar, Final, NamedTuple, Self
 
 from pydantic import (
     BeforeValidator,
     Field,
-    SerializerFunctionWrapHandler,
     StringConstraints,
-    model_serializer,
     model_validator,
 )
 
 from varsim.cluster.description import Cluster
 from varsim.strategies.base import Strategy
 from varsim.units import ExamplesPerSecond, Seconds
-from varsim.values.schema import Model
+from varsim.values.schema import Grown, Model
 
 
 class Bound(NamedTuple):
@@ -43,7 +41,7 @@ def _share(given: object) -> object:
     return given
 
 
-class Targets(Model):
+class Targets(Grown):
     """Goals of a scenario; each strategy meets them or misses them.
 
     `loss` alone is no bound: the time of the first update at or below it is reported. At least:
@@ -51,6 +49,8 @@ class Targets(Model):
     (share of all compute time), `step_time_p99`, `time_to_loss` (until `loss`). A target is met
     where it is with 95 % certainty, by the one-sided Student t interval over the replications.
     """
+
+    later: ClassVar[tuple[str, ...]] = ("goodput",)
 
     loss: float | None = Field(None, ge=0, description="time to this loss is reported")
     throughput: ExamplesPerSecond | None = Field(None, gt=0)
@@ -63,14 +63,6 @@ class Targets(Model):
     """The target `loss` is reached at most so late."""
     goodput: Annotated[float, Field(gt=0, le=1), BeforeValidator(_share)] | None = None
     """Least share of the time of a job among failures that is work which was kept: 95 %."""
-
-    @model_serializer(mode="wrap")
-    def _written(self, whole: SerializerFunctionWrapHandler) -> dict[str, float | str | None]:
-        """Without a key that came later than results which are kept, where it says nothing."""
-        written: dict[str, float | str | None] = whole(self)
-        if self.goodput is None:
-            written.pop("goodput", None)
-        return written
 
     @property
     def bounds(self) -> dict[str, float]:

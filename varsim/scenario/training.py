@@ -4,14 +4,12 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from itertools import compress
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import (
     Field,
-    SerializerFunctionWrapHandler,
     StringConstraints,
     ValidationInfo,
-    model_serializer,
     model_validator,
 )
 
@@ -30,16 +28,16 @@ from varsim.cluster.stop import Stop
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
 from varsim.scenario.targets import Prices, Reporting, Targets
 from varsim.strategies import AnyStrategy, Strategy, meant
-from varsim.values.schema import Model
+from varsim.values.schema import Grown
 from varsim.values.workload import Workload
 
 SCHEMA_VERSION = 1
-# Keys that came later than results which are kept: written only where they say something.
-_LATER: Final = ("memory", "failures", "checkpoint", "recovery")
 
 
-class Scenario(Model):
+class Scenario(Grown):
     """One experiment; `simulate` needs nothing else."""
+
+    later: ClassVar[tuple[str, ...]] = ("memory", "failures", "checkpoint", "recovery")
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
     """Name of the scenario, and of the folder of its report."""
@@ -103,14 +101,6 @@ class Scenario(Model):
             raise ValueError("stop.equal_examples has no effect: there is only one strategy")
         self.targets.check(self.stop.loss, may_fail=self.failures is not None)
         return self
-
-    @model_serializer(mode="wrap")
-    def _written(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written: dict[str, Any] = whole(self)
-        for key in _LATER:
-            if getattr(self, key) == type(self).model_fields[key].default:
-                written.pop(key, None)
-        return written
 
     def _check_life(self, strategy: Strategy) -> None:
         """Raise ValueError where the life of a job of this strategy cannot be followed."""

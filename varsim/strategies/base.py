@@ -28,7 +28,7 @@ from varsim.cluster.overheads import (
 )
 from varsim.inert import visible
 from varsim.values.optimizer import AnyOptimizer
-from varsim.values.schema import Model
+from varsim.values.schema import Grown
 from varsim.values.staleness import AnyStalenessPolicy
 from varsim.values.workload import Workload
 
@@ -96,7 +96,7 @@ _OVERHEADS: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-class Strategy(Model, ABC):
+class Strategy(Grown, ABC):
     """How the replicas keep their variables in sync. Fields are the keys of a scenario file.
 
     `name` tells two strategies of one kind apart; `on` changes the cluster for this one alone, and

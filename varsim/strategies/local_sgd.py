@@ -46,6 +46,7 @@ class LocalSgd(Strategy):
     """
 
     about: ClassVar[str] = "local steps, then copies are averaged (periodic model averaging)"
+    later: ClassVar[tuple[str, ...]] = ("on_death",)
     also_known_as: ClassVar[tuple[str, ...]] = (
         "fedavg",
         "federated_averaging",

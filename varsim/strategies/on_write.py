@@ -74,6 +74,7 @@ class OnWrite(Strategy):
     """
 
     about: ClassVar[str] = "mirrored variables, all-reduced at every write"
+    later: ClassVar[tuple[str, ...]] = ("on_death",)
     also_known_as: ClassVar[tuple[str, ...]] = (
         "ddp",
         "mirrored",

@@ -50,11 +50,14 @@ class Effort(NamedTuple):
         )
 
 
-def effort(scenario: Scenario, rates: Mapping[str, float] | None = None) -> Effort:
+def effort(
+    scenario: Scenario, rates: Mapping[str, float] | None = None, *, in_memory: bool = False
+) -> Effort:
     """What all runs of a scenario take, which keeps the rows of all until the end.
 
     `rates`: gradients per second of simulated time of the strategies with these labels; of others
-    at most what their workers can compute.
+    at most what their workers can compute. `in_memory`: all rows of a run are looked at together,
+    be they many.
     """
     workload = scenario.workload
     often = [runs_made(scenario, strategy) for strategy in scenario.strategies]
@@ -68,7 +71,8 @@ def effort(scenario: Scenario, rates: Mapping[str, float] | None = None) -> Effo
     seconds += gradients * _seconds_of_values(scenario)
     memory = _BASE + max(workers) * _WORKER[1]
     for strategy, number, count in zip(scenario.strategies, each, often, strict=True):
-        on_disk = max(0.0, number - MOST_KEPT) if reason_against(scenario, strategy) else 0.0
+        streams = not in_memory and reason_against(scenario, strategy)
+        on_disk = max(0.0, number - MOST_KEPT) if streams else 0.0
         memory += (number - on_disk) * count * _GRADIENT[1] + on_disk * _ON_DISK
     if workload.has_values:
         batch = workload.batch_size

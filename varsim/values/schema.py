@@ -8,7 +8,15 @@ from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Union
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    SerializerFunctionWrapHandler,
+    Tag,
+    model_serializer,
+)
 
 
 class Model(BaseModel):
@@ -26,6 +34,24 @@ class Model(BaseModel):
     about: ClassVar[str] = ""
     # What others call it: whoever writes that as its kind is told what it is here.
     also_known_as: ClassVar[tuple[str, ...]] = ()
+
+
+class Grown(Model):
+    """A model that was given keys later than results of it were kept.
+
+    At their defaults these `later` keys are not written, so that a scenario without them is the
+    same scenario as before, with the same hash.
+    """
+
+    later: ClassVar[tuple[str, ...]] = ()
+
+    @model_serializer(mode="wrap")
+    def _written(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = whole(self)
+        for key in self.later:
+            if getattr(self, key) == type(self).model_fields[key].default:
+                written.pop(key, None)
+        return written
 
 
 @cache

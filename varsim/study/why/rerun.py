@@ -53,7 +53,7 @@ def foreseen(scenario: Scenario) -> Effort:
         # As it is; without each cause, and without it and those before; without any; idle fields.
         reruns = 3 + 2 * len(levers(once))
         often = reruns * min(scenario.replications, MOST_REPLICATIONS)
-        parts.append((effort(times_only(once)), often))
+        parts.append((effort(times_only(once), in_memory=True), often))
     return Effort.one_by_one(parts)
 
 
