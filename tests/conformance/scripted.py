@@ -169,7 +169,7 @@ class ScriptedJob(Job):
 
     def _locals(self) -> list[dict[str, Any]]:
         parts = [part for parts in self.failures._processes.values() for part in parts]
-        return [inspect.getgeneratorlocals(part.process._generator) for part in parts]  # type: ignore[arg-type]
+        return [inspect.getgeneratorlocals(part.process.activity) for part in parts]  # type: ignore[arg-type]
 
 
 def cluster(workers: int, servers: int) -> Cluster:
