@@ -74,9 +74,9 @@ class TestWhatIsExactIsRunOnce:
     def made(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> tuple[Result, list[Run]]:
         runs: list[Run] = []
 
-        def counted(run: Run) -> Trace:
+        def counted(run: Run, **how: Any) -> Trace:
             runs.append(run)
-            return run_one(run)
+            return run_one(run, **how)
 
         monkeypatch.setattr(simulation, "run_one", counted)
         both = ({"kind": "none"}, {"kind": "on_write"})

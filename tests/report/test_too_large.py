@@ -41,6 +41,7 @@ def settings() -> dict[str, Any]:
             {"kind": "on_write", "name": "all", "sharding": "parameters"},
         ],
         "stop": {"global_steps": 4},
+        "memory": {"exceeded": "mark"},
     }
 
 

@@ -330,7 +330,7 @@ def _stacked(values: Sequence[Value]) -> Array | list[IndexedSlices]:
 def _as_stack(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """np.stack of arrays of equal shapes, without its view of each."""
     shape = arrays[0].shape
-    return np.concatenate(arrays).reshape(-1, *shape) if shape else np.stack(arrays)
+    return np.concatenate(arrays).reshape(len(arrays), *shape) if shape else np.stack(arrays)
 
 
 def _sum(values: Sequence[Value]) -> Value:

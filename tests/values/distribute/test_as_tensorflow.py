@@ -279,5 +279,6 @@ def test_runs_read_on_read_variables_as_the_recorded_cases_do(
     variable = on_read(strategy, Aggregation.MEAN, 4.0, 10.0)
     replicas = object.__new__(LocalReplicas)
     replicas.variables = [variable]  # type: ignore[list-item]
+    replicas.members, replicas.steps = [0, 1], [0, 0]
     assert [value.tolist() for value in replicas.aggregate()] == [7.0]
     assert asked == [variable]
