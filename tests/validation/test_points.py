@@ -134,9 +134,7 @@ class TestFiles:
         told = {one.name: one for one in findings(read_points(with_unit(tmp_path, many, point())))}
 
         assert told["many"].verdict is Verdict.NOT_RUN
-        assert told["many"].why.startswith(
-            "cannot be simulated: cluster: at most 1,000,000 workers"
-        )
+        assert told["many"].why.startswith("more than 2,000,000 steps or messages")
         assert told["slow-worker-02"].verdict is Verdict.PASS
 
 
