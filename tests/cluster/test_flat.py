@@ -241,3 +241,20 @@ def test_a_run_that_stands_still_is_left_to_the_other(monkeypatch: pytest.Monkey
     monkeypatch.setenv(ENGINE, "fast")
 
     assert run_one(stuck).stopped_by == "deadlock"
+
+
+def test_where_machine_code_cannot_be_made_simpy_makes_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("numba")
+    run = Run(tied({"kind": "none"}), 0, 0)
+    monkeypatch.setenv(ENGINE, "simpy")
+    expected = run_one(run)
+
+    def refused() -> None:
+        raise OSError("nowhere to keep it")
+
+    monkeypatch.setenv(ENGINE, "auto")
+    monkeypatch.setattr("varsim.study.engine.worth_compiling", lambda: 40)
+    monkeypatch.setattr("varsim.cluster.flat.run.compiled_loop", refused)
+    assert_same(run_one(run), expected)

@@ -54,6 +54,13 @@ def compiled() -> Callable[..., Any]:
     return resume
 
 
+def unmade() -> tuple[type[Exception], ...]:
+    """What is raised where machine code cannot be made, kept or read."""
+    from numba.core.errors import NumbaError
+
+    return NumbaError, OSError, RuntimeError
+
+
 @cache
 def is_made() -> bool:
     """Whether its machine code is in the cache."""

@@ -14,6 +14,7 @@ from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.building import Building, NotCoveredError, enlarged, records
 from varsim.cluster.flat.choice import NEVER, expected
 from varsim.cluster.flat.compiled import compiled as compiled_loop
+from varsim.cluster.flat.compiled import unmade
 from varsim.cluster.flat.core import advance
 from varsim.cluster.flat.draws import ComputeTimes
 from varsim.cluster.flat.layout import Agenda
@@ -106,7 +107,10 @@ class FlatRun:
 
     def _advance(self) -> None:
         if self._compiled:
-            self._heap = compiled_loop()(self._m, self._reals, self._log, self._heap)
+            try:
+                self._heap = compiled_loop()(self._m, self._reals, self._log, self._heap)
+            except unmade() as error:
+                raise NotCoveredError(f"machine code cannot be made here: {error}") from error
         else:
             advance(self._m, self._reals, self._log, self._heap)
 
