@@ -12,7 +12,6 @@ from invariants import drawing as anything
 from oracle import drawing as servers
 
 from varsim.cluster.flat.building import NotCoveredError
-from varsim.cluster.flat.choice import NEVER
 from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.flat.run import FlatRun
 from varsim.cluster.trace import Trace
@@ -24,13 +23,13 @@ from varsim.study.why.times import times_only
 from varsim.values.stream import stream, streams
 
 COMPILED = pytest.param(
-    0, marks=pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+    False, marks=pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 )
 
 SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.yaml"))
 
 
-def fast(run: Run, compile_at: int = NEVER, events: int | None = None) -> Trace:
+def fast(run: Run, events: int | None = None, *, interpreted: bool = True) -> Trace:
     """The trace of a run by the engine for times alone."""
     scenario = run.scenario
     assert run.strategy is not None
@@ -47,7 +46,7 @@ def fast(run: Run, compile_at: int = NEVER, events: int | None = None) -> Trace:
         replication=run.replication,
         workers=strategy.workers(cluster),
         events=events,
-        compile_at=compile_at,
+        interpreted=interpreted,
     ).trace(strategy.label)
 
 
@@ -62,13 +61,13 @@ def covered(scenario: Scenario) -> Iterator[Run]:
             yield Run(scenario, index, scenario.seed % 3)
 
 
-def compare(scenario: Scenario, compile_at: int = NEVER) -> Counter[str]:
+def compare(scenario: Scenario, *, interpreted: bool = True) -> Counter[str]:
     """Make the runs of a scenario on both engines; of which kind they were."""
     seen: Counter[str] = Counter()
     for run in covered(scenario):
         expected = run_one(run)
         try:
-            assert_same(fast(run, compile_at), expected)
+            assert_same(fast(run, interpreted=interpreted), expected)
         except NotCoveredError:
             assert expected.stopped_by == "deadlock"
         assert run.strategy is not None
@@ -97,12 +96,12 @@ def test_random_scenarios_of_anything_are_the_same() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("compile_at", [NEVER, COMPILED])
-def test_two_thousand_random_scenarios_are_the_same(compile_at: int) -> None:
+@pytest.mark.parametrize("interpreted", [True, COMPILED])
+def test_two_thousand_random_scenarios_are_the_same(interpreted: bool) -> None:
     drawn = (servers.drawn(str(seed)) for seed in range(30, 1600))
-    seen = sum((compare(scenario, compile_at) for scenario in drawn), Counter[str]())
+    seen = sum((compare(scenario, interpreted=interpreted) for scenario in drawn), Counter[str]())
     drawn = (anything.drawn(seed) for seed in range(100, 3500))
-    seen += sum((compare(scenario, compile_at) for scenario in drawn), Counter[str]())
+    seen += sum((compare(scenario, interpreted=interpreted) for scenario in drawn), Counter[str]())
 
     assert seen["sync_replicas"] + seen["none"] + seen["backup_workers"] > 2000
 
@@ -180,8 +179,11 @@ def test_gradients_of_one_moment_are_taken_in_alike(needed: int) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
-def test_it_draws_again_and_makes_room(strategy: dict[str, object]) -> None:
-    """One worker is so fast that it needs many blocks of draws, and all need much room."""
+def test_it_draws_again_and_makes_room(
+    strategy: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One worker is so fast that it needs many blocks of draws, and the log is often read."""
+    monkeypatch.setattr("varsim.cluster.flat.run._MOST_KEPT", 100)
     law = {"kind": "exponential", "mean": 0.01}
     run = Run(tied(strategy, 1500, compute=law, slow_workers=({"rank": 2, "factor": 0.1},)), 0, 0)
     trace = run_one(run)
@@ -256,5 +258,5 @@ def test_where_machine_code_cannot_be_made_simpy_makes_the_run(
 
     monkeypatch.setenv(ENGINE, "auto")
     monkeypatch.setattr("varsim.study.engine.worth_compiling", lambda: 40)
-    monkeypatch.setattr("varsim.cluster.flat.run.compiled_loop", refused)
+    monkeypatch.setattr("varsim.cluster.flat.run.compiled", refused)
     assert_same(run_one(run), expected)

@@ -59,6 +59,16 @@ def test_both_leave_the_same_files_and_which_it_was_goes_to_stderr(
     assert said not in runs["auto"].stderr  # such a short run is not worth its start
 
 
+def test_the_fast_one_is_for_those_who_have_numba(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("varsim.cluster.flat.choice.find_spec", lambda name: None)
+    done = varsim("run", file, "--engine", "fast")
+
+    assert done.exit_code == 2
+    assert done.stderr == "varsim: --engine fast needs numba: pip install 'varsim[fast]'\n"
+
+
 def test_where_the_fast_one_cannot_it_is_refused_in_a_line(file: Path) -> None:
     for command, sets, said in (
         ("run", "cluster.network.sharing=fair", "none: links are shared (fair)"),

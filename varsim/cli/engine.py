@@ -24,8 +24,12 @@ Engine = Annotated[
 
 def use(engine: Engine, scenarios: "Iterable[Scenario]") -> str:
     """Make the runs of these scenarios by an engine; refuse where it cannot. What to tell of it."""
+    from varsim.cluster.flat.choice import can_compile
     from varsim.study.engine import picks_fast, reason_against
 
+    if engine == "fast" and not can_compile():
+        complain("varsim: --engine fast needs numba: pip install 'varsim[fast]'")
+        raise typer.Exit(USAGE)
     os.environ[ENGINE] = engine  # for the processes that are started, too
     if engine == "simpy":
         return ""

@@ -21,6 +21,12 @@ MOST_KEPT: Final = 1_000_000
 _TOGETHER: Final = 500_000
 
 
+# Values of so many bytes are kept in parts: from which byte on, and how many bytes of each value.
+_PARTS: Final = (
+    *((), ((0, 1),), ((0, 2),), ((0, 2), (2, 1)), ((0, 4),)),
+    *(((0, 4), (4, 1)), ((0, 4), (4, 2)), ((0, 4), (4, 2), (6, 1)), ((0, 8),)),
+)
+
 _HANDED_OVER_IN: Final = ContextVar[str | None]("folder", default=None)
 
 
@@ -97,10 +103,14 @@ class Rows:
 
     def append(self, rows: Integers) -> None:
         """Add rows (n, columns) at the end."""
-        for first in range(0, len(rows), BLOCK):
-            block = rows[first : first + BLOCK]
-            self._blocks.append((len(block), [_packed(column) for column in block.T]))
-            self._count += len(block)
+        self.append_columns(rows.T)
+
+    def append_columns(self, columns: Integers) -> None:
+        """Add rows at the end that come as columns (columns, n)."""
+        for first in range(0, columns.shape[1], BLOCK):
+            block = np.ascontiguousarray(columns[:, first : first + BLOCK])
+            self._blocks.append((block.shape[1], [_packed(column) for column in block]))
+            self._count += block.shape[1]
         if self._count > self._most:
             self._to_disk()
 
@@ -169,11 +179,16 @@ class Rows:
         return np.concatenate(list(self.parts()))
 
     def _unpacked(self, count: int, column: _Packed) -> Integers:
-        found = np.zeros((count, 8), dtype=np.uint8)
-        content = np.frombuffer(self._content(count, column), dtype=np.uint8)
-        found[:, : column.size] = content.reshape(count, column.size)
-        above: Integers = found.view("<i8")[:, 0]
-        return above + column.lowest
+        if column.size == 0:
+            return np.full(count, column.lowest, dtype=np.int64)
+        found, first = np.zeros(count, dtype="<i8"), 0
+        content = self._content(count, column)
+        for begin, size in _PARTS[column.size]:
+            part = np.frombuffer(content, dtype=f"<u{size}", count=count, offset=first)
+            found.view(f"<u{size}")[begin // size :: 8 // size] = part
+            first += part.nbytes
+        found += column.lowest
+        return found
 
     def _content(self, count: int, column: _Packed) -> bytes:
         if isinstance(column.content, bytes):
@@ -257,5 +272,9 @@ def _least(rows: Integers, number: int, count: int) -> Integers:
 def _packed(column: Integers) -> _Packed:
     lowest = int(column.min())
     size = (int(column.max()) - lowest).bit_length() + 7 >> 3
-    above = (column - lowest).astype("<i8").view(np.uint8).reshape(-1, 8)
-    return _Packed(lowest, size, above[:, :size].tobytes())
+    above = (column - lowest).astype("<i8", copy=False)
+    parts = [
+        above.view(f"<u{wide}")[begin // wide :: 8 // wide].tobytes()
+        for begin, wide in _PARTS[size]
+    ]
+    return _Packed(lowest, size, b"".join(parts))

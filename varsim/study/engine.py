@@ -4,7 +4,7 @@ import os
 from typing import Literal, TypeAlias, cast, get_args
 
 from varsim.cluster.flat.building import NotCoveredError
-from varsim.cluster.flat.choice import expected, uncovered, worth_compiling
+from varsim.cluster.flat.choice import can_compile, expected, uncovered, worth_compiling
 from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.flat.run import FlatRun
 from varsim.cluster.trace import Trace
@@ -35,10 +35,12 @@ def reason_against(scenario: Scenario, strategy: Strategy) -> str:
 def picks_fast(scenario: Scenario, strategy: Strategy) -> bool:
     """Whether the engine for times alone makes the runs of a strategy, as far as it can.
 
-    Left to itself where machine code is worth its start: interpreted it gains nothing.
+    Left to itself where machine code is worth its start; never without numba.
     """
     rules = strategy.rules(scenario.cluster_of(strategy))
-    if chosen() == "simpy" or rules is None or reason_against(scenario, strategy):
+    if chosen() == "simpy" or not can_compile():
+        return False
+    if rules is None or reason_against(scenario, strategy):
         return False
     gradients = expected(scenario.stop_of(strategy), rules, scenario.workload_of(strategy))
     return chosen() == "fast" or gradients >= worth_compiling()
@@ -65,7 +67,6 @@ def fast_trace(
             replication=replication,
             workers=strategy.workers(cluster),
             events=events,
-            compile_at=worth_compiling(),
         ).trace(strategy.label, record=record)
     except NotCoveredError:
         return None

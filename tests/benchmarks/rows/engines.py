@@ -5,7 +5,6 @@ from importlib.util import find_spec
 
 from tests.benchmarks.cases import one, scenario
 from tests.benchmarks.measuring import Row, Task, in_turn
-from varsim.cluster.flat.choice import NEVER
 from varsim.cluster.flat.run import FlatRun
 from varsim.scenario.training import Scenario
 
@@ -29,9 +28,9 @@ def rows(long: bool) -> Iterator[Row]:
                 yield Row(f"interpreted / SimPy, {name}", INTERPRETED, None, remark=remark)
                 yield Row(f"compiled / SimPy, {name}", COMPILED[workers], None, remark=remark)
                 continue
-            tasks = {"simpy": one(what), "interpreted": flat(what, NEVER)}
+            tasks = {"simpy": one(what), "interpreted": flat(what, interpreted=True)}
             if fast:
-                tasks["compiled"] = flat(what, 0)
+                tasks["compiled"] = flat(what)
             turns = in_turn(tasks, 5 if long else 2)
             ratio = turns.ratio("interpreted", "simpy")
             yield Row(f"interpreted / SimPy, {name}", INTERPRETED, ratio)
@@ -39,7 +38,7 @@ def rows(long: bool) -> Iterator[Row]:
             remark = "" if fast else "without numba"
             yield Row(f"compiled / SimPy, {name}", COMPILED[workers], found, remark=remark)
     for kind, workers, steps, goal in [*LARGE, *([LARGEST] if long else [])]:
-        task = flat(scenario(kind, workers, steps, "timing"), 0 if fast else NEVER)
+        task = flat(scenario(kind, workers, steps, "timing"), interpreted=not fast)
         turns = in_turn({"it": task}, 3 if long else 1)
         yield Row(
             f"CPU time of {workers:,} workers x {steps} steps, {kind}",
@@ -50,8 +49,8 @@ def rows(long: bool) -> Iterator[Row]:
         )
 
 
-def flat(what: Scenario, compile_at: int) -> Task:
-    """One run by the engine for times alone; compiled from so many gradients on."""
+def flat(what: Scenario, interpreted: bool = False) -> Task:
+    """One run by the engine for times alone."""
     (strategy,) = what.strategies
     cluster = what.cluster_of(strategy)
     rules = strategy.rules(cluster)
@@ -67,7 +66,7 @@ def flat(what: Scenario, compile_at: int) -> Task:
             replication=0,
             workers=strategy.workers(cluster),
             events=None,
-            compile_at=compile_at,
+            interpreted=interpreted,
         ).trace(strategy.label, record=True)
 
     return run

@@ -27,9 +27,11 @@ order, and that is the rule for whoever changes one of them:
 6. Random numbers are those of the same streams, in the same order for each worker and server.
 
 **The memory** (`layout`): `m`, integers, with scalars at fixed addresses, then records of links,
-batches, queues, workers and draws, then rows of gradients; `reals`; and a `log` of pairs, in the
-order in which things happen: spans, ends of gradients, steps, evaluations. The heap holds (time,
-priority and number, what): what is a kind of event, and for whom (an address, or a number).
+batches, queues, workers and draws, then rows of gradients in flight; `reals`; and a `log`: from its
+beginning pairs, in the order in which things happen (spans, steps, evaluations), and from its end
+the rows of gradients that have ended. When they meet, it is read (`record`): spans are put in order
+by worker (`decoding`), and rows packed. The heap holds (time, priority and number, what): what is
+a kind of event, and for whom (an address, or a number).
 
 **The functions** (`core`, `worker`, `books`, `links`; per strategy `asynchronous`, `accumulators`,
 `cutoff`) take what they need of (m, reals, log, heap), in this order, and are written in the part

@@ -2,14 +2,14 @@
 
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.books import apply, count_step, end, next_in_line, put, span
-from varsim.cluster.flat.layout import Agenda, Floats, Ints
+from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.worker import goes_on
 from varsim.cluster.trace import Phase
 
 _TOKEN = int(Phase.TOKEN)
 
 
-def accumulate(m: Ints, log: Ints, heap: Agenda, gradient: int, item: int) -> None:
+def accumulate(m: Ints, log: Ints, heap: Ints, gradient: int, item: int) -> None:
     """A part of a gradient goes into its accumulator, unless it is stale."""
     inside = m[at.ACCUMULATORS] + item * at.ACCUMULATOR
     if m[gradient + at.LABELLED] < m[inside + at.TAKE_STEP]:
@@ -26,7 +26,7 @@ def accumulate(m: Ints, log: Ints, heap: Agenda, gradient: int, item: int) -> No
     serve(m, log, heap, inside, item)
 
 
-def take(m: Ints, log: Ints, heap: Agenda) -> None:
+def take(m: Ints, log: Ints, heap: Ints) -> None:
     """The chief takes from every accumulator."""
     m[at.LEFT] = m[at.VARIABLES]
     for item in range(m[at.VARIABLES]):
@@ -35,7 +35,7 @@ def take(m: Ints, log: Ints, heap: Agenda) -> None:
         serve(m, log, heap, inside, item)
 
 
-def serve(m: Ints, log: Ints, heap: Agenda, inside: int, item: int) -> None:
+def serve(m: Ints, log: Ints, heap: Ints, inside: int, item: int) -> None:
     """A take that waits gets all gradients inside, if they are enough."""
     if m[inside + at.TAKE] == 0 or m[inside + at.INSIDE] < m[at.NEEDED]:
         return
@@ -54,7 +54,7 @@ def serve(m: Ints, log: Ints, heap: Agenda, inside: int, item: int) -> None:
         put(m, heap, m[at.NOW], at.CHIEF_WAKES)
 
 
-def count_update(m: Ints, log: Ints, heap: Agenda) -> None:
+def count_update(m: Ints, log: Ints, heap: Ints) -> None:
     """The chief counts the step, puts tokens into the queue, and takes again."""
     count_step(m, log)
     m[at.LAST_STEP] = m[at.STEP]
@@ -80,7 +80,7 @@ def token(m: Ints) -> int:
     return step
 
 
-def hand_over_tokens(m: Ints, reals: Floats, log: Ints, heap: Agenda) -> None:
+def hand_over_tokens(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
     """Those for whom there is a token go on, in the order in which they came."""
     served, m[at.SERVED], m[at.WOKEN] = m[at.SERVED], 0, 0
     for _ in range(served):

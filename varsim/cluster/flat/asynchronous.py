@@ -2,7 +2,7 @@
 
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.books import apply, count_step, next_in_line, put, span
-from varsim.cluster.flat.layout import Agenda, Floats, Ints
+from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.links import update
 from varsim.cluster.flat.worker import goes_on
 from varsim.cluster.trace import Phase
@@ -14,18 +14,22 @@ def work_out_ahead(m: Ints, gradient: int) -> None:
     """Count a gradient as worked out, and with it others that will be needed for sure."""
     if m[gradient + at.IS_EVALUATED] >= 0:
         return
-    m[gradient + at.IS_EVALUATED] = 0
-    left, other = m[at.STACK] - 1, m[at.AHEAD]
-    while left and other < m[at.BEGUN]:
-        if m[other + at.IS_EVALUATED] < 0:
-            m[other + at.IS_EVALUATED] = 0
-            left -= 1
-        other += m[at.ROW]
+    work_out(m, gradient)
+    left, ring = m[at.STACK] - 1, m[at.UNEVALUATED]
+    while left and m[ring + at.NEWER] != ring:
+        work_out(m, m[ring + at.NEWER])
+        left -= 1
     m[at.EVALUATED] += m[at.STACK] - left
-    m[at.AHEAD] = other
 
 
-def locked(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+def work_out(m: Ints, gradient: int) -> None:
+    """Take a gradient out of the ring of those that are not worked out."""
+    m[gradient + at.IS_EVALUATED] = 0
+    m[m[gradient + at.OLDER] + at.NEWER] = m[gradient + at.NEWER]
+    m[m[gradient + at.NEWER] + at.OLDER] = m[gradient + at.OLDER]
+
+
+def locked(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """A worker has the lock, and all variables are updated."""
     end = now = m[at.NOW]
     m[w + at.PHASE] = _WRITE
@@ -40,7 +44,7 @@ def locked(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
         commit(m, reals, log, heap, w)
 
 
-def commit(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+def commit(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """The update is made known."""
     if m[at.COMMIT]:
         put(m, heap, m[at.NOW] + m[at.COMMIT], w << at.BITS | at.LOCK_COMMITS)
@@ -48,7 +52,7 @@ def commit(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
         update_locked(m, reals, log, heap, w)
 
 
-def update_locked(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+def update_locked(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """The update is seen, and the lock left to the next."""
     gradient = m[w + at.GRADIENT]
     span(m, log, w, m[at.NOW], _WRITE)

@@ -1,10 +1,9 @@
 """Books of a run: events that are put in, gradients that end, steps, spans, who waits."""
 
 import math
-from heapq import heappush
 
 from varsim.cluster.flat import layout as at
-from varsim.cluster.flat.layout import Agenda, Ints
+from varsim.cluster.flat.layout import Ints
 from varsim.cluster.trace import PHASE_BITS, Outcome, Phase
 
 _READ = int(Phase.READ)
@@ -14,15 +13,71 @@ _DROPPED = int(Outcome.DROPPED)
 _PARTLY = int(Outcome.PARTLY)
 
 
-def put(m: Ints, heap: Agenda, time: int, what: int, priority: int = at.NORMAL) -> int:
+def put(m: Ints, heap: Ints, time: int, what: int, priority: int = at.NORMAL) -> int:
     """Put an event on the heap; its order."""
     number = m[at.NUMBER]
     m[at.NUMBER] = number + 1
     if number == m[at.MOST_NUMBER]:
         stop(m, at.BY_EVENTS)
     order = priority + number
-    heappush(heap, (time, order, what))
+    if m[at.HOLE]:  # in the place of the event that is being served
+        m[at.HOLE] = 0
+        sink(heap, m[at.EVENTS], time, order, what)
+    else:
+        m[at.EVENTS] += 1
+        rise(heap, m[at.EVENTS] - 1, time, order, what)
+        if m[at.EVENTS] > m[at.HEAP_ROOM] and m[at.HALT] == 0:
+            m[at.HALT] = at.FULL
     return order
+
+
+def close(m: Ints, heap: Ints) -> None:
+    """Take the event that has been served off the heap."""
+    last = 3 * (m[at.EVENTS] - 1)
+    m[at.EVENTS] -= 1
+    m[at.HOLE] = 0
+    sink(heap, m[at.EVENTS], heap[last], heap[last + 1], heap[last + 2])
+
+
+def sink(heap: Ints, size: int, time: int, order: int, what: int) -> None:
+    """Put an event in at the first place of a heap of that size, and from there where it belongs.
+
+    Its children are at 2 n + 1 and 2 n + 2, three integers each.
+    """
+    place, child, after = 0, 3, 3 * size
+    while child < after:
+        other = child + 3
+        if other < after and (
+            heap[other] < heap[child]
+            or (heap[other] == heap[child] and heap[other + 1] < heap[child + 1])
+        ):
+            child = other
+        if time < heap[child] or (time == heap[child] and order < heap[child + 1]):
+            break
+        heap[place] = heap[child]
+        heap[place + 1] = heap[child + 1]
+        heap[place + 2] = heap[child + 2]
+        place = child
+        child = 2 * place + 3
+    heap[place] = time
+    heap[place + 1] = order
+    heap[place + 2] = what
+
+
+def rise(heap: Ints, last: int, time: int, order: int, what: int) -> None:
+    """Put an event in at the last place of a heap, and from there where it belongs."""
+    place = last
+    while place > 0:
+        above = (place - 1) // 2
+        if heap[3 * above] < time or (heap[3 * above] == time and heap[3 * above + 1] < order):
+            break
+        heap[3 * place] = heap[3 * above]
+        heap[3 * place + 1] = heap[3 * above + 1]
+        heap[3 * place + 2] = heap[3 * above + 2]
+        place = above
+    heap[3 * place] = time
+    heap[3 * place + 1] = order
+    heap[3 * place + 2] = what
 
 
 def stop(m: Ints, reason: int) -> None:
@@ -52,7 +107,44 @@ def end(m: Ints, log: Ints, gradient: int) -> None:
         m[gradient + at.OUTCOME] = _PARTLY if applied else _DROPPED
     m[gradient + at.APPLIED] = m[at.NOW]
     m[gradient + at.APPLIED_STEP] = m[at.STEP]
-    note(m, log, gradient, at.ENDS)
+    place = m[at.ENDED] - at.FIELDS
+    m[at.ENDED] = place
+    for field in range(at.FIELDS):
+        log[place + field] = m[gradient + field]
+    m[gradient + at.HAS_ENDED] = 1
+    if m[gradient + at.LOOSE] == 0:
+        give_back(m, gradient)
+
+
+def new_row(m: Ints) -> int:
+    """A row for another gradient."""
+    row = m[at.FREE_ROW]
+    if row:
+        m[at.FREE_ROW] = m[row + at.NEWER]
+    else:
+        row = m[at.NEW_ROW]
+        m[at.NEW_ROW] = row + m[at.ROW]
+        if row > m[at.ROWS_ROOM] and m[at.HALT] == 0:
+            m[at.HALT] = at.FULL
+    for field in range(at.FIELDS, m[at.ROW]):
+        m[row + field] = 0
+    m[at.BEGUN] += 1
+    m[row + at.COUNT] = m[at.BEGUN]
+    return row
+
+
+def give_back(m: Ints, row: int) -> None:
+    """A row is free for another gradient."""
+    m[row] = -1
+    m[row + at.NEWER] = m[at.FREE_ROW]
+    m[at.FREE_ROW] = row
+
+
+def loosen(m: Ints, gradient: int) -> None:
+    """An event of a gradient has been served."""
+    m[gradient + at.LOOSE] -= 1
+    if m[gradient + at.LOOSE] == 0 and m[gradient + at.HAS_ENDED]:
+        give_back(m, gradient)
 
 
 def count_step(m: Ints, log: Ints) -> None:

@@ -50,9 +50,8 @@ def records(m: Any) -> Ints:
     return np.array(m[first : first + size], dtype=np.int64).reshape(-1, at.WORKER_SIZE)
 
 
-def enlarged(values: Any, size: int) -> Any:
-    """A list, or an array, with zeros after it up to a size."""
+def enlarged(values: Any, more: int) -> Any:
+    """An array, or a list, with so many zeros after it."""
     if isinstance(values, list):
-        return values + [0] * (size - len(values))
-    zeros = np.zeros(max(0, size - len(values)), dtype=values.dtype)
-    return np.concatenate((values, zeros))
+        return values + [0] * more
+    return np.concatenate((values, np.zeros(more, dtype=values.dtype)))

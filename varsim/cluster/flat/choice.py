@@ -9,8 +9,8 @@ from varsim.cluster.flat.rules import Rules
 from varsim.cluster.stop import Stop
 from varsim.values.workload import Workload
 
-# Gradients for which SimPy takes as long as it takes to read machine code, or to make it.
-# Interpreted it is slower than SimPy (1.3 to 1.6 times), and so never chosen.
+# Gradients for which SimPy takes as long as it takes to read machine code, or to make it. By
+# Python alone these functions take 1.4 to 1.7 times as long as SimPy: only tests do that.
 _TO_LOAD: Final = 200_000
 _TO_MAKE: Final = 6_000_000
 NEVER: Final = 1 << 62
@@ -30,10 +30,13 @@ def uncovered(cluster: Cluster, workload: Workload, stop: Stop) -> str:
     return ""
 
 
+def can_compile() -> bool:
+    """Whether what makes machine code is installed."""
+    return find_spec("numba") is not None
+
+
 def worth_compiling() -> int:
     """For how many gradients of a run machine code is worth its start."""
-    if find_spec("numba") is None:
-        return NEVER
     return _TO_LOAD if is_made() else _TO_MAKE
 
 

@@ -1,17 +1,17 @@
-"""The event loop compiled by numba, where that is installed: the same functions, as machine code.
+"""Functions of the engine compiled by numba, where that is installed.
 
-Every function of the loop is copied with globals in which the functions that it calls are compiled,
-too. Machine code is kept in the user's cache, in a folder named after all of their sources.
+Every function is copied with globals in which the functions that it calls are compiled, too.
+Machine code is kept in the user's cache, in a folder named after all of their sources.
 """
 
 import hashlib
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from varsim.cluster.flat import (
     accumulators,
@@ -19,18 +19,23 @@ from varsim.cluster.flat import (
     books,
     core,
     cutoff,
+    decoding,
     layout,
     links,
-    resuming,
     worker,
 )
 
-_MODULES: Final = (books, links, worker, asynchronous, accumulators, cutoff, core, resuming)
+Code: TypeAlias = Mapping[Callable[..., Any], Callable[..., Any]]
+
+_MODULES: Final = (books, links, worker, asynchronous, accumulators, cutoff, core, decoding)
+# What is called from outside, and so kept in the cache.
+_KEPT: Final[tuple[Callable[..., Any], ...]] = (core.advance, decoding.decode)
+INTERPRETED: Final[Code] = {function: function for function in _KEPT}
 
 
 @cache
-def compiled() -> Callable[..., Any]:
-    """`resume`, compiled at its first call, or read from the cache."""
+def compiled() -> Code:
+    """The functions, each compiled at its first call, or read from the cache."""
     import numba
 
     spaces = {module: dict(vars(module)) for module in _MODULES}
@@ -43,15 +48,14 @@ def compiled() -> Callable[..., Any]:
             for name, function in vars(module).items():
                 if isinstance(function, FunctionType) and function.__module__ == module.__name__:
                     copy = FunctionType(function.__code__, space, name, function.__defaults__)
-                    made[function] = numba.njit(cache=function is resuming.resume)(copy)
+                    made[function] = numba.njit(cache=function in _KEPT)(copy)
     finally:
         config.CACHE_DIR = before
     for space in spaces.values():
         for name, value in space.items():
             if isinstance(value, FunctionType) and value in made:
                 space[name] = made[value]
-    resume: Callable[..., Any] = made[resuming.resume]
-    return resume
+    return made
 
 
 def unmade() -> tuple[type[Exception], ...]:

@@ -1,25 +1,25 @@
 """Event loop of the engine for times alone: what happens next, and to whom.
 
-Everything in the modules of functions here is written in the part of Python that numba compiles,
-and runs interpreted, too.
+Everything in the modules of functions here is written in the part of Python that numba compiles;
+tests interpret it, too.
 """
-
-from heapq import heappop
 
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.accumulators import accumulate, count_update, hand_over_tokens, take, token
 from varsim.cluster.flat.asynchronous import commit, locked, update_locked, work_out_ahead
 from varsim.cluster.flat.books import (
     apply,
+    close,
     count_step,
     is_in_line,
+    loosen,
     put,
     span,
     stop,
     transferred,
 )
 from varsim.cluster.flat.cutoff import begin_anew, end_step, gather, is_given_up
-from varsim.cluster.flat.layout import Agenda, Floats, Ints
+from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.links import enqueue, hand_over, keep_starts, sort_items, update
 from varsim.cluster.flat.worker import ask, fetch, goes_on, is_answered, read
 from varsim.cluster.trace import Phase
@@ -31,13 +31,16 @@ _LOCK = int(Phase.LOCK)
 _KIND = (1 << at.BITS) - 1
 
 
-def advance(m: Ints, reals: Floats, log: Ints, heap: Agenda) -> None:
+def advance(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
     """Serve events until the run is over, or wants more draws or more room."""
     while m[at.HALT] == 0:
-        if len(heap) == 0:
+        if m[at.HOLE]:
+            close(m, heap)
+        if m[at.EVENTS] == 0:
             m[at.HALT] = at.STANDSTILL
             return
-        now, order, what = heappop(heap)
+        now, order, what = heap[0], heap[1], heap[2]
+        m[at.HOLE] = 1
         kind, who = what & _KIND, what >> at.BITS
         if m[at.STALE] and kind <= at.ANSWERED and m[who + at.AWAITED] != order:
             m[at.STALE] -= 1
@@ -46,10 +49,14 @@ def advance(m: Ints, reals: Floats, log: Ints, heap: Agenda) -> None:
         if kind == at.COMPUTED:
             push(m, log, heap, who)
         elif kind == at.ARRIVES:
-            arrive(m, reals, log, heap, m[who + at.GRADIENT], m[who + at.LAST_ITEM])
+            gradient = m[who + at.GRADIENT]
+            m[gradient + at.LOOSE] += 1
+            arrive(m, reals, log, heap, gradient, m[who + at.LAST_ITEM])
             sent(m, reals, log, heap, who)
+            loosen(m, gradient)
         elif kind == at.ITEM_ARRIVES:
             arrive(m, reals, log, heap, who // m[at.VARIABLES], who % m[at.VARIABLES])
+            loosen(m, who // m[at.VARIABLES])
         elif kind == at.FETCHES:
             fetch(m, reals, log, heap, who)
         elif kind == at.TOKENS_COME:
@@ -65,6 +72,7 @@ def advance(m: Ints, reals: Floats, log: Ints, heap: Agenda) -> None:
             ask(m, reals, log, heap, who)
         elif kind == at.ITEM_HANDLED:
             receive(m, reals, log, heap, who // m[at.VARIABLES], who % m[at.VARIABLES])
+            loosen(m, who // m[at.VARIABLES])
         elif kind == at.GRADIENT_HANDLED:
             handled(m, reals, log, heap, who)
         elif kind == at.ANSWERED:
@@ -84,13 +92,13 @@ def advance(m: Ints, reals: Floats, log: Ints, heap: Agenda) -> None:
             read(m, reals, log, heap, who)
         elif kind == at.CHIEF_STARTS:
             take(m, log, heap)
-        elif kind == at.TIME_IS_UP and len(heap) > m[at.STALE]:
+        elif kind == at.TIME_IS_UP and m[at.EVENTS] > m[at.STALE] + 1:
             stop(m, at.BY_TIME)
         else:  # nothing is left to happen, or the clock cannot count as far
             m[at.HALT] = at.STANDSTILL
 
 
-def push(m: Ints, log: Ints, heap: Agenda, w: int) -> None:
+def push(m: Ints, log: Ints, heap: Ints, w: int) -> None:
     """It sends its gradient, variable by variable."""
     now, batch, gradient = m[at.NOW], m[w + at.PUSH], m[w + at.GRADIENT]
     m[gradient + at.OPEN] = m[w + at.UNSENT] = m[at.VARIABLES]
@@ -106,12 +114,13 @@ def push(m: Ints, log: Ints, heap: Agenda, w: int) -> None:
             item = m[m[at.ORDER] + place]
             what = gradient * m[at.VARIABLES] + item << at.BITS | at.ITEM_ARRIVES
             put(m, heap, m[m[at.THERE] + item], what)
+        m[gradient + at.LOOSE] += items - 1
     m[w + at.LAST_ITEM] = m[m[at.ORDER] + items - 1]
     transferred(m, log, w, _WRITE, end, m[batch + at.ALONE])
     m[w + at.AWAITED] = put(m, heap, end, w << at.BITS | at.ARRIVES)
 
 
-def arrive(m: Ints, reals: Floats, log: Ints, heap: Agenda, gradient: int, item: int) -> None:
+def arrive(m: Ints, reals: Floats, log: Ints, heap: Ints, gradient: int, item: int) -> None:
     """An item of a gradient is there; servers may have to handle it first."""
     now = m[at.NOW]
     if not is_given_up(m, gradient):
@@ -131,12 +140,13 @@ def arrive(m: Ints, reals: Floats, log: Ints, heap: Agenda, gradient: int, item:
     m[handling + at.HANDLED] = max(m[handling + at.HANDLED], end)
     if end > now:
         what = gradient * m[at.VARIABLES] + item << at.BITS | at.ITEM_HANDLED
+        m[gradient + at.LOOSE] += 1
         put(m, heap, end, what)
     else:
         receive(m, reals, log, heap, gradient, item)
 
 
-def sent(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+def sent(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """All of its gradient is there; it waits until that is handled."""
     if m[at.HANDLING] == 0:
         pushed(m, reals, log, heap, w)
@@ -150,7 +160,7 @@ def sent(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
         handled(m, reals, log, heap, w)
 
 
-def handled(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+def handled(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """Its gradient is handled; it may have to be told."""
     if m[at.CONFIRMS] == 0:
         pushed(m, reals, log, heap, w)
@@ -158,7 +168,7 @@ def handled(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
         answered(m, reals, log, heap, w)
 
 
-def answered(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+def answered(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """It was told to go on."""
     if m[at.STRATEGY] == at.BACKUP:
         pushed(m, reals, log, heap, w)
@@ -166,7 +176,7 @@ def answered(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
         read(m, reals, log, heap, w)
 
 
-def receive(m: Ints, reals: Floats, log: Ints, heap: Agenda, gradient: int, item: int) -> None:
+def receive(m: Ints, reals: Floats, log: Ints, heap: Ints, gradient: int, item: int) -> None:
     """What becomes of a part of a gradient that is there."""
     strategy = m[at.STRATEGY]
     if strategy == at.ASYNCHRONOUS:
@@ -180,7 +190,7 @@ def receive(m: Ints, reals: Floats, log: Ints, heap: Agenda, gradient: int, item
         gather(m, reals, log, heap, gradient)
 
 
-def pushed(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+def pushed(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """What a worker waits for whose gradient is there."""
     strategy = m[at.STRATEGY]
     if strategy == at.ASYNCHRONOUS:

@@ -1,8 +1,17 @@
 """Steps that end before all workers have come; the others give up what they are at."""
 
 from varsim.cluster.flat import layout as at
-from varsim.cluster.flat.books import apply, count_step, end, next_in_line, note, put, span
-from varsim.cluster.flat.layout import Agenda, Floats, Ints
+from varsim.cluster.flat.books import (
+    apply,
+    count_step,
+    end,
+    give_back,
+    next_in_line,
+    note,
+    put,
+    span,
+)
+from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.worker import read
 from varsim.cluster.trace import TAKEN_BACK, Phase
 
@@ -17,7 +26,7 @@ def is_given_up(m: Ints, gradient: int) -> bool:
     return bool(m[w + at.GRADIENT] != gradient)
 
 
-def gather(m: Ints, reals: Floats, log: Ints, heap: Agenda, gradient: int) -> None:
+def gather(m: Ints, reals: Floats, log: Ints, heap: Ints, gradient: int) -> None:
     """A part of a gradient is there; with the last one that is needed, the step ends."""
     w = m[at.WORKERS] + m[gradient] * at.WORKER_SIZE
     m[w + at.UNSENT] -= 1
@@ -50,7 +59,7 @@ def keep(m: Ints, gradient: int) -> None:
     m[at.LEFT] += 1
 
 
-def end_step(m: Ints, reals: Floats, log: Ints, heap: Agenda) -> None:
+def end_step(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
     """The first gradients make an update, and everybody goes on."""
     left, m[at.LEFT], m[at.SETTLING] = m[at.LEFT], 0, 0
     for place in range(m[at.NEEDED]):
@@ -71,7 +80,7 @@ def end_step(m: Ints, reals: Floats, log: Ints, heap: Agenda) -> None:
     put(m, heap, m[at.NOW], released << at.BITS | at.STEP_ENDS)
 
 
-def begin_anew(m: Ints, reals: Floats, log: Ints, heap: Agenda, number: int) -> None:
+def begin_anew(m: Ints, reals: Floats, log: Ints, heap: Ints, number: int) -> None:
     """Those who waited for the end of a step, so many of them, go on."""
     m[at.SERVED] -= number
     for _ in range(number):
@@ -80,7 +89,7 @@ def begin_anew(m: Ints, reals: Floats, log: Ints, heap: Agenda, number: int) -> 
         read(m, reals, log, heap, w)
 
 
-def call_off(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+def call_off(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """A worker gives up the gradient that it is at, and begins anew."""
     now, gradient = m[at.NOW], m[w + at.GRADIENT]
     computes = m[w + at.UNSENT] < 0
@@ -89,7 +98,7 @@ def call_off(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
     if m[w + at.READY] < now:
         span(m, log, w, now, m[w + at.PHASE])
     if computes and m[gradient + at.BEGUN_AT] >= now:
-        m[gradient] = -1
+        give_back(m, gradient)
         m[w + at.ITERATION] -= 1
         m[w + at.DRAWN] -= 1
         dropped = False

@@ -6,10 +6,9 @@ at which it begins; a field is what is added to it. What grows as a run goes on 
 
 from typing import Final, TypeAlias
 
-# Lists where they are interpreted; numpy arrays where they are compiled.
+# Numpy arrays where functions are compiled; lists where tests interpret them.
 Ints: TypeAlias = list[int]
 Floats: TypeAlias = list[float]
-Agenda: TypeAlias = list[tuple[int, int, int]]  # a heap of (time, order, what)
 
 
 # Scalars that change.
@@ -21,11 +20,15 @@ Agenda: TypeAlias = list[tuple[int, int, int]]  # a heap of (time, order, what)
     STALE,  # events on the heap that nobody waits for any more
     STEP,  # global_step
     PARTS,  # of gradients, applied
-    BEGUN,  # the row of the next gradient
-    LOG,  # used of the log
+    EVENTS,  # on the heap
+    HOLE,  # whether the first of them has been served
+    BEGUN,  # gradients
+    NEW_ROW,  # after the rows that have been used
+    FREE_ROW,  # a list of those that are free again; 0 ends it
+    LOG,  # used of the log, from its beginning
+    ENDED,  # rows of gradients that have ended are in it from here to its end, the latest first
     AGGREGATED,
     EVALUATED,
-    AHEAD,  # gradients before this one are worked out
     NEXT_LOOK,  # examples applied
     HEAD_STEP,  # the oldest tokens: their step, and how many there are
     HEAD_LEFT,
@@ -38,7 +41,7 @@ Agenda: TypeAlias = list[tuple[int, int, int]]  # a heap of (time, order, what)
     LATEST,  # when the latest of those came (ns), and which was the first to come then
     FIRST_NOW,
     SETTLING,  # whether others that may come now are awaited before the step ends
-) = range(24)
+) = range(28)
 # Scalars that do not.
 (
     STRATEGY,
@@ -48,13 +51,15 @@ Agenda: TypeAlias = list[tuple[int, int, int]]  # a heap of (time, order, what)
     STACK,  # gradients worked out together
     WITHIN,  # where a draw is within its block: a mask
     PLANE,  # from a block to the next one of compute times
-    ROWS,  # of gradients, which are the end of the memory
+    ROWS,  # of gradients in flight, which are the end of the memory
     ROW,  # integers in one
+    UNEVALUATED,  # a row: the first and last of a ring of those that are not worked out
     MOST_STEPS,  # stop rules; a large number: none
     MOST_EXAMPLES,
     MOST_NUMBER,
-    LOG_ROOM,  # when used so far, there must be more room
-    ROWS_ROOM,
+    LOG_ROOM,  # integers that must be free in it, or there must be more room
+    ROWS_ROOM,  # when used so far, there must be more room
+    HEAP_ROOM,
     WORKERS,  # records, and how many
     WORKER_COUNT,
     RING,  # room for each worker
@@ -82,7 +87,7 @@ Agenda: TypeAlias = list[tuple[int, int, int]]  # a heap of (time, order, what)
     HANDLING,  # in a row: how it is handled by servers; 0: that takes no time
     BUSY_THREADS,  # of each queue, with one gradient alone
     SCALARS,
-) = range(24, 65)
+) = range(28, 71)
 
 # A worker.
 (
@@ -124,17 +129,21 @@ ITEM, DELAY, PASSES, PASS_COUNT, MESSAGE = range(5)
 # An accumulator: its step, gradients inside (a list through their rows), whether a take waits.
 TAKE_STEP, INSIDE, FIRST, LAST, TAKE, ACCUMULATOR = range(6)
 
-# A row: a GradientRow. Before a gradient ends, the last fields hold something else.
+# A row: a GradientRow (before a gradient ends, the last fields hold something else), then the
+# number of the gradient, whether it has ended, and events on the heap that are of this row: it is
+# free for another gradient when it has ended, and there are none. Its worker is -1 if it is free.
 (WORKER, NTH, READ_AT, READ_STEP, BEGUN_AT, COMPUTED_AT, ARRIVED) = range(7)
-(APPLIED, APPLIED_STEP, OUTCOME, PARTS_APPLIED, NEXT) = range(7, 12)
+(APPLIED, APPLIED_STEP, OUTCOME, PARTS_APPLIED, FIELDS) = range(7, 12)
+(COUNT, HAS_ENDED, LOOSE, OLDER, NEWER, NEXT) = range(FIELDS, FIELDS + 6)
 IS_EVALUATED, LABELLED, OPEN = APPLIED, APPLIED_STEP, OUTCOME
+# OLDER, NEWER: those not worked out that were begun before and after it; NEWER: the next free row.
 # NEXT: for each variable, the next gradient inside its accumulator. Handling: when it is handled,
 # how long that takes alone, and when threads of each queue are free then.
 HANDLED, HANDLED_ALONE, BUSY = range(3)
 
-# Codes of the log, beside those of spans: a gradient ends, global_step rises, an evaluation after
-# so many parts, a batch sent again by this worker before it was through: when it started.
-ENDS, STEPS, LOOKS, STARTED, AGAIN = -1, -2, -3, -4, -6  # AGAIN + 1: what was pushed
+# Codes of the log, beside those of spans: global_step rises, an evaluation after so many parts, a
+# batch sent again by this worker before it was through: when it started.
+STEPS, LOOKS, STARTED, AGAIN = -1, -2, -3, -5  # AGAIN + 1: what was pushed
 
 # Kinds of events, each for a worker, which may be called off the first ones,
 (

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from heapq import heapify
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -13,24 +12,21 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.building import Building, NotCoveredError, enlarged, records
 from varsim.cluster.flat.choice import NEVER, expected
-from varsim.cluster.flat.compiled import compiled as compiled_loop
-from varsim.cluster.flat.compiled import unmade
+from varsim.cluster.flat.compiled import INTERPRETED, Code, compiled, unmade
 from varsim.cluster.flat.core import advance
+from varsim.cluster.flat.decoding import decode
 from varsim.cluster.flat.draws import ComputeTimes
-from varsim.cluster.flat.layout import Agenda
 from varsim.cluster.flat.network import FlatNetwork
 from varsim.cluster.flat.queues import FlatQueues
+from varsim.cluster.flat.record import Reader, Record
 from varsim.cluster.flat.rules import Rules
-from varsim.cluster.rows import Rows
 from varsim.cluster.slowdown import windows
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import (
     PHASE_BITS,
     EvaluationRow,
-    GradientRow,
     Outcome,
     Phase,
-    Recorder,
     Trace,
     code_of,
 )
@@ -45,10 +41,9 @@ _KINDS: Final = {
     "accumulators": at.SYNCHRONOUS,
     "cutoff": at.BACKUP,
 }
-# Integers in the log for each gradient, about; gradients for which there is room at first.
-_IN_LOG: Final = 14
-_ROOM: Final = 30_000
-_MOST_ROOM: Final = 1 << 24  # where that is compiled
+# Integers in the log for each gradient, about; gradients after which it is read, at the latest.
+_IN_LOG: Final = 26
+_MOST_KEPT: Final = 200_000
 # As large as any time of the scenario may be, so that sums of many stay within 64 bits (ns).
 _LONGEST: Final = 1 << 58
 
@@ -56,9 +51,9 @@ _LONGEST: Final = 1 << 58
 class FlatRun:
     """A run in flat memory; see `varsim.cluster.flat`.
 
-    `events`: it ends, by "events", once so many have been put on the heap. `compile_at`: after so
-    many gradients it goes on compiled, or begins so where it is to have as many. NotCoveredError of
-    what comes to stand still, or takes longer than the clock counts.
+    `events`: it ends, by "events", once so many have been put on the heap. `interpreted`: by
+    Python, which takes longer than SimPy. NotCoveredError of what comes to stand still, takes
+    longer than the clock counts, or cannot be compiled.
     """
 
     def __init__(
@@ -72,13 +67,12 @@ class FlatRun:
         replication: int,
         workers: int,
         events: int | None = None,
-        compile_at: int = NEVER,
+        interpreted: bool = False,
     ) -> None:
         self._cluster, self._workload, self._stop, self._rules = cluster, workload, stop, rules
         self._workers, self._replication = workers, replication
-        self._compile_at = compile_at
+        self._interpreted = interpreted
         self._expected = expected(stop, rules, workload)
-        self._compiled = self._expected >= compile_at
         variables = enumerate(workload.problem.variables())
         self._trained = [number for number, spec in variables if spec.has_gradient]
         self._network = FlatNetwork(cluster, workload, workers, self._trained)
@@ -92,27 +86,33 @@ class FlatRun:
 
     def trace(self, label: str, *, record: bool = True) -> Trace:
         """Carry it on to its end; its trace."""
+        if self._interpreted:
+            return self._carried_on(INTERPRETED, label, record)
+        try:
+            return self._carried_on(compiled(), label, record)
+        except unmade() as error:
+            raise NotCoveredError(f"machine code cannot be made here: {error}") from error
+
+    def _carried_on(self, code: Code, label: str, record: bool) -> Trace:
+        rows = Record(self._workers)
+        reader = Reader(code[decode], rows, self._workers)
         while True:
-            self._advance()
+            code[advance](self._m, self._reals, self._log, self._heap)
             why, self._m[at.HALT] = int(self._m[at.HALT]), 0
-            if why == at.OVER:
-                return self._traced(label, record)
             if why == at.STANDSTILL:
                 raise NotCoveredError("it stands still, or never ends")
+            if why == at.OVER:
+                self._read(reader, rows, record, last=True)
+                return self._traced(rows, reader.marks(), label)
             if why == at.DRY:
                 self._times.refill(self._m)
                 self._queues.refill(self._m, self._reals)
-            else:
-                self._enlarge()
-
-    def _advance(self) -> None:
-        if self._compiled:
-            try:
-                self._heap = compiled_loop()(self._m, self._reals, self._log, self._heap)
-            except unmade() as error:
-                raise NotCoveredError(f"machine code cannot be made here: {error}") from error
-        else:
-            advance(self._m, self._reals, self._log, self._heap)
+            self._make_room()
+            if self._is_short(len(self._log) // 8):
+                self._read(reader, rows, record, last=False)
+                if self._is_short(0):
+                    self._log = enlarged(self._log, len(self._log))
+                    self._m[at.ENDED] = len(self._log)
 
     def _lay_out(self, events: int | None) -> None:
         building, number = Building(at.SCALARS), self._workers
@@ -162,7 +162,7 @@ class FlatRun:
         self, building: Building, workers: Ints, reals: list[float], events: int | None
     ) -> None:
         """All memory, and the heap, at time 0."""
-        m, heap = building.scalars, Agenda()
+        m, heap = building.scalars, list[tuple[int, int, int]]()
         overheads, number = self._cluster.overheads, self._workers
         if self._stop.time is not None:
             time = min(round(self._stop.time * 1e9), END_OF_TIME + 1)
@@ -177,74 +177,85 @@ class FlatRun:
         m[at.MOST_NUMBER] = NEVER if events is None else len(heap) + events
         if self._stop.time is None or self._stop.time * 1e9 > END_OF_TIME:
             heap.append((END_OF_TIME, at.AT_LAST + len(heap), at.CLOCK_ENDS))
-        m[at.NUMBER] = len(heap)
-        heapify(heap)
+        m[at.NUMBER] = m[at.EVENTS] = len(heap)
         down = 0 if overheads is None else round(overheads.first_iteration * 1e9)
         workers[:, at.READY], workers[:, at.AWAITED] = down, orders
-        codes = workers[:, at.MARK] + Phase.DOWN
+        ring = int(building.room(at.NEXT))
+        m[at.UNEVALUATED] = ring
+        m[at.ROWS] = m[at.NEW_ROW] = building.size
         slack = number + 2
-        gradients = min(self._expected, _MOST_ROOM if self._compiled else _ROOM) + 8 * slack
-        m[at.ROWS] = m[at.BEGUN] = m[at.AHEAD] = building.size
-        whole = building.built(gradients * int(m[at.ROW]))
-        log = np.zeros(_IN_LOG * gradients + 2 * self._most_written() * slack, dtype=np.int64)
+        whole = building.built(2 * slack * int(m[at.ROW]))
+        whole[[ring + at.OLDER, ring + at.NEWER]] = ring
+        gradients = min(self._expected, _MOST_KEPT) + 8 * slack
+        log = np.zeros(_IN_LOG * gradients + self._most_written(whole), dtype=np.int64)
         if down:
-            log[: 2 * number : 2], log[1 : 2 * number : 2] = down, codes
+            log[: 2 * number : 2] = down
+            log[1 : 2 * number : 2] = workers[:, at.MARK] + Phase.DOWN
             whole[at.LOG] = 2 * number
-        self._m, self._log, self._reals, self._heap = whole, log, reals, heap
-        if self._compiled:
-            self._compile()
-        else:
-            self._m, self._log = whole.tolist(), log.tolist()
+        whole[at.ENDED] = len(log)
+        agenda = np.zeros(3 * len(heap) + 6 * self._most_put(), dtype=np.int64)
+        agenda[: 3 * len(heap)] = np.array(sorted(heap), dtype=np.int64).reshape(-1)
+        self._m, self._reals, self._log, self._heap = whole, np.array(reals), log, agenda
+        if self._interpreted:
+            self._m, self._reals, self._log = whole.tolist(), reals, log.tolist()
+            self._heap = agenda.tolist()
         self._measure()
 
-    def _compile(self) -> None:
-        """Go on with arrays, compiled."""
-        self._compiled = True
-        self._m, self._log = np.asarray(self._m), np.asarray(self._log)
-        self._reals = np.array(self._reals, dtype=np.float64)
-        self._heap = np.array(self._heap, dtype=np.int64)
+    def _read(self, reader: Reader, rows: Record, record: bool, *, last: bool) -> None:
+        """Hand over what has been written; the last time all of it."""
+        m, log = self._m, self._log
+        now = int(m[at.NOW])
+        ended = np.asarray(log[m[at.ENDED] :], dtype=np.int64).reshape(-1, at.FIELDS)
+        rows.take_gradients(ended[::-1].T)
+        written = np.asarray(log[: m[at.LOG]], dtype=np.int64)
+        if last:
+            written = np.concatenate((written, self._waits(now).reshape(-1)))
+        left = reader.read(written, now, spans=record, last=last)
+        self._log[: len(left)] = left
+        m[at.LOG], m[at.ENDED] = len(left), len(log)
 
-    def _enlarge(self) -> None:
-        """Make more room for what is written as the run goes on."""
-        m, slack = self._m, self._workers + 2
-        if not self._compiled and (m[at.BEGUN] - m[at.ROWS]) // m[at.ROW] >= self._compile_at:
-            self._compile()
-            m = self._m
-        rows = 2 * m[at.BEGUN] - m[at.ROWS] + 8 * slack * m[at.ROW]
-        self._m = enlarged(m, rows)
-        self._log = enlarged(self._log, 2 * m[at.LOG] + 2 * self._most_written() * slack)
+    def _make_room(self) -> None:
+        """More room for gradients in flight and events, where there is little left of it."""
+        m = self._m
+        if m[at.NEW_ROW] > m[at.ROWS_ROOM]:
+            self._m = enlarged(m, m[at.NEW_ROW] - m[at.ROWS])
+        if m[at.EVENTS] > m[at.HEAP_ROOM]:
+            self._heap = enlarged(self._heap, len(self._heap))
         self._measure()
+
+    def _is_short(self, room: int) -> bool:
+        """Whether the log has less room than that, or than it should have."""
+        return bool(self._m[at.ENDED] - self._m[at.LOG] < max(room, 2 * self._m[at.LOG_ROOM]))
 
     def _measure(self) -> None:
         """When there must be more room."""
-        m, slack = self._m, self._workers + 2
-        m[at.ROWS_ROOM] = len(m) - slack * m[at.ROW]
-        m[at.LOG_ROOM] = len(self._log) - self._most_written() * slack
+        m = self._m
+        m[at.ROWS_ROOM] = len(m) - (self._workers + 2) * m[at.ROW]
+        m[at.LOG_ROOM] = self._most_written(m)
+        m[at.HEAP_ROOM] = len(self._heap) // 3 - self._most_put()
 
-    def _most_written(self) -> int:
-        """Integers of the log that one event makes one worker write, at most."""
-        return 32 + 4 * self._network.most_hops
+    def _most_put(self) -> int:
+        """Events that are put on the heap while one is served, at most."""
+        return self._workers + len(self._trained) + 2
 
-    def _traced(self, label: str, record: bool) -> Trace:
+    def _most_written(self, m: Any) -> int:
+        """Integers of the log that are written, at most, before a full one is left."""
+        rows = (len(m) - m[at.ROWS]) // m[at.ROW]
+        return int((self._workers + 2) * (32 + 4 * self._network.most_hops) + rows * at.FIELDS)
+
+    def _traced(self, rows: Record, marks: Ints, label: str) -> Trace:
         workers, m = records(self._m), [int(scalar) for scalar in self._m[: at.SCALARS]]
         end, row = m[at.NOW], m[at.ROW]
-        log = np.asarray(self._log[: m[at.LOG]], dtype=np.int64).reshape(-1, 2)
-        rows = np.asarray(self._m[m[at.ROWS] : m[at.BEGUN]], dtype=np.int64).reshape(-1, row)
-        rows = rows[:, : len(GradientRow._fields)]
-        values, codes = log[:, 0], log[:, 1]
-        ended = (values[codes == at.ENDS] - m[at.ROWS]) // row
-        open_ = rows[:, at.WORKER] >= 0
-        begun = int(open_.sum())
-        open_[ended] = False
-        pending = rows[open_ & (rows[:, at.COMPUTED_AT] <= end)]
+        open_ = np.asarray(self._m[m[at.ROWS] : m[at.NEW_ROW]], dtype=np.int64).reshape(-1, row)
+        open_ = open_[(open_[:, at.WORKER] >= 0) & (open_[:, at.HAS_ENDED] == 0)]
+        begun = len(rows.gradient_rows) + len(open_)
+        assert begun == (workers[:, at.ITERATION] + 1).sum(), "a gradient was lost"
+        pending = open_[open_[:, at.COMPUTED_AT] <= end]
+        pending = pending[np.argsort(pending[:, at.COUNT]), : at.FIELDS]
         pending[:, [at.APPLIED, at.APPLIED_STEP]] = -1
         pending[:, at.OUTCOME] = Outcome.PENDING
-        assert begun == (workers[:, at.ITERATION] + 1).sum(), "a gradient was lost"
-        again = _sent_again(log) if self._rules.kind == "cutoff" else {}
-        recorder = Recorder(spans=record)
-        if record:
-            recorder.take(log[codes >= 0])
-            recorder.take(self._waits(workers, end))
+        rows.take_gradients(pending.T)
+        again = _sent_again(marks) if self._rules.kind == "cutoff" else {}
         links, sent = self._network.carried(self._m, workers, again, end)
         return Trace(
             strategy=label,
@@ -255,10 +266,10 @@ class FlatRun:
             end=end,
             stopped_by=at.REASONS[m[at.STOPPED_BY]],
             global_step=m[at.STEP],
-            span_rows=recorder.span_rows(self._workers, end),
-            gradient_rows=Rows.of(np.concatenate((rows[ended], pending))),
-            evaluations=self._evaluations(m, log, end),
-            steps=values[codes == at.STEPS],
+            span_rows=rows.span_rows(),
+            gradient_rows=rows.gradient_rows,
+            evaluations=self._evaluations(m, marks, end),
+            steps=marks[marks[:, 1] == at.STEPS, 0],
             copy_staleness=np.empty(0, dtype=np.int64),
             links=links,
             sent=sent,
@@ -267,18 +278,19 @@ class FlatRun:
             gradients_aggregated=m[at.AGGREGATED],
         )
 
-    def _waits(self, workers: Ints, end: int) -> Ints:
-        """The last spans of those that wait at the end."""
+    def _waits(self, end: int) -> Ints:
+        """What is written last of those that wait at the end (n, 2)."""
+        workers = records(self._m)
         waiting = workers[workers[:, at.READY] < end]
         codes = waiting[:, at.MARK] + (waiting[:, at.ITERATION] << PHASE_BITS)
         codes += waiting[:, at.PHASE]
         return np.stack((np.full(len(waiting), end), codes), axis=1)
 
-    def _evaluations(self, m: Sequence[int], log: Ints, end: int) -> list[EvaluationRow]:
+    def _evaluations(self, m: Sequence[int], marks: Ints, end: int) -> list[EvaluationRow]:
         """When the model was looked at: at the start, after some steps, and at the end."""
-        steps, looks = log[:, 1] == at.STEPS, np.flatnonzero(log[:, 1] == at.LOOKS)
-        times = log[looks - 1, 0].tolist()  # of the step before it in the log
-        counts, parts = np.cumsum(steps)[looks].tolist(), log[looks, 0].tolist()
+        steps, looks = marks[:, 1] == at.STEPS, np.flatnonzero(marks[:, 1] == at.LOOKS)
+        times = marks[looks - 1, 0].tolist()  # of the step before it in the log
+        counts, parts = np.cumsum(steps)[looks].tolist(), marks[looks, 0].tolist()
         rows = [(0, 0, 0), *zip(times, counts, parts, strict=True)]
         if rows[-1][1] != m[at.STEP]:
             rows.append((end, m[at.STEP], m[at.PARTS]))
@@ -289,11 +301,11 @@ class FlatRun:
         ]
 
 
-def _sent_again(log: Ints) -> dict[tuple[int, int], list[int]]:
+def _sent_again(marks: Ints) -> dict[tuple[int, int], list[int]]:
     """When batches started that were sent again too soon: by rank, and whether pushed."""
     found: dict[tuple[int, int], list[int]] = {}
     starts: list[int] = []
-    for value, code in log[(log[:, 1] < at.LOOKS)].tolist():
+    for value, code in marks[marks[:, 1] < at.LOOKS].tolist():
         if code == at.STARTED:
             starts.append(value)
         else:

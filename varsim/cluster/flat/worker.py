@@ -1,8 +1,8 @@
 """Workers: they read the variables, compute a gradient, and are told to go on."""
 
 from varsim.cluster.flat import layout as at
-from varsim.cluster.flat.books import put, span, transferred
-from varsim.cluster.flat.layout import Agenda, Floats, Ints
+from varsim.cluster.flat.books import new_row, put, span, transferred
+from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.links import end_of, enqueue, hand_over, keep_starts
 from varsim.cluster.trace import Phase
 from varsim.values.distribution import BLOCK
@@ -10,7 +10,7 @@ from varsim.values.distribution import BLOCK
 _COMPUTE, _READ = int(Phase.COMPUTE), int(Phase.READ)
 
 
-def read(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+def read(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """A worker begins an iteration, once the clock has reached its own time."""
     kind = at.ASKS if m[at.HANDLING] else at.FETCHES
     if m[w + at.READY] > m[at.NOW]:
@@ -21,7 +21,7 @@ def read(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
         fetch(m, reals, log, heap, w)
 
 
-def ask(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+def ask(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """Its request waits in the queues of all servers."""
     end = longest = 0
     for queue in range(m[at.QUEUES]):
@@ -35,7 +35,7 @@ def ask(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
         fetch(m, reals, log, heap, w)
 
 
-def fetch(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
+def fetch(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """It is sent the variables, and computes a gradient when they are there."""
     now, batch = m[at.NOW], m[w + at.PULL]
     if m[w + at.PULL_DUE] > now:
@@ -53,9 +53,8 @@ def fetch(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
     end = start + work if m[w + at.WINDOWS] == 0 else end_of(m, reals, w, start, work)
     nth = m[w + at.ITERATION] + 1
     m[w + at.ITERATION] = nth
-    gradient = m[at.BEGUN]
-    m[at.BEGUN] = gradient + m[at.ROW]
-    if (gradient > m[at.ROWS_ROOM] or m[at.LOG] > m[at.LOG_ROOM]) and m[at.HALT] == 0:
+    gradient = new_row(m)
+    if m[at.ENDED] - m[at.LOG] < m[at.LOG_ROOM] and m[at.HALT] == 0:
         m[at.HALT] = at.FULL
     m[w + at.GRADIENT] = gradient
     m[gradient] = m[w + at.RANK]
@@ -69,12 +68,16 @@ def fetch(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int) -> None:
     m[gradient + at.LABELLED] = m[w + at.LABEL]
     m[gradient + at.OPEN] = -1
     m[gradient + at.PARTS_APPLIED] = 0
+    if m[at.STRATEGY] < at.SYNCHRONOUS:
+        ring = m[at.UNEVALUATED]
+        m[gradient + at.OLDER], m[gradient + at.NEWER] = m[ring + at.OLDER], ring
+        m[m[ring + at.OLDER] + at.NEWER] = m[ring + at.OLDER] = gradient
     m[w + at.UNSENT] = -1
     span(m, log, w, end, _COMPUTE)
     m[w + at.AWAITED] = put(m, heap, end, w << at.BITS | at.COMPUTED)
 
 
-def is_answered(m: Ints, log: Ints, heap: Agenda, w: int, phase: int) -> bool:
+def is_answered(m: Ints, log: Ints, heap: Ints, w: int, phase: int) -> bool:
     """Whether a worker is told to go on at this moment; else it waits for that."""
     end = enqueue(m, 0, m[at.ANSWER])
     if end <= m[at.NOW]:
@@ -84,7 +87,7 @@ def is_answered(m: Ints, log: Ints, heap: Agenda, w: int, phase: int) -> bool:
     return False
 
 
-def goes_on(m: Ints, reals: Floats, log: Ints, heap: Agenda, w: int, phase: int) -> None:
+def goes_on(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int, phase: int) -> None:
     """It begins anew, once a server has told it to."""
     if m[at.HANDLING] == 0 or is_answered(m, log, heap, w, phase):
         read(m, reals, log, heap, w)

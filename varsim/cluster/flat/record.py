@@ -1,0 +1,85 @@
+"""Rows of a run as it goes on: packed, and beyond some of them on disk."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varsim.cluster.rows import Rows
+from varsim.cluster.trace import GradientRow, Span
+
+Ints: TypeAlias = NDArray[np.int64]
+_WORKER = Span._fields.index("worker")
+
+
+class Record:
+    """Spans and gradients of a run, in the order of a Trace; they may come in several parts.
+
+    Of a part the spans are by worker and time, and begin where those of the part before end.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._workers, self._parts = workers, 0
+        self._spans = Rows(len(Span._fields))
+        self.gradient_rows = Rows(len(GradientRow._fields))
+
+    def take_spans(self, columns: Ints) -> None:
+        """Another part of the spans (columns of Span, n)."""
+        self._spans.append_columns(columns)
+        self._parts += 1
+
+    def take_gradients(self, columns: Ints) -> None:
+        """Gradients that have ended since (columns of GradientRow, n)."""
+        self.gradient_rows.append_columns(columns)
+
+    def span_rows(self) -> Rows:
+        """All spans, by worker and time."""
+        if self._parts < 2:
+            return self._spans
+        found = Rows(len(Span._fields))
+        for rows in self._spans.of_each(_WORKER, self._workers):
+            found.append(rows)
+        return found
+
+
+class Reader:
+    """Reader of a log: what a run has written is put in order, and handed to a record.
+
+    `decode`: the function of `decoding`, or what it was compiled to.
+    """
+
+    def __init__(
+        self, decode: Callable[..., tuple[int, int]], record: Record, workers: int
+    ) -> None:
+        self._decode, self._record = decode, record
+        self._lasts = np.zeros(workers, dtype=np.int64)
+        self._marks: list[Ints] = []
+
+    def read(self, log: Ints, until: int, *, spans: bool, last: bool) -> Ints:
+        """Read pairs, one after another, that were written until then; those that are left.
+
+        These are spans that end later, which may be taken back; the last time they are cut.
+        """
+        pairs = log.reshape(-1, 2)
+        self._marks.append(pairs[pairs[:, 1] < 0])
+        if not spans:
+            return log[:0]
+        room = np.empty((2, len(pairs)), dtype=np.int64)
+        columns = np.empty((len(Span._fields), len(pairs)), dtype=np.int64)
+        places = np.zeros(len(self._lasts) + 1, dtype=np.int64)
+        found, left = self._decode(
+            log, log.size, until, last, self._lasts, places, *room, columns.reshape(-1)
+        )
+        backwards = np.flatnonzero(self._lasts < 0)
+        assert not len(backwards), f"the time of worker {backwards[0]} runs backwards"
+        short = np.flatnonzero(self._lasts < until)
+        assert not (last and len(short)), (
+            f"the time of worker {short[0]} is not recorded to the end"
+        )
+        self._record.take_spans(columns[:, :found])
+        return log[:left]
+
+    def marks(self) -> Ints:
+        """All pairs that are no spans (n, 2), in the order in which they were written."""
+        return np.concatenate(self._marks)
