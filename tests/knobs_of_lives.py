@@ -33,6 +33,15 @@ def source(**values: Any) -> tuple[Case, Case]:
     return pair(MORTAL, "failures.of", *((one,) for one in without))
 
 
+RECORDED: Case = {"failures": ((30.0, "worker", 0), (60.0, "link", 1)), "repair": 5.0}
+
+
+def recorded(**values: Any) -> tuple[Case, Case]:
+    """Two cases whose recorded failures differ."""
+    sides = ({**RECORDED, **{key: value[side] for key, value in values.items()}} for side in (0, 1))
+    return pair(MORTAL, "failures.recorded", *sides)
+
+
 WEIBULL: Case = {"kind": "weibull", "mean": 50.0, "shape": 0.7}
 SPARES: Case = {"hot": 1, "cold": 1, "swap": 2.0}
 
@@ -52,9 +61,15 @@ OF_LIVES: dict[str, tuple[Case, Case]] = {
     "RandomFailures.detection": pair(MORTAL, "failures.detection", 0.0, 1.0),
     "RandomFailures.strike": pair(MORTAL, "failures.strike", "always", "while_running"),
     "RandomFailures.of": pair(MORTAL, "failures.of", (SOURCE,), (SOURCE, SOURCE)),
+    "RandomFailures.recorded": pair(MORTAL, "failures.recorded", None, RECORDED),
+    "RecordedFailures.failures": recorded(failures=(RECORDED["failures"], ((60.0, "link", 1),))),
+    "RecordedFailures.repair": recorded(repair=(5.0, 6.0)),
     "FailureSource.domain": source(domain=("worker", "rack")),
     "FailureSource.mtbf": source(mtbf=(50.0, 60.0)),
     "FailureSource.per_day": source(mtbf=(None, None), per_day=(1500.0, 1600.0)),
+    "FailureSource.preset": source(
+        mtbf=(50.0, None), preset=(None, "llama3"), domain=("worker", "worker")
+    ),
     "FailureSource.law": source(mtbf=(50.0, None), law=(None, WEIBULL)),
     "FailureSource.repair": source(repair=(None, 5.0)),
     "Checkpoint.every": pair(MORTAL, "checkpoint.every", 10.0, "optimal"),

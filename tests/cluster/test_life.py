@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import run
+from building import run, scenario
 
 from varsim.cluster.course import Course, Drawn, Pace, PaceError, Saving, Steady
 from varsim.cluster.trace import Attempt
 from varsim.scenario.training import Scenario
+from varsim.study.simulation import simulate
 
 NS = 10**9
 DOWN = {"restart": 3.0}
@@ -147,6 +148,32 @@ def test_a_rack_takes_all_its_hosts() -> None:
     assert (first["failures"], first["spares"]) == (1, 2)
 
 
+def test_recorded_failures_strike_when_they_did() -> None:
+    """Beside what fails at random, in whatever order; a link that is down takes its host along."""
+    recorded = {"failures": ((60.0, "link", 1), (30.0, "worker", 0)), "repair": 5.0}
+    failures = {"of": (), "recorded": recorded}
+    first, second, last = lived({}, 2, failures=failures)
+
+    # Noticed at 31, repaired at 36, again at work at 39; then 21 s: 2 s into the second cycle 9 s.
+    assert (first["lost"], first["repair"], second["start"]) == (6, 5, 39)
+    assert (second["productive"], second["lost"], second["repair"], last["start"]) == (10, 9, 5, 69)
+    beside = {
+        "of": (fails((30.0, 1000.0), (1000.0,)),),
+        "recorded": {"failures": ((60.0, "link", 1),)},
+    }
+    assert [row.get("start") for row in lived({}, 2, failures=beside)] == [None, 34, 64]
+
+
+def test_what_is_not_random_is_lived_once() -> None:
+    recorded = {"horizon": 100.0, "recorded": {"failures": ((30.0, "worker", 0),)}}
+    made = scenario({"kind": "on_write"}, replications=4, failures=recorded)
+
+    assert simulate(made).replications == 1
+    at_random = {**recorded, "of": ({"domain": "link", "mtbf": 50.0},)}
+    made = scenario({"kind": "on_write"}, replications=4, failures=at_random)
+    assert simulate(made).replications == 4
+
+
 def test_a_start_takes_its_time_at_first_and_again() -> None:
     slow = {"workers": 1, "compute": {"kind": "constant", "value": 1.0}}
     first, second, last = lived(
@@ -218,7 +245,5 @@ def test_a_scenario_of_days_takes_no_longer() -> None:
 
 
 def test_nothing_new_in_a_dump_without_failures() -> None:
-    from building import scenario
-
     plain: Scenario = scenario({"kind": "on_write"})
     assert not {"failures", "checkpoint", "recovery"} & set(plain.model_dump(mode="json"))

@@ -1,14 +1,20 @@
 """Keys of failures, checkpoints and recovery: optimal intervals, and what is refused and why."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from building import assert_same, declared, example, run, scenario
-from knobs_of_lives import ASYNCHRONOUS, CHECKPOINT, FAILURES, MORTAL, SOURCE, WEIBULL
+from knobs_of_lives import ASYNCHRONOUS, CHECKPOINT, FAILURES, MORTAL, RECORDED, SOURCE, WEIBULL
 from pydantic import ValidationError
 
+from varsim.cluster.course import PaceError
+from varsim.cluster.failing import FailureSource, RecordedFailures
 from varsim.cluster.recovery import Checkpoint, RandomFailures
 from varsim.strategies import STRATEGIES
+from varsim.study.beginning import begin
+from varsim.study.simulation import Run, run_one
 
 NODES = {"kind": "nodes", "workers_per_node": 2, "inside": {"bandwidth": 1e9, "latency": 0.0}}
 
@@ -47,7 +53,7 @@ def test_the_optimal_interval_where_only_work_fails(mean: float, cost: float, do
 
 # What is said, and a scenario that is MORTAL but for these keys.
 REFUSED: dict[str, dict[str, Any]] = {
-    "one of mtbf, per_day, law": {"failures": {"of": ({**SOURCE, "per_day": 1.0},)}},
+    "one of mtbf, per_day, preset, law": {"failures": {"of": ({**SOURCE, "per_day": 1.0},)}},
     "greater than 0": {"failures": {"of": ({**SOURCE, "mtbf": 0.0},)}},
     "every is shorter than a write": {"checkpoint": {"every": 0.5}},
     "either write or storage": {"checkpoint": {"storage": 1e6}},
@@ -83,6 +89,30 @@ REFUSED: dict[str, dict[str, Any]] = {
     },
     "Input should be 'restart'": {"recovery": {"policy": "pray"}},
     "wait is not there yet": {"recovery": {"policy": "wait"}},
+    "a rack": {"failures": {"of": ({"domain": "rack", "preset": "llama3"},)}},
+    "unknown failure rate 'lama3'; nearest: llama3": {
+        "failures": {"of": ({"domain": "worker", "preset": "lama3"},)}
+    },
+    "a node here has 2: give per_day, for example 0.000947": {
+        "failures": {"of": ({"domain": "node", "preset": "llama3"},)},
+        "network": {"kind": "nodes"},
+    },
+    "say what fails": {"failures": {"of": ()}},
+    "recorded ones strike when they did": {
+        "failures": {"of": (), "recorded": RECORDED, "strike": "while_running"}
+    },
+    "failures.1: link 3, but there are 3, numbered from 0": {
+        "failures": {
+            "of": (),
+            "recorded": {"failures": ((30.0, "worker", 0), (60.0, "link", 3))},
+        }
+    },
+    "no failure comes before the horizon: the first is at 5 min": {
+        "failures": {"of": (), "recorded": {"failures": ((300.0, "worker", 0),)}}
+    },
+    "stop.global_steps must be 20 or more: from these random steps": {
+        "cluster": {"compute": {"kind": "exponential", "mean": 0.1}}
+    },
     "failures of a server are not there yet": {
         "failures": {"of": ({**SOURCE, "domain": "server"},)}
     },
@@ -97,6 +127,8 @@ def test_what_makes_no_sense_is_refused(why: str) -> None:
     changes = {
         key: {**MORTAL[key], **one} if key in merged else one for key, one in REFUSED[why].items()
     }
+    if changes.get("network") == {"kind": "nodes"}:
+        changes["network"] = {**NODES, "bandwidth": 1e9, "latency": 0.0}
     network = {key: one for key, one in MORTAL["network"].items() if key in ("bandwidth",)}
     if changes.get("network", {}).get("kind") == "full_mesh":
         changes["network"] = {**network, "latency": 1e-3, "kind": "full_mesh"}
@@ -179,3 +211,73 @@ def test_shards_are_saved_and_lost_as_a_whole() -> None:
     life = run(strategy, **case, **sharded).life
     assert life is not None
     assert life[:, 1:7].sum() == round(FAILURES["horizon"] * 1e9)
+
+
+def read(text: str, folder: Path) -> RecordedFailures:
+    (folder / "failed.csv").write_text(text)
+    return RecordedFailures.model_validate({"file": "failed.csv"}, context={"folder": folder})
+
+
+def test_recorded_failures_are_read_from_a_file(tmp_path: Path) -> None:
+    found = read("seconds,domain,member\n30,worker,0\n 7.5 , rack, 2\n", tmp_path)
+
+    assert found.failures == ((30.0, "worker", 0), (7.5, "rack", 2))
+    assert found.domains == ("worker", "rack")
+    # What was read is all that is needed afterwards.
+    assert RecordedFailures.model_validate_json(found.model_dump_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ("3,worker", "line 2: 2 values where seconds,domain,member are three"),
+        ("1,worker,0\nsoon,rack,1", "line 3: 'soon' is not a number of seconds"),
+        ("0,worker,1", "line 2: seconds must be above 0 and finite, not 0"),
+        ("1,disk,1", "line 2: domain must be one of worker, node, rack, link, not 'disk'"),
+        ("1,rack,-1", "line 2: member must be a number from 0 up, not '-1'"),
+        ("1,rack,1\n\n2,rack,1", "line 3 is empty: leave it out"),
+        ("", "line 2: no failures after the header"),
+    ],
+)
+def test_each_bad_line_is_named(lines: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match=re.escape(why)):
+        read(f"seconds,domain,member\n{lines}", tmp_path)
+
+
+def test_a_member_that_is_not_there_is_named_by_its_line(tmp_path: Path) -> None:
+    found = read("seconds,domain,member\n30,worker,0\n40,worker,9\n", tmp_path)
+    case = {**MORTAL, "failures": {"horizon": 100.0, "recorded": dict(found)}}
+
+    with pytest.raises(ValidationError, match=r"failed\.csv, line 3: worker 9, but there are 3"):
+        scenario({"kind": case.pop("strategy")}, **case)
+
+
+def test_a_preset_is_a_rate_per_machine_and_day() -> None:
+    found = FailureSource.model_validate({"domain": "worker", "preset": "rsc_1"})
+
+    assert found.between.expectation() == pytest.approx(86_400 / 0.0065)
+    # 16,384 GPUs, as its source projects: one in 1.8 h.
+    assert found.between.expectation() / 2048 / 3600 == pytest.approx(1.8, abs=0.05)
+
+
+def test_one_gpu_fails_less_often_than_its_machine() -> None:
+    gpus = {"workers": 3, "device": {"preset": "a100_sxm_80gb"}, "compute": None}
+    model = {"model": "resnet50"}
+    source = {"domain": "worker", "preset": "llama3"}
+    with pytest.raises(ValidationError, match=r"a worker here has 1: give per_day.* 0\.000474"):
+        scenario(
+            {"kind": "on_write"},
+            cluster=gpus,
+            workload=model,
+            stop={"global_steps": 20},
+            failures={**FAILURES, "of": (source,)},
+        )
+
+
+def test_check_refuses_what_a_run_would() -> None:
+    """Of too few updates by a time limit, of which only a run knows how many there are."""
+    case = {**MORTAL, "cluster": {"workers": 3, "compute": {"kind": "exponential", "mean": 1.0}}}
+    made = scenario({"kind": case.pop("strategy")}, **{**case, "stop": {"time": 10.0}})
+    for refuses in (lambda: begin(made), lambda: run_one(Run(made, 0, 0))):
+        with pytest.raises(PaceError, match="random ones were simulated"):
+            refuses()

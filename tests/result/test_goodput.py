@@ -219,3 +219,11 @@ def test_a_loss_is_reached_later_where_hosts_fail() -> None:
     assert (which, undisturbed) == (15, pytest.approx(1.5))
     assert later == pytest.approx(1.5 + 0.4 + 0.05 + 0.3)
     assert "among failures, time to loss 0.05" in result.table()
+
+
+def test_the_steps_of_a_life_are_enough_once_they_repeat() -> None:
+    """Four steps of 2 s: their rates are those of any number of them."""
+    few = scenario({"kind": "on_write"}, **MORTAL, stop={"global_steps": 4})
+    assert "Short runs" not in " ".join(simulate(few).notes)
+    few = few.model_copy(update={"failures": None, "checkpoint": None, "recovery": None})
+    assert "Short runs" in " ".join(simulate(few).notes)

@@ -237,6 +237,7 @@ def list_(
             "actions",
             "devices",
             "links",
+            "failures",
             "models",
             "speeds",
             "objectives",

@@ -150,6 +150,18 @@ def links() -> dict[str, Entry]:
     return lines
 
 
+def failures() -> dict[str, Entry]:
+    """Name of each published failure rate -> what it is, and whose."""
+    from varsim.values import presets
+
+    return {
+        name: Entry(
+            f"{one.per_day:g} a day for each machine of {one.gpus} GPUs: {one.title} ({one.source})"
+        )
+        for name, one in presets.failure_rates().items()
+    }
+
+
 def models() -> dict[str, Entry]:
     """Name of each model profile -> its size and the work of one example."""
     from varsim.values import presets
@@ -191,6 +203,7 @@ TABLES: Final[Mapping[str, Callable[[], dict[str, Entry]]]] = {
     "devices": devices,
     "speeds": speeds,
     "links": links,
+    "failures": failures,
     "models": models,
     "objectives": objectives,
 }

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from varsim.cluster.trace import Attempt
 from varsim.values.distribution import Stream
 
-_LEAST: Final = 20  # random steps from which others are drawn
+LEAST_DRAWN: Final = 20  # random steps from which others are drawn
+LEAST: Final = 2  # steps that show a rhythm
 _BLOCK: Final = 1024  # steps that are drawn at once
 
 
@@ -169,10 +170,10 @@ class Drawn(Course):
     """
 
     def __init__(self, lasted: NDArray[np.int64], saving: Saving, streams: Stream) -> None:
-        if len(lasted) < _LEAST:
+        if len(lasted) < LEAST_DRAWN:
             raise PaceError(
                 f"the life of a job is made of its steps, and only {len(lasted)} random ones were "
-                f"simulated: let the run make {_LEAST} updates or more (stop)"
+                f"simulated: let the run make {LEAST_DRAWN} updates or more (stop)"
             )
         self._saving = saving
         self._blocks = _drawn(lasted, streams)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import (
     BeforeValidator,
@@ -13,113 +13,38 @@ from pydantic import (
     model_validator,
 )
 
+from varsim.cluster.course import LEAST, LEAST_DRAWN
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
+from varsim.cluster.failing import (
+    Domain,
+    FailureSource,
+    RecordedFailures,
+    members,
+)
 from varsim.cluster.stop import Stop
 from varsim.cluster.topology.base import Topology
-from varsim.cluster.topology.nodes import Nodes
-from varsim.cluster.topology.racks import Racks
 from varsim.units import BytesPerSecond, Seconds
 from varsim.values.distribution import Exponential
-from varsim.values.distributions import AnyDistribution, Distribution
-from varsim.values.schema import Model
+from varsim.values.distributions import Distribution
+from varsim.values.schema import Grown, Model
 
-# Part of the key of a domain's random streams: append, never renumber.
-DOMAINS: Final = {"worker": 0, "node": 1, "rack": 2}
-_DAY: Final = 86_400.0
 # So many failures are followed in a few seconds.
 _MOST: Final = 1_000_000
 LONGEST: Final = 1.5e9  # seconds (48 years): sums of several fit into 63 bits of ns
 
 
-def _known_domain(given: object) -> object:
-    """Domains that are not there yet say so."""
-    if given in ("server", "link"):
-        raise ValueError(
-            f"failures of a {given} are not there yet, only those of a worker, a node or a rack"
-        )
-    return given
-
-
-def _fixed(given: object) -> object:
-    """A time alone is a law of which every draw is the same."""
-    return given if isinstance(given, dict | Distribution) else {"kind": "constant", "value": given}
-
-
-class FailureSource(Model):
-    """What fails: each member of a `domain` for itself, again and again.
-
-    `mtbf`: mean time between failures of one member, exponential; or `per_day`: failures of one
-    member in a day; or `law`: any law of the time from one failure to the next (weibull, trace).
-    A failure of a node or a rack takes all its workers. `repair`: how long a failed host is away
-    after it was detected, a time or a law of times; without it a host is back at once.
-    """
-
-    domain: Annotated[Literal["worker", "node", "rack"], BeforeValidator(_known_domain)]
-    """What fails as a whole."""
-    mtbf: Seconds | None = Field(None, gt=0)
-    """Mean time between failures of one member, exponential."""
-    per_day: float | None = Field(None, gt=0)
-    """Failures of one member in a day, exponential."""
-    law: AnyDistribution | None = None
-    """Law of the time from one failure of a member to its next."""
-    repair: Annotated[AnyDistribution, BeforeValidator(_fixed)] | None = None
-    """How long a failed host is away once that is noticed; left out: it is back at once."""
-
-    @model_validator(mode="after")
-    def _one_rate(self) -> Self:
-        if sum(one is not None for one in (self.mtbf, self.per_day, self.law)) != 1:
-            raise ValueError("say how often it fails: one of mtbf, per_day, law")
-        for name, law in (("law", self.law), ("repair", self.repair)):
-            if law is not None and law.needs_batch:
-                raise ValueError(f"{name}: a law that depends on the batch says nothing of hosts")
-        return self
-
-    @property
-    def between(self) -> Distribution:
-        """Law of the time from one failure of a member to its next."""
-        if self.law is not None:
-            return self.law
-        mean = _DAY / self.per_day if self.per_day is not None else self.mtbf
-        assert mean is not None
-        return Exponential(mean=mean)
-
-    def members(self, cluster: Cluster, workers: int) -> int:
-        """How many of them there are; ValueError where the network has none."""
-        machines = cluster.network.machines(workers)
-        if self.domain == "worker":
-            return workers
-        if self.domain == "node":
-            if not isinstance(cluster.network, Nodes):
-                raise ValueError(
-                    f"domain: a network of kind {cluster.network.kind} has no nodes of several "
-                    "workers, each is a machine of its own: say worker"
-                )
-            return machines
-        if not isinstance(cluster.network, Racks):
-            raise ValueError(f"domain: a network of kind {cluster.network.kind} has no racks")
-        return -(-machines // cluster.network.hosts_per_rack)
-
-    def hosts(self, cluster: Cluster, workers: int, member: int) -> range:
-        """The machines that a failure of one member takes."""
-        if self.domain == "worker":
-            host = member // cluster.workers_of_a_host
-            return range(host, host + 1)
-        if self.domain == "node":
-            return range(member, member + 1)
-        assert isinstance(cluster.network, Racks)
-        each, machines = cluster.network.hosts_per_rack, cluster.network.machines(workers)
-        return range(member * each, min((member + 1) * each, machines))
-
-
-class RandomFailures(Model):
+class RandomFailures(Grown):
     """Failures at random, drawn from streams of their own: all strategies meet the same.
 
     `horizon`: for how long the life of a job is followed. Its steps are those that the run up to
     `stop` shows. `detection`: from a failure until it is noticed. `strike`: when members fail and
     age: `always`, also while the job is down (then detection and restart begin again); only
-    `while_running`, at work or writing a checkpoint; or only `while_computing`.
+    `while_running`, at work or writing a checkpoint; or only `while_computing`. `recorded`:
+    failures that happened, in place of those at random or beside them.
     """
+
+    later: ClassVar[tuple[str, ...]] = ("recorded",)
 
     horizon: Seconds = Field(gt=0, le=LONGEST)
     """For how long the life of the job is followed."""
@@ -127,19 +52,51 @@ class RandomFailures(Model):
     """From a failure until it is noticed."""
     strike: Literal["always", "while_running", "while_computing"] = "always"
     """When members age and fail."""
-    of: tuple[FailureSource, ...] = Field(min_length=1)
+    of: tuple[FailureSource, ...] = ()
     """What fails, and how often."""
+    recorded: RecordedFailures | None = None
+    """Failures that happened, played back."""
+
+    @model_validator(mode="after")
+    def _something_fails(self) -> Self:
+        if not self.of and self.recorded is None:
+            raise ValueError("say what fails: of (for example {domain: worker, mtbf: 30 d})")
+        if self.recorded is not None and self.strike != "always":
+            raise ValueError(
+                f"strike {self.strike} goes with failures at random: recorded ones strike when "
+                "they did (always)"
+            )
+        return self
+
+    @property
+    def repairs(self) -> tuple[tuple[Domain, Distribution | None], ...]:
+        """The domain and the law of repairs of each of `of`, then of what recorded ones are of."""
+        found: list[tuple[Domain, Distribution | None]]
+        found = [(one.domain, one.repair) for one in self.of]
+        if self.recorded is not None:
+            found += [(domain, self.recorded.repair) for domain in self.recorded.domains]
+        return tuple(found)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether two lives may meet different failures, or repairs."""
+        laws = [one.between for one in self.of]
+        laws += [repair for _, repair in self.repairs if repair is not None]
+        return any(law.is_random for law in laws)
 
     def rate(self, cluster: Cluster, workers: int) -> float:
         """Failures of the whole job per second, on average."""
-        return math.fsum(
-            one.members(cluster, workers) / one.between.expectation() for one in self.of
+        drawn = math.fsum(
+            members(one.domain, cluster, workers) / one.between.expectation() for one in self.of
         )
+        known = 0 if self.recorded is None else len(self.recorded.failures)
+        return drawn + known / self.horizon
 
     @property
     def memoryless(self) -> bool:
         """Whether the time to the next failure of the job is exponential."""
-        return all(isinstance(one.between, Exponential) for one in self.of)
+        drawn = all(isinstance(one.between, Exponential) for one in self.of)
+        return drawn and self.recorded is None
 
 
 def _is_optimal(given: object) -> str:
@@ -293,7 +250,7 @@ class Recovery(Model):
     """Hosts that stand by."""
 
 
-def check_beside(events: Sequence[ProcessEvent], cluster: Cluster, stop: Stop) -> None:
+def check_beside(events: Sequence[ProcessEvent], cluster: Cluster) -> None:
     """Raise ValueError where something does not go with failures at random."""
     if events:
         raise ValueError(
@@ -305,10 +262,21 @@ def check_beside(events: Sequence[ProcessEvent], cluster: Cluster, stop: Stop) -
             "failures do not go with cluster.slow_workers that are slow for a part of the time: "
             "all steps of a job must take the same time"
         )
-    if (stop.global_steps or 2) < 2:
-        raise ValueError(
-            "stop.global_steps must be 2 or more: from these steps the life of a job is made"
-        )
+
+
+def check_steps(stop: Stop, random: bool, examples: int) -> None:
+    """Raise ValueError where a run is surely too short to make the life of a job of its steps.
+
+    `examples`: of an update.
+    """
+    least = LEAST_DRAWN if random else LEAST
+    counts = {"global_steps": (stop.global_steps, 1), "examples": (stop.examples, examples)}
+    for key, (given, each) in counts.items():
+        if given is not None and given < least * each:
+            raise ValueError(
+                f"stop.{key} must be {least * each} or more: from these {'random ' * random}steps "
+                "the life of a job is made"
+            )
 
 
 def check_life(
@@ -321,9 +289,14 @@ def check_life(
     """Raise ValueError where a job cannot fail, be saved or come back like that."""
     for index, one in enumerate(failures.of):
         try:
-            one.members(cluster, workers)
+            one.check(cluster, workers)
         except ValueError as error:
             raise ValueError(f"failures.of.{index}.{error}") from None
+    if failures.recorded is not None:
+        try:
+            failures.recorded.check(failures.horizon, cluster, workers)
+        except ValueError as error:
+            raise ValueError(f"failures.recorded: {error}") from None
     expected = failures.horizon * failures.rate(cluster, workers)
     if expected > _MOST:
         raise ValueError(
@@ -340,10 +313,10 @@ def check_life(
             )
         if not spares.model_fields_set:
             raise ValueError("recovery.spares has no effect: say how many are hot or cold")
-        if all(one.repair is None for one in failures.of):
+        if all(repair is None for _, repair in failures.repairs):
             raise ValueError(
                 "recovery.spares has no effect: a host that fails is back at once, as nothing in "
-                "failures.of says how long its repair takes"
+                f"failures.{'of' if failures.of else 'recorded'} says how long its repair takes"
             )
     if checkpoint is None:
         return

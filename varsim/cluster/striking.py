@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.description import Cluster
-from varsim.cluster.recovery import DOMAINS, LONGEST, RandomFailures, Spares
+from varsim.cluster.failing import DOMAINS, hosts, members
+from varsim.cluster.recovery import LONGEST, RandomFailures, Spares
 from varsim.values.distribution import Floats, Stream
 from varsim.values.distributions import Distribution
 from varsim.values.stream import stream
@@ -53,11 +54,11 @@ class Strikes:
 
     def until(self, horizon: float) -> list[Strike]:
         """All failures up to a time (s), in order; of one instant by source and member."""
-        times, sources, members = [], [], []
+        times, sources, which = [], [], []
         end = round(horizon * _NS)
         for source, described in enumerate(self._failures.of):
             law = described.between
-            for member in range(described.members(self._cluster, self._workers)):
+            for member in range(members(described.domain, self._cluster, self._workers)):
                 until = 0
                 for block in law.blocks(member, self._stream("failure", source, member)):
                     # Beyond the horizon none is needed, and 64 bits might not hold them.
@@ -66,10 +67,17 @@ class Strikes:
                     until = int(found[-1])
                     times.append(found[found <= end])
                     sources.append(np.full(len(times[-1]), source))
-                    members.append(np.full(len(times[-1]), member))
+                    which.append(np.full(len(times[-1]), member))
                     if until > end:
                         break
-        columns = [np.concatenate(one) for one in (times, sources, members)]
+        if (recorded := self._failures.recorded) is not None:
+            when, domains, who = zip(*recorded.failures, strict=True)
+            found = _nanoseconds(np.array(when))
+            met, after = found <= end, len(self._failures.of)
+            times.append(found[met])
+            sources.append(np.array([after + recorded.domains.index(one) for one in domains])[met])
+            which.append(np.array(who)[met])
+        columns = [np.concatenate(one) for one in (times, sources, which)]
         order = np.lexsort(columns[::-1])
         rows = np.stack(columns, axis=1)[order].tolist()
         return list(map(Strike._make, rows))
@@ -78,16 +86,16 @@ class Strikes:
         """Failures of one instant, and the hosts they hit; those that are not there are not."""
         failed, away, hit = 0, dict[int, int](), set[int]()
         for _, source, member in strikes:
-            described = self._failures.of[source]
-            hosts: Sequence[int] = described.hosts(self._cluster, self._workers, member)
-            if described.repair is not None:
-                hosts = [host for host in hosts if not self.hosts.is_missing(host, now)]
-                if not hosts:
+            domain, law = self._failures.repairs[source]
+            taken: Sequence[int] = hosts(domain, self._cluster, self._workers, member)
+            if law is not None:
+                taken = [host for host in taken if not self.hosts.is_missing(host, now)]
+                if not taken:
                     continue
-                repair = self._repair(source, member, described.repair)
-                away |= {host: max(repair, away.get(host, 0)) for host in hosts}
+                repair = self._repair(source, member, law)
+                away |= {host: max(repair, away.get(host, 0)) for host in taken}
             failed += 1
-            hit.update(hosts)
+            hit.update(taken)
         noticed = now + self._detection
         spares = sum(self.hosts.lose(host, noticed, repair) for host, repair in away.items())
         return Struck(failed, spares), hit
@@ -103,8 +111,8 @@ class Strikes:
 
     def _stream(self, purpose: str, source: int, member: int) -> Stream:
         """Streams of a member, by its domain and how many sources of that come before this one."""
-        domain = self._failures.of[source].domain
-        alike = sum(one.domain == domain for one in self._failures.of[:source])
+        domain, _ = self._failures.repairs[source]
+        alike = sum(other == domain for other, _ in self._failures.repairs[:source])
         key = DOMAINS[domain], alike, member
         return lambda block: stream(*self._key, purpose, *key, block)
 

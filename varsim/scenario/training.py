@@ -23,6 +23,7 @@ from varsim.cluster.recovery import (
     Recovery,
     check_beside,
     check_life,
+    check_steps,
 )
 from varsim.cluster.stop import Stop
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
@@ -119,11 +120,13 @@ class Scenario(Grown):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} has no effect without failures (failures: of: ...)")
             return
-        check_beside(self.events, self.cluster, self.stop)
+        check_beside(self.events, self.cluster)
         for strategy in running:
             cluster = self.cluster_of(strategy)
             rules = self.failures, self.checkpoint_of(strategy), self.recovery or Recovery()
             check_life(*rules, cluster, strategy.workers(cluster))
+            each = strategy.gradients_per_update(cluster) * self.workload.batch_size
+            check_steps(self.stop_of(strategy), steps_are_random(self, strategy), each)
 
     def checkpoint_of(self, strategy: Strategy) -> Checkpoint | None:
         """How a job of a strategy is saved, with the time that takes."""
@@ -423,9 +426,15 @@ def steps_are_random(scenario: Scenario, strategy: Strategy) -> bool:
     )
 
 
+def steps_repeat(scenario: Scenario, strategy: Strategy) -> bool:
+    """Whether steps were seen to repeat, as of a life of constant ones: more would tell no more."""
+    return scenario.failures is not None and not steps_are_random(scenario, strategy)
+
+
 def times_are_random(scenario: Scenario, strategy: Strategy) -> bool:
     """Whether times may differ between replications of a strategy: its steps, or its failures."""
-    return steps_are_random(scenario, strategy) or scenario.failures is not None
+    failures = scenario.failures is not None and scenario.failures.is_random
+    return failures or steps_are_random(scenario, strategy)
 
 
 def is_random(scenario: Scenario, strategy: Strategy) -> bool:

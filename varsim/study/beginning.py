@@ -14,6 +14,7 @@ from varsim.cluster.job import TooLongError
 from varsim.cluster.trace import Outcome, Standstill, Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
+from varsim.study.lives import check_pace
 from varsim.study.measure import ACTIVITIES, NANOSECONDS, Gradients, Window, left_out, worker_time
 from varsim.study.rounds import gradients_of, window
 from varsim.study.simulation import Run, run_one
@@ -112,6 +113,8 @@ def _beginning(scenario: Scenario, index: int, events: int) -> tuple[Beginning, 
         trace = run_one(Run(opening, index, 0), events=left)
     except (TooLongError, OverflowError):  # times that not even 64 bits hold
         return nothing, events
+    if trace.stopped_by in ("global_steps", "time"):  # that was all of it
+        check_pace(scenario, trace)
     found = _measured(nothing, opening, trace)
     taken = round(events * trace.heap_events / left)
     limit = left if trace.stopped_by == "events" else None

@@ -22,6 +22,12 @@ def with_life(scenario: Scenario, trace: Trace) -> Trace:
     return replace(trace, life=life_of(scenario, trace).attempts())
 
 
+def check_pace(scenario: Scenario, trace: Trace) -> None:
+    """Raise PaceError where no life can be made of the steps of a whole run."""
+    if scenario.failures is not None:
+        life_of(scenario, trace)
+
+
 def life_of(scenario: Scenario, trace: Trace) -> Life:
     """The life of a job whose steps are those of a trace, of a scenario with failures."""
     assert scenario.failures is not None

@@ -14,7 +14,7 @@ from varsim.cluster.trace import Trace
 from varsim.scenario.fault import known
 from varsim.scenario.provenance import provenance
 from varsim.scenario.targets import BOUNDS
-from varsim.scenario.training import Scenario, is_random, times_are_random
+from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
 from varsim.study import measure as measuring
 from varsim.study import rounds, tables
 from varsim.study.formatter import Told
@@ -288,9 +288,10 @@ class Result(Told):
             computed = (
                 measuring.computed_per_worker(run, rows, since, number) for run, rows in pairs
             )
+            repeats = steps_repeat(self.scenario, strategy)
             applied = (float(rows.weight.sum()) * run.batch_size for run, rows in pairs)
             found[strategy.label] = Done(
-                math.fsum(computed) / count,
+                math.inf if repeats else math.fsum(computed) / count,
                 strategy.round.steps,
                 max(run.end for run, _ in pairs) / NANOSECONDS,
                 math.fsum(applied) / count,

@@ -80,7 +80,8 @@ def simulate(
         index: runs_made(scenario, Single() if index is None else scenario.strategies[index])
         for index in (*range(len(scenario.strategies)), None)
     }
-    count = scenario.replications if scenario.failures is not None else max(often.values())
+    fails = scenario.failures is not None and scenario.failures.is_random
+    count = scenario.replications if fails else max(often.values())
     runs = [
         Run(scenario, strategy, replication)
         for strategy, made in often.items()

@@ -1,4 +1,4 @@
-"""Presets by name: devices, links and model profiles, read from the tables in `varsim/data`."""
+"""Presets by name: devices, links, failure rates, model profiles, from the tables in `data`."""
 
 import csv
 import difflib
@@ -93,6 +93,17 @@ class Link:
     kind: str
     bandwidth: float
     latency: float | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """How often machines of so many GPUs failed, per machine and day."""
+
+    name: str
+    title: str
+    gpus: int
+    per_day: float
     source: str
 
 
@@ -225,6 +236,27 @@ def links() -> Mapping[str, Link]:
             source=row["source"],
         )
         for row in _rows("links.csv")
+    }
+    return MappingProxyType(found)
+
+
+def failures(name: str) -> Failures:
+    """The failure rate of that name; ValueError with the nearest names if there is none."""
+    return _found(name, failure_rates(), "failure rate", "failures")
+
+
+@cache
+def failure_rates() -> Mapping[str, Failures]:
+    """All failure rates by name."""
+    found = {
+        row["name"]: Failures(
+            row["name"],
+            row["title"],
+            int(row["gpus_per_machine"]),
+            float(row["per_machine_day"]),
+            row["source"],
+        )
+        for row in _rows("failures.csv")
     }
     return MappingProxyType(found)
 

@@ -4,13 +4,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from varsim.cluster.recovery import Checkpoint, FailureSource, RandomFailures, Recovery
+from varsim.cluster.failing import FailureSource, RecordedFailures
+from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery
 from varsim.report.words.phrases import digits, plus_minus, time
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import DOWN
 from varsim.study.goodput import TO_TARGET as LATER
 from varsim.study.statistics import interval
 from varsim.units import format_rate, format_seconds
+from varsim.values import presets
+from varsim.values.distribution import Distribution
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
@@ -126,6 +129,8 @@ def described(scenario: Scenario) -> list[str]:
     if failures is None:
         return []
     lines = [f"  failures     {_source(one)}" for one in failures.of]
+    if failures.recorded is not None:
+        lines.append(f"  failures     {_played_back(failures.recorded)}")
     lines.append(f"               {_rules(failures)}")
     if scenario.checkpoint is None:
         lines.append("  checkpoint   none: a job begins again from its start")
@@ -145,9 +150,22 @@ def _source(one: FailureSource) -> str:
     often = f"each {one.domain} fails every {_long(law.expectation())} on average"
     if one.law is not None:
         often += f" ({one.law.about})"
-    if one.repair is None:
-        return f"{often} and is back at once"
-    return f"{often}, repaired in {format_seconds(one.repair.expectation())}"
+    if one.preset is not None:
+        known = presets.failures(one.preset)
+        often += f" ({known.per_day:g} a day for {known.gpus} GPUs, as in the {known.title})"
+    return often + _repaired(one.repair)
+
+
+def _played_back(one: RecordedFailures) -> str:
+    number = len(one.failures)
+    said = f"{number:,} recorded failure{'s' * (number > 1)}, played back"
+    return (f"{said} from {one.file}" if one.file else said) + _repaired(one.repair)
+
+
+def _repaired(law: Distribution | None) -> str:
+    if law is None:
+        return " and is back at once"
+    return f", repaired in {format_seconds(law.expectation())}"
 
 
 def _rules(failures: RandomFailures) -> str:

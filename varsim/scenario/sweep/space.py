@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Final, NamedTuple, TypeAlias
 
 from varsim import units
+from varsim.cluster.failing import RecordedFailures
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode
 from varsim.scenario.fault import Mark, nearest, quoted
 from varsim.scenario.shape import Shape
@@ -156,11 +157,12 @@ def value_of(node: Node, dimension: str) -> Value:
 
 
 def text_of(node: Node) -> str:
-    """A value on one line, as it may be written in a file; without the times that a file has."""
+    """A value on one line, as it may be written in a file; without what was read from a file."""
     if isinstance(node, MappingNode):
         shown = {key: text_of(value) for key, value in node.values.items()}
         if "file" in shown:
-            shown.pop(MeasuredTimes.read_from["file"], None)
+            for model in (MeasuredTimes, RecordedFailures):
+                shown.pop(model.read_from["file"], None)
         inside = ", ".join(f"{key}: {text}" for key, text in shown.items())
         return f"{{{inside}}}"
     if isinstance(node, SequenceNode):

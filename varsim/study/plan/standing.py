@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from varsim.scenario.plan import Question
 from varsim.scenario.targets import BOUNDS
-from varsim.scenario.training import is_random, times_are_random
+from varsim.scenario.training import is_random, steps_repeat, times_are_random
 from varsim.study.plan.cell import Cell
 from varsim.study.plan.objective import free
 from varsim.study.statistics import Estimate, interval, one_sided
@@ -92,8 +92,10 @@ def standing(question: Question, cell: Cell, runs: Sequence[Finished]) -> Standi
     surely_not = math.isnan(objective.mean) or any(one.missed for one in judgements)
     met = all(one.met for one in judgements)
     verdict: Verdict = "infeasible" if surely_not else "feasible" if met else "open"
-    period = cell.case.scenario.strategies[0].round.steps
-    done = Done.of([run.measured for run in runs], COMPUTED, period)
+    scenario = cell.case.scenario
+    done = Done.of([run.measured for run in runs], COMPUTED, scenario.strategies[0].round.steps)
+    if steps_repeat(scenario, scenario.strategies[0]):
+        done = done._replace(gradients=math.inf)
     if done.too_short:
         verdict = "short"
     return Standing(

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from varsim.scenario.sweep.space import Number, Sweep
-from varsim.scenario.training import Scenario, is_random, times_are_random
+from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
 from varsim.study.cost import COSTS
 from varsim.study.goodput import KEPT, OF_LIVES
 from varsim.study.measure import METRICS, OF_VALUES
@@ -338,9 +338,10 @@ def _row(sweep: Sweep, point: int, label: str, case: Case, runs: Sequence[Finish
         for metric in steering(case.scenario)
         if metric in (STEERING, KEPT) or all(map(math.isfinite, values[metric]))
     ]
+    done = Done.of([run.measured for run in runs], COMPUTED, strategy.round.steps)
     return row._replace(
         values=values,
-        done=Done.of([run.measured for run in runs], COMPUTED, strategy.round.steps),
+        done=done._replace(gradients=math.inf) if steps_repeat(case.scenario, strategy) else done,
         precise=not random[1] or all(precise(own, sweep.precision) for own in steered),
         estimates={
             metric: interval(own, exact=row.exact(metric)) for metric, own in values.items()

@@ -36,7 +36,7 @@ def helps(scenario: Scenario, traces: list[Trace]) -> list[Help]:
     if scenario.failures is None:
         return []
     if not steps_are_random(scenario, scenario.strategies[0]):
-        numbers = range(scenario.replications)
+        numbers = range(scenario.replications if scenario.failures.is_random else 1)
         traces = [replace(traces[0], replication=number) for number in numbers]
     checkpoint = scenario.checkpoint_of(scenario.strategies[0])
     rules = _Rules(scenario.failures, checkpoint, scenario.recovery or Recovery())
