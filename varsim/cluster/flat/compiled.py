@@ -7,6 +7,7 @@ Machine code is kept in the user's cache, in a folder named after all of their s
 import hashlib
 import inspect
 import os
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -48,7 +49,9 @@ def compiled() -> Code:
             for name, function in vars(module).items():
                 if isinstance(function, FunctionType) and function.__module__ == module.__name__:
                     copy = FunctionType(function.__code__, space, name, function.__defaults__)
-                    made[function] = numba.njit(cache=function in _KEPT)(copy)
+                    # Nothing is allocated; counting references to arrays at every call would
+                    # take three times as long as all the rest.
+                    made[function] = numba.njit(cache=function in _KEPT, _nrt=False)(copy)
     finally:
         config.CACHE_DIR = before
     for space in spaces.values():
@@ -75,7 +78,7 @@ def is_made() -> bool:
 def cache_directory() -> Path:
     """Where machine code of these sources is kept."""
     digest = hashlib.sha256()
-    for module in (*_MODULES, layout):
+    for module in (*_MODULES, layout, sys.modules[__name__]):
         digest.update(inspect.getsource(module).encode())
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "varsim" / f"flat-{digest.hexdigest()[:16]}"
