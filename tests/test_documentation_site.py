@@ -22,6 +22,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out / "html"
 
 
+@pytest.mark.slow
+@pytest.mark.product
 def test_every_page_is_reached_from_the_first(site: Path) -> None:
     first = (site / "index.html").read_text(encoding="utf-8")
     for page in (ROOT / "docs").rglob("*.md"):
@@ -29,6 +31,8 @@ def test_every_page_is_reached_from_the_first(site: Path) -> None:
         assert name == "index.html" or f'href="{name}"' in first, name
 
 
+@pytest.mark.slow
+@pytest.mark.product
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     loaded = re.compile(
         r"""<(?:script|link|img|iframe)[^>]*?(?:src|href)=["'](?:https?:)?//[^"']*"""

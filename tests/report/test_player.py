@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from base64 import b64encode
 from collections.abc import Iterator
 from hashlib import sha256
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.browsing import chromium
 from varsim.report import page, player, training
 from varsim.scenario.loading import load_scenario
 from varsim.study.result import Result
@@ -84,23 +84,18 @@ def test_a_name_cannot_end_the_data(result: Result, report: Path) -> None:
 @pytest.fixture
 def shown(report: Path) -> Iterator[Any]:
     """The report in Chromium; its console and errors must stay empty."""
-    found = shutil.which("chromium") or shutil.which("google-chrome")
-    if found is None:
-        pytest.skip("no Chromium on this machine")
-    playwright = pytest.importorskip("playwright.sync_api")
     said: list[str] = []
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+    with chromium() as browser:
         shown = browser.new_page(viewport={"width": 900, "height": 900})
         shown.on("console", lambda message: said.append(message.text))
         shown.on("pageerror", lambda error: said.append(str(error)))
         shown.goto(report.as_uri())
         yield shown
-        browser.close()
     assert said == []
 
 
 @pytest.mark.slow
+@pytest.mark.product
 class TestInABrowser:
     def test_keys_go_from_event_to_event(self, shown: Any, result: Result) -> None:
         story = shown.locator(".player-story")
