@@ -26,7 +26,7 @@ def lived(source: dict[str, Any], workers: int = 1, **changes: Any) -> list[dict
     """The attempts, without what is 0; times in s."""
     failures = {"horizon": 100.0, "detection": 1.0, "of": (source,), **changes.pop("failures", {})}
     life = run(
-        "on_write",
+        changes.pop("strategy", "on_write"),
         **{
             "cluster": {"workers": workers, "compute": {"kind": "constant", "value": 1.0}},
             "failures": failures,
@@ -174,6 +174,33 @@ def test_what_is_not_random_is_lived_once() -> None:
     assert simulate(made).replications == 4
 
 
+@pytest.mark.parametrize(
+    ("moment", "kept", "lost", "steps", "steps_lost"),
+    [
+        (5.5, 0, 5.5, 0, 3),  # in the second average, without which the fourth step is not over
+        (7.0, 0, 7, 0, 4),  # in the write
+        (9.5, 6, 1.5, 4, 1),
+    ],
+)
+def test_local_steps_are_saved_when_they_have_been_averaged(
+    moment: float, kept: float, lost: float, steps: int, steps_lost: int
+) -> None:
+    # Two steps of 1 s, and 1 s to average them: 4 s of work are over with the second round, at 6.
+    first, _ = lived(
+        fails((moment, 1000.0)),
+        2,
+        strategy={"kind": "local_sgd", "period": 2},
+        network={"bandwidth": 100.0, "latency": 0.0, "sharing": "first_come"},
+        problem={"kind": "timing", "size": 100.0},
+        workload={"optimizer": None},
+        stop={"global_steps": 7},
+        checkpoint={"every": 4.0, "write": 2.0},
+    )
+
+    found = [first.get(name, 0) for name in ("productive", "lost", "steps", "steps_lost")]
+    assert found == [kept, lost, steps, steps_lost]
+
+
 def test_a_start_takes_its_time_at_first_and_again() -> None:
     slow = {"workers": 1, "compute": {"kind": "constant", "value": 1.0}}
     first, second, last = lived(
@@ -203,6 +230,13 @@ class TestPace:
         assert [pace.end_of(step) for step in range(1, 10)] == [3, 5, 6, 8, 9, 11, 12, 14, 15]
         assert [pace.by(time) for time in (0, 2, 3, 9, 10, 11, 15)] == [0, 0, 1, 5, 5, 6, 9]
 
+    def test_a_rhythm_of_rounds_is_not_shorter_than_they_are(self) -> None:
+        equal = Pace.of(np.arange(1, 7), 3)
+
+        assert (equal.end_of(8), equal.by(8), equal.each) == (8, 8, 3)
+        with pytest.raises(PaceError, match="the 5 that were simulated show no rhythm"):
+            Pace.of(np.arange(1, 6), 3)
+
     @pytest.mark.parametrize("steps", [[3], [3, 7], [4, 8, 12, 13, 17]])
     def test_none_that_repeats(self, steps: list[int]) -> None:
         with pytest.raises(PaceError, match="let the run make more updates"):
@@ -219,22 +253,27 @@ SAVINGS = (
 
 
 @pytest.mark.parametrize("saving", SAVINGS)
-def test_steps_that_are_all_drawn_alike_are_those_of_a_rhythm(saving: Saving) -> None:
+@pytest.mark.parametrize("round_of", [(10,), (8, 15)])
+def test_steps_that_are_all_drawn_alike_are_those_of_a_rhythm(
+    saving: Saving, round_of: tuple[int, ...]
+) -> None:
     """Cycle by cycle, and all at once: the same to the nanosecond, wherever it is cut."""
-    steps = np.full(20, 10)
+    steps = np.tile(round_of, 20)
+    rounds = steps.reshape(20, -1)
     for left in (*range(1, 130), 500):
         for exposure in (None, *range(0, 140, 1 if left == 500 else 7)):
             pair: tuple[Course, Course] = (
-                Steady(Pace.of(np.cumsum(steps)), saving, 1000),
-                Drawn(steps, saving, np.random.default_rng),
+                Steady(Pace.of(np.cumsum(steps), len(round_of)), saving, 1000),
+                Drawn(rounds, saving, np.random.default_rng),
             )
             one, other = (course.attempt(exposure, left) for course in pair)
             assert one == other, (left, exposure)
 
 
 def test_random_steps_need_some_to_draw_from() -> None:
-    with pytest.raises(PaceError, match="20 updates or more"):
-        Drawn(np.full(19, 10), SAVINGS[0], np.random.default_rng)
+    for each, needed in ((1, 20), (3, 60)):
+        with pytest.raises(PaceError, match=f"let the run make {needed} updates or more"):
+            Drawn(np.full((19, each), 10), SAVINGS[0], np.random.default_rng)
 
 
 def test_a_scenario_of_days_takes_no_longer() -> None:

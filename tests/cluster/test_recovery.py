@@ -73,7 +73,23 @@ REFUSED: dict[str, dict[str, Any]] = {
         "failures": {"strike": "while_computing"},
         "checkpoint": ASYNCHRONOUS,
     },
-    "do not go with 'none'": {"strategy": {"kind": "none"}},
+    "does not go with 'none': .* servers keep the model": {"strategy": {"kind": "none"}},
+    "write overlap: true": {
+        "strategy": {"kind": "on_write", "overlap": "forward", "bucketing": "layers"},
+        "workload": {"model": "resnet50"},
+    },
+    "leave warmup_steps out": {
+        "strategy": {"kind": "local_sgd", "period": 2, "warmup_steps": 1, "before_warmup": "none"}
+    },
+    "write convention: torchft": {
+        "strategy": {"kind": "diloco", "inner_steps": 2, "delay": 1, "convention": "paper"}
+    },
+    "write mode: synchronous": {"strategy": {"kind": "gossip", "mode": "asynchronous"}},
+    "stop.global_steps must be 9 or more": {"strategy": {"kind": "on_read", "read_every": 4}},
+    "stop.examples must be 15 or more": {
+        "strategy": {"kind": "local_sgd", "period": 2},
+        "stop": {"examples": 14},
+    },
     "events do not go with failures": {"events": ({"at": 1.0, "kill": {"worker": 0}},)},
     "slow for a part": {"cluster": {"slow_workers": ({"rank": 0, "factor": 2.0, "after": 1.0},)}},
     "global_steps must be 2": {"stop": {"global_steps": 1}},
@@ -110,14 +126,12 @@ REFUSED: dict[str, dict[str, Any]] = {
     "no failure comes before the horizon: the first is at 5 min": {
         "failures": {"of": (), "recorded": {"failures": ((300.0, "worker", 0),)}}
     },
-    "stop.global_steps must be 20 or more: from these random steps": {
+    "stop.global_steps must be 20 or more: from these steps": {
         "cluster": {"compute": {"kind": "exponential", "mean": 0.1}}
     },
     "failures of a server are not there yet": {
         "failures": {"of": ({**SOURCE, "domain": "server"},)}
     },
-    "do not go with 'on_read'": {"strategy": {"kind": "on_read", "read_every": 2}},
-    "do not go with 'local_sgd'": {"strategy": {"kind": "local_sgd", "period": 2}},
 }
 
 
@@ -159,7 +173,7 @@ def test_every_strategy_has_a_life_that_tiles_or_says_that_it_has_none(kind: str
     mortal = {key: MORTAL[key] for key in ("failures", "checkpoint", "recovery")}
     case: dict[str, Any] = {"stop": {"global_steps": 6}}
     if not declared(strategy).rolls_back:
-        with pytest.raises(ValidationError, match=f"failures do not go with '{kind}'"):
+        with pytest.raises(ValidationError, match=f"does not go with '{kind}'"):
             scenario(strategy, **case, **mortal)
         return
     trace, undisturbed = run(strategy, **case, **mortal), run(strategy, **case)
@@ -281,3 +295,21 @@ def test_check_refuses_what_a_run_would() -> None:
     for refuses in (lambda: begin(made), lambda: run_one(Run(made, 0, 0))):
         with pytest.raises(PaceError, match="random ones were simulated"):
             refuses()
+
+
+def test_each_worker_writes_what_only_it_has() -> None:
+    """Local SGD: its copy and slots. DiLoCo: the shared model and its slots as well."""
+    case = {
+        **{key: MORTAL[key] for key in ("network", "failures")},
+        "optimizer": {"kind": "momentum", "learning_rate": 0.1},
+        "checkpoint": {"every": 10.0, "storage": 100.0},
+        "stop": {"global_steps": 12},
+    }
+    written = {}
+    for strategy in ({"kind": "local_sgd", "period": 2}, {"kind": "diloco", "inner_steps": 2}):
+        made = scenario(strategy, **case)
+        saved = made.checkpoint_of(made.strategies[0])
+        assert saved is not None
+        assert saved.write is not None
+        written[strategy["kind"]] = (saved.write - 1e-3) * 100.0 / made.workload.size()
+    assert written == {"local_sgd": pytest.approx(2.0), "diloco": pytest.approx(4.0)}

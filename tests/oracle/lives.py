@@ -84,10 +84,13 @@ class Learner(Protocol):
 
 
 class Job:
-    """A job that is gone through; `account` holds what its time went into, `counts` the rest."""
+    """A job that is gone through; `account` holds what its time went into, `counts` the rest.
 
-    def __init__(self, case: Case, learner: Learner | None = None) -> None:
-        self.case = case
+    It is saved after every so many steps only, `rounds`.
+    """
+
+    def __init__(self, case: Case, learner: Learner | None = None, rounds: int = 1) -> None:
+        self.case, self.rounds = case, rounds
         self.learner = learner
         self.now = self.age = Fraction(0)
         self.account = dict.fromkeys(PARTS, Fraction(0))
@@ -164,7 +167,7 @@ class Job:
             steps, since, step_left = steps + 1, since + 1, Fraction(case["step"])
             if self.learner:
                 self.learner.step(self.now)
-            if since * case["step"] < case["every"]:
+            if since * case["step"] < case["every"] or since % self.rounds:
                 continue
             if self.learner:
                 self.learner.read()

@@ -16,9 +16,14 @@ from numpy.typing import NDArray
 from varsim.cluster.trace import Attempt
 from varsim.values.distribution import Stream
 
-LEAST_DRAWN: Final = 20  # random steps from which others are drawn
-LEAST: Final = 2  # steps that show a rhythm
+_LEAST_DRAWN: Final = 20  # random steps from which others are drawn
+_LEAST: Final = 2  # that show a rhythm
 _BLOCK: Final = 1024  # steps that are drawn at once
+
+
+def fewest(*, random: bool, each: int, drifts: bool) -> int:
+    """With fewer updates no life is made: in rounds of `each`; of who `drifts` all must go on."""
+    return (_LEAST_DRAWN if random else _LEAST) * each + drifts
 
 
 class PaceError(Exception):
@@ -29,27 +34,29 @@ class Pace:
     """The steps of a job that nothing disturbs, from a start at which no message is under way.
 
     `ends`: when they end (ns), as they were simulated, the last ones in a rhythm, in which all
-    others follow; their number is a period of it.
+    others follow; their number is a period of it. They are in rounds of `each`, between which a
+    checkpoint may be written.
     """
 
-    def __init__(self, ends: Sequence[int], period: int) -> None:
+    def __init__(self, ends: Sequence[int], period: int, each: int = 1) -> None:
+        self.each = each
         self._ends, self._period = ends, period
         self._lasts = ends[-1] - (ends[-1 - period] if period < len(ends) else 0)
 
     @classmethod
-    def of(cls, ends: NDArray[np.int64]) -> "Pace":
+    def of(cls, ends: NDArray[np.int64], each: int = 1) -> "Pace":
         """The pace of updates at these times (ns); PaceError where they show no rhythm.
 
         It has repeated once at least, and for half of the steps that are seen.
         """
         apart = np.diff(ends, prepend=0)
-        if not ends[-1]:
+        if len(ends) and not ends[-1]:
             raise PaceError("the life of a job is made of its steps, and these take no time")
-        for period in range(1, len(apart) // 2 + 1):
+        for period in range(each, len(apart) // 2 + 1, each):
             breaks = np.flatnonzero(apart[period:] != apart[:-period])
             repeats = len(apart) - period - (int(breaks[-1]) + 1 if len(breaks) else 0)
             if repeats >= period and 2 * (repeats + period) >= len(apart):
-                return cls(ends.tolist(), period)
+                return cls(ends.tolist(), period, each)
         raise PaceError(
             f"the life of a job is made of its steps, and the {len(ends)} that were simulated "
             "show no rhythm that repeats: let the run make more updates (stop)"
@@ -107,7 +114,8 @@ class Steady(Course):
     def __init__(self, pace: Pace, saving: Saving, horizon: int) -> None:
         self._pace, self._saving = pace, saving
         # Without checkpoints work is longer than any life.
-        self.steps = pace.by(horizon if saving.every is None else saving.every - 1) + 1
+        needed = pace.by(horizon if saving.every is None else saving.every - 1) + 1
+        self.steps = -(-needed // pace.each) * pace.each
         self.work = pace.end_of(self.steps)
         self.length = self.work + saving.stops + saving.slowed
 
@@ -166,21 +174,25 @@ class Steady(Course):
 class Drawn(Course):
     """Course of random steps, each as long as one of those that were simulated (a bootstrap).
 
-    Approximate: steps that depend on those before them are drawn as if they did not.
+    `lasted`: their lengths (ns), a row for each round. Approximate: rounds that depend on those
+    before them are drawn as if they did not.
     """
 
     def __init__(self, lasted: NDArray[np.int64], saving: Saving, streams: Stream) -> None:
-        if len(lasted) < LEAST_DRAWN:
+        rounds, each = lasted.shape
+        if rounds < _LEAST_DRAWN:
+            what = "random ones" if each == 1 else f"random rounds of {each}"
             raise PaceError(
-                f"the life of a job is made of its steps, and only {len(lasted)} random ones were "
-                f"simulated: let the run make {LEAST_DRAWN} updates or more (stop)"
+                f"the life of a job is made of its steps, and only {rounds} {what} were "
+                f"simulated: let the run make {_LEAST_DRAWN * each} updates or more (stop)"
             )
-        self._saving = saving
+        self._saving, self._each = saving, each
         self._blocks = _drawn(lasted, streams)
         self._ahead = np.empty(0, dtype=np.int64)
         self._many = _BLOCK
         if saving.every is not None:
             self._many = min(_BLOCK, int(1.2 * saving.every / float(lasted.mean())) + 10)
+        self._many *= each
 
     def attempt(self, exposure: int | None, left: int) -> tuple[Attempt, bool]:
         """See Course."""
@@ -244,7 +256,9 @@ class Drawn(Course):
                 self._ahead = np.concatenate([self._ahead, next(self._blocks)])
             else:
                 self._many *= 2
-        number = len(ends) if every is None else int(np.searchsorted(ends, every)) + 1
+        number = len(ends)
+        if every is not None:
+            number = -(-(int(np.searchsorted(ends, every)) + 1) // self._each) * self._each
         self._ahead = self._ahead[number:]
         found: list[int] = ends[:number].tolist()
         return found
@@ -252,7 +266,7 @@ class Drawn(Course):
 
 def _drawn(lasted: NDArray[np.int64], streams: Stream) -> Iterator[NDArray[np.int64]]:
     for block in count():
-        yield lasted[streams(block).integers(len(lasted), size=_BLOCK)]
+        yield lasted[streams(block).integers(len(lasted), size=_BLOCK)].ravel()
 
 
 # Makes the course of a job that is saved in some way, up to a horizon (ns).

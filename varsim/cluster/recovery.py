@@ -13,7 +13,6 @@ from pydantic import (
     model_validator,
 )
 
-from varsim.cluster.course import LEAST, LEAST_DRAWN
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.failing import (
@@ -264,18 +263,17 @@ def check_beside(events: Sequence[ProcessEvent], cluster: Cluster) -> None:
         )
 
 
-def check_steps(stop: Stop, random: bool, examples: int) -> None:
-    """Raise ValueError where a run is surely too short to make the life of a job of its steps.
+def check_steps(stop: Stop, least: int, examples: int) -> None:
+    """Raise ValueError where a run surely makes fewer updates than a life can be made of.
 
     `examples`: of an update.
     """
-    least = LEAST_DRAWN if random else LEAST
     counts = {"global_steps": (stop.global_steps, 1), "examples": (stop.examples, examples)}
     for key, (given, each) in counts.items():
         if given is not None and given < least * each:
             raise ValueError(
-                f"stop.{key} must be {least * each} or more: from these {'random ' * random}steps "
-                "the life of a job is made"
+                f"stop.{key} must be {least * each} or more: from these steps the life of a job is "
+                "made"
             )
 
 

@@ -13,6 +13,7 @@ from pydantic import (
     model_validator,
 )
 
+from varsim.cluster.course import fewest
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent, check_events
 from varsim.cluster.memory import Memory
@@ -107,11 +108,10 @@ class Scenario(Grown):
         """Raise ValueError where the life of a job of this strategy cannot be followed."""
         if self.failures is None:
             return
-        if not strategy.rolls_back:
+        if why := strategy.against_rollback:
             raise ValueError(
-                f"failures do not go with {strategy.label!r} yet: only jobs that stop as a whole "
-                "and begin again from a checkpoint are followed (single, and on_write without "
-                "overlap: forward)"
+                f"failures.horizon does not go with {strategy.label!r}: the life of a job is "
+                f"followed that stops as a whole, and {why}"
             )
 
     def _refuse_unused_recovery(self, running: Sequence[Strategy]) -> None:
@@ -126,15 +126,16 @@ class Scenario(Grown):
             rules = self.failures, self.checkpoint_of(strategy), self.recovery or Recovery()
             check_life(*rules, cluster, strategy.workers(cluster))
             each = strategy.gradients_per_update(cluster) * self.workload.batch_size
-            check_steps(self.stop_of(strategy), steps_are_random(self, strategy), each)
+            random, rounds = steps_are_random(self, strategy), strategy.recurs_after(cluster)
+            least = fewest(random=random, each=rounds, drifts=strategy.drifts)
+            check_steps(self.stop_of(strategy), least, each)
 
     def checkpoint_of(self, strategy: Strategy) -> Checkpoint | None:
         """How a job of a strategy is saved, with the time that takes."""
         if self.checkpoint is None:
             return None
-        kept = self.memory_of(strategy)
-        size = kept.parameters + (kept.optimizer or 0.0)
-        return self.checkpoint.through(self.cluster_of(strategy).network, size)
+        cluster = self.cluster_of(strategy)
+        return self.checkpoint.through(cluster.network, strategy.saves(cluster, self.workload))
 
     @property
     def target_loss(self) -> float | None:

@@ -178,10 +178,35 @@ class Strategy(Grown, ABC):
     @property
     def rolls_back(self) -> bool:
         """Whether a failure ends all of it, to begin again from a checkpoint of a step's end."""
-        together = self.sends.what == "gradients" and self.sends.to in ("workers", "sums")
-        alone = self.sends.to == "nobody" and self.round.of == "step"
-        # Beside the next forward pass a step is not over when the model is updated.
-        return (together or alone) and getattr(self, "overlap", False) != "forward"
+        return not self.against_rollback
+
+    @property
+    def against_rollback(self) -> str:
+        """Why a failure does not end all of it, and what to write instead; empty where it does."""
+        if self.uses_servers and self.sends.to != "sums":
+            return (
+                "servers keep the model when a worker dies, and nothing is rolled back: leave "
+                "failures.horizon out, then hosts fail inside the run"
+            )
+        if getattr(self, "overlap", False) == "forward":
+            return (
+                "beside the next forward pass a step is not over when the model is updated, so "
+                "that there is no moment for a checkpoint: write overlap: true"
+            )
+        return ""
+
+    def recurs_after(self, cluster: Cluster) -> int:
+        """After so many updates workers do what they did after the start: a checkpoint's place."""
+        return 1
+
+    @property
+    def drifts(self) -> bool:
+        """Whether a worker goes on with its own copy, so that a step ends when all go on."""
+        return self.sends.what == "parameters" or self.round.of == "outer step"
+
+    def saved_besides(self, cluster: Cluster) -> tuple[Copies, ...]:
+        """What a checkpoint holds beside each worker's parameters and its optimizer's state."""
+        return ()
 
     def holds(self, cluster: Cluster) -> Holds:
         """What devices and servers keep beside what follows from what it `sends`.
@@ -213,6 +238,13 @@ class Strategy(Grown, ABC):
             workload.bytes_per_parameter,
         )
         return kept._replace(further=further)
+
+    def saves(self, cluster: Cluster, workload: Workload) -> float:
+        """How many bytes a worker writes into a checkpoint."""
+        kept, each = self.memory(cluster, workload), workload.bytes_per_parameter
+        besides = further_bytes(self.saved_besides(cluster), kept.parameters, 0.0, each)
+        own = kept.parameters + (kept.optimizer or 0.0)
+        return own + sum(size for _, size in besides)
 
     def server_memory(self, cluster: Cluster, workload: Workload) -> Memory | None:
         """What the fullest server keeps; None where there are none."""

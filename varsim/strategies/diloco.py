@@ -144,15 +144,32 @@ class DiLoCo(Strategy):
         """See Strategy; every fragment has had its turn."""
         return Round("outer step", steps=self.inner_steps)
 
+    @property
+    def against_rollback(self) -> str:
+        """See Strategy; a checkpoint is written while nothing is under way."""
+        if self.convention == "paper" and self.delay:
+            return (
+                "with a delay in the convention of the paper outer gradients are under way at the "
+                "end of every round: write convention: torchft, or leave delay out"
+            )
+        return super().against_rollback
+
+    def recurs_after(self, cluster: Cluster) -> int:
+        """See Strategy; when every fragment has had its turn."""
+        return self.inner_steps
+
+    def saved_besides(self, cluster: Cluster) -> tuple[Copies, ...]:
+        """See Strategy."""
+        return (
+            Copies("the shared model"),
+            Copies("the outer optimizer's state", self._outer.numbers_each, of="slots"),
+        )
+
     def holds(self, cluster: Cluster) -> Holds:
         """And the shared model, the outer optimizer's state, and outer gradients on their way."""
         under_way = min(self.fragments, self.delay // self._turn + 1)
-        mine = (
-            Copies("the shared model"),
-            Copies("the outer optimizer's state", self._outer.numbers_each, of="slots"),
-            Copies("outer gradients", under_way / self.fragments),
-        )
-        return super().holds(cluster) + Holds(device=mine)
+        sent = Copies("outer gradients", under_way / self.fragments)
+        return super().holds(cluster) + Holds(device=(*self.saved_besides(cluster), sent))
 
     @property
     def lighter(self) -> Sequence[Mapping[str, object]]:

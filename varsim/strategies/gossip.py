@@ -16,6 +16,7 @@ from varsim.strategies.base import Pair, Round, Sends, Strategy
 from varsim.values.mixing import (
     Graph,
     Matrix,
+    Shares,
     check_matrix,
     hops,
     one_peer,
@@ -104,6 +105,20 @@ class Gossip(Strategy):
             return Round("iteration", gradients=1, ages_by="exchanges")
         return Round("step")
 
+    @property
+    def against_rollback(self) -> str:
+        """See Strategy; where nobody waits, a dead worker stops nobody."""
+        if self.mode == "asynchronous":
+            return (
+                "nobody waits for anybody, so that a worker's death stops no other: write mode: "
+                "synchronous or push_sum"
+            )
+        return super().against_rollback
+
+    def recurs_after(self, cluster: Cluster) -> int:
+        """See Strategy; when all matrices have had their turn."""
+        return len(self._rounds(cluster.workers))
+
     def holds(self, cluster: Cluster) -> Holds:
         """And the models of neighbours that a worker mixes its own with at once."""
         others = 2 if self.mode == "synchronous" else 1
@@ -145,21 +160,18 @@ class Gossip(Strategy):
 
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""
-        workers, graph = len(job.workers), self.graph or "ring"
+        workers = len(job.workers)
         copies: MixedReplicas | PairedReplicas
         if self.mode == "asynchronous":
             copies = PairedReplicas(job)
             turns = self.partners or [
-                [(rank + hop) % workers for hop in hops(graph, workers)] for rank in range(workers)
+                [(rank + hop) % workers for hop in hops(self._graph, workers)]
+                for rank in range(workers)
             ]
             for worker in job.workers:
                 job.start_on(worker, self.asynchronous, worker, copies, turns[worker.rank])
         else:
-            both_sides = self.mode == "synchronous" and graph == "ring"
-            rounds = [undirected_ring(workers)] if both_sides else one_peer(graph, workers)
-            if self.matrices is not None:
-                rounds = [shares(matrix) for matrix in self.matrices]
-            copies = MixedReplicas(job, rounds)
+            copies = MixedReplicas(job, self._rounds(workers))
             role = self.synchronous if self.mode == "synchronous" else self.push_sum
             for worker in job.workers:
                 job.start_on(worker, role, worker, copies)
@@ -196,3 +208,15 @@ class Gossip(Strategy):
             yield from worker.update_copy()
             copies.apply(worker, gradient)  # (A3)
             yield from copies.settle()
+
+    @property
+    def _graph(self) -> Graph:
+        return self.graph or "ring"
+
+    def _rounds(self, workers: int) -> Sequence[Shares]:
+        """Who takes what share of whose copy, round by round, in turn."""
+        if self.matrices is not None:
+            return [shares(matrix) for matrix in self.matrices]
+        if self.mode == "synchronous" and self._graph == "ring":
+            return [undirected_ring(workers)]
+        return one_peer(self._graph, workers)

@@ -1,5 +1,6 @@
 """Local SGD: replicas take steps by themselves and average their copies now and then."""
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal, Self
@@ -147,6 +148,20 @@ class LocalSgd(Strategy):
     def round(self) -> Round:
         """See Strategy; after its last step all have met."""
         return Round("outer step", steps=self.levels[-1][0] if self.levels else self.period or 1)
+
+    @property
+    def against_rollback(self) -> str:
+        """See Strategy; steps of warm-up are others than those after it."""
+        if self.warmup_steps:
+            return (
+                "steps of warm-up are other ones than those of the rest of its life: leave "
+                "warmup_steps out"
+            )
+        return super().against_rollback
+
+    def recurs_after(self, cluster: Cluster) -> int:
+        """See Strategy; after the averages of all levels."""
+        return math.lcm(*(period for period, _ in self.levels or ((self.period or 1, 0),)))
 
     def holds(self, cluster: Cluster) -> Holds:
         """And what copies are averaged in, beside them: PyTorch's averager makes one tensor."""

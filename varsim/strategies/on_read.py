@@ -63,6 +63,10 @@ class OnRead(Strategy):
         """See Strategy; an update is counted when all replicas have made theirs."""
         return Round("outer step", steps=self.read_every)
 
+    def recurs_after(self, cluster: Cluster) -> int:
+        """See Strategy; with every read."""
+        return self.read_every
+
     def holds(self, cluster: Cluster) -> Holds:
         """And what is read, if that is another than the copies that it is of."""
         read = (Copies("the model that is read"),) * (self.sends.to == "workers")

@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from varsim.cluster.course import Course, Drawn, Pace, Saving, Steady
 from varsim.cluster.life import Life
 from varsim.cluster.recovery import Recovery
-from varsim.cluster.trace import Trace
+from varsim.cluster.trace import GradientRow, Trace
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.values.stream import stream
 
@@ -35,12 +36,13 @@ def life_of(scenario: Scenario, trace: Trace) -> Life:
     cluster = scenario.cluster_of(strategy)
     overheads = cluster.overheads
     start_up = round((0.0 if overheads is None else overheads.first_iteration) * 1e9)
-    ends = trace.steps - start_up
+    each = strategy.recurs_after(cluster)
+    ends = _ended(trace, each) - start_up if strategy.drifts else trace.steps - start_up
 
     def course(saving: Saving, horizon: int) -> Course:
         if not steps_are_random(scenario, strategy):
-            return Steady(Pace.of(ends), saving, horizon)
-        lasted = np.diff(ends, prepend=0)
+            return Steady(Pace.of(ends, each), saving, horizon)
+        lasted = np.diff(ends, prepend=0).reshape(-1, each)
         key = scenario.seed, trace.replication, "step"
         return Drawn(lasted, saving, lambda block: stream(*key, block))
 
@@ -55,3 +57,20 @@ def life_of(scenario: Scenario, trace: Trace) -> Life:
         seed=scenario.seed,
         replication=trace.replication,
     )
+
+
+def _ended(trace: Trace, each: int) -> NDArray[np.int64]:
+    """When steps were over (ns), all of whole rounds: at the end of a round when all had gone on.
+
+    What they average, or are read for, after their last update is a part of the round.
+    """
+    rows = trace.gradients
+    iterations = rows[:, GradientRow._fields.index("iteration")]
+    begun = np.zeros(len(trace.steps) + 2, dtype=np.int64)
+    near = iterations < len(begun)
+    np.maximum.at(begun, iterations[near], rows[near, GradientRow._fields.index("read")])
+    whole = (np.bincount(iterations[near], minlength=len(begun)) == trace.workers)[each::each]
+    rounds = len(whole) if whole.all() else int(np.argmin(whole))
+    ends = trace.steps[: rounds * each].copy()
+    ends[each - 1 :: each] = begun[each : rounds * each + 1 : each]
+    return ends
