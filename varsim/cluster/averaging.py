@@ -136,6 +136,7 @@ class AveragedReplicas(LocalReplicas):
             if self._with_state:
                 variable.states[rank] = state
         self._contained[rank] = average.contained
+        self._job.failures.meet(rank)
         if self._quorum is not None:  # also updates of who has died since
             np.maximum(self._updates, average.contained, out=self._updates)
         if rank == self.members[0] and ranks == len(self._job.workers):

@@ -142,6 +142,10 @@ class Clock(simpy.Environment):
         """Call a function at a moment (ns)."""
         heappush(self.heap, (time, priority, next(self.numbers), function))
 
+    def call_first(self, time: int, function: Callable[[], object]) -> None:
+        """Call a function before what else happens at a moment (ns)."""
+        self.call_at(time, function, URGENT)
+
     def call_last(self, time: int, function: Callable[[], None]) -> None:
         """Call a function after all else that happens at a moment (ns)."""
         self.call_at(time, function, LAST)

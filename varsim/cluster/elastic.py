@@ -77,6 +77,7 @@ class ElasticReplicas(DriftingReplicas):
         except Ended:
             difference.lost = True
             raise
+        self._job.failures.meet(worker.rank)
 
     def settle(self) -> Activity[None]:
         """See DriftingReplicas; so are all who have come at this moment."""

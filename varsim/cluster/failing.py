@@ -201,8 +201,8 @@ class RecordedFailures(Model):
         """Those of which some member fails."""
         return tuple(sorted({domain for _, domain, _ in self.failures}, key=DOMAINS.__getitem__))
 
-    def check(self, horizon: float, cluster: Cluster, workers: int) -> None:
-        """Raise ValueError where one that fails is not there, or all come after the horizon."""
+    def check(self, horizon: float | None, cluster: Cluster, workers: int) -> None:
+        """Raise ValueError where one that fails is not there, or all come after a horizon."""
         for index, (_, domain, member) in enumerate(self.failures):
             there = members(domain, cluster, workers)
             if member >= there:
@@ -213,7 +213,7 @@ class RecordedFailures(Model):
                     f"{place}: {domain} {member}, but there are {there}, numbered from 0"
                 )
         first = min(self.failures)[0]
-        if first > horizon:
+        if horizon is not None and first > horizon:
             raise ValueError(
                 f"no failure comes before the horizon: the first is at {format_seconds(first)}"
             )

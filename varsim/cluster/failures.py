@@ -44,7 +44,9 @@ class Failures:
     """Failures of workers: which processes run on which, and which of them have ended.
 
     `network`: what a worker waits for whose messages are on the links. `detection`: so long (ns)
-    after a death those who go on without a worker know of it.
+    after a death those who go on without a worker know of it. `random`: some strike at random.
+    Then it is noted when workers have `met`, by which what one has learnt outlives it, and when
+    what one has done since was `thrown_away`: its rank, and when (ns).
     """
 
     detection: int = 0
@@ -56,12 +58,18 @@ class Failures:
         network: object,
         ledger: Ledger,
         events: Sequence[ProcessEvent],
+        *,
+        random: bool = False,
     ) -> None:
         self._clock, self._workers, self._network, self._ledger = clock, workers, network, ledger
         self._processes: dict[int, list[WorkerProcess]] = {}
         self.exits: dict[int, Exit] = {}  # by rank
-        self.expected = bool(events)  # somebody will die
-        self.restarts = any(event.restart is not None for event in events)
+        self.expected = random or bool(events)  # somebody will die
+        self.restarts = random or any(event.restart is not None for event in events)
+        self._random = random
+        self.meets = False  # workers learn by themselves, and meet from time to time
+        self.met: list[tuple[int, int]] = []
+        self.thrown_away: list[tuple[int, int]] = []
         self.died = False  # somebody has
         self._told: list[Callable[[int], None]] = []
         for event in events:
@@ -79,6 +87,16 @@ class Failures:
     def tell(self, function: Callable[[int], None]) -> None:
         """Call a function with the rank of each worker that is ended, when its processes are."""
         self._told.append(function)
+
+    def meet(self, rank: int) -> None:
+        """What a worker has learnt is with others, too."""
+        if self._random:
+            self.met.append((rank, self._clock.time))
+
+    def throw_away(self, rank: int) -> None:
+        """What a worker has done since it last handed something over is in vain, for a death."""
+        if self._random:
+            self.thrown_away.append((rank, self._clock.time))
 
     def running(self, rank: int) -> bool:
         """Whether a worker's processes run."""

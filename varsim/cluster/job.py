@@ -14,6 +14,7 @@ from varsim.cluster.deadlock import Remedy, report, restart_any
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.failures import Cutoff, Failures
+from varsim.cluster.interruptions import MOST, Interruptions, Rules
 from varsim.cluster.ledger import Ledger
 from varsim.cluster.network import network
 from varsim.cluster.slowdown import windows
@@ -29,6 +30,7 @@ from varsim.values.workload import Workload
 Ts = TypeVarTuple("Ts")
 
 _TOO_LONG: Final = "the end of time"
+_TOO_MANY: Final = "failures"
 _NOTHING: Final[Batches] = np.empty(0)  # a batch where no gradient is worked out
 
 
@@ -43,9 +45,10 @@ class TooLongError(Exception):
 class Job:
     """One run; strategies start their processes in it and it keeps the books.
 
-    `events` end processes and let them begin again. `target_loss`: when it is reached is to be
-    found out, besides that of the stop rule. `lazy` and `record` exist for measurements of
-    the simulator itself: no result depends on `lazy`, and without `record` a run leaves no spans.
+    `events` end processes and let them begin again, and so do random failures, by `rules`.
+    `target_loss`: when it is reached is to be found out, besides that of the stop rule. `lazy` and
+    `record` exist for measurements of the simulator itself: no result depends on `lazy`, and
+    without `record` a run leaves no spans.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Job:
         replication: int,
         workers: int | None = None,
         events: Sequence[ProcessEvent] = (),
+        rules: Rules | None = None,
         target_loss: float | None = None,
         lazy: bool = True,
         record: bool = True,
@@ -93,9 +97,12 @@ class Job:
         self._floor: Floor | None = None  # of the model that was looked at last
         self._law = cluster.compute_distribution(workload)
         self.workers = [self._worker(rank) for rank in range(number)]
-        if events:
+        if events or rules:
             self.allow_breaking_off()
-        self.failures = Failures(self.clock, self.workers, self.network, self.ledger, events)
+        self.failures = Failures(
+            self.clock, self.workers, self.network, self.ledger, events, random=rules is not None
+        )
+        self._interruptions = self._struck_by(rules)
         if stop.time is not None:
             self.clock.call_last(round(stop.time * 1e9), self._time_is_up)
 
@@ -246,6 +253,11 @@ class Job:
                 f"{self.global_step:,} updates and is not over: 'varsim check' says what a step "
                 "takes; make steps shorter or lower what stops the run"
             )
+        if self.stopped_by == _TOO_MANY:
+            raise TooLongError(
+                f"{label}: after {MOST:,} failures the run has made {self.global_step:,} updates "
+                "and is not over: make failures rarer (failures.of), or stop the run earlier"
+            )
         standstill, last = None, self.clock.time
         if not self.stopped_by:
             standstill = self._stands_still(label)
@@ -261,6 +273,9 @@ class Job:
         self.sends_on = last > end
         links, sent = self._carried(max(last, end))
         assert begun == len(rows) + computing, "a gradient was lost"
+        spans, life = recorder.span_rows(len(self.workers), end), None
+        if self._interruptions is not None:
+            life = self._interruptions.attempts(spans, rows, end)
         return Trace(
             strategy=label,
             replication=self.replication,
@@ -270,7 +285,7 @@ class Job:
             end=end,
             stopped_by=self.stopped_by,
             global_step=ledger.global_step,
-            span_rows=recorder.span_rows(len(self.workers), end),
+            span_rows=spans,
             gradient_rows=rows,
             evaluations=recorder.evaluations,
             steps=np.array(recorder.steps, dtype=np.int64),
@@ -283,6 +298,7 @@ class Job:
             gradients_evaluated=self.gradients.evaluated,
             gradients_aggregated=ledger.aggregated,
             standstill=standstill,
+            life=life,
         )
 
     def carried_by(self, time: int) -> tuple[list[LinkRow], float]:
@@ -331,13 +347,36 @@ class Job:
 
     def _time_is_up(self) -> None:
         """At the end of its time, too, a run of which nothing is left has stood still."""
-        if not self.clock.idle:
+        if not self._idle:
             self._end("time")
 
     def _clock_ends(self) -> None:
         """No further; where nothing is left to happen and no time to pass, the run stands still."""
-        if not self.clock.idle or self._stop.time is not None:
+        if not self._idle or self._stop.time is not None:
             self._end(_TOO_LONG)
+
+    @property
+    def _idle(self) -> bool:
+        """Whether nothing is left to happen, but failures that meet nothing."""
+        struck = self._interruptions
+        return self.clock.idle or (struck is not None and struck.alone)
+
+    def _struck_by(self, rules: Rules | None) -> Interruptions | None:
+        """Failures of this run that strike at random."""
+        if rules is None:
+            return None
+        overheads = self.cluster.overheads
+        return Interruptions(
+            rules,
+            self.clock,
+            self.failures,
+            self.cluster,
+            len(self.workers),
+            lambda: self._end(_TOO_MANY),
+            set_up=round((0.0 if overheads is None else overheads.first_iteration) * 1e9),
+            seed=self._seed,
+            replication=self.replication,
+        )
 
     def _end(self, reason: str) -> None:
         if not self.stopped_by:

@@ -35,6 +35,7 @@ class Life:
         seed: int,
         replication: int,
     ) -> None:
+        assert failures.horizon is not None, "a life needs a horizon"
         self._failures, self._cluster, self._workers = failures, cluster, workers
         self._horizon = round(failures.horizon * _NS)
         self._always = failures.strike == "always"

@@ -119,6 +119,7 @@ class OuterReplicas(LocalReplicas):
         if not sent_by:
             self._sent.pop(sync, None)
             self.failed[rank] += 1
+            self._job.failures.throw_away(rank)
             parts = split(self._points[fragment], self._fragments[fragment])
             self._write(rank, fragment, parts, mixing=0.0)
             return
@@ -127,6 +128,7 @@ class OuterReplicas(LocalReplicas):
         made = self._steps_made[sync]
         self._write(rank, fragment, made.parts, self._mixing)
         self._had[rank, fragment] = sent_after
+        self._job.failures.meet(rank)
         made.left -= 1
         if made.left == 0:
             del self._steps_made[sync]

@@ -42,6 +42,7 @@ class PresentReplicas(MirroredReplicas):
         step = self._steps[worker.rank]
         if not ranks:
             self._drop(self._rounds[step].gradients.pop(worker.rank), lost=False)
+            self._job.failures.throw_away(worker.rank)
         elif step not in self._updates:
             offered = self._rounds.pop(step).gradients
             for rank in offered.keys() - set(ranks):

@@ -37,16 +37,18 @@ class RandomFailures(Grown):
     """Failures at random, drawn from streams of their own: all strategies meet the same.
 
     `horizon`: for how long the life of a job is followed. Its steps are those that the run up to
-    `stop` shows. `detection`: from a failure until it is noticed. `strike`: when members fail and
-    age: `always`, also while the job is down (then detection and restart begin again); only
-    `while_running`, at work or writing a checkpoint; or only `while_computing`. `recorded`:
-    failures that happened, in place of those at random or beside them.
+    `stop` shows. Without one, failures strike inside the run: workers die in it, and are back once
+    that is noticed, their host is there, and `recovery.restart` has passed. `detection`: from a
+    failure until it is noticed. `strike`: when members fail and age: `always`, also while the job
+    is down (then detection and restart begin again); only `while_running`, at work or writing a
+    checkpoint; or only `while_computing`. `recorded`: failures that happened, in place of those at
+    random or beside them.
     """
 
     later: ClassVar[tuple[str, ...]] = ("recorded",)
 
-    horizon: Seconds = Field(gt=0, le=LONGEST)
-    """For how long the life of the job is followed."""
+    horizon: Seconds | None = Field(None, gt=0, le=LONGEST)
+    """For how long the life of the job is followed; left out: failures strike inside the run."""
     detection: Seconds = Field(0.0, ge=0)
     """From a failure until it is noticed."""
     strike: Literal["always", "while_running", "while_computing"] = "always"
@@ -89,13 +91,18 @@ class RandomFailures(Grown):
             members(one.domain, cluster, workers) / one.between.expectation() for one in self.of
         )
         known = 0 if self.recorded is None else len(self.recorded.failures)
-        return drawn + known / self.horizon
+        return drawn + known / (self.horizon or LONGEST)
 
     @property
     def memoryless(self) -> bool:
         """Whether the time to the next failure of the job is exponential."""
         drawn = all(isinstance(one.between, Exponential) for one in self.of)
         return drawn and self.recorded is None
+
+
+def in_run(failures: RandomFailures | None) -> tuple[RandomFailures, ...]:
+    """Those failures if they strike inside the run, as they have no horizon; else none."""
+    return (failures,) if failures is not None and failures.horizon is None else ()
 
 
 def _is_optimal(given: object) -> str:
@@ -249,13 +256,17 @@ class Recovery(Model):
     """Hosts that stand by."""
 
 
-def check_beside(events: Sequence[ProcessEvent], cluster: Cluster) -> None:
+def check_beside(
+    failures: RandomFailures, events: Sequence[ProcessEvent], cluster: Cluster
+) -> None:
     """Raise ValueError where something does not go with failures at random."""
     if events:
         raise ValueError(
             "events do not go with failures: either processes end at given times, or hosts fail at "
             "random"
         )
+    if in_run(failures):
+        return
     if any(slow.after or slow.until for slow in cluster.slow_workers):
         raise ValueError(
             "failures do not go with cluster.slow_workers that are slow for a part of the time: "
@@ -295,12 +306,15 @@ def check_life(
             failures.recorded.check(failures.horizon, cluster, workers)
         except ValueError as error:
             raise ValueError(f"failures.recorded: {error}") from None
-    expected = failures.horizon * failures.rate(cluster, workers)
-    if expected > _MOST:
-        raise ValueError(
-            f"failures.horizon: about {expected:.2g} failures would be met, at most {_MOST:,} are "
-            "followed: shorten it"
-        )
+    if failures.horizon is not None:
+        expected = failures.horizon * failures.rate(cluster, workers)
+        if expected > _MOST:
+            raise ValueError(
+                f"failures.horizon: about {expected:.2g} failures would be met, at most {_MOST:,} "
+                "are followed: shorten it"
+            )
+    else:
+        _check_in_run(failures, checkpoint, recovery, cluster)
     spares = recovery.spares
     if spares is not None:
         hosts = cluster.network.machines(workers)
@@ -327,4 +341,35 @@ def check_life(
         raise ValueError(
             "failures.strike while_computing goes with blocking checkpoints: work goes on beside "
             "an asynchronous write"
+        )
+
+
+def _check_in_run(
+    failures: RandomFailures, checkpoint: Checkpoint | None, recovery: Recovery, cluster: Cluster
+) -> None:
+    """Raise ValueError where failures cannot strike inside a run like that."""
+    if any(domain == "link" for domain, _ in failures.repairs):
+        raise ValueError(
+            "failures of a link need failures.horizon: inside a run they would not end a worker; "
+            "say domain: worker"
+        )
+    if failures.strike != "always":
+        raise ValueError(
+            f"failures.strike {failures.strike} needs failures.horizon: inside a run members age "
+            "and fail always"
+        )
+    if checkpoint is not None:
+        raise ValueError(
+            "checkpoint needs failures.horizon: inside a run servers, or the workers that are "
+            "left, keep the model, and nothing is read back"
+        )
+    if "policy" in recovery.model_fields_set:
+        raise ValueError(
+            "recovery.policy needs failures.horizon: inside a run the strategy says what the "
+            "others do (on_death of those that have it)"
+        )
+    if cluster.servers_on == "workers":
+        raise ValueError(
+            "failures without a horizon need cluster.servers_on: dedicated: a host that fails "
+            "inside a run would take a server with it"
         )

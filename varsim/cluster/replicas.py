@@ -156,6 +156,7 @@ class LocalReplicas:
         self._recovery = Recovery(job)
         job.explain(self._recovery.remedy)
         self._latest: tuple[int, OutsideRead] | None = None
+        job.failures.meets = True
 
     def read(self, worker: Worker) -> Read:
         """A worker's own copy; takes no time."""

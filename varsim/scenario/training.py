@@ -25,6 +25,7 @@ from varsim.cluster.recovery import (
     check_beside,
     check_life,
     check_steps,
+    in_run,
 )
 from varsim.cluster.stop import Stop
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
@@ -88,7 +89,7 @@ class Scenario(Grown):
                 strategy.check(self.cluster_of(strategy))
                 strategy.check_workload(self.workload_of(strategy))
                 strategy.check_times(self._shortest(strategy))
-                strategy.check_events(self.events)
+                strategy.check_events(self.events or in_run(self.failures))
                 self._check_memory(strategy, (info.context or {}).get("must_fit", False))
                 self._check_life(strategy)
             except ValueError as error:
@@ -106,9 +107,7 @@ class Scenario(Grown):
 
     def _check_life(self, strategy: Strategy) -> None:
         """Raise ValueError where the life of a job of this strategy cannot be followed."""
-        if self.failures is None:
-            return
-        if why := strategy.against_rollback:
+        if self.failures and self.failures.horizon and (why := strategy.against_rollback):
             raise ValueError(
                 f"failures.horizon does not go with {strategy.label!r}: the life of a job is "
                 f"followed that stops as a whole, and {why}"
@@ -120,11 +119,13 @@ class Scenario(Grown):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} has no effect without failures (failures: of: ...)")
             return
-        check_beside(self.events, self.cluster)
+        check_beside(self.failures, self.events, self.cluster)
         for strategy in running:
             cluster = self.cluster_of(strategy)
             rules = self.failures, self.checkpoint_of(strategy), self.recovery or Recovery()
             check_life(*rules, cluster, strategy.workers(cluster))
+            if in_run(self.failures):
+                continue
             each = strategy.gradients_per_update(cluster) * self.workload.batch_size
             random, rounds = steps_are_random(self, strategy), strategy.recurs_after(cluster)
             least = fewest(random=random, each=rounds, drifts=strategy.drifts)
@@ -202,8 +203,7 @@ class Scenario(Grown):
         """Price per hour of a strategy's machines and of the spares that stand by."""
         assert self.prices is not None
         cluster, spares = self.cluster_of(strategy), self.recovery and self.recovery.spares
-        each = cluster.workers_of_a_host
-        standing = each * (spares.hot + spares.cold) if spares else 0
+        standing = cluster.workers_of_a_host * (spares.hot + spares.cold) if spares else 0
         return self.prices.machines(strategy, cluster, standing)
 
     def memory_of(self, strategy: Strategy) -> Memory:
@@ -237,8 +237,7 @@ class Scenario(Grown):
 
     def _check_memory(self, strategy: Strategy, must_fit: bool) -> None:
         """Raise ValueError where a strategy that `must_fit` does not."""
-        refused = must_fit and self.memory.exceeded == "refuse" and self.too_large(strategy)
-        if refused:
+        if must_fit and self.memory.exceeded == "refuse" and self.too_large(strategy):
             raise ValueError(self.refusal(strategy))
 
     def _tells_memory(self, strategy: Strategy) -> bool:
@@ -429,7 +428,8 @@ def steps_are_random(scenario: Scenario, strategy: Strategy) -> bool:
 
 def steps_repeat(scenario: Scenario, strategy: Strategy) -> bool:
     """Whether steps were seen to repeat, as of a life of constant ones: more would tell no more."""
-    return scenario.failures is not None and not steps_are_random(scenario, strategy)
+    followed = scenario.failures is not None and not in_run(scenario.failures)
+    return followed and not steps_are_random(scenario, strategy)
 
 
 def times_are_random(scenario: Scenario, strategy: Strategy) -> bool:
@@ -446,4 +446,5 @@ def is_random(scenario: Scenario, strategy: Strategy) -> bool:
 def runs_made(scenario: Scenario, strategy: Strategy) -> int:
     """How often the steps of a strategy are run: once where every replication has the same."""
     random = scenario.workload.problem.is_random or steps_are_random(scenario, strategy)
+    random = random or any(one.is_random for one in in_run(scenario.failures))
     return scenario.replications if random else 1

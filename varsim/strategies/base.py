@@ -26,6 +26,7 @@ from varsim.cluster.overheads import (
     OF_REDUCTIONS,
     OF_SERVERS,
 )
+from varsim.cluster.recovery import RandomFailures
 from varsim.inert import visible
 from varsim.values.optimizer import AnyOptimizer
 from varsim.values.schema import Grown
@@ -34,6 +35,15 @@ from varsim.values.workload import Workload
 
 # What those who wait for a worker that has died can do.
 OnDeath: TypeAlias = Literal["continue_with_fewer"]
+
+# What ends processes of a run: an event, or failures that strike inside it.
+Deaths: TypeAlias = ProcessEvent | RandomFailures
+
+
+def cause(deaths: Sequence[Deaths]) -> str:
+    """What ends processes, in words."""
+    first = deaths[0]
+    return f"events ({first})" if isinstance(first, ProcessEvent) else "failures inside a run"
 
 
 class Sends(NamedTuple):
@@ -176,6 +186,14 @@ class Strategy(Grown, ABC):
         return self.shards or getattr(self, "overlap", False) == "forward"
 
     @property
+    def outlives_workers(self) -> bool:
+        """Whether training goes on, or waits, when hosts fail in its midst and come back.
+
+        Servers have the model; or, without the dead, those who are left.
+        """
+        return self.sends.to in ("servers", "centre") or self.leaves_out_the_dead
+
+    @property
     def rolls_back(self) -> bool:
         """Whether a failure ends all of it, to begin again from a checkpoint of a step's end."""
         return not self.against_rollback
@@ -302,10 +320,20 @@ class Strategy(Grown, ABC):
     def check_times(self, shortest: float) -> None:
         """Raise ValueError where no gradient takes less than this to compute (s), and one must."""
 
-    def check_events(self, events: Sequence[ProcessEvent]) -> None:
+    def check_events(self, events: Sequence[Deaths]) -> None:
         """Raise ValueError where workers cannot be ended, or begin again, in this strategy."""
         if self.leaves_out_the_dead and not events:
             raise ValueError("on_death has no effect: nobody dies (events)")
+        if events and isinstance(events[0], RandomFailures) and not self.outlives_workers:
+            can = []
+            if "on_death" in type(self).model_fields:
+                can.append("on_death: continue_with_fewer goes on with those who are left")
+            if self.rolls_back:
+                can.append("failures.horizon follows its life, from restart to restart")
+            raise ValueError(
+                f"failures without a horizon strike inside the run, which {self.label!r} cannot go "
+                f"on with: {', or '.join(can) or 'leave it out'}"
+            )
 
     @abstractmethod
     def start(self, job: Job) -> None:

@@ -8,12 +8,11 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import AnyCollective, Choice
 from varsim.cluster.description import Cluster
-from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.outer import OuterReplicas
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Pair, Round, Sends, Strategy
+from varsim.strategies.base import Deaths, Pair, Round, Sends, Strategy, cause
 from varsim.units import Bytes
 from varsim.values.gradient_form import Precision, Quantized
 from varsim.values.optimizer import AnyOptimizer, Momentum
@@ -203,7 +202,12 @@ class DiLoCo(Strategy):
             )
         super().check_workload(workload)
 
-    def check_events(self, events: Sequence[ProcessEvent]) -> None:
+    @property
+    def outlives_workers(self) -> bool:
+        """See Strategy."""
+        return True
+
+    def check_events(self, events: Sequence[Deaths]) -> None:
         """A worker that comes back is taken in after a sync, when no other may be under way."""
         why = ""
         if self.overlap:
@@ -220,7 +224,7 @@ class DiLoCo(Strategy):
             why = f"collective {self.collective}: groups are not equal without a dead worker"
         if why and events:
             key, reason = why.split(": ", 1)
-            raise ValueError(f"{key} does not go with events ({events[0]}): {reason}")
+            raise ValueError(f"{key} does not go with {cause(events)}: {reason}")
 
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""

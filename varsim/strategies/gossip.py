@@ -7,12 +7,11 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from varsim.cluster.clock import Activity
 from varsim.cluster.description import Cluster
-from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.neighbours import MixedReplicas, PairedReplicas
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Pair, Round, Sends, Strategy
+from varsim.strategies.base import Deaths, Pair, Round, Sends, Strategy, cause
 from varsim.values.mixing import (
     Graph,
     Matrix,
@@ -150,11 +149,11 @@ class Gossip(Strategy):
                         f"partners: {partner} of worker {rank} {why}; others are 0 to {workers - 1}"
                     )
 
-    def check_events(self, events: Sequence[ProcessEvent]) -> None:
+    def check_events(self, events: Sequence[Deaths]) -> None:
         """A worker that dies leaves neighbours without its model."""
         if events:
             raise ValueError(
-                f"gossip does not go with events ({events[0]}): neighbours would wait for a model, "
+                f"gossip does not go with {cause(events)}: neighbours would wait for a model, "
                 "or an answer, that a dead worker never sends"
             )
 

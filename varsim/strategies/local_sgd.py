@@ -11,11 +11,10 @@ from varsim.cluster.averaging import AveragedReplicas
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import AnyCollective, Choice
 from varsim.cluster.description import Cluster
-from varsim.cluster.events import ProcessEvent
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import OnDeath, Pair, Round, Sends, Strategy
+from varsim.strategies.base import Deaths, OnDeath, Pair, Round, Sends, Strategy, cause
 from varsim.units import Bytes
 from varsim.values.workload import Workload
 
@@ -194,7 +193,7 @@ class LocalSgd(Strategy):
             )
         super().check_workload(workload)
 
-    def check_events(self, events: Sequence[ProcessEvent]) -> None:
+    def check_events(self, events: Sequence[Deaths]) -> None:
         """Who begins again can have what all have averaged, and nothing else."""
         super().check_events(events)
         given = {
@@ -205,7 +204,7 @@ class LocalSgd(Strategy):
         }
         for key in [key for key, used in given.items() if used] if events else ():
             raise ValueError(
-                f"{key} does not go with events ({events[0]}): a worker that begins again gets the "
+                f"{key} does not go with {cause(events)}: a worker that begins again gets the "
                 "latest average of all copies, which is not what its group has"
             )
 

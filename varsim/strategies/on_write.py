@@ -11,7 +11,6 @@ from varsim.cluster.buckets import Bucketing, Rule, ready_buckets
 from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import AnyCollective, Choice
 from varsim.cluster.description import Cluster
-from varsim.cluster.events import ProcessEvent
 from varsim.cluster.exchange import AllReduce
 from varsim.cluster.job import Job
 from varsim.cluster.layerwise import LayerwiseStep, Overlap, Sharding, units
@@ -20,7 +19,7 @@ from varsim.cluster.present import PresentAllReduce, PresentReplicas
 from varsim.cluster.push_pull import PushPull
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import OnDeath, Pair, Round, Sends, Strategy
+from varsim.strategies.base import Deaths, OnDeath, Pair, Round, Sends, Strategy, cause
 from varsim.units import Bytes, format_seconds
 from varsim.values.workload import Workload
 
@@ -287,7 +286,7 @@ class OnWrite(Strategy):
                 "broken off"
             )
 
-    def check_events(self, events: Sequence[ProcessEvent]) -> None:
+    def check_events(self, events: Sequence[Deaths]) -> None:
         """A gradient of which some is reduced and some not yet computed cannot be taken up again.
 
         What others have added of it would have to be taken out.
@@ -295,17 +294,17 @@ class OnWrite(Strategy):
         super().check_events(events)
         if self.sharding is not None and events:
             raise ValueError(
-                f"sharding does not go with events ({events[0]}): a worker that dies takes its "
+                f"sharding does not go with {cause(events)}: a worker that dies takes its "
                 "shard of the optimizer's state with it, which nobody else has"
             )
         if self.uses_servers and events:
             raise ValueError(
-                f"collective push_pull does not go with events ({events[0]}): what servers have "
+                f"collective push_pull does not go with {cause(events)}: what servers have "
                 "added up of a gradient whose worker dies could not be taken back"
             )
         if self.overlap and events:
             raise ValueError(
-                f"overlap does not go with events ({events[0]}): what is already reduced of a "
+                f"overlap does not go with {cause(events)}: what is already reduced of a "
                 "gradient whose worker dies in its backward pass could not be taken back"
             )
 

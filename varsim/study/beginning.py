@@ -130,6 +130,7 @@ def _opening(scenario: Scenario, strategy: Strategy, workers: int, each: int) ->
     after = None if after else after  # a warm-up may last longer
     limits = {"examples": min(examples, stop.examples or examples), "loss": None}
     changes = {
+        "failures": None,  # as long as nothing fails
         "stop": stop.model_copy(update=limits),
         "targets": scenario.targets.model_copy(update={"loss": None, "time_to_loss": None}),
         "report": scenario.report.model_copy(update={"measure_after": after}),

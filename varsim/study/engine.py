@@ -7,6 +7,7 @@ from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.choice import can_compile, expected, uncovered, worth_compiling
 from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.flat.run import FlatRun
+from varsim.cluster.recovery import in_run
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
@@ -27,6 +28,8 @@ def reason_against(scenario: Scenario, strategy: Strategy) -> str:
     cluster = scenario.cluster_of(strategy)
     if scenario.events:
         return "something happens to workers (events)"
+    if in_run(scenario.failures):
+        return "something happens to workers (failures)"
     if strategy.rules(cluster) is None:
         return "the rules of this strategy are not among its own"
     return uncovered(cluster, scenario.workload_of(strategy), scenario.stop_of(strategy))

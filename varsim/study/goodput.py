@@ -3,6 +3,7 @@
 import math
 from typing import Final
 
+from varsim.cluster.recovery import in_run
 from varsim.cluster.trace import Attempt, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.lives import life_of
@@ -43,6 +44,7 @@ def of_life(
 ) -> dict[str, float]:
     """Each of OF_LIVES of one run; nothing where no failures are followed.
 
+    Where they strike inside the run, its workers are interrupted: all is of their time together.
     `to_target`: which of its updates reaches the target loss; nan where none does.
     """
     life = trace.life
@@ -52,13 +54,17 @@ def of_life(
     parts = {name: total[field] for name, (field, _) in PARTS.items()}
     whole, down = sum(parts.values()), sum(parts[name] for name in DOWN)
     often = int((life[:, Attempt._fields.index("failures")] > 0).sum())
+    each, lasted = trace.global_step, whole
+    if in_run(scenario.failures):  # attempts are those of workers, and steps their gradients
+        often, each = len(life) - trace.workers, int(gradients.used.sum())
+        lasted = trace.end
     away = (total["lost"] + down) / NANOSECONDS
-    examples = float(gradients.weight.sum()) * trace.batch_size / max(1, trace.global_step)
+    examples = float(gradients.weight.sum()) * trace.batch_size / max(1, each)
     return {
         **{name: part / whole for name, part in parts.items()},
         "availability": 1.0 - down / whole,
-        KEPT: total["steps"] * examples * NANOSECONDS / whole,
-        "failures_per_day": total["failures"] * 86_400 * NANOSECONDS / whole,
+        KEPT: total["steps"] * examples * NANOSECONDS / lasted,
+        "failures_per_day": total["failures"] * 86_400 * NANOSECONDS / lasted,
         "interruptions": float(often),
         "cost_per_interruption": away / often if often else math.nan,
         "steps_discarded": float(total["steps_lost"]),
@@ -72,5 +78,7 @@ def _first_made(scenario: Scenario, trace: Trace, step: float) -> float:
     assert trace.life is not None
     if not step:
         return 0.0
+    if in_run(scenario.failures):
+        return float(trace.steps[int(step) - 1]) / NANOSECONDS
     made = life_of(scenario, trace).updates(trace.life, int(step))
     return next((time / NANOSECONDS for time, number in made if number == step), math.nan)

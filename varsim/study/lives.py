@@ -7,18 +7,18 @@ from numpy.typing import NDArray
 
 from varsim.cluster.course import Course, Drawn, Pace, Saving, Steady
 from varsim.cluster.life import Life
-from varsim.cluster.recovery import Recovery
+from varsim.cluster.recovery import Recovery, in_run
 from varsim.cluster.trace import GradientRow, Trace
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.values.stream import stream
 
 
 def with_life(scenario: Scenario, trace: Trace) -> Trace:
-    """The trace of one of the strategies with the life of its job, where there are failures.
+    """The trace of one of the strategies with the life of its job, where failures have a horizon.
 
     Raises PaceError where no life can be made of its steps.
     """
-    if scenario.failures is None:
+    if scenario.failures is None or in_run(scenario.failures):
         return trace
     return replace(trace, life=life_of(scenario, trace).attempts())
 

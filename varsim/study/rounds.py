@@ -20,6 +20,7 @@ import math
 from typing import Final
 
 from varsim.cluster.description import Cluster
+from varsim.cluster.recovery import in_run
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
@@ -48,6 +49,7 @@ def window(scenario: Scenario, trace: Trace) -> Window:
     workers = strategy.workers(cluster)
     steady = _steady(cluster, workers) and all(one.rank >= workers for one in scenario.events)
     found = None
+    steady = steady and not in_run(scenario.failures)
     if scenario.report.measure_after is None and steady and trace.standstill is None:
         found = _between_rounds(trace, _updates_per_round(strategy, cluster))
     return Window(warm_up(scenario), trace.end) if found is None else found

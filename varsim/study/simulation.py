@@ -10,8 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from varsim.cluster.clock import uncollected
+from varsim.cluster.interruptions import Rules
 from varsim.cluster.job import Job
 from varsim.cluster.program import ProgramTrace, run_program
+from varsim.cluster.recovery import Recovery, in_run
 from varsim.cluster.rows import handed_over_in
 from varsim.cluster.trace import Trace
 from varsim.distribute.program_run import MOST_COPIES, Mode
@@ -195,6 +197,7 @@ def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, S
         replication=run.replication,
         workers=strategy.workers(cluster),
         events=() if run.strategy is None else scenario.events,
+        rules=None if run.strategy is None else _rules(scenario),
         target_loss=None if run.strategy is None else scenario.targets.loss,
         lazy=lazy,
         record=record,
@@ -203,6 +206,12 @@ def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, S
         job.round_gradients()
     strategy.start(job)
     return job, strategy
+
+
+def _rules(scenario: Scenario) -> Rules | None:
+    """What strikes inside a run, and how it comes back."""
+    rules = [Rules(one, scenario.recovery or Recovery()) for one in in_run(scenario.failures)]
+    return rules[0] if rules else None
 
 
 def mapped(function: Callable[[A], B], runs: Iterable[A], jobs: int) -> Iterator[B]:

@@ -3,6 +3,7 @@
 import math
 from typing import TYPE_CHECKING, Final
 
+from varsim.cluster.recovery import in_run
 from varsim.study.plan.guess import Guess
 from varsim.study.speeds import SPEEDS
 
@@ -123,7 +124,9 @@ def unsettled(result: "Result") -> Iterator[str]:
     scenario = result.scenario
     if marching(scenario):
         return
-    if scenario.events or any(one.after or one.until for one in scenario.cluster.slow_workers):
+    if scenario.events or in_run(scenario.failures):
+        return
+    if any(one.after or one.until for one in scenario.cluster.slow_workers):
         return
     found = []
     for strategy in scenario.strategies:

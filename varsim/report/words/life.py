@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.failing import FailureSource, RecordedFailures
-from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery
+from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, in_run
 from varsim.report.words.phrases import digits, plus_minus, time
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import DOWN
@@ -49,7 +49,7 @@ def cells(result: "Result", strategy: str) -> dict[str, str]:
         "interruptions": plus_minus(of["interruptions"]),
     }
     cells = {heading: found[heading] for heading in HEADINGS}
-    if result.target_loss is not None:
+    if result.target_loss is not None and not in_run(result.scenario.failures):
         cells[f"{TO_TARGET} {result.target_loss:g}"] = time(result.estimate(strategy, LATER))
     return cells
 
@@ -58,7 +58,7 @@ def sentences(result: "Result") -> Iterator[str]:
     """What is left of the time of each job, and what becomes of the rest."""
     if result.scenario.failures is None:
         return
-    horizon = _long(result.scenario.failures.horizon)
+    horizon = result.scenario.failures.horizon
     for strategy in result.compared:
         of = {name: result.estimate(strategy, name) for name in result.metrics}
         often, each = of["interruptions"], of["cost_per_interruption"]
@@ -72,9 +72,17 @@ def sentences(result: "Result") -> Iterator[str]:
             if found.mean > 0
         )
         costs = "" if math.isnan(each.mean) else f", which cost {time(each)} each"
+        if horizon is None:
+            yield (
+                f"Of all time of its workers '{strategy}' keeps "
+                f"{plus_minus(of['goodput'], 100, '%')}{f': {rest}' if rest else ''}; they are "
+                f"interrupted {plus_minus(often)} times{costs}."
+            )
+            continue
         yield (
-            f"Over {horizon} '{strategy}' keeps {plus_minus(of['goodput'], 100, '%')} of its time"
-            f"{f': {rest}' if rest else ''}; it is interrupted {plus_minus(often)} times{costs}."
+            f"Over {_long(horizon)} '{strategy}' keeps {plus_minus(of['goodput'], 100, '%')} of "
+            f"its time{f': {rest}' if rest else ''}; it is interrupted {plus_minus(often)} "
+            f"times{costs}."
         )
 
 
@@ -106,7 +114,7 @@ def _points(gain: "Estimate") -> str:
 
 def notes(result: "Result") -> Iterator[str]:
     """What is approximate in the lives of jobs."""
-    if result.scenario.failures is None:
+    if result.scenario.failures is None or in_run(result.scenario.failures):
         return
     drawn = [one for one in result.scenario.strategies if steps_are_random(result.scenario, one)]
     if drawn:
@@ -132,6 +140,8 @@ def described(scenario: Scenario) -> list[str]:
     if failures.recorded is not None:
         lines.append(f"  failures     {_played_back(failures.recorded)}")
     lines.append(f"               {_rules(failures)}")
+    if in_run(failures):
+        return [*lines, f"  recovery     {_return(scenario.recovery or Recovery())}"]
     if scenario.checkpoint is None:
         lines.append("  checkpoint   none: a job begins again from its start")
     else:
@@ -174,6 +184,8 @@ def _rules(failures: RandomFailures) -> str:
         "while_running": "not while the job is down",
         "while_computing": "only while the job computes",
     }
+    if failures.horizon is None:
+        return f"inside the run, noticed after {format_seconds(failures.detection)}"
     return (
         f"{when[failures.strike]}, noticed after {format_seconds(failures.detection)}, followed "
         f"over {_long(failures.horizon)}"
@@ -199,12 +211,20 @@ def _checkpoint(one: Checkpoint) -> str:
 
 
 def _recovery(one: Recovery) -> str:
-    said = f"{one.policy}, {format_seconds(one.restart)} to begin again"
+    return f"{one.policy}, {format_seconds(one.restart)} to begin again{_spares(one)}"
+
+
+def _return(one: Recovery) -> str:
+    """How workers come back into a run."""
+    return f"workers begin again {format_seconds(one.restart)} later{_spares(one)}"
+
+
+def _spares(one: Recovery) -> str:
     if one.spares is None:
-        return said
+        return ""
     cold = (
         f", {one.spares.cold} cold after {format_seconds(one.spares.swap)}"
         if one.spares.cold
         else ""
     )
-    return f"{said}, spare hosts: {one.spares.hot} hot{cold}"
+    return f", spare hosts: {one.spares.hot} hot{cold}"

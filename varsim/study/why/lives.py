@@ -4,13 +4,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, Spares
+from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, Spares, in_run
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import of_life
 from varsim.study.lives import with_life
 from varsim.study.measure import Gradients
+from varsim.study.simulation import Run, run_one
 from varsim.study.statistics import Estimate, difference, interval
+from varsim.study.why.times import times_only
 
 
 class Help(NamedTuple):
@@ -35,7 +37,8 @@ def helps(scenario: Scenario, traces: list[Trace]) -> list[Help]:
     """
     if scenario.failures is None:
         return []
-    if not steps_are_random(scenario, scenario.strategies[0]):
+    inside = bool(in_run(scenario.failures))
+    if not inside and not steps_are_random(scenario, scenario.strategies[0]):
         numbers = range(scenario.replications if scenario.failures.is_random else 1)
         traces = [replace(traces[0], replication=number) for number in numbers]
     checkpoint = scenario.checkpoint_of(scenario.strategies[0])
@@ -44,6 +47,8 @@ def helps(scenario: Scenario, traces: list[Trace]) -> list[Help]:
 
     def goodput(changed: _Rules) -> list[float]:
         other = scenario.model_copy(update=changed._asdict())
+        if inside:
+            return [_again(times_only(other), number) for number in range(len(traces))]
         lives = (with_life(other, trace) for trace in traces)
         return [
             of_life(scenario, trace, rows)["goodput"]
@@ -63,7 +68,9 @@ def _changes(
 ) -> Iterator[tuple[str, str, Callable[[_Rules], _Rules]]]:
     """Changes that make a difference to these rules."""
     failures, checkpoint, recovery = rules
-    if checkpoint is None:
+    if in_run(failures):
+        pass
+    elif checkpoint is None:
         every = Checkpoint(every="optimal", write=60.0)
         if failures.memoryless:
             yield "checkpoints", "checkpoints of a minute, at the optimal interval", _saved(every)
@@ -95,6 +102,12 @@ def _changes(
         if more.hot + more.cold <= scenario.cluster.network.machines(scenario.cluster.workers):
             manned = recovery.model_copy(update={"spares": more})
             yield "spare", "one hot spare more", lambda one: one._replace(recovery=manned)
+
+
+def _again(scenario: Scenario, replication: int) -> float:
+    """Goodput of the same run, among failures that strike inside it."""
+    trace = run_one(Run(scenario, 0, replication))
+    return of_life(scenario, trace, Gradients.of(trace))["goodput"]
 
 
 def _saved(checkpoint: Checkpoint) -> Callable[[_Rules], _Rules]:

@@ -1,0 +1,301 @@
+"""Failures that strike inside a run: accounts worked out by hand; times in s, a step of 1 s."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from building import allows_deaths, assert_same, declared, example, run, scenario
+from pydantic import ValidationError
+
+from varsim.cluster.interruptions import MOST
+from varsim.cluster.job import TooLongError
+from varsim.cluster.trace import Attempt, Phase, Trace
+from varsim.strategies import STRATEGIES
+from varsim.study.goodput import of_life
+from varsim.study.measure import Gradients
+
+NS = 10**9
+NEVER = 1e6
+RESTART = {"restart": 0.5}
+ELASTIC: dict[str, Any] = {"on_death": "continue_with_fewer"}
+
+
+def fails(*gaps: tuple[float, ...], repair: float | None = 2.0) -> dict[str, Any]:
+    """Workers that fail after these times, one after the other."""
+    found: dict[str, Any] = {"domain": "worker", "law": {"kind": "trace", "seconds": gaps}}
+    return found if repair is None else {**found, "repair": repair}
+
+
+def struck(strategy: Any, *sources: dict[str, Any], workers: int = 2, **changes: Any) -> Trace:
+    """A run of 10 s in which failures are noticed after 1 s."""
+    return run(
+        strategy,
+        **{
+            "cluster": {"workers": workers, "compute": {"kind": "constant", "value": 1.0}},
+            "failures": {"detection": 1.0, "of": sources},
+            "recovery": RESTART,
+            "stop": {"time": 10.0},
+            **changes,
+        },
+    )
+
+
+def lived(trace: Trace) -> list[dict[str, float]]:
+    """The attempts, without what is 0; times in s."""
+    assert trace.life is not None
+    assert trace.life[:, 1:7].sum() == trace.end * trace.workers
+    rows = [dict(zip(Attempt._fields, row, strict=True)) for row in trace.life.tolist()]
+    times = Attempt._fields[:7]
+    return [{k: v / NS if k in times else v for k, v in row.items() if v} for row in rows]
+
+
+ONE = fails((NEVER, NEVER), (2.5, NEVER))
+BOTH = {"kind": "sync_replicas", "replicas_to_aggregate": 2, "initial_tokens": 0}
+
+
+def test_an_asynchronous_worker_leaves_and_comes_back() -> None:
+    # Its third gradient is lost after half of it; noticed at 3.5, repaired at 5.5, back at 6.
+    whole, first, last = lived(struck("none", ONE))
+
+    assert whole == {"productive": 10, "steps": 10}
+    assert first == {
+        **{"productive": 2, "lost": 0.5, "detection": 1, "repair": 2, "restart": 0.5},
+        **{"steps": 2, "failures": 1},
+    }
+    assert last == {"start": 6, "productive": 4, "steps": 4}
+
+
+def test_all_wait_for_one_that_is_down_and_stand_still_with_it() -> None:
+    # Worker 0 has sent its third gradient at 3; the other one's comes at 7, after its return at 6.
+    trace = struck(BOTH, ONE)
+    whole, first, last = lived(trace)
+
+    assert trace.steps.tolist() == [1 * NS, 2 * NS, 7 * NS, 8 * NS, 9 * NS, 10 * NS]
+    assert whole == {
+        **{"productive": 7, "detection": 0.5, "repair": 2, "restart": 0.5, "steps": 6},
+    }
+    assert (first["lost"], first["steps"], last["steps"]) == (0.5, 2, 4)
+
+
+def test_with_a_backup_nobody_stands_still() -> None:
+    trace = struck({"kind": "sync_replicas", "replicas_to_aggregate": 1}, ONE)
+
+    assert lived(trace)[0]["productive"] == 10
+
+
+def test_the_chief_dies_with_worker_0() -> None:
+    # Worker 1 has sent its gradient at 3; nobody takes it in before the chief is back at 6. Worker
+    # 0 begins then, too, and sends one more at 7.
+    trace = struck(BOTH, fails((2.5, NEVER), (NEVER,) * 2))
+
+    assert trace.steps.tolist() == [1 * NS, 2 * NS, 7 * NS, 8 * NS, 9 * NS, 10 * NS]
+
+
+def test_all_die_at_one_instant() -> None:
+    trace = struck(BOTH, fails((2.5, NEVER)))
+
+    down = {"productive": 2, "lost": 0.5, "detection": 1, "repair": 2, "restart": 0.5}
+    for first, failures in ((0, {"failures": 2}), (2, {})):
+        assert lived(trace)[first] == {**down, "steps": 2, **failures}
+        assert lived(trace)[first + 1] == {"start": 6, "productive": 4, "steps": 4}
+
+
+def test_struck_again_before_it_works_it_waits_anew() -> None:
+    # Back at 4 without a repair; but at 3.75, in its restart, it fails again: back at 5.25.
+    first, last = lived(struck("none", fails((2.5, 1.25, NEVER), repair=None), workers=1))
+
+    assert first == {
+        **{"productive": 2, "lost": 0.5, "detection": 2, "restart": 0.75, "steps": 2},
+        "failures": 2,
+    }
+    assert last == {"start": 5.25, "productive": 4.75, "steps": 4}
+
+
+def test_what_is_away_for_repair_cannot_fail() -> None:
+    # It would fail again at 4, while its host is away.
+    first, last = lived(struck("none", fails((2.5, 1.5, NEVER)), workers=1))
+
+    assert (first["failures"], last["start"]) == (1, 6)
+
+
+def test_a_spare_takes_over_and_each_start_takes_its_time() -> None:
+    trace = struck(
+        "none",
+        ONE,
+        recovery={"restart": 0.5, "spares": {"cold": 1, "swap": 0.25}},
+        cluster={
+            "workers": 2,
+            "compute": {"kind": "constant", "value": 1.0},
+            "overheads": {"first_iteration": 0.25},
+        },
+    )
+    # Worker 1: 0.25 + 2 steps, dies at 2.5, noticed at 3.5, spare at 3.75, back at 4.25, works
+    # from 4.5 on.
+    assert lived(trace)[1] == {
+        **{"productive": 2, "lost": 0.25, "detection": 1, "repair": 0.25, "restart": 1.0},
+        **{"steps": 2, "failures": 1, "spares": 1},
+    }
+    assert lived(trace)[2]["start"] == 4.5
+
+
+def test_a_rack_is_one_failure_of_several_workers() -> None:
+    racks = {"kind": "racks", "hosts_per_rack": 2, "oversubscription": 1.0}
+    network = {"bandwidth": 1e18, "latency": 0.0, "sharing": "first_come", **racks}
+    source = {**fails((2.5, NEVER), (NEVER, NEVER)), "domain": "rack"}
+    trace = struck("none", source, workers=4, network=network)
+
+    assert trace.life is not None
+    deaths = len(trace.life) - trace.workers
+    assert (trace.life[:, Attempt._fields.index("failures")].sum(), deaths) == (1, 2)
+
+
+def test_all_reduces_go_on_with_those_who_are_left() -> None:
+    # Worker 1 dies at 2.5; the other waits at 3 until that is noticed, at 3.5, and goes on alone.
+    # Who is back at 6 gets the model after the update at 6.5, takes part in that at 7.5.
+    trace = struck({"kind": "on_write", **ELASTIC}, ONE)
+    whole, first, last = lived(trace)
+
+    assert (trace.steps / NS).tolist() == [1, 2, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5]
+    assert whole == {"productive": 9.5, "detection": 0.5, "steps": 9}
+    assert (first["lost"], first["steps"], last["steps"]) == (0.5, 2, 3)
+
+
+def test_steps_since_copies_met_are_lost() -> None:
+    # Copies meet after every two steps, at 2 and 4; worker 1 dies at 3.5.
+    trace = struck({"kind": "local_sgd", "period": 2, **ELASTIC}, fails((NEVER,) * 2, (3.5, NEVER)))
+    _, first, _ = lived(trace)
+
+    assert (first["productive"], first["lost"], first["steps"]) == (2, 1.5, 2)
+    assert first["steps_lost"] == 1
+
+
+def test_goodput_is_the_share_of_the_time_of_all_workers() -> None:
+    trace = struck("none", ONE)
+    found = of_life(
+        scenario({"kind": "none"}, failures={"of": (ONE,)}), trace, Gradients.of(trace), 3.0
+    )
+
+    assert found["goodput"] == 16 / 20
+    assert found["availability"] == 1 - 3.5 / 20
+    assert (found["interruptions"], found["cost_per_interruption"]) == (1, 4)
+    assert found["kept_examples_per_s"] == 16 / 10
+    assert found["failures_per_day"] == 8640
+    assert found["life_time_to_target"] == 2.0  # the third update, when it was made
+
+
+def mortal(kind: str, workers: int = 3) -> dict[str, Any]:
+    """A strategy that goes on, or waits, when workers die."""
+    strategy = example(kind, workers)
+    return {**strategy, **(ELASTIC if "on_death" in STRATEGIES[kind].model_fields else {})}
+
+
+MORTALS = [kind for kind in STRATEGIES if declared(mortal(kind)).outlives_workers]
+
+
+def test_which_strategies_outlive_their_workers() -> None:
+    assert set(STRATEGIES) - set(MORTALS) == {"single", "on_read", "gossip"}
+
+
+@pytest.mark.parametrize("kind", MORTALS)
+def test_where_none_strikes_a_run_is_the_same(kind: str) -> None:
+    strategy = mortal(kind)
+    late = ({"at": 1e4, "kill": {"worker": 0}}, {"at": 2e4, "restart": {"worker": 0}})
+    stop = {"global_steps": 12}
+    there = run(strategy, failures={"of": ({"domain": "worker", "mtbf": 1e9},)}, stop=stop)
+    without = run(strategy, stop=stop, events=late)
+
+    assert_same(there, without, but=("life", "heap_events"))
+
+
+@pytest.mark.parametrize("kind", MORTALS)
+def test_whatever_strikes_the_accounts_are_whole(kind: str) -> None:
+    assert allows_deaths(mortal(kind))
+    drawn = random.Random(kind)
+    for seed in range(6):
+        source = {"domain": "worker", "mtbf": drawn.choice([0.4, 1.0, 3.0])}
+        repair = drawn.choice([None, 0.3, {"kind": "exponential", "mean": 0.5}])
+        trace = run(
+            mortal(kind),
+            seed=seed,
+            failures={
+                "detection": drawn.choice([0.0, 0.1]),
+                "of": (source if repair is None else {**source, "repair": repair},),
+            },
+            recovery={"restart": drawn.choice([0.0, 0.05])},
+            network={"bandwidth": 1e4, "latency": 1e-3, "sharing": drawn.choice(["fair"])},
+            stop={"time": 4.0},
+        )
+        life, spans = trace.life, trace.spans
+        assert life is not None
+        assert (life >= 0).all()
+        down = spans[spans[:, 1] == Phase.DOWN]
+        assert life[:, 1:7].sum() == trace.end * 3
+        # All who are not running are down; who is there may stand still besides.
+        assert life[:, 4:7].sum() >= (down[:, 3] - down[:, 2]).sum()
+
+
+def test_the_same_failures_meet_every_strategy_at_every_point() -> None:
+    source = {"domain": "worker", "mtbf": 2.0, "repair": {"kind": "exponential", "mean": 0.5}}
+    deaths = []
+    for strategy, rate in (("none", 0.1), ("none", 0.2), ("easgd", 0.1)):
+        trace = run(
+            mortal(strategy),
+            failures={"detection": 0.1, "of": (source,)},
+            optimizer={"learning_rate": rate},
+            stop={"time": 6.0},
+        )
+        spans = trace.spans[trace.spans[:, 1] == Phase.DOWN][:, [0, 2, 3]]
+        deaths.append(spans.tolist())
+
+    assert deaths[0]
+    assert deaths[0] == deaths[1] == deaths[2]
+
+
+def test_a_run_in_which_too_much_fails_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MOST == 100_000
+    monkeypatch.setattr("varsim.cluster.interruptions.MOST", 50)
+    with pytest.raises(TooLongError, match=r"after 100,000 failures|after \d+ failures"):
+        run("none", failures={"of": ({"domain": "worker", "mtbf": 0.01},)})
+
+
+def test_a_run_that_stands_still_is_not_kept_alive_by_failures() -> None:
+    # Of two initial tokens for three replicas none is left for the third.
+    strategy = {"kind": "sync_replicas", "replicas_to_aggregate": 3, "initial_tokens": 0}
+    for stop in ({"global_steps": 5}, {"time": 2.0}):
+        alone = run(strategy, stop=stop)
+        there = run(strategy, stop=stop, failures={"of": ({"domain": "worker", "mtbf": 1e3},)})
+
+        assert alone.stopped_by == there.stopped_by
+        assert alone.end == there.end
+
+
+@pytest.mark.parametrize(
+    ("strategy", "changes", "said"),
+    [
+        ({"kind": "on_write"}, {}, "on_death: continue_with_fewer goes on .* or failures.horizon"),
+        ({"kind": "single"}, {}, "cannot go on with: failures.horizon"),
+        ({"kind": "on_read", "read_every": 2}, {}, "cannot go on with: failures.horizon"),
+        ({"kind": "gossip"}, {}, "gossip does not go with failures inside a run"),
+        ({"kind": "none"}, {"checkpoint": {"every": 1.0, "write": 0.1}}, "needs failures.horizon"),
+        ({"kind": "none"}, {"recovery": {"policy": "restart"}}, "on_death of those"),
+        ({"kind": "none"}, {"cluster": {"servers_on": "workers"}}, "servers_on: dedicated"),
+    ],
+)
+def test_what_cannot_be(strategy: dict[str, Any], changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        scenario(strategy, failures={"of": ({"domain": "worker", "mtbf": 9.0},)}, **changes)
+
+
+def test_only_with_a_horizon_members_age_at_work_alone() -> None:
+    with pytest.raises(ValidationError, match=r"strike while_running needs failures\.horizon"):
+        scenario(
+            {"kind": "none"},
+            failures={"strike": "while_running", "of": ({"domain": "worker", "mtbf": 9.0},)},
+        )
+
+
+def test_attempts_are_plain_integers() -> None:
+    life = struck("none", ONE).life
+    assert life is not None
+    assert life.dtype == np.int64

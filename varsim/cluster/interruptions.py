@@ -1,0 +1,300 @@
+"""Failures that strike inside a run: workers die in it, and are back some time later.
+
+A failed host is noticed after `detection`, there again after its repair, or with a spare, and its
+workers begin again `restart` after that. What that costs is told worker by worker, in attempts.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varsim.cluster.clock import LAST, Clock
+from varsim.cluster.description import Cluster
+from varsim.cluster.failures import Failures
+from varsim.cluster.recovery import LONGEST, RandomFailures, Recovery
+from varsim.cluster.rows import Rows
+from varsim.cluster.striking import Strike, Strikes
+from varsim.cluster.trace import Attempt, GradientRow, Outcome, Phase, Span
+
+_NS: Final = 1e9
+_FIRST: Final = 4.0  # failures of the job that are drawn at first
+MOST: Final = 100_000  # failures in a run
+_WAITS: Final = (Phase.BARRIER, Phase.TOKEN, Phase.LOCK, Phase.DOWN)
+
+_Integers: TypeAlias = NDArray[np.int64]
+# A span of time, from start to end (ns).
+_Times: TypeAlias = tuple[int, int]
+
+# What time is told as: in the order of Attempt's fields.
+_LOST, _DETECTION, _REPAIR, _RESTART = 2, 3, 4, 5
+
+
+class Rules(NamedTuple):
+    """What fails inside a run, and how it comes back."""
+
+    failures: RandomFailures
+    recovery: Recovery
+
+
+class _Fall:
+    """A worker's time down, from its death until it works again (ns).
+
+    Struck before it has begun again, it waits anew: `waits` are since when, until it is noticed,
+    until its host is there.
+    """
+
+    def __init__(self, rank: int, died: int) -> None:
+        self.rank, self.died = rank, died
+        self.failures = self.spares = 0
+        self.waits: list[tuple[int, int, int]] = []
+        self.back = died
+
+    def parts(self) -> list[tuple[_Times, int]]:
+        """All of it, in spans and what each is."""
+        found: list[tuple[_Times, int]] = [((self.died, self.back), _RESTART)]
+        ends = [since for since, _, _ in self.waits[1:]] + [self.back]
+        for (since, noticed, there), end in zip(self.waits, ends, strict=True):
+            found.append(((min(noticed, end), min(there, end)), _REPAIR))
+            found.append(((since, min(noticed, end)), _DETECTION))
+        return found
+
+
+class Interruptions:
+    """Random failures of a run: they end workers and bring them back.
+
+    `set_up`: how long (ns) a worker needs besides whenever it begins. `stop`: called when there
+    have been too many.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        clock: Clock,
+        failures: Failures,
+        cluster: Cluster,
+        workers: int,
+        stop: Callable[[], None],
+        *,
+        set_up: int,
+        seed: int,
+        replication: int,
+    ) -> None:
+        self._clock, self._failures, self._stop = clock, failures, stop
+        self._each, self._set_up = cluster.workers_of_a_host, set_up
+        self._detection = round(rules.failures.detection * _NS)
+        self._restart = round(rules.recovery.restart * _NS)
+        self._drawn = _FIRST / rules.failures.rate(cluster, workers)
+        spares = rules.recovery.spares
+        self._source = Strikes(
+            rules.failures, spares, cluster, workers, seed=seed, replication=replication
+        )
+        self._strikes = self._source.until(min(self._drawn, LONGEST))
+        self._next = 0  # of the strikes
+        self._falls: list[list[_Fall]] = [[] for _ in range(workers)]
+        self._away = 0  # workers that are down
+        failures.detection = self._detection
+        self._arm()
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing but further failures is left to happen: the run stands still."""
+        return not self._away and all(
+            priority == LAST or happen == self._strike
+            for _, priority, _, happen in self._clock.heap
+        )
+
+    def _arm(self) -> None:
+        """The next failure will strike."""
+        while self._next == len(self._strikes) and self._drawn < LONGEST:
+            self._drawn *= 2
+            self._strikes = self._source.until(min(self._drawn, LONGEST))
+        if self._next < len(self._strikes):
+            self._clock.call_first(self._strikes[self._next].time, self._strike)
+
+    def _strike(self) -> None:
+        """All failures of this instant, unless nothing is left that they could meet."""
+        if self.alone:
+            return
+        now, strikes = self._clock.time, list[Strike]()
+        while self._next < len(self._strikes) and self._strikes[self._next].time == now:
+            strikes.append(self._strikes[self._next])
+            self._next += 1
+        struck, hosts = self._source.happen(strikes, now)
+        hit = []
+        for host in sorted(hosts):
+            first = host * self._each
+            there = max(now + self._detection, self._source.hosts.there(host))
+            for rank in range(first, min(first + self._each, len(self._falls))):
+                hit += self._hit(rank, now, there)
+        if hit:
+            # Of one failure that takes several workers the first tells.
+            hit[0].failures += struck.failures
+            hit[0].spares += struck.spares
+        if self._next > MOST:
+            self._stop()
+        self._arm()
+
+    def _hit(self, rank: int, now: int, there: int) -> list[_Fall]:
+        """A worker dies, or has to wait anew for its return; nothing where it has ended."""
+        if self._failures.running(rank):
+            self._failures.kill(rank)
+            self._falls[rank].append(_Fall(rank, now))
+            self._away += 1
+        elif not self._failures.exits[rank].killed:
+            return []
+        fall = self._falls[rank][-1]
+        fall.waits.append((now, now + self._detection, there))
+        fall.back = there + self._restart
+        self._clock.call_first(fall.back, partial(self._return, rank, len(fall.waits), fall))
+        return [fall]
+
+    def _return(self, rank: int, waits: int, fall: _Fall) -> None:
+        """A worker begins again, unless it was struck anew meanwhile."""
+        if len(fall.waits) == waits:
+            self._away -= 1
+            self._failures.restart(rank)
+
+    def attempts(self, spans: Rows, gradients: Rows, end: int) -> _Integers:
+        """What all time of all workers went into: each worker's attempts, one after the other.
+
+        (n, fields of Attempt). An attempt of a worker ends with its death, and has the time down
+        that follows. While every worker that is there waits and one is down, the run stands still:
+        that is time down of all of them, of the same kind as that of whoever died last.
+        """
+        for own in self._falls:
+            until = end
+            for fall in reversed(own):
+                fall.back = min(fall.back + self._set_up, until)
+                until = fall.died
+        ledger = _Handed(gradients, self._failures)
+        still = self._stood_still(spans)
+        found = []
+        for rank, falls in enumerate(self._falls):
+            starts = np.array([0, *(fall.back for fall in falls)], dtype=np.int64)
+            lost = ledger.lost(rank, starts, [fall.died for fall in falls])
+            down = [part for fall in falls for part in fall.parts()]
+            down.append(((0, min(self._set_up, end)), _RESTART))
+            times = _sums(starts, end, still, lost, down)
+            counts = ledger.counts(rank, starts, lost)
+            for row, start in enumerate(starts.tolist()):
+                fall = falls[row] if row < len(falls) else _Fall(rank, end)
+                ends = fall.failures, fall.spares
+                found.append(Attempt._make((start, *times[row], *counts[row], 0, *ends)))
+        rows = np.array(found, dtype=np.int64)
+        assert rows[:, 1:7].sum() == end * len(self._falls), "the parts of a run are not its whole"
+        return rows
+
+    def _stood_still(self, spans: Rows) -> "_Painted":
+        """When all that are there wait, while one is down; told as what the last of them is at."""
+        falls = sorted(chain.from_iterable(self._falls), key=lambda fall: (fall.died, fall.rank))
+        parts = [part for fall in falls for part in fall.parts()]
+        away = _union(np.array([(fall.died, fall.back) for fall in falls]).reshape(-1, 2))
+        busy = [np.empty((0, 2), dtype=np.int64)]
+        start, phase, end = map(Span._fields.index, ("start", "phase", "end"))
+        for rows in spans.of_each(Span._fields.index("worker"), len(self._falls)):
+            works = rows[~np.isin(rows[:, phase], _WAITS)][:, [start, end]]
+            near = np.searchsorted(away[:, 1], works[:, 0], side="right")
+            found = near < len(away)
+            found[found] = away[near[found], 0] < works[found, 1]
+            busy.append(works[found])
+        active = _union(np.concatenate(busy)).tolist()
+        return _Painted.of([*parts, *(((one, other), 0) for one, other in active)])
+
+
+class _Painted(NamedTuple):
+    """What each moment is told as, from each cut to the next; nothing (0) before and after."""
+
+    cuts: _Integers  # (n,)
+    kinds: _Integers  # (n,)
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[_Times, int]]) -> "_Painted":
+        """Spans painted one over the other."""
+        cuts = np.unique(np.array([0, *(time for times, _ in parts for time in times)]))
+        kinds = np.zeros(len(cuts), dtype=np.int64)
+        for (start, end), kind in parts:
+            kinds[np.searchsorted(cuts, start) : np.searchsorted(cuts, end)] = kind
+        return cls(cuts, kinds)
+
+    def at(self, moments: _Integers) -> _Integers:
+        """What some moments are told as."""
+        found: _Integers = self.kinds[np.searchsorted(self.cuts, moments, side="right") - 1]
+        return found
+
+
+def _sums(
+    starts: _Integers,
+    end: int,
+    still: _Painted,
+    lost: Sequence[_Times],
+    down: Sequence[tuple[_Times, int]],
+) -> list[list[int]]:
+    """How long each attempt of a worker was each of the parts of Attempt (ns)."""
+    own, thrown = _Painted.of(down), _Painted.of([(times, _LOST) for times in lost])
+    cuts = np.unique(np.concatenate([starts, still.cuts, own.cuts, thrown.cuts, [0, end]]))
+    cuts = cuts[cuts <= end]
+    begins, lengths = cuts[:-1], np.diff(cuts)
+    kinds = own.at(begins)
+    for other in (still, thrown):
+        kinds = np.where(kinds, kinds, other.at(begins))
+    attempt = np.searchsorted(starts, begins, side="right") - 1
+    sums = np.zeros((len(starts), _RESTART + 1), dtype=np.int64)
+    np.add.at(sums, (attempt, kinds), lengths)
+    found: list[list[int]] = sums.tolist()
+    return found
+
+
+class _Handed:
+    """What workers have handed over to others, and when: it outlives them.
+
+    A gradient has when all of it has arrived, or it was dropped for another reason; where copies
+    of the model meet, what each has learnt has when it has met the others.
+    """
+
+    def __init__(self, gradients: Rows, failures: Failures) -> None:
+        def column(name: str) -> _Integers:
+            return gradients.column(GradientRow._fields.index(name))
+
+        self._worker, self._computed = column("worker"), column("computed")
+        outcome, arrived = column("outcome"), column("arrived")
+        self._used = np.isin(outcome, (Outcome.APPLIED, Outcome.PARTLY))
+        dropped = (outcome == Outcome.DROPPED) & (arrived < 0)
+        kept = np.where(dropped, column("applied"), arrived)
+        whole = (kept >= 0) & (outcome != Outcome.LOST)
+        marks = np.stack([self._worker, kept], axis=1)[whole]
+        self._thrown = np.array(failures.thrown_away, dtype=np.int64).reshape(-1, 2)
+        met = np.array(failures.met, dtype=np.int64).reshape(-1, 2)
+        self._marks = np.concatenate([met if failures.meets else marks, self._thrown])
+
+    def lost(self, rank: int, starts: _Integers, died: Sequence[int]) -> list[_Times]:
+        """When a worker did what a failure threw away: since it had last handed something over."""
+        marks = np.sort(np.append(self._marks[self._marks[:, 0] == rank, 1], starts))
+        thrown = self._thrown[self._thrown[:, 0] == rank, 1]
+        places = [*np.searchsorted(marks, thrown, "left"), *np.searchsorted(marks, died, "right")]
+        since = marks[np.array(places, dtype=np.int64) - 1].tolist()
+        return list(zip(since, [*thrown.tolist(), *died], strict=True))
+
+    def counts(self, rank: int, starts: _Integers, lost: Sequence[_Times]) -> list[list[int]]:
+        """Gradients of each attempt of a worker: used and kept, and computed but lost."""
+        own = (self._worker == rank) & (self._computed >= 0)
+        moments = self._computed[own]
+        gone = _Painted.of([(times, 1) for times in lost]).at(moments - 1) > 0
+        attempt = np.searchsorted(starts, moments, side="right") - 1
+        kept = np.bincount(attempt[self._used[own] & ~gone], minlength=len(starts))
+        discarded = np.bincount(attempt[gone], minlength=len(starts))
+        return list(map(list, zip(kept.tolist(), discarded.tolist(), strict=True)))
+
+
+def _union(times: _Integers) -> _Integers:
+    """Spans (n, 2) as those that do not touch, in order."""
+    times = times[times[:, 0] < times[:, 1]]
+    times = times[np.argsort(times[:, 0], kind="stable")]
+    reach = np.maximum.accumulate(times[:, 1])
+    first = np.append(True, times[1:, 0] > reach[:-1])[: len(times)]
+    last = np.append(first[1:], True)[: len(times)]
+    found: _Integers = np.stack([times[first, 0], reach[last]], axis=1)
+    return found
