@@ -121,7 +121,7 @@ class TestAtTheEnd:
         }
         for end in (101, 104, 111, 115, 123, 126, 131, 138, 147, 158, 229, 270):
             without = timing(strategy, **changes, stop={"time": end * 1e-3})
-            with patch.object(collective, "_needs_messages", lambda *_: True):
+            with patch.object(collective, "needs_messages", lambda *_: True):
                 one_by_one = timing(strategy, **changes, stop={"time": end * 1e-3})
             assert moved(without) == {link.name: link.moved for link in one_by_one.links}
             check(without)

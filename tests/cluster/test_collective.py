@@ -92,7 +92,7 @@ def test_closed_form_equals_the_recurrence(ranks: int, latency: int) -> None:
         for _ in range(25)
     ]
     for entries in plans:
-        assert ring.ring_ends(entries, hold, latency) == recurrence(
+        assert ring.ring_ends(entries, hold, latency).tolist() == recurrence(
             entries, [hold] * ranks, latency
         )
 
@@ -106,7 +106,7 @@ def test_closed_form_equals_the_recurrence(ranks: int, latency: int) -> None:
 def test_closed_form_equals_the_recurrence_anywhere(
     entries: list[int], hold: int, latency: int
 ) -> None:
-    assert ring.ring_ends(entries, hold, latency) == recurrence(
+    assert ring.ring_ends(entries, hold, latency).tolist() == recurrence(
         entries, [hold] * len(entries), latency
     )
 

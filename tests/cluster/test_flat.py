@@ -13,10 +13,9 @@ from oracle import drawing as servers
 
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.rules import ENGINE
-from varsim.cluster.flat.run import FlatRun
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
-from varsim.study.engine import chosen, picks_fast, reason_against
+from varsim.study.engine import chosen, flat_run, picks_fast, reason_against
 from varsim.study.experiment import SweepExperiment, Training, load
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.times import times_only
@@ -34,20 +33,8 @@ def fast(run: Run, events: int | None = None, *, interpreted: bool = True) -> Tr
     scenario = run.scenario
     assert run.strategy is not None
     strategy = scenario.strategies[run.strategy]
-    cluster = scenario.cluster_of(strategy)
-    rules = strategy.rules(cluster)
-    assert rules is not None
-    return FlatRun(
-        cluster,
-        scenario.workload_of(strategy),
-        scenario.stop_of(strategy),
-        rules,
-        seed=scenario.seed,
-        replication=run.replication,
-        workers=strategy.workers(cluster),
-        events=events,
-        interpreted=interpreted,
-    ).trace(strategy.label)
+    made = flat_run(scenario, strategy, run.replication, events, interpreted=interpreted)
+    return made.trace(strategy.label)
 
 
 def covered(scenario: Scenario) -> Iterator[Run]:

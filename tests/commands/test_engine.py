@@ -72,7 +72,11 @@ def test_the_fast_one_is_for_those_who_have_numba(
 def test_where_the_fast_one_cannot_it_is_refused_in_a_line(file: Path) -> None:
     for command, sets, said in (
         ("run", "cluster.network.sharing=fair", "none: links are shared (fair)"),
-        ("check", "strategies.1={kind: on_write}", "on_write: the rules of this strategy"),
+        (
+            "check",
+            "strategies.1={kind: local_sgd, period: 2}",
+            "local_sgd: the rules of this strategy",
+        ),
         (
             "run",
             "workload={problem: {kind: quadratic}, optimizer: {kind: sgd, learning_rate: 0.1}}",

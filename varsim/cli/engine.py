@@ -25,7 +25,7 @@ Engine = Annotated[
 def use(engine: Engine, scenarios: "Iterable[Scenario]") -> str:
     """Make the runs of these scenarios by an engine; refuse where it cannot. What to tell of it."""
     from varsim.cluster.flat.choice import can_compile
-    from varsim.study.engine import picks_fast, reason_against
+    from varsim.study.engine import is_worth_it, reason_against
 
     if engine == "fast" and not can_compile():
         complain("varsim: --engine fast needs numba: pip install 'varsim[fast]'")
@@ -37,12 +37,11 @@ def use(engine: Engine, scenarios: "Iterable[Scenario]") -> str:
     picked: dict[str, bool] = {}
     for scenario in scenarios:
         for strategy in scenario.strategies:
-            against[strategy.label] = against.get(strategy.label) or reason_against(
-                scenario, strategy
-            )
-            picked[strategy.label] = picked.get(strategy.label, True) and picks_fast(
-                scenario, strategy
-            )
+            label = strategy.label
+            reason = reason_against(scenario, strategy)
+            against[label] = against.get(label) or reason
+            worth = not reason and is_worth_it(scenario, strategy)
+            picked[label] = picked.get(label, True) and worth
     slow = {label: reason for label, reason in against.items() if reason}
     if engine == "fast" and slow:
         label, reason = next(iter(slow.items()))

@@ -17,11 +17,15 @@ from varsim.cluster.collectives.plan import Path, Paths, Plan
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Schedule
 from varsim.cluster.collectives.walk import Walk
+from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import broadcast_overhead, collective_overhead
 from varsim.cluster.slowdown import Slowed
+from varsim.cluster.topology.base import Place
 from varsim.cluster.trace import Phase
+from varsim.cluster.transport import Network
 from varsim.cluster.worker import Worker
+from varsim.values.workload import Workload
 
 _BARRIER = int(Phase.BARRIER)
 
@@ -70,7 +74,7 @@ class Outcome(Enum):
 _DONE, _FAILED, _RECALLED = Outcome
 
 
-class _Round(NamedTuple):
+class Round(NamedTuple):
     """Round of a collective: its plan, its overhead (ns), the phase of who waits for it."""
 
     plan: Plan
@@ -123,12 +127,12 @@ class Collective:
         around = schedule.around and self._ranks == len(job.workers)
         paths = paths or own_links(job, list(self._places), around=around)
         vectors = (Vector(schedule, size, phase, number_bytes), *more)
-        rounds = [_round(job, vector, paths) for vector in vectors]
+        rounds = [planned(job.cluster, job.workload, vector, paths) for vector in vectors]
         self._round, self._turns = rounds[0], cycle([*rounds[1:], rounds[0]])
         plan = rounds[0].plan
         self._several = len(rounds) > 1
         self._idle = plan.idle
-        shared = _needs_messages(job, plan)
+        shared = needs_messages(job.cluster, plan)
         self._foreseen = by_message is None and not shared
         if by_message is None:
             failures = job.failures
@@ -305,22 +309,23 @@ class Collective:
         return f"{self._round.plan.schedule.what} that {self._come} of {self._ranks} have joined"
 
 
-def _round(job: Job, vector: Vector, paths: Paths) -> _Round:
+def planned(cluster: Cluster, workload: Workload, vector: Vector, paths: Paths) -> Round:
+    """A vector's round."""
     schedule, size, phase, number_bytes = vector
-    overheads, overhead = job.cluster.overheads, 0
+    overheads, overhead = cluster.overheads, 0
     plan = Plan(schedule, size, paths, None if overheads is None else overheads.reduction)
     if overheads is not None:
-        parameters = math.ceil(size / (number_bytes or job.workload.bytes_per_parameter))
+        parameters = math.ceil(size / (number_bytes or workload.bytes_per_parameter))
         seconds = collective_overhead(overheads, *schedule.traffic(size, parameters))
         overhead = round(seconds * 1e9)
-    return _Round(plan, overhead, phase)
+    return Round(plan, overhead, phase)
 
 
-def _needs_messages(job: Job, plan: Plan) -> bool:
+def needs_messages(cluster: Cluster, plan: Plan) -> bool:
     """Whether links are shared; or slow or relayed over, where the recurrence would do, too."""
     if plan.relayed:
         return True
-    return not (plan.uniform or (plan.exclusive and not job.cluster.network.slow_links))
+    return not (plan.uniform or (plan.exclusive and not cluster.network.slow_links))
 
 
 def own_links(job: Job, ranks: Sequence[int] | None = None, *, around: bool = False) -> Paths:
@@ -329,8 +334,11 @@ def own_links(job: Job, ranks: Sequence[int] | None = None, *, around: bool = Fa
     `ranks`: of the workers that take part, by default all.
     """
     workers = job.workers if ranks is None else [job.workers[rank] for rank in ranks]
-    places = [worker.place for worker in workers]
-    network = job.network
+    return links_between(job.network, [worker.place for worker in workers], around=around)
+
+
+def links_between(network: Network, places: Sequence[Place], *, around: bool) -> Paths:
+    """Messages go over the route from one rank's place to the other's; `around`: in rings."""
     route = network.routing.around if around else network.route
     return lambda source, target: Path(network, route(places[source], places[target]))
 

@@ -18,6 +18,7 @@ from varsim.cluster.slowdown import Slowed, shares_of_compute
 from varsim.cluster.transport import Network, nothing
 from varsim.cluster.worker import Read, Worker
 from varsim.values.gradient import Gradient
+from varsim.values.workload import Workload
 
 # What a worker sends at once: a gradient, or those of its micro-batches, added up.
 Sent = TypeVar("Sent", contravariant=True)
@@ -129,14 +130,7 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
         self, job: Job, choice: Choice, buckets: Sequence[ReadyBucket], *, overlap: bool
     ) -> None:
         super().__init__(job, [bucket.ready for bucket in buckets] if overlap else ())
-        vectors = [
-            Vector(
-                choice.schedule(len(job.workers), size),
-                size,
-                number_bytes=job.workload.gradient_bytes,
-            )
-            for size, _ in buckets
-        ]
+        vectors = vectors_of(choice, len(job.workers), job.workload, buckets)
         share = job.cluster.overlap_pace
         self._streams = [Stream(job, worker) for worker in job.workers] if overlap else []
         self._until = 0  # ns, when the last of those that compute will have computed
@@ -187,6 +181,16 @@ class AllReduce(GradientExchange[Sequence[Gradient]]):
 
     def _slowed(self, share: float) -> Slowed:
         return Slowed(self._until, share)
+
+
+def vectors_of(
+    choice: Choice, ranks: int, workload: Workload, buckets: Sequence[ReadyBucket]
+) -> list[Vector]:
+    """What is all-reduced for each bucket."""
+    number_bytes = workload.gradient_bytes
+    return [
+        Vector(choice.schedule(ranks, size), size, number_bytes=number_bytes) for size, _ in buckets
+    ]
 
 
 class BackgroundCollectives(Generic[T]):

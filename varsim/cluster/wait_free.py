@@ -8,7 +8,7 @@ import numpy as np
 
 from varsim.cluster.batch import Message
 from varsim.cluster.clock import Activity
-from varsim.cluster.collectives.plan import Times
+from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.exchange import Connection
 from varsim.cluster.fair import MOST_GROUPS
 from varsim.cluster.job import Job

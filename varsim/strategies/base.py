@@ -8,7 +8,7 @@ from pydantic import StringConstraints
 
 from varsim.cluster.description import Cluster, ClusterChange
 from varsim.cluster.events import ProcessEvent
-from varsim.cluster.flat.rules import Rules
+from varsim.cluster.flat.rules import Reducing, Rules
 from varsim.cluster.job import Job
 from varsim.cluster.memory import (
     Copies,
@@ -299,7 +299,7 @@ class Strategy(Grown, ABC):
         """Gradients that are in vain before updates come in their rhythm; here none."""
         return Vain()
 
-    def rules(self, cluster: Cluster) -> Rules | None:
+    def rules(self, cluster: Cluster) -> Rules | Reducing | None:
         """Who waits for whom, for the engine for times alone; None where that does not cover it."""
         return None
 

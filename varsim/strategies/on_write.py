@@ -12,6 +12,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.collectives.choice import AnyCollective, Choice
 from varsim.cluster.description import Cluster
 from varsim.cluster.exchange import AllReduce
+from varsim.cluster.flat.rules import Reducing
 from varsim.cluster.job import Job
 from varsim.cluster.layerwise import LayerwiseStep, Overlap, Sharding, units
 from varsim.cluster.memory import Memory, replica_memory
@@ -30,6 +31,11 @@ _NOT_OF_PUSH_PULL: Final = (
     "bucket_size",
     "first_bucket_size",
 )
+# Settings that the engine for times alone knows.
+_COVERED: Final = {
+    *("kind", "name", "on", "optimizer", "collective", "ranks_per_group", "segment_size"),
+    *("overlap", "bucketing", "bucket_size", "first_bucket_size", "micro_batches"),
+}
 
 
 class OnWrite(Strategy):
@@ -307,6 +313,14 @@ class OnWrite(Strategy):
                 f"overlap does not go with {cause(events)}: what is already reduced of a "
                 "gradient whose worker dies in its backward pass could not be taken back"
             )
+
+    def rules(self, cluster: Cluster) -> Reducing | None:
+        """See Strategy; whatever else may be said of it than this is not covered."""
+        settings = type(self).model_fields
+        said = {key for key in settings if getattr(self, key) != settings[key].default}
+        if said - _COVERED or self.uses_servers or self.by_layers:
+            return None
+        return Reducing(self._choice, self._bucketing, self._micro_batches, self.overlaps)
 
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""

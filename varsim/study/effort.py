@@ -16,7 +16,7 @@ from varsim.cluster.rows import MOST_KEPT
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
 from varsim.study.beginning import Beginning, begin, rates, seconds_per_gradient
-from varsim.study.engine import reason_against
+from varsim.study.engine import keeps_rows
 from varsim.units import format_bytes, format_rate, format_seconds
 from varsim.values.gradient import EXAMPLES, STACK
 from varsim.values.problem import VariableSpec
@@ -71,7 +71,7 @@ def effort(
     seconds += gradients * _seconds_of_values(scenario)
     memory = _BASE + max(workers) * _WORKER[1]
     for strategy, number, count in zip(scenario.strategies, each, often, strict=True):
-        streams = not in_memory and reason_against(scenario, strategy)
+        streams = not in_memory and not keeps_rows(scenario, strategy)
         on_disk = max(0.0, number - MOST_KEPT) if streams else 0.0
         memory += (number - on_disk) * count * _GRADIENT[1] + on_disk * _ON_DISK
     if workload.has_values:

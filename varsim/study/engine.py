@@ -5,7 +5,8 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.choice import can_compile, expected, uncovered, worth_compiling
-from varsim.cluster.flat.rules import ENGINE
+from varsim.cluster.flat.mirrored import MirroredRun
+from varsim.cluster.flat.rules import ENGINE, Reducing, Rules
 from varsim.cluster.flat.run import FlatRun
 from varsim.cluster.recovery import in_run
 from varsim.cluster.trace import Trace
@@ -26,27 +27,41 @@ def chosen() -> Engine:
 def reason_against(scenario: Scenario, strategy: Strategy) -> str:
     """Why the runs of a strategy are not for the engine for times alone; empty if they are."""
     cluster = scenario.cluster_of(strategy)
+    rules = strategy.rules(cluster)
     if scenario.events:
         return "something happens to workers (events)"
     if in_run(scenario.failures):
         return "something happens to workers (failures)"
-    if strategy.rules(cluster) is None:
+    if rules is None:
         return "the rules of this strategy are not among its own"
-    return uncovered(cluster, scenario.workload_of(strategy), scenario.stop_of(strategy))
+    workload, stop = scenario.workload_of(strategy), scenario.stop_of(strategy)
+    return uncovered(cluster, workload, stop, rules, strategy.workers(cluster))
+
+
+def keeps_rows(scenario: Scenario, strategy: Strategy) -> bool:
+    """Whether all rows of a run may be in memory before any is packed."""
+    rules = strategy.rules(scenario.cluster_of(strategy))
+    return isinstance(rules, Rules) and not reason_against(scenario, strategy)
 
 
 def picks_fast(scenario: Scenario, strategy: Strategy) -> bool:
     """Whether the engine for times alone makes the runs of a strategy, as far as it can.
 
-    Left to itself where machine code is worth its start; never without numba.
+    Left to itself in arrays always, else where machine code is worth its start; without numba no
+    machine code is made.
     """
+    return is_worth_it(scenario, strategy) and not reason_against(scenario, strategy)
+
+
+def is_worth_it(scenario: Scenario, strategy: Strategy) -> bool:
+    """The same of a strategy, if its runs are for that engine."""
     rules = strategy.rules(scenario.cluster_of(strategy))
-    if chosen() == "simpy" or not can_compile():
+    if chosen() == "simpy" or rules is None or (isinstance(rules, Rules) and not can_compile()):
         return False
-    if rules is None or reason_against(scenario, strategy):
-        return False
+    if chosen() == "fast" or isinstance(rules, Reducing):
+        return True
     gradients = expected(scenario.stop_of(strategy), rules, scenario.workload_of(strategy))
-    return chosen() == "fast" or gradients >= worth_compiling()
+    return gradients >= worth_compiling()
 
 
 def fast_trace(
@@ -56,20 +71,47 @@ def fast_trace(
 
     `events`: it ends once so many have been put on the heap.
     """
-    cluster = scenario.cluster_of(strategy)
-    rules = strategy.rules(cluster)
-    if rules is None or not picks_fast(scenario, strategy):
+    if not picks_fast(scenario, strategy):
         return None
     try:
-        return FlatRun(
+        made = flat_run(scenario, strategy, replication, events)
+        return made.trace(strategy.label, record=record)
+    except NotCoveredError:
+        return None
+
+
+def flat_run(
+    scenario: Scenario,
+    strategy: Strategy,
+    replication: int,
+    events: int | None = None,
+    *,
+    interpreted: bool = False,
+) -> FlatRun | MirroredRun:
+    """A run by the engine for times alone; see FlatRun."""
+    cluster = scenario.cluster_of(strategy)
+    rules = strategy.rules(cluster)
+    assert rules is not None
+    workload, stop = scenario.workload_of(strategy), scenario.stop_of(strategy)
+    if isinstance(rules, Reducing):
+        return MirroredRun(
             cluster,
-            scenario.workload_of(strategy),
-            scenario.stop_of(strategy),
+            workload,
+            stop,
             rules,
             seed=scenario.seed,
             replication=replication,
             workers=strategy.workers(cluster),
             events=events,
-        ).trace(strategy.label, record=record)
-    except NotCoveredError:
-        return None
+        )
+    return FlatRun(
+        cluster,
+        workload,
+        stop,
+        rules,
+        seed=scenario.seed,
+        replication=replication,
+        workers=strategy.workers(cluster),
+        events=events,
+        interpreted=interpreted,
+    )

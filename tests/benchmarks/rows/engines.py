@@ -5,8 +5,8 @@ from importlib.util import find_spec
 
 from tests.benchmarks.cases import one, scenario
 from tests.benchmarks.measuring import Row, Task, in_turn
-from varsim.cluster.flat.run import FlatRun
 from varsim.scenario.training import Scenario
+from varsim.study.engine import flat_run
 
 INTERPRETED, COMPILED = 0.45, {64: 0.05, 512: 0.03}
 # Kind, workers, steps of each, CPU seconds.
@@ -22,12 +22,6 @@ def rows(long: bool) -> Iterator[Row]:
             # 500 steps of each worker, of many workers a fifth of that unless there is time.
             what = scenario(kind, workers, 500 if long or workers == 64 else 100, "timing")
             name = f"{kind}, W = {workers}"
-            (strategy,) = what.strategies
-            if strategy.rules(what.cluster_of(strategy)) is None:
-                remark = "this engine does not have the strategy"
-                yield Row(f"interpreted / SimPy, {name}", INTERPRETED, None, remark=remark)
-                yield Row(f"compiled / SimPy, {name}", COMPILED[workers], None, remark=remark)
-                continue
             tasks = {"simpy": one(what), "interpreted": flat(what, interpreted=True)}
             if fast:
                 tasks["compiled"] = flat(what)
@@ -52,21 +46,8 @@ def rows(long: bool) -> Iterator[Row]:
 def flat(what: Scenario, interpreted: bool = False) -> Task:
     """One run by the engine for times alone."""
     (strategy,) = what.strategies
-    cluster = what.cluster_of(strategy)
-    rules = strategy.rules(cluster)
-    assert rules is not None
 
     def run() -> object:
-        return FlatRun(
-            cluster,
-            what.workload_of(strategy),
-            what.stop_of(strategy),
-            rules,
-            seed=what.seed,
-            replication=0,
-            workers=strategy.workers(cluster),
-            events=None,
-            interpreted=interpreted,
-        ).trace(strategy.label, record=True)
+        return flat_run(what, strategy, 0, interpreted=interpreted).trace(strategy.label)
 
     return run

@@ -8,11 +8,9 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.collectives.schedule import Round, Schedule, Transfer
+from varsim.cluster.collectives.schedule import Round, Schedule, Times, Transfer
 from varsim.cluster.link import Link, Route, relays
 from varsim.cluster.transport import Network
-
-Times: TypeAlias = NDArray[np.int64]
 
 
 class Path(NamedTuple):

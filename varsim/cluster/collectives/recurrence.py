@@ -6,12 +6,14 @@ needed, and when the target was free to receive. So a round is a few operations 
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from varsim.cluster.clock import END_OF_TIME
-from varsim.cluster.collectives.plan import Lane, Plan, Times
+from varsim.cluster.collectives.plan import Lane, Plan
+from varsim.cluster.collectives.schedule import Times
 
 _AT_ONCE: Final = 2**22  # messages that are counted at once; more take too much memory
 
@@ -24,7 +26,7 @@ class Entered(NamedTuple):
     """
 
     plan: Plan
-    entries: list[int | None]
+    entries: Sequence[int | None] | Times
     received: Times
     ended: int = END_OF_TIME
 
@@ -45,16 +47,26 @@ class Recurrence:
 
     def ends(self, entries: Sequence[int]) -> list[int]:
         """When each rank is done (ns), given when each entered."""
+        ends: list[int] = self.times(np.array(entries, dtype=np.int64)).tolist()
+        return ends
+
+    def times(self, entries: Times) -> Times:
+        """The same as arrays, which are kept and not to be changed."""
         plan = self._plan
         self._end_latest()
-        entered = Entered(plan, list(entries), self._received)
+        received = self._received
         if not plan.idle and plan.schedule.ends is not None and plan.uniform and not plan.adds:
-            result = plan.schedule.ends(entries, *plan.message)
+            ends = np.asarray(plan.schedule.ends(entries, *plan.message), dtype=np.int64)
         else:
-            ends, self._received = rounds_ends(plan.lanes, entries, self._received)
-            result = ends.tolist()
-        self._latest = entered._replace(ended=max(result, default=0))
-        return result
+            ends, self._received = rounds_ends(plan.lanes, entries, received)
+        self._latest = Entered(plan, entries, received, int(ends.max(initial=0)))
+        return ends
+
+    def copy(self) -> "Recurrence":
+        """The same, to go on apart."""
+        other = copy(self)
+        other._sent = dict(self._sent)
+        return other
 
     def turn_to(self, plan: Plan) -> None:
         """From now on for another plan of the same ranks."""
@@ -94,7 +106,7 @@ class Recurrence:
 
 def rounds_ends(
     lanes: Sequence[Lane],
-    entries: Sequence[int],
+    entries: Sequence[int] | Times,
     received: Times,
     begin: Callable[[Times], None] | None = None,
 ) -> tuple[Times, Times]:

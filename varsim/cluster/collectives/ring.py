@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from varsim.cluster.collectives.schedule import Schedule, Stage, Transfer
+from varsim.cluster.collectives.schedule import Schedule, Stage, Times, Transfer
 
 
 def all_reduce(ranks: int) -> Schedule:
@@ -72,7 +72,7 @@ def _block(_: int, index: int) -> range:
     return range(index, index + 1)
 
 
-def ring_ends(entries: Sequence[int], hold: int, latency: int) -> list[int]:
+def ring_ends(entries: Sequence[int] | Times, hold: int, latency: int) -> Times:
     """When each rank of a ring over equal, idle links is done (ns), given when each entered.
 
     A rank's end is the latest, over all ranks j, of: j's entry, plus m rounds passed on along the
@@ -81,7 +81,9 @@ def ring_ends(entries: Sequence[int], hold: int, latency: int) -> list[int]:
     """
     ranks = len(entries)
     rounds = 2 * (ranks - 1)
-    entered = np.asarray(entries, dtype=np.int64)
+    entered: Times = np.asarray(entries, dtype=np.int64)
+    if not latency:
+        return np.full(ranks, entered.max() + rounds * hold)
     position = np.arange(ranks, dtype=np.int64)
     # With m = ranks + (rank - j) for j up to this rank, and one lap more for j after the next.
     sooner = entered - latency * position
@@ -93,5 +95,4 @@ def ring_ends(entries: Sequence[int], hold: int, latency: int) -> list[int]:
     following = np.roll(entered, -1) + latency * (ranks - 1)
     ends = np.maximum(behind, following)
     ends[: ranks - 2] = np.maximum(ends[: ranks - 2], ahead[2:] + latency * position[: ranks - 2])
-    result: list[int] = (ends + rounds * hold).tolist()
-    return result
+    return ends + rounds * hold

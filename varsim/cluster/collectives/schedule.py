@@ -17,6 +17,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+Times: TypeAlias = NDArray[np.int64]
+
 
 class Transfer(NamedTuple):
     """Blocks that one rank sends to another in a round.
@@ -65,7 +70,7 @@ class Schedule:
     cut: int
     stages: tuple[Stage, ...]
     meets: bool = True
-    ends: Callable[[Sequence[int], int, int], list[int]] | None = None
+    ends: Callable[[Sequence[int] | Times, int, int], Sequence[int] | Times] | None = None
     around: bool = False
 
     @property

@@ -1,7 +1,8 @@
 """Second engine, for times alone: the same runs as on SimPy, as plain functions over flat memory.
 
 It makes runs in which no values are worked out and nothing happens to a process, of strategies that
-say their `rules`, on first-come networks without store_and_forward (`uncovered` says why not). The
+say their `rules`: with servers, on first-come networks without store_and_forward; of all-reduces,
+on any network on which their recurrence holds (`uncovered` says why not). The
 trace is equal to that of the engine on SimPy in every field, `heap_events` included. Whatever it
 does not know how to end (who stands still, times beyond 64 bits) raises NotCoveredError, and is run
 on SimPy.
@@ -25,6 +26,11 @@ order, and that is the rule for whoever changes one of them:
    is off the heap (here: its event is passed over).
 5. An event is served to its end, also when the run is over by then; what it puts in is counted.
 6. Random numbers are those of the same streams, in the same order for each worker and server.
+7. A worker puts in one event for the end of each micro-batch, for its overhead after a reduction,
+   and for the update of its copy, where these take time. The last to enter a reduction puts in one
+   for each rank's end of it, by rank. What is reduced meanwhile is so by a stream, whose start is
+   an event of its own (urgent, put in before that of the worker's having computed), as are each
+   bucket's being ready, if later, and two at its end: it is done, and it is gone.
 
 **The memory** (`layout`): `m`, integers, with scalars at fixed addresses, then records of links,
 batches, queues, workers and draws, then rows of gradients in flight; `reals`; and a `log`: from its
@@ -42,4 +48,9 @@ more room (FULL), which `run` sees to, and goes on.
 **A strategy** is a kind in `rules` and `layout`, a module of functions, and its branches in
 `core.receive` (a part of a gradient is there) and `core.pushed` (all of a worker's is). Another
 rule for links is another `links.hand_over`, with what `network` lays out for it.
+
+**All-reduces** (`mirrored`) need none of this, and no machine code. Nobody is done with one before
+all have entered it, so that between two of them all workers' times are a few operations on arrays
+(`strides`), and their all-reduce is the recurrence there is (`reductions`). Only the last two
+steps are made event by event (`closing`).
 """

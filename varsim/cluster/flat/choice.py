@@ -5,7 +5,8 @@ from typing import Final
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat.compiled import is_made
-from varsim.cluster.flat.rules import Rules
+from varsim.cluster.flat.reductions import Reductions
+from varsim.cluster.flat.rules import Reducing, Rules
 from varsim.cluster.stop import Stop
 from varsim.values.workload import Workload
 
@@ -14,15 +15,23 @@ from varsim.values.workload import Workload
 _TO_LOAD: Final = 200_000
 _TO_MAKE: Final = 6_000_000
 NEVER: Final = 1 << 62
+# Networks on whose links no two ranks' messages meet, whatever the collective.
+_EACH_ITS_OWN: Final = ("star", "full_mesh")
 
 
-def uncovered(cluster: Cluster, workload: Workload, stop: Stop) -> str:
-    """Why such a run is not one for this engine, whatever the strategy; empty if it is."""
+def uncovered(
+    cluster: Cluster, workload: Workload, stop: Stop, rules: Rules | Reducing, workers: int
+) -> str:
+    """Why such a run is not one for this engine; empty if it is."""
     network = cluster.network
     if not workload.problem.times_only:
         return "values are worked out"
     if stop.loss is not None:
         return "a loss ends the run"
+    if isinstance(rules, Reducing):
+        if workers > 1 and network.kind in _EACH_ITS_OWN and not network.slow_links:
+            return ""
+        return Reductions(cluster, workload, workers, rules).reason_against
     if network.sharing != "first_come":
         return f"links are shared ({network.sharing})"
     if network.forwarding != "cut_through":

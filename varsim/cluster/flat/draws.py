@@ -55,6 +55,10 @@ class ComputeTimes:
         workers[:, at.DRAWS] = BLOCK
         m[at.WITHIN], m[at.PLANE] = BLOCK - 1, first.size
 
+    def of_all(self, block: int) -> Ints:
+        """Each worker's times of a block, (workers, BLOCK); blocks come in order."""
+        return self._block(range(len(self._factors)), block)
+
     def refill(self, m: Any) -> None:
         """Draw another block for the workers that have few draws left."""
         workers = records(m)

@@ -1,0 +1,169 @@
+"""Workers that all-reduce their gradients: the engine for times alone against that on SimPy."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from building import assert_same
+from invariants import drawing
+
+from varsim.cluster.description import Cluster
+from varsim.cluster.flat.rules import ENGINE
+from varsim.cluster.flat.run import FlatRun
+from varsim.scenario.training import Scenario
+from varsim.strategies.on_write import OnWrite
+from varsim.study.engine import flat_run, picks_fast, reason_against
+from varsim.study.simulation import Run, run_one
+from varsim.study.why.times import times_only
+
+
+@pytest.fixture(autouse=True)
+def _simpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compared with is the engine on SimPy."""
+    monkeypatch.setenv(ENGINE, "simpy")
+
+
+def compare(scenario: Scenario, index: int = 0, events: int | None = None) -> None:
+    """Make a run on both engines."""
+    run, strategy = Run(scenario, index, scenario.seed % 3), scenario.strategies[index]
+    expected = run_one(run, events=events)
+    made = flat_run(scenario, strategy, run.replication, events=events)
+    assert not isinstance(made, FlatRun)
+    assert_same(made.trace(strategy.label), expected)
+
+
+def tied(strategy: dict[str, Any], stop: dict[str, Any] | None = None, **cluster: Any) -> Scenario:
+    """All times are whole milliseconds, and much happens at once; layers of 1, 2 and 3 ms."""
+    network = {"kind": "star", "bandwidth": 1000.0, "latency": 0.001, "sharing": "fair"}
+    layers = tuple({"backward": 1.0, "size": 6.0 * size} for size in (2, 1, 3))
+    return Scenario.model_validate(
+        {
+            "name": "tied",
+            "seed": 5,
+            "cluster": {
+                "workers": 6,
+                "compute": {"kind": "constant", "value": 0.006},
+                "network": network,
+                **cluster,
+            },
+            "workload": {"problem": {"kind": "timing"}, "layers": layers, "batch_size": 1},
+            "strategies": ({"kind": "on_write", **strategy},),
+            "stop": stop or {"global_steps": 5},
+        }
+    )
+
+
+STRATEGIES: list[dict[str, Any]] = [
+    {},
+    {"collective": "halving_doubling"},
+    {"collective": "recursive_doubling", "bucketing": "layers"},
+    {"collective": "hierarchical", "ranks_per_group": 3, "overlap": True, "bucketing": "layers"},
+    {"collective": "double_binary_tree", "micro_batches": 3},
+    {"collective": "binomial_tree", "micro_batches": 2, "overlap": True, "bucketing": "layers"},
+]
+CLUSTERS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "overheads": {
+        "overheads": {"first_iteration": 0.001, "message": 0.0001, "reduction": 1000.0},
+        "optimizer_time": 0.001,
+    },
+    "slow": {
+        "slow_workers": (
+            {"rank": 1, "factor": 3.0, "after": 0.01, "until": 0.05},
+            {"rank": 2, "factor": 1.5},
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+@pytest.mark.parametrize("cluster", CLUSTERS.values(), ids=CLUSTERS)
+def test_it_ends_at_any_moment_and_after_any_number_of_events_alike(
+    strategy: dict[str, Any], cluster: dict[str, Any]
+) -> None:
+    if strategy.get("overlap"):
+        cluster = cluster | {"overlap_pace": 0.5, "backward_share": 0.5}
+    for events in range(1, 200, 23):
+        compare(tied(strategy, **cluster), events=events)
+    for moment in range(1, 60, 11):
+        compare(tied(strategy, {"time": moment * 1e-3}, **cluster))
+    for steps in (1, 2, 5):
+        compare(tied(strategy, {"global_steps": steps}, **cluster))
+
+
+def test_random_scenarios_are_the_same() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(250):
+        drawn = drawing.drawn(seed).model_copy(update={"events": (), "failures": None})
+        for index, strategy in enumerate(drawn.strategies):
+            scenario = times_only(drawn)
+            if isinstance(strategy, OnWrite) and not reason_against(scenario, strategy):
+                compare(scenario, index)
+                seen["all"] += 1
+                seen["overlap"] += bool(strategy.overlap)
+                seen["buckets"] += strategy.bucketing is not None
+
+    assert seen["all"] > 20
+    assert min(seen["overlap"], seen["buckets"]) > 2
+
+
+def test_what_is_recorded_in_many_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("varsim.cluster.flat.mirrored._TOGETHER", 100)
+    for law in ({"kind": "constant", "value": 0.006}, {"kind": "exponential", "mean": 0.01}):
+        compare(tied({}, {"global_steps": 400}, compute=law))
+        compare(tied({"micro_batches": 2}, {"examples": 2001}, **CLUSTERS["overheads"]))
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        {"collective": "push_pull"},
+        {"overlap": "forward"},
+        {"sharding": "gradients"},
+        {"micro_batches": 3, "drop_compute": {"threshold": 0.01}},
+    ],
+    ids=str,
+)
+def test_other_settings_are_not_covered(strategy: dict[str, Any]) -> None:
+    scenario = tied(strategy)
+
+    assert reason_against(scenario, scenario.strategies[0]).startswith("the rules of this strategy")
+
+
+def test_a_setting_that_is_new_is_not_covered() -> None:
+    class More(OnWrite):
+        more: int = 1
+
+    cluster: Cluster = tied({}).cluster
+
+    assert More().rules(cluster) is not None
+    assert More(more=2).rules(cluster) is None
+
+
+@pytest.mark.parametrize(
+    ("strategy", "cluster", "reason"),
+    [
+        ({}, {"workers": 1}, "a worker alone reduces nothing"),
+        (
+            {"collective": "halving_doubling"},
+            {"network": {"kind": "ring", "bandwidth": 1e3, "latency": 0.0}},
+            "messages of its collective meet on links, or slow links",
+        ),
+    ],
+)
+def test_what_no_recurrence_is_for_is_not_covered(
+    strategy: dict[str, Any], cluster: dict[str, Any], reason: str
+) -> None:
+    scenario = tied(strategy, **cluster)
+
+    assert reason_against(scenario, scenario.strategies[0]) == reason
+
+
+def test_it_is_chosen_without_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(tied({}), 0, 0)
+    expected = run_one(run)
+    monkeypatch.setenv(ENGINE, "auto")
+    monkeypatch.setattr("varsim.study.simulation.started", None)
+
+    assert picks_fast(run.scenario, run.scenario.strategies[0])
+    assert_same(run_one(run), expected)

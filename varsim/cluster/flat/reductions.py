@@ -1,0 +1,96 @@
+"""All-reduces of a run by the recurrence there is for their times, bucket after bucket."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from varsim.cluster.buckets import ready_buckets
+from varsim.cluster.clock import END_OF_TIME, Clock
+from varsim.cluster.collective import links_between, needs_messages, planned
+from varsim.cluster.collectives.recurrence import Recurrence
+from varsim.cluster.collectives.schedule import Times
+from varsim.cluster.description import Cluster
+from varsim.cluster.exchange import vectors_of
+from varsim.cluster.flat.rules import Reducing
+from varsim.cluster.network import network
+from varsim.cluster.slowdown import Slowed, shares_of_compute
+from varsim.cluster.trace import LinkRow
+from varsim.values.workload import Workload
+
+
+class Reductions:
+    """All-reduces of the buckets of gradients, one after the other, again and again.
+
+    `number`: of buckets; `overheads` (ns) of each; `shares` of a gradient's computation after which
+    each is ready, where it is reduced meanwhile. `reason_against`: why no recurrence says when.
+    """
+
+    def __init__(
+        self, cluster: Cluster, workload: Workload, workers: int, reducing: Reducing
+    ) -> None:
+        self._network = network(Clock(), cluster.network)
+        buckets = ready_buckets(workload, reducing.bucketing)
+        vectors = vectors_of(reducing.choice, workers, workload, buckets)
+        places = [self._network.routing.worker(rank) for rank in range(workers)]
+        around = vectors[0].schedule.around
+        paths = links_between(self._network, places, around=around)
+        rounds = [planned(cluster, workload, vector, paths) for vector in vectors]
+        self._plans = [one.plan for one in rounds]
+        self.number = len(rounds)
+        self.overheads = [one.overhead for one in rounds]
+        ready = [bucket.ready for bucket in buckets] if reducing.overlap else []
+        self.shares = shares_of_compute(cluster, ready)
+        self.reason_against = ""
+        if self._plans[0].idle:
+            self.reason_against = "a worker alone reduces nothing"
+        elif needs_messages(cluster, self._plans[0]):
+            self.reason_against = "messages of its collective meet on links, or slow links"
+        self._share = cluster.overlap_pace if reducing.overlap else None
+        self._pace = Slowed(0, 1.0)  # of the latest
+        self._recurrence = Recurrence(self._plans[0])
+
+    def ends(self, bucket: int, entries: Times, now: int, computed: int) -> Times:
+        """When each rank is done with a bucket (ns), given when each entered, the last one now.
+
+        `computed`: when all will have computed (ns).
+        """
+        self._recurrence.turn_to(self._plans[bucket])
+        if self._share is None:
+            return self._recurrence.times(entries)
+        self._pace = Slowed(computed, self._share)
+        work = self._recurrence.times(_work_at(self._pace, entries))
+        slow = np.rint(computed - (computed - work) / self._share).astype(np.int64)
+        return np.maximum(now, np.where(work >= computed, work, slow))
+
+    def state(self) -> tuple[Recurrence, Slowed]:
+        """What changes with each of them, to go on from again."""
+        return self._recurrence.copy(), self._pace
+
+    def go_on_from(self, state: tuple[Recurrence, Slowed]) -> None:
+        """Go on from a state, as if nothing had come after it."""
+        self._recurrence, self._pace = state
+
+    def carried(
+        self, bucket: int, entries: Sequence[int | None], end: int, computed: int
+    ) -> tuple[list[LinkRow], float]:
+        """What every link has carried by the end (ns), and `Trace.sent`; after this, no more.
+
+        `bucket`, `entries`: of the one that not all have entered.
+        """
+        latest = coming = end
+        if self._share is not None:
+            now = Slowed(computed, self._share)
+            latest = round(self._pace.work_at(end))
+            entries = [None if one is None else round(now.work_at(one)) for one in entries]
+            coming = round(now.work_at(end))
+        self._recurrence.count(latest, self._plans[bucket], entries, END_OF_TIME, coming)
+        links = self._network.carried(end)
+        rows = [LinkRow(link.name, link.bandwidth, link.moved) for link in links]
+        return rows, self._network.sent()
+
+
+def _work_at(pace: Slowed, times: Times) -> Times:
+    """See Slowed."""
+    until, share = pace
+    slow = np.rint(until - (until - times) * share).astype(np.int64)
+    return np.where(times >= until, times, slow)
