@@ -11,9 +11,15 @@ project = "varsim"
 author = "The varsim maintainers"
 release = __version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "generated"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "formulas", "generated"]
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-nb_execution_mode = "off"
+html_math_renderer = "mathml"
+
+# The lessons are executed, and again only when their code has changed.
+nb_execution_mode = "cache"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
 
 html_theme = "furo"
 html_title = "varsim"

@@ -12,7 +12,10 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site; a warning of Sphinx (a link that leads nowhere, say) is a failure."""
+    """The built site; a warning of Sphinx (a link that leads nowhere, say) is a failure.
+
+    The lessons are executed, and what they assert is one.
+    """
     out = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", str(out / "trees")]
     done = subprocess.run(
@@ -41,6 +44,16 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
         assert not loaded.findall(page.read_text(encoding="utf-8")), page
     for style in site.rglob("*.css"):
         assert not re.search(r"(?:@import|url\()\s*[\"']?(?:https?:)?//", style.read_text()), style
+
+
+@pytest.mark.slow
+@pytest.mark.product
+def test_lessons_come_with_their_pictures_and_formulas(site: Path) -> None:
+    for lesson in (ROOT / "docs" / "lessons").glob("*.md"):
+        page = (site / "lessons" / f"{lesson.stem}.html").read_text(encoding="utf-8")
+        assert page.count('src="../_images/') >= 1, lesson
+        assert page.count("<math") == page.count("</math>") > 2, lesson
+        assert "simulated" in "".join(re.findall('class="output .*?</div>', page, re.S)), lesson
 
 
 @pytest.mark.parametrize(

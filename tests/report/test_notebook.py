@@ -88,3 +88,21 @@ def test_what_is_saved_are_the_files_of_the_command(file: Path, tmp_path: Path) 
     # The command knows the file's question, which stands in its scenario and on its page.
     differ = {name for name in ours | theirs if ours.get(name) != theirs.get(name)}
     assert differ <= {"report.html", "scenario.yaml", "summary.json", "result.json"}
+
+
+def test_what_came_of_many_runs_is_shown_as_its_command_prints_it(tmp_path: Path) -> None:
+    swept = ["cluster.workers=3,4", "replications=1", "stop.global_steps=5"]
+    shown = {
+        "sweep": (varsim.sweep(SMALL, swept), swept, "throughput"),
+        "explain": (varsim.explain(SMALL, swept[1:]), swept[1:], "why"),
+    }
+    for command, (result, changes, plot) in shown.items():
+        sets = [word for change in changes for word in ("--set", change)]
+        out = [] if command == "explain" else ["--out", str(tmp_path), "--no-plots"]
+        done = CliRunner().invoke(app, [command, str(SMALL), *sets, *out])
+        printed = repr(result)
+        assert printed.count("\n") > 5
+        first = printed.splitlines()[0].split()
+        assert first == done.stdout.split()[: len(first)]
+        assert command == "explain" or printed in done.stdout
+        assert plot in dir(result.plot)

@@ -81,6 +81,13 @@ def timeline(report: Report) -> Timeline:
     return Timeline(player(report, played[0]))
 
 
+def printed(report: Report) -> str:
+    """What its command prints of it."""
+    from varsim.report.terminal import terminal
+
+    return str(terminal(report)).rstrip()
+
+
 def written(result: Any, report: Report, directory: str | Path) -> Path:
     """Write the files that `varsim run` writes; the place of the page."""
     from varsim.report.files.program import save_variables

@@ -29,10 +29,31 @@ class Teller(Protocol):
         """All there is to tell."""
 
 
-class Told:
-    """A result that shows itself in words; those of a module, `told_by`."""
+class Shown:
+    """What came of many runs, shown as its command prints it; by a module, `told_by`."""
 
     told_by: ClassVar[str]
+
+    @property
+    def plot(self) -> Any:
+        """Its plots by name: `result.plot.timeline()` draws one and returns matplotlib Axes."""
+        return self._notebook.Gallery(self._teller.report(self))
+
+    def __repr__(self) -> str:
+        text: str = self._notebook.printed(self._teller.report(self))
+        return text
+
+    @property
+    def _notebook(self) -> Any:
+        return import_module("varsim.report.notebook")
+
+    @property
+    def _teller(self) -> Teller:
+        return cast(Teller, import_module(self.told_by))
+
+
+class Told(Shown):
+    """A result that says in words what it comes to."""
 
     def answer(self) -> str:
         """What the comparison says, in sentences, one per line."""
@@ -47,11 +68,6 @@ class Told:
         """What a reader of the tables must know besides."""
         return self._teller.notes(self)
 
-    @property
-    def plot(self) -> Any:
-        """Its plots by name: `result.plot.timeline()` draws one and returns matplotlib Axes."""
-        return self._notebook.Gallery(self._teller.report(self))
-
     def timeline(self) -> Any:
         """The timeline to walk through, for a notebook; ValueError where there are no workers."""
         return self._notebook.timeline(self._teller.report(self))
@@ -63,14 +79,6 @@ class Told:
         """
         page: Path = self._notebook.written(self, self._teller.report(self), directory)
         return page
-
-    @property
-    def _notebook(self) -> Any:
-        return import_module("varsim.report.notebook")
-
-    @property
-    def _teller(self) -> Teller:
-        return cast(Teller, import_module(self.told_by))
 
     def _repr_html_(self) -> str:
         lines = [*self.answer().splitlines(), *self.notes]

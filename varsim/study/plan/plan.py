@@ -4,11 +4,12 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from varsim.scenario.fault import Fault, ScenarioError, Source
 from varsim.scenario.plan import Question
 from varsim.scenario.training import Scenario
+from varsim.study.formatter import Shown
 from varsim.study.plan.binding import Binding, binding
 from varsim.study.plan.cell import Cell, Places, all_cells, distinct, some_cells
 from varsim.study.plan.guess import Guess, guess
@@ -20,12 +21,14 @@ from varsim.study.sweep.case import Case, Finished
 _LONGEST_NAME: Final = 64
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Shown):
     """What came of a plan; `runs` are those of the answer, `made` counts all.
 
     `too_large`: the cells that do not fit into memory, and were not run.
     """
+
+    told_by: ClassVar[str] = "varsim.report.plan"
 
     found: Found
     places: Places

@@ -6,11 +6,12 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
 from varsim.scenario.sweep.space import Number, Sweep
 from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
 from varsim.study.cost import COSTS
+from varsim.study.formatter import Shown
 from varsim.study.goodput import KEPT, OF_LIVES
 from varsim.study.measure import METRICS, OF_VALUES
 from varsim.study.statistics import Estimate, interval
@@ -86,9 +87,11 @@ class Row(NamedTuple):
         return self.estimates[metric].mean if metric in self.estimates else math.nan
 
 
-@dataclass(frozen=True)
-class Table:
+@dataclass(frozen=True, repr=False)
+class Table(Shown):
     """What came of a sweep; rows point by point, each by strategy."""
+
+    told_by: ClassVar[str] = "varsim.report.sweep"
 
     sweep: Sweep
     rows: tuple[Row, ...]

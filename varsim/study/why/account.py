@@ -4,9 +4,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import ClassVar, Final
 
 from varsim.scenario.training import Scenario, steps_are_random
+from varsim.study.formatter import Shown
 from varsim.study.measure import Gradients, left_out
 from varsim.study.statistics import Estimate, interval
 from varsim.study.stragglers import Table, compute_times
@@ -204,9 +205,11 @@ class Account:
         )
 
 
-@dataclass(frozen=True)
-class Why:
+@dataclass(frozen=True, repr=False)
+class Why(Shown):
     """The accounts of all strategies of a scenario, and its fields that changed nothing."""
+
+    told_by: ClassVar[str] = "varsim.report.why"
 
     scenario: Scenario
     accounts: list[Account]
