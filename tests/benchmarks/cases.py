@@ -91,7 +91,7 @@ def scenario(kind: str, workers: int, steps: int, problem: str, shards: int = 1)
 def textbook(what: Scenario, shards: int = 1) -> int:
     """The same draws and sizes through the yardstick; its end in ns."""
     (strategy,) = what.strategies
-    common = _common(what, shards) | {"draws": _draws(what)}
+    common = told_all(what, shards) | {"draws": draws_of(what)}
     if strategy.kind == "sync_replicas":
         return TextbookSync(strategy.replicas_to_aggregate, **common).run()  # type: ignore[attr-defined]
     if strategy.kind == "none":
@@ -102,12 +102,12 @@ def textbook(what: Scenario, shards: int = 1) -> int:
 def leaner(what: Scenario) -> Callable[[], int]:
     """The same through the leaner yardstick of any strategy, to be called as often as one likes."""
     (strategy,) = what.strategies
-    common, ring, settings = _common(what, 1), _ring(what), vars(strategy)
+    common, ring, settings = told_all(what, 1), _ring(what), vars(strategy)
     assert what.stop.global_steps is not None
     updates, kind = what.stop.global_steps, strategy.kind
     each = updates / UPDATES.get(kind, lambda _: 1)(what.cluster.workers)
     # More than anybody needs, also where who has come begins again.
-    times = [[next(draws) for _ in range(round(3 * each) + 100)] for draws in _draws(what)]
+    times = [[next(draws) for _ in range(round(3 * each) + 100)] for draws in draws_of(what)]
 
     def run() -> int:
         program = {
@@ -131,7 +131,7 @@ def leaner(what: Scenario) -> Callable[[], int]:
     return run
 
 
-def _common(what: Scenario, shards: int) -> dict[str, Any]:
+def told_all(what: Scenario, shards: int) -> dict[str, Any]:
     """What all yardsticks are told."""
     network = what.cluster.network
     return {
@@ -142,7 +142,7 @@ def _common(what: Scenario, shards: int) -> dict[str, Any]:
     }
 
 
-def _draws(what: Scenario) -> list[Iterator[int]]:
+def draws_of(what: Scenario) -> list[Iterator[int]]:
     """The compute times (ns) of each worker."""
     law = what.cluster.compute_distribution(what.workload)
     return [

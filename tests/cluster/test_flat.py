@@ -12,6 +12,7 @@ from invariants import drawing as anything
 from oracle import drawing as servers
 
 from varsim.cluster.flat.building import NotCoveredError
+from varsim.cluster.flat.compiled import is_made
 from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
@@ -91,6 +92,8 @@ def test_two_thousand_random_scenarios_are_the_same(interpreted: bool) -> None:
     seen += sum((compare(scenario, interpreted=interpreted) for scenario in drawn), Counter[str]())
 
     assert seen["sync_replicas"] + seen["none"] + seen["backup_workers"] > 2000
+    is_made.cache_clear()
+    assert interpreted or is_made()
 
 
 @pytest.mark.parametrize("file", SCENARIOS, ids=lambda file: file.stem)
@@ -212,6 +215,9 @@ def test_it_is_chosen_where_that_is_asked_for_or_worth_its_start(
     assert not picks_fast(run.scenario, strategy)
     monkeypatch.setattr("varsim.study.engine.worth_compiling", lambda: 40)
     assert picks_fast(run.scenario, strategy)
+    monkeypatch.setattr("varsim.study.engine.worth_compiling", lambda: 10_000)
+    assert not picks_fast(run.scenario, strategy, among=9_999)
+    assert picks_fast(run.scenario, strategy, among=10_000)
     monkeypatch.setenv(ENGINE, "simpy")
     assert not picks_fast(run.scenario, strategy)
     monkeypatch.undo()

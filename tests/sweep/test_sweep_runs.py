@@ -293,6 +293,7 @@ class Stops(Here):
     """Is interrupted when so many batches have been made."""
 
     def __init__(self, after: int) -> None:
+        super().__init__()
         self.left = after
 
     def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":

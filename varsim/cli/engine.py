@@ -1,7 +1,7 @@
 """The option `--engine`: what makes runs of which only times matter; results are the same."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -12,6 +12,7 @@ from varsim.cluster.flat.rules import ENGINE
 if TYPE_CHECKING:
     from varsim.scenario.training import Scenario
     from varsim.study.experiment import AnyExperiment
+    from varsim.study.sweep.case import Case
 
 Engine = Annotated[
     Literal["auto", "simpy", "fast"],
@@ -22,8 +23,11 @@ Engine = Annotated[
 ]
 
 
-def use(engine: Engine, scenarios: "Iterable[Scenario]") -> str:
-    """Make the runs of these scenarios by an engine; refuse where it cannot. What to tell of it."""
+def use(engine: Engine, scenarios: "Iterable[Scenario]", among: float = 0.0) -> str:
+    """Make the runs of these scenarios by an engine; refuse where it cannot. What to tell of it.
+
+    `among`: gradients of all runs that one process makes, if it makes several.
+    """
     from varsim.cluster.flat.choice import can_compile
     from varsim.study.engine import is_worth_it, reason_against
 
@@ -40,7 +44,7 @@ def use(engine: Engine, scenarios: "Iterable[Scenario]") -> str:
             label = strategy.label
             reason = reason_against(scenario, strategy)
             against[label] = against.get(label) or reason
-            worth = not reason and is_worth_it(scenario, strategy)
+            worth = not reason and is_worth_it(scenario, strategy, among)
             picked[label] = picked.get(label, True) and worth
     slow = {label: reason for label, reason in against.items() if reason}
     if engine == "fast" and slow:
@@ -49,6 +53,16 @@ def use(engine: Engine, scenarios: "Iterable[Scenario]") -> str:
         raise typer.Exit(USAGE)
     fast = ", ".join(label for label, is_fast in picked.items() if is_fast)
     return f"varsim: made by the engine for times alone: {fast}" if fast else ""
+
+
+def use_in_campaign(
+    engine: Engine, runs: "Sequence[Case]", jobs: int | None, scheduler: str | None
+) -> str:
+    """The same for runs of these cases; `jobs` and `scheduler` as of `execution.backend`."""
+    from varsim.study.sweep.execution import among, processes
+
+    each = 0.0 if scheduler is not None else among(runs, processes(runs, jobs))
+    return use(engine, [run.scenario for run in {run.key: run for run in runs}.values()], each)
 
 
 def use_for(engine: Engine, experiment: "AnyExperiment", *, times: bool = False) -> str:

@@ -9,7 +9,7 @@ import typer
 from varsim.cli import options
 from varsim.cli.campaign import claim, making, opened, tell_effort
 from varsim.cli.console import OUT_OF_BOUNDS, complain, tell, write
-from varsim.cli.engine import Engine, use
+from varsim.cli.engine import Engine, use_in_campaign
 from varsim.cli.settings import question
 from varsim.cli.weighing import MOST_WEIGHED, weigh_cases
 
@@ -88,10 +88,10 @@ def plan(
             f"--exhaustive: {asked.combinations:,} combinations are too many to run all"
         )
     planning = Planning(asked)
-    made_by = use(engine, [case.scenario for case in planning.cases(MOST_WEIGHED)])
+    cases = planning.cases(MOST_WEIGHED) * asked.first_replications
+    made_by = use_in_campaign(engine, cases, jobs or None, scheduler)
     _weigh(planning, yes)
     directory = claim(file, out, "plan", asked)
-    cases = planning.cases(MOST_WEIGHED) * asked.first_replications
     with opened(directory, "made again where they are needed") as store:
         with making(store, cases, jobs or None, scheduler, quiet, _teller(planning)) as (by, watch):
             runs = Runs(store, by, watch)

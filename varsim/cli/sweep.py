@@ -10,7 +10,7 @@ import typer
 from varsim.cli import options
 from varsim.cli.campaign import claim, making, opened, tell_effort
 from varsim.cli.console import USAGE, complain, read_from, tell, write
-from varsim.cli.engine import Engine, use
+from varsim.cli.engine import Engine, use_in_campaign
 from varsim.cli.settings import question
 from varsim.cli.weighing import weigh_cases
 
@@ -117,9 +117,10 @@ def sweep(
     given = options.with_shorthands(sets, seed=seed, replications=replications)
     asked = load_sweep(file, given, precision, most_replications, tuple(strategy))
     experiment = _experiment(asked, tuple(strategy))
-    told_by = use(engine, [case.scenario for case in experiment.distinct])
     number, of = shard or (1, 1)
     mine = experiment.distinct[number - 1 :: of]
+    expected = mine * asked.first_replications
+    told_by = use_in_campaign(engine, expected, jobs or None, scheduler)
     weigh_cases(mine, asked.first_replications, _runs(asked), sure=yes)
     part = "" if shard is None else f"-{number}-of-{of}"
     directory = claim(file, out, "sweep", asked, part)

@@ -44,16 +44,16 @@ def keeps_rows(scenario: Scenario, strategy: Strategy) -> bool:
     return isinstance(rules, Rules) and not reason_against(scenario, strategy)
 
 
-def picks_fast(scenario: Scenario, strategy: Strategy) -> bool:
+def picks_fast(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> bool:
     """Whether the engine for times alone makes the runs of a strategy, as far as it can.
 
     Left to itself in arrays always, else where machine code is worth its start; without numba no
-    machine code is made.
+    machine code is made. `among`: gradients of all runs that one process makes, if it makes many.
     """
-    return is_worth_it(scenario, strategy) and not reason_against(scenario, strategy)
+    return is_worth_it(scenario, strategy, among) and not reason_against(scenario, strategy)
 
 
-def is_worth_it(scenario: Scenario, strategy: Strategy) -> bool:
+def is_worth_it(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> bool:
     """The same of a strategy, if its runs are for that engine."""
     rules = strategy.rules(scenario.cluster_of(strategy))
     if chosen() == "simpy" or rules is None or (isinstance(rules, Rules) and not can_compile()):
@@ -61,17 +61,22 @@ def is_worth_it(scenario: Scenario, strategy: Strategy) -> bool:
     if chosen() == "fast" or isinstance(rules, Reducing):
         return True
     gradients = expected(scenario.stop_of(strategy), rules, scenario.workload_of(strategy))
-    return gradients >= worth_compiling()
+    return max(gradients, among) >= worth_compiling()
 
 
 def fast_trace(
-    scenario: Scenario, strategy: Strategy, replication: int, events: int | None, record: bool
+    scenario: Scenario,
+    strategy: Strategy,
+    replication: int,
+    events: int | None,
+    record: bool,
+    among: float,
 ) -> Trace | None:
     """The trace of a run by the engine for times alone; None if it is one for SimPy.
 
-    `events`: it ends once so many have been put on the heap.
+    `events`: it ends once so many have been put on the heap. `among`: see `picks_fast`.
     """
-    if not picks_fast(scenario, strategy):
+    if not picks_fast(scenario, strategy, among):
         return None
     try:
         made = flat_run(scenario, strategy, replication, events)

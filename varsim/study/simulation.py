@@ -151,16 +151,22 @@ def run_point(point: ProgramPoint) -> ProgramTrace:
 
 @one_blas_thread()
 def run_one(
-    run: Run, *, lazy: bool = True, record: bool = True, events: int | None = None
+    run: Run,
+    *,
+    lazy: bool = True,
+    record: bool = True,
+    events: int | None = None,
+    among: float = 0.0,
 ) -> Trace:
     """One run, from start to stop rule; `lazy` and `record` as in Job.
 
     `events`: it ends once so many have been put on the heap, and nothing is made of what it showed.
+    `among`: see `picks_fast`.
     """
     trace = None
     if lazy and run.strategy is not None:
         strategy = run.scenario.strategies[run.strategy]
-        trace = fast_trace(run.scenario, strategy, run.replication, events, record)
+        trace = fast_trace(run.scenario, strategy, run.replication, events, record, among)
     if trace is None:
         trace = _simpy_trace(run, events, lazy, record)
     return trace if events or run.strategy is None else with_life(run.scenario, trace)

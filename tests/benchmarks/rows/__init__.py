@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tests.benchmarks.measuring import Row
-from tests.benchmarks.rows import engines, first_answer, growth, networks, simpy_path
+from tests.benchmarks.rows import day, engines, first_answer, growth, networks, peers, simpy_path
 
 
 class Group(NamedTuple):
@@ -26,6 +26,12 @@ GROUPS = (
         "The first answer",
         "CPU seconds of processes of their own, from their start to their end.",
         first_answer.rows,
+    ),
+    Group(
+        "day",
+        "A planner's day",
+        "Whole commands, by the clock on the wall, machine code read from the cache.",
+        day.rows,
     ),
     Group(
         "simpy",
@@ -55,5 +61,12 @@ GROUPS = (
         "Cost that grows as the work does",
         "Times only, first-come links, 25 steps of each worker, set-up included.",
         growth.rows,
+    ),
+    Group(
+        "peers",
+        "The engine for times alone, beside SimGrid",
+        "With --long. SimGrid's program in C++ (`simgrid.cpp`) has the same cluster and compute "
+        "times, which it is handed, and records nothing; ends agree to a microsecond.",
+        peers.rows,
     ),
 )

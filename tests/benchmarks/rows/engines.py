@@ -1,10 +1,11 @@
 """The engine for times alone, interpreted and compiled, beside SimPy: set-up, draws and record."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 
 from tests.benchmarks.cases import one, scenario
-from tests.benchmarks.measuring import Row, Task, in_turn
+from tests.benchmarks.measuring import Row, in_turn
+from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study.engine import flat_run
 
@@ -43,11 +44,11 @@ def rows(long: bool) -> Iterator[Row]:
         )
 
 
-def flat(what: Scenario, interpreted: bool = False) -> Task:
+def flat(what: Scenario, interpreted: bool = False) -> Callable[[], Trace]:
     """One run by the engine for times alone."""
     (strategy,) = what.strategies
 
-    def run() -> object:
+    def run() -> Trace:
         return flat_run(what, strategy, 0, interpreted=interpreted).trace(strategy.label)
 
     return run

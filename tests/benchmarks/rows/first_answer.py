@@ -13,6 +13,7 @@ from tests.benchmarks.measuring import Row, Task, Turns, children, command, in_t
 ROOT = Path(__file__).parents[3]
 # Before the first answer was made faster.
 BEFORE = "9ec9342"
+NOT_THERE = "that commit is not in this copy of the repository"
 IMPORTS = "import numpy, simpy, typer, pydantic"
 
 
@@ -41,7 +42,7 @@ def rows(long: bool) -> Iterator[Row]:
         name = f"the quickstart / that of commit {BEFORE}"
         before = Path(folders.enter_context(TemporaryDirectory()))
         if not unpacked(BEFORE, before):
-            yield Row(name, 0.5, None, remark="that commit is not in this copy of the repository")
+            yield Row(name, 0.5, None, remark=NOT_THERE)
             return
         tasks = {
             "now": varsim("run quickstart.yaml --out b"),

@@ -33,10 +33,10 @@ order, and that is the rule for whoever changes one of them:
    bucket's being ready, if later, and two at its end: it is done, and it is gone.
 
 **The memory** (`layout`): `m`, integers, with scalars at fixed addresses, then records of links,
-batches, queues, workers and draws, then rows of gradients in flight; `reals`; and a `log`: columns
-of gradients that have ended, then pairs, in the order in which things happen (spans, steps,
-evaluations). When it is full, it is read (`record`): spans are put in order by worker (`decoding`),
-and all is packed. The heap holds (time, priority and number, what): what is
+batches, queues, workers and draws, then rows of gradients in flight; `reals`; and a `log`: from its
+beginning pairs, in the order in which things happen (spans, steps, evaluations), and from its end
+the rows of gradients that have ended. When they meet, it is read (`record`): spans are put in order
+by worker (`decoding`), and rows packed. The heap holds (time, priority and number, what): what is
 a kind of event, and for whom (an address, or a number).
 
 **The functions** (`core`, `worker`, `books`, `links`; per strategy `asynchronous`, `accumulators`,

@@ -71,7 +71,7 @@ def unmade() -> tuple[type[Exception], ...]:
 @cache
 def is_made() -> bool:
     """Whether its machine code is in the cache."""
-    return any(cache_directory().glob("*.nbi"))
+    return any(cache_directory().rglob("*.nbi"))
 
 
 @cache

@@ -25,8 +25,8 @@ Floats: TypeAlias = list[float]
     BEGUN,  # gradients
     NEW_ROW,  # after the rows that have been used
     FREE_ROW,  # a list of those that are free again; 0 ends it
-    LOG,  # used of the log
-    ENDED,  # gradients in it that have ended
+    LOG,  # used of the log, from its beginning
+    ENDED,  # rows of gradients that have ended are in it from here to its end, the latest first
     AGGREGATED,
     EVALUATED,
     NEXT_LOOK,  # examples applied
@@ -57,10 +57,8 @@ Floats: TypeAlias = list[float]
     MOST_STEPS,  # stop rules; a large number: none
     MOST_EXAMPLES,
     MOST_NUMBER,
-    MOST_ENDED,  # gradients in the log: from a column of theirs to the next one
-    LOG_ROOM,  # when used so far, there must be more room
-    ENDED_ROOM,
-    ROWS_ROOM,
+    LOG_ROOM,  # integers that must be free in it, or there must be more room
+    ROWS_ROOM,  # when used so far, there must be more room
     HEAP_ROOM,
     WORKERS,  # records, and how many
     WORKER_COUNT,
@@ -89,7 +87,7 @@ Floats: TypeAlias = list[float]
     HANDLING,  # in a row: how it is handled by servers; 0: that takes no time
     BUSY_THREADS,  # of each queue, with one gradient alone
     SCALARS,
-) = range(28, 73)
+) = range(28, 71)
 
 # A worker.
 (

@@ -54,7 +54,7 @@ def fetch(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     nth = m[w + at.ITERATION] + 1
     m[w + at.ITERATION] = nth
     gradient = new_row(m)
-    if (m[at.LOG] > m[at.LOG_ROOM] or m[at.ENDED] > m[at.ENDED_ROOM]) and m[at.HALT] == 0:
+    if m[at.ENDED] - m[at.LOG] < m[at.LOG_ROOM] and m[at.HALT] == 0:
         m[at.HALT] = at.FULL
     m[w + at.GRADIENT] = gradient
     m[gradient] = m[w + at.RANK]

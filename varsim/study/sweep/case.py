@@ -86,13 +86,18 @@ def packed(case: Case) -> bytes:
     return extensions.packed(case.scenario)
 
 
-def run_tasks(tasks: Iterable[Task], engine: int = ENGINE_VERSION) -> list[Finished]:
-    """Make some runs, here, one after the other. One that fails is no reason not to go on."""
+def run_tasks(
+    tasks: Iterable[Task], engine: int = ENGINE_VERSION, among: float = 0.0
+) -> list[Finished]:
+    """Make some runs, here, one after the other. One that fails is no reason not to go on.
+
+    `among`: gradients of all runs that this process is to make.
+    """
     if engine != ENGINE_VERSION:
         raise RuntimeError(
             f"this process has engine {ENGINE_VERSION} of varsim, the sweep is of {engine}"
         )
-    return list(map(_run, tasks))
+    return [_run(task, among) for task in tasks]
 
 
 def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
@@ -107,13 +112,13 @@ def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
     return values | of_life(scenario, trace, gradients, values["updates_to_target"]) | more
 
 
-def _run(task: Task) -> Finished:
+def _run(task: Task, among: float) -> Finished:
     started = time.perf_counter()
     values: dict[str, float] = {}
     digest = ""
     try:
         scenario = _unpacked(task.packed)
-        trace = run_one(Run(scenario, 0, task.replication))
+        trace = run_one(Run(scenario, 0, task.replication), among=among)
         digest = trace_sha256(trace)
         if trace.standstill is None:
             values, failure = measured(scenario, trace), ""

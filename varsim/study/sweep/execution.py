@@ -4,13 +4,15 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from typing import Any, Final, Protocol, Self
 
 from varsim.cluster.trace import ENGINE_VERSION
+from varsim.scenario.training import Scenario
 from varsim.study.effort import effort
+from varsim.study.engine import keeps_rows
 from varsim.study.simulation import may_be_terminated, undisturbed
 from varsim.study.sweep.case import Case, Finished, Task, run_tasks
 
@@ -48,10 +50,13 @@ class Here:
     jobs = window = 1
     deaths: tuple[type[BaseException], ...] = ()
 
+    def __init__(self, among: float = 0.0) -> None:
+        self._among = among
+
     def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":
         """Make the runs at once."""
         future: Future[list[Finished]] = Future()
-        future.set_result(run_tasks(tasks))
+        future.set_result(run_tasks(tasks, ENGINE_VERSION, self._among))
         return future
 
     def replace(self, jobs: int) -> None:
@@ -64,22 +69,26 @@ class Here:
 
 
 class Processes:
-    """In processes of this machine; they end with this one."""
+    """In processes of this machine; they end with this one.
 
-    def __init__(self, jobs: int) -> None:
+    `among`: gradients of all runs that one of them makes.
+    """
+
+    def __init__(self, jobs: int, among: float = 0.0) -> None:
         from loky.process_executor import BrokenProcessPool, ShutdownExecutorError
 
-        self.jobs, self.window = jobs, 2 * jobs
+        self.jobs, self.window, self._among = jobs, 2 * jobs, among
         self.deaths: tuple[type[BaseException], ...] = (BrokenProcessPool, ShutdownExecutorError)
         self._executor: Executor | None = None
 
     def submit(self, tasks: Sequence[Task]) -> "Future[list[Finished]]":
         """Have the runs made by one of the processes."""
+        given = list(tasks), ENGINE_VERSION, self._among
         if self._executor is not None:
-            return self._executor.submit(run_tasks, list(tasks), ENGINE_VERSION)
+            return self._executor.submit(run_tasks, *given)
         with undisturbed():  # the first submission starts the processes
             self._executor = self._started()
-            return self._executor.submit(run_tasks, list(tasks), ENGINE_VERSION)
+            return self._executor.submit(run_tasks, *given)
 
     def replace(self, jobs: int) -> None:
         """Other processes, so many."""
@@ -182,14 +191,25 @@ def backend(runs: Sequence[Case], jobs: int | None, scheduler: str | None) -> Ba
     """Where runs of these cases are made, one each; `jobs` None: as is best for so much work."""
     if scheduler is not None:
         return Dask(scheduler)
+    jobs = processes(runs, jobs)
+    each = among(runs, jobs)
+    return Processes(jobs, each) if jobs > 1 else Here(each)
+
+
+def processes(runs: Sequence[Case], jobs: int | None) -> int:
+    """In how many processes of this machine such runs are made; `jobs` as in `backend`."""
     if jobs is None:
         jobs = 1 if _gradients(runs) < _SMALL else cores()
-    jobs = min(jobs, len(runs))
-    return Processes(jobs) if jobs > 1 else Here()
+    return min(jobs, len(runs))
 
 
-def _gradients(runs: Sequence[Case]) -> float:
-    """Roughly how many gradients the runs compute, from a few of them."""
-    some = runs[:: max(1, len(runs) // _LOOKED_AT)]
-    sizes = [effort(case.scenario).gradients for case in some]
-    return sum(sizes) * len(runs) / len(sizes) if sizes else 0.0
+def among(runs: Sequence[Case], jobs: int) -> float:
+    """Roughly how many gradients each of so many processes makes that machine code can make."""
+    return _gradients(runs, lambda one: keeps_rows(one, one.strategies[0])) / max(1, jobs)
+
+
+def _gradients(runs: Sequence[Case], counts: Callable[[Scenario], bool] = bool) -> float:
+    """Roughly how many gradients the runs compute, of those that count, from a few of them."""
+    some = [run.scenario for run in runs[:: max(1, len(runs) // _LOOKED_AT)]]
+    sizes = [effort(scenario).gradients for scenario in some if counts(scenario)]
+    return sum(sizes) * len(runs) / len(some) if some else 0.0
