@@ -8,7 +8,8 @@ from pydantic import StringConstraints
 
 from varsim.cluster.description import Cluster, ClusterChange
 from varsim.cluster.events import ProcessEvent
-from varsim.cluster.flat.rules import Reducing, Rules
+from varsim.cluster.flat.reducing import Reducing
+from varsim.cluster.flat.rules import Rules
 from varsim.cluster.job import Job
 from varsim.cluster.memory import (
     Copies,

@@ -6,7 +6,8 @@ from typing import Literal, TypeAlias, cast, get_args
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.choice import can_compile, expected, uncovered, worth_compiling
 from varsim.cluster.flat.mirrored import MirroredRun
-from varsim.cluster.flat.rules import ENGINE, Reducing, Rules
+from varsim.cluster.flat.reducing import Reducing
+from varsim.cluster.flat.rules import ENGINE, Rules
 from varsim.cluster.flat.run import FlatRun
 from varsim.cluster.recovery import in_run
 from varsim.cluster.trace import Trace

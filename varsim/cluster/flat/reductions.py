@@ -11,7 +11,7 @@ from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.description import Cluster
 from varsim.cluster.exchange import vectors_of
-from varsim.cluster.flat.rules import Reducing
+from varsim.cluster.flat.reducing import Reducing
 from varsim.cluster.network import network
 from varsim.cluster.slowdown import Slowed, shares_of_compute
 from varsim.cluster.trace import LinkRow

@@ -2,9 +2,6 @@
 
 from typing import Final, Literal, NamedTuple
 
-from varsim.cluster.buckets import Bucketing
-from varsim.cluster.collectives.choice import Choice
-
 # Variable of the environment that says which engine to use, here and in processes started here.
 ENGINE: Final = "VARSIM_ENGINE"
 
@@ -19,16 +16,3 @@ class Rules(NamedTuple):
     needed: int = 1
     tokens: int = 0
     first: int = 0
-
-
-class Reducing(NamedTuple):
-    """Gradients of so many micro-batches are added up, and all-reduced among all workers.
-
-    `bucketing`: how they are cut; None: not at all. `overlap`: parts are reduced in the backward
-    pass, as they are ready.
-    """
-
-    choice: Choice
-    bucketing: Bucketing | None = None
-    micro_batches: int = 1
-    overlap: bool = False

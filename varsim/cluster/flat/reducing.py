@@ -1,0 +1,19 @@
+"""What a strategy of collectives says of itself to the engine for times alone."""
+
+from typing import NamedTuple
+
+from varsim.cluster.buckets import Bucketing
+from varsim.cluster.collectives.choice import Choice
+
+
+class Reducing(NamedTuple):
+    """Gradients of so many micro-batches are added up, and all-reduced among all workers.
+
+    `bucketing`: how they are cut; None: not at all. `overlap`: parts are reduced in the backward
+    pass, as they are ready.
+    """
+
+    choice: Choice
+    bucketing: Bucketing | None = None
+    micro_batches: int = 1
+    overlap: bool = False
