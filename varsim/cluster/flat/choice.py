@@ -5,8 +5,8 @@ from typing import Final
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat.compiled import is_made
-from varsim.cluster.flat.reductions import Reductions
 from varsim.cluster.flat.reducing import Reducing
+from varsim.cluster.flat.reductions import Reductions
 from varsim.cluster.flat.rules import Rules
 from varsim.cluster.stop import Stop
 from varsim.values.workload import Workload

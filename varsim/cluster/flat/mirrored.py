@@ -18,8 +18,8 @@ from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.choice import NEVER
 from varsim.cluster.flat.closing import Closing, Limits, Mirrored
 from varsim.cluster.flat.draws import ComputeTimes
-from varsim.cluster.flat.reductions import Reductions
 from varsim.cluster.flat.reducing import Reducing
+from varsim.cluster.flat.reductions import Reductions
 from varsim.cluster.flat.strides import Strides
 from varsim.cluster.rows import Rows
 from varsim.cluster.slowdown import windows
