@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from varsim.cluster.flat.compiled import is_made
 from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
+from varsim.strategies.ssp import StaleSynchronous
 from varsim.study.engine import chosen, flat_run, picks_fast, reason_against
 from varsim.study.experiment import SweepExperiment, Training, load
 from varsim.study.simulation import Run, run_one
@@ -77,10 +79,23 @@ def test_random_scenarios_of_servers_are_the_same() -> None:
     assert min(seen["sync_replicas"], seen["none"], seen["none, locking"]) > 1
 
 
+def bounded(seed: int) -> Scenario:
+    """The scenario of servers of this seed, with a bound on staleness."""
+    refresh: Literal["always", "when_stale"] = "when_stale" if seed % 2 else "always"
+    strategy = StaleSynchronous(staleness=seed % 5, refresh=refresh)
+    return servers.drawn(str(seed)).model_copy(update={"strategies": (strategy,)})
+
+
+def test_random_scenarios_of_servers_with_bounded_staleness_are_the_same() -> None:
+    seen = sum((compare(bounded(seed)) for seed in range(40)), Counter[str]())
+
+    assert seen["ssp"] > 20
+
+
 def test_random_scenarios_of_anything_are_the_same() -> None:
     seen = sum((compare(anything.drawn(seed)) for seed in range(100)), Counter[str]())
 
-    assert min(seen["backup_workers"], seen["sync_replicas"], seen["none"]) > 2
+    assert min(seen["backup_workers"], seen["sync_replicas"], seen["none"], seen["ssp"]) > 2
 
 
 @pytest.mark.slow
@@ -90,7 +105,10 @@ def test_two_thousand_random_scenarios_are_the_same(interpreted: bool) -> None:
     seen = sum((compare(scenario, interpreted=interpreted) for scenario in drawn), Counter[str]())
     drawn = (anything.drawn(seed) for seed in range(100, 3500))
     seen += sum((compare(scenario, interpreted=interpreted) for scenario in drawn), Counter[str]())
+    drawn = (bounded(seed) for seed in range(40, 540))
+    seen += sum((compare(scenario, interpreted=interpreted) for scenario in drawn), Counter[str]())
 
+    assert seen["ssp"] > 300
     assert seen["sync_replicas"] + seen["none"] + seen["backup_workers"] > 2000
     is_made.cache_clear()
     assert interpreted or is_made()
@@ -136,6 +154,8 @@ STRATEGIES: list[dict[str, object]] = [
     {"kind": "none", "use_locking": True},
     {"kind": "sync_replicas", "replicas_to_aggregate": 4, "initial_tokens": 9},
     {"kind": "backup_workers", "replicas_to_aggregate": 4},
+    {"kind": "ssp", "staleness": 1},
+    {"kind": "ssp", "staleness": 2, "refresh": "when_stale"},
 ]
 CLUSTERS: dict[str, dict[str, object]] = {
     "plain": {},
@@ -175,7 +195,7 @@ def test_it_draws_again_and_makes_room(
     """One worker is so fast that it needs many blocks of draws, and the log is often read."""
     monkeypatch.setattr("varsim.cluster.flat.run._MOST_KEPT", 100)
     law = {"kind": "exponential", "mean": 0.01}
-    run = Run(tied(strategy, 1500, compute=law, slow_workers=({"rank": 2, "factor": 0.1},)), 0, 0)
+    run = Run(tied(strategy, 1700, compute=law, slow_workers=({"rank": 2, "factor": 0.1},)), 0, 0)
     trace = run_one(run)
 
     assert max(Counter(trace.gradients[:, 0].tolist()).values()) > 2 * 128

@@ -108,8 +108,9 @@ class Rows:
     def append_columns(self, columns: Integers) -> None:
         """Add rows at the end that come as columns (columns, n)."""
         for first in range(0, columns.shape[1], BLOCK):
-            block = np.ascontiguousarray(columns[:, first : first + BLOCK])
-            self._blocks.append((block.shape[1], [_packed(column) for column in block]))
+            block = columns[:, first : first + BLOCK]
+            packed = [_packed(np.ascontiguousarray(column)) for column in block]
+            self._blocks.append((block.shape[1], packed))
             self._count += block.shape[1]
         if self._count > self._most:
             self._to_disk()

@@ -16,7 +16,6 @@ from varsim.cluster.rows import MOST_KEPT
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
 from varsim.study.beginning import Beginning, begin, rates, seconds_per_gradient
-from varsim.study.engine import keeps_rows
 from varsim.units import format_bytes, format_rate, format_seconds
 from varsim.values.gradient import EXAMPLES, STACK
 from varsim.values.problem import VariableSpec
@@ -70,9 +69,8 @@ def effort(
     seconds = gradients * _GRADIENT[0] + max(often) * sum(workers) * _WORKER[0]
     seconds += gradients * _seconds_of_values(scenario)
     memory = _BASE + max(workers) * _WORKER[1]
-    for strategy, number, count in zip(scenario.strategies, each, often, strict=True):
-        streams = not in_memory and not keeps_rows(scenario, strategy)
-        on_disk = max(0.0, number - MOST_KEPT) if streams else 0.0
+    for number, count in zip(each, often, strict=True):
+        on_disk = 0.0 if in_memory else max(0.0, number - MOST_KEPT)
         memory += (number - on_disk) * count * _GRADIENT[1] + on_disk * _ON_DISK
     if workload.has_values:
         batch = workload.batch_size

@@ -39,8 +39,8 @@ def reason_against(scenario: Scenario, strategy: Strategy) -> str:
     return uncovered(cluster, workload, stop, rules, strategy.workers(cluster))
 
 
-def keeps_rows(scenario: Scenario, strategy: Strategy) -> bool:
-    """Whether all rows of a run may be in memory before any is packed."""
+def is_for_machine_code(scenario: Scenario, strategy: Strategy) -> bool:
+    """Whether runs of a strategy can be made by machine code."""
     rules = strategy.rules(scenario.cluster_of(strategy))
     return isinstance(rules, Rules) and not reason_against(scenario, strategy)
 

@@ -21,7 +21,9 @@ order, and that is the rule for whoever changes one of them:
    event for its end, if that is later; then the worker does, in the same way, for the end of it
    all, and for the answer.
 3. Who lets others go on puts in one event for all of them at this moment: tokens that come, a step
-   that is over, the next in a lock's line; and so does the last take of the chief, for the chief.
+   that is over, a slowest clock that moves, the next in a lock's line; and so does the last take of
+   the chief, for the chief. Where ranks or bounds decide, what arrives first at a moment puts in
+   one for the end of it, and so does each worker that has to wait for that.
 4. Who is called off a step goes on at once, within the event that ended it, and what it waited for
    is off the heap (here: its event is passed over).
 5. An event is served to its end, also when the run is over by then; what it puts in is counted.
@@ -33,17 +35,17 @@ order, and that is the rule for whoever changes one of them:
    bucket's being ready, if later, and two at its end: it is done, and it is gone.
 
 **The memory** (`layout`): `m`, integers, with scalars at fixed addresses, then records of links,
-batches, queues, workers and draws, then rows of gradients in flight; `reals`; and a `log`: from its
-beginning pairs, in the order in which things happen (spans, steps, evaluations), and from its end
-the rows of gradients that have ended. When they meet, it is read (`record`): spans are put in order
-by worker (`decoding`), and rows packed. The heap holds (time, priority and number, what): what is
-a kind of event, and for whom (an address, or a number).
+batches, queues, workers and draws, then rows of gradients in flight; `reals`; and a `log`: columns
+of gradients that have ended, then pairs, in the order in which things happen (spans, steps,
+evaluations). When it is full, it is read (`record`): spans are put in order by worker (`decoding`),
+and all is packed. The heap holds (time, priority and number, what): what is a kind of event, and
+for whom (an address, or a number).
 
-**The functions** (`core`, `worker`, `books`, `links`; per strategy `asynchronous`, `accumulators`,
-`cutoff`) take what they need of (m, reals, log, heap), in this order, and are written in the part
-of Python that numba compiles: integers, indices, no objects. `compiled` makes machine code of the
-same functions where numba is installed. The loop (`core.advance`) is left for more draws (DRY) or
-more room (FULL), which `run` sees to, and goes on.
+**The functions** (`core`, `worker`, `books`, `links`; per strategy `asynchronous`, `bounded`,
+`accumulators`, `cutoff`) take what they need of (m, reals, log, heap), in this order, and are
+written in the part of Python that numba compiles: integers, indices, no objects, and nothing that
+allocates. `compiled` makes machine code of them; tests interpret them. The loop (`core.advance`) is
+left for more draws (DRY) or more room (FULL), which `run` sees to, and goes on.
 
 **A strategy** is a kind in `rules` and `layout`, a module of functions, and its branches in
 `core.receive` (a part of a gradient is there) and `core.pushed` (all of a worker's is). Another

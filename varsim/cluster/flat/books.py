@@ -107,10 +107,10 @@ def end(m: Ints, log: Ints, gradient: int) -> None:
         m[gradient + at.OUTCOME] = _PARTLY if applied else _DROPPED
     m[gradient + at.APPLIED] = m[at.NOW]
     m[gradient + at.APPLIED_STEP] = m[at.STEP]
-    place = m[at.ENDED] - at.FIELDS
-    m[at.ENDED] = place
+    place, column = m[at.ENDED], m[at.MOST_ENDED]
+    m[at.ENDED] = place + 1
     for field in range(at.FIELDS):
-        log[place + field] = m[gradient + field]
+        log[field * column + place] = m[gradient + field]
     m[gradient + at.HAS_ENDED] = 1
     if m[gradient + at.LOOSE] == 0:
         give_back(m, gradient)

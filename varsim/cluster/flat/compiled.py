@@ -18,6 +18,7 @@ from varsim.cluster.flat import (
     accumulators,
     asynchronous,
     books,
+    bounded,
     core,
     cutoff,
     decoding,
@@ -28,7 +29,8 @@ from varsim.cluster.flat import (
 
 Code: TypeAlias = Mapping[Callable[..., Any], Callable[..., Any]]
 
-_MODULES: Final = (books, links, worker, asynchronous, accumulators, cutoff, core, decoding)
+_APPLYING: Final = (asynchronous, bounded, accumulators, cutoff)
+_MODULES: Final = (books, links, worker, *_APPLYING, core, decoding)
 # What is called from outside, and so kept in the cache.
 _KEPT: Final[tuple[Callable[..., Any], ...]] = (core.advance, decoding.decode)
 INTERPRETED: Final[Code] = {function: function for function in _KEPT}

@@ -18,6 +18,7 @@ from varsim.cluster.flat.books import (
     stop,
     transferred,
 )
+from varsim.cluster.flat.bounded import await_others, looks, take_in
 from varsim.cluster.flat.cutoff import begin_anew, end_step, gather, is_given_up
 from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.links import enqueue, hand_over, keep_starts, sort_items, update
@@ -84,6 +85,10 @@ def advance(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
             commit(m, reals, log, heap, who)
         elif kind == at.LOCK_COMMITS:
             update_locked(m, reals, log, heap, who)
+        elif kind == at.LOOKS_AHEAD:
+            looks(m, reals, log, heap, who)
+        elif kind == at.TAKES_IN:
+            take_in(m, log, heap)
         elif kind == at.STEP_ENDS:
             begin_anew(m, reals, log, heap, who)
         elif kind == at.SETTLES:
@@ -170,7 +175,7 @@ def handled(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
 
 def answered(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """It was told to go on."""
-    if m[at.STRATEGY] == at.BACKUP:
+    if m[at.STRATEGY] == at.BACKUP or m[at.STRATEGY] == at.BOUNDED:
         pushed(m, reals, log, heap, w)
     else:
         read(m, reals, log, heap, w)
@@ -184,6 +189,8 @@ def receive(m: Ints, reals: Floats, log: Ints, heap: Ints, gradient: int, item: 
         apply(m, log, gradient)
         if m[gradient + at.PARTS_APPLIED] == m[at.VARIABLES]:
             count_step(m, log)
+    elif strategy == at.BOUNDED:
+        await_others(m, heap, gradient, item)
     elif strategy == at.SYNCHRONOUS:
         accumulate(m, log, heap, gradient, item)
     elif strategy == at.BACKUP and not is_given_up(m, gradient):
@@ -195,6 +202,9 @@ def pushed(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     strategy = m[at.STRATEGY]
     if strategy == at.ASYNCHRONOUS:
         read(m, reals, log, heap, w)
+    elif strategy == at.BOUNDED:
+        m[w + at.COPY_STEP] += 1
+        put(m, heap, m[at.NOW], w << at.BITS | at.LOOKS_AHEAD, at.SETTLED)
     elif strategy == at.LOCKING:
         m[w + at.PHASE] = _LOCK
         if is_in_line(m, w) == 1:

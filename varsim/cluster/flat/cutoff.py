@@ -11,6 +11,7 @@ from varsim.cluster.flat.books import (
     put,
     span,
 )
+from varsim.cluster.flat.bounded import fetch_if_stale
 from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.worker import read
 from varsim.cluster.trace import TAKEN_BACK, Phase
@@ -86,7 +87,10 @@ def begin_anew(m: Ints, reals: Floats, log: Ints, heap: Ints, number: int) -> No
     for _ in range(number):
         w = next_in_line(m)
         span(m, log, w, m[at.NOW], _BARRIER)
-        read(m, reals, log, heap, w)
+        if m[at.STRATEGY] == at.BOUNDED:
+            fetch_if_stale(m, reals, log, heap, w)
+        else:
+            read(m, reals, log, heap, w)
 
 
 def call_off(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:

@@ -66,7 +66,9 @@ class ComputeTimes:
         short = draws - workers[:, at.DRAWN] < BLOCK // 2
         for block in np.unique(draws[short] // BLOCK).tolist():
             ranks = np.flatnonzero(short & (draws == block * BLOCK)).tolist()
-            drawn = self._block(ranks, block).tolist()
+            drawn: Any = self._block(ranks, block)
+            if isinstance(m, list):
+                drawn = drawn.tolist()
             for rank, times in zip(ranks, drawn, strict=True):
                 place = m[at.WORKERS] + rank * at.WORKER_SIZE
                 first = m[place + at.TIMES] + block % 2 * m[at.PLANE]

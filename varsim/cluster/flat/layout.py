@@ -25,8 +25,8 @@ Floats: TypeAlias = list[float]
     BEGUN,  # gradients
     NEW_ROW,  # after the rows that have been used
     FREE_ROW,  # a list of those that are free again; 0 ends it
-    LOG,  # used of the log, from its beginning
-    ENDED,  # rows of gradients that have ended are in it from here to its end, the latest first
+    LOG,  # used of the log
+    ENDED,  # gradients in it that have ended
     AGGREGATED,
     EVALUATED,
     NEXT_LOOK,  # examples applied
@@ -41,7 +41,9 @@ Floats: TypeAlias = list[float]
     LATEST,  # when the latest of those came (ns), and which was the first to come then
     FIRST_NOW,
     SETTLING,  # whether others that may come now are awaited before the step ends
-) = range(28)
+    SLOWEST,  # clock of a worker, and how many workers have it
+    SLOWEST_COUNT,
+) = range(30)
 # Scalars that do not.
 (
     STRATEGY,
@@ -57,15 +59,19 @@ Floats: TypeAlias = list[float]
     MOST_STEPS,  # stop rules; a large number: none
     MOST_EXAMPLES,
     MOST_NUMBER,
-    LOG_ROOM,  # integers that must be free in it, or there must be more room
-    ROWS_ROOM,  # when used so far, there must be more room
+    MOST_ENDED,  # gradients in the log: from a column of theirs to the next one
+    LOG_ROOM,  # when used so far, there must be more room
+    ENDED_ROOM,
+    ROWS_ROOM,
     HEAP_ROOM,
     WORKERS,  # records, and how many
     WORKER_COUNT,
     RING,  # room for each worker
-    KEPT,  # gradients for a step, room for each worker
+    KEPT,  # gradients for a step, or of a moment, room for each worker and variable
     NEEDED,  # gradients for an update
     TOKENS,  # after an update
+    BOUND,  # how far a clock may be ahead of the slowest
+    KEEPS,  # whether workers go on with what they have read while it is new enough
     ACCUMULATORS,  # records, one per variable
     THERE,  # when each item of a batch is there
     ORDER,  # their order
@@ -87,7 +93,7 @@ Floats: TypeAlias = list[float]
     HANDLING,  # in a row: how it is handled by servers; 0: that takes no time
     BUSY_THREADS,  # of each queue, with one gradient alone
     SCALARS,
-) = range(28, 71)
+) = range(30, 77)
 
 # A worker.
 (
@@ -105,6 +111,10 @@ Floats: TypeAlias = list[float]
     COME,  # it has done its part of a step
     UNSENT,  # parts of its gradient
     LAST_ITEM,  # what is there last of what it pushes
+    CLOCK,  # iterations that are applied
+    STAMP,  # the slowest clock before its last read, of which the next two are
+    COPY_AT,  # ns
+    COPY_STEP,  # and its own steps since
     OWN,  # the first of its own links
     PULL,  # batches
     PUSH,
@@ -118,7 +128,7 @@ Floats: TypeAlias = list[float]
     BOUNDS,
     FACTORS,
     WORKER_SIZE,
-) = range(27)
+) = range(31)
 
 # A batch of messages, its hops and messages; a link is the address of when it is free, or
 # -1 - n for the n-th of the worker's own.
@@ -166,9 +176,11 @@ STEPS, LOOKS, STARTED, AGAIN = -1, -2, -3, -5  # AGAIN + 1: what was pushed
     LOCK_COMMITS,
     STEP_ENDS,
     SETTLES,
+    LOOKS_AHEAD,
+    TAKES_IN,
     TIME_IS_UP,
     CLOCK_ENDS,
-) = range(20)
+) = range(22)
 BITS = 5  # an event is whom it is for, and its kind in so many bits
 
 # The order of events of one instant: a priority, and the number in which they were put in.
@@ -185,4 +197,4 @@ BY_TIME, BY_STEPS, BY_EXAMPLES, BY_EVENTS = range(1, 5)
 REASONS: Final = ("", "time", "global_steps", "examples", "events")
 
 # Who waits for whom.
-ASYNCHRONOUS, LOCKING, SYNCHRONOUS, BACKUP = range(4)
+ASYNCHRONOUS, LOCKING, BOUNDED, SYNCHRONOUS, BACKUP = range(5)

@@ -1,7 +1,7 @@
 """Rows of a run as it goes on: packed, and beyond some of them on disk."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from varsim.cluster.rows import Rows
 from varsim.cluster.trace import GradientRow, Span
 
 Ints: TypeAlias = NDArray[np.int64]
+COLUMNS: Final = len(Span._fields)
 _WORKER = Span._fields.index("worker")
 
 
@@ -56,21 +57,19 @@ class Reader:
         self._lasts = np.zeros(workers, dtype=np.int64)
         self._marks: list[Ints] = []
 
-    def read(self, log: Ints, until: int, *, spans: bool, last: bool) -> Ints:
+    def read(self, log: Ints, room: Ints, until: int, *, spans: bool, last: bool) -> Ints:
         """Read pairs, one after another, that were written until then; those that are left.
 
         These are spans that end later, which may be taken back; the last time they are cut.
+        `room`: for work, COLUMNS integers for each pair.
         """
         pairs = log.reshape(-1, 2)
         self._marks.append(pairs[pairs[:, 1] < 0])
         if not spans:
             return log[:0]
-        room = np.empty((2, len(pairs)), dtype=np.int64)
-        columns = np.empty((len(Span._fields), len(pairs)), dtype=np.int64)
-        places = np.zeros(len(self._lasts) + 1, dtype=np.int64)
-        found, left = self._decode(
-            log, log.size, until, last, self._lasts, places, *room, columns.reshape(-1)
-        )
+        columns = room[: COLUMNS * len(pairs)].reshape(COLUMNS, -1)
+        places = np.zeros(2 * len(self._lasts) + 1, dtype=np.int64)
+        found, left = self._decode(log, until, last, self._lasts, places, columns.reshape(-1))
         backwards = np.flatnonzero(self._lasts < 0)
         assert not len(backwards), f"the time of worker {backwards[0]} runs backwards"
         short = np.flatnonzero(self._lasts < until)

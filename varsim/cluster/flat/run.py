@@ -18,7 +18,7 @@ from varsim.cluster.flat.decoding import decode
 from varsim.cluster.flat.draws import ComputeTimes
 from varsim.cluster.flat.network import FlatNetwork
 from varsim.cluster.flat.queues import FlatQueues
-from varsim.cluster.flat.record import Reader, Record
+from varsim.cluster.flat.record import COLUMNS, Reader, Record
 from varsim.cluster.flat.rules import Rules
 from varsim.cluster.slowdown import windows
 from varsim.cluster.stop import Stop
@@ -38,11 +38,12 @@ Ints: TypeAlias = NDArray[np.int64]
 _KINDS: Final = {
     "asynchronous": at.ASYNCHRONOUS,
     "locking": at.LOCKING,
+    "bounded": at.BOUNDED,
     "accumulators": at.SYNCHRONOUS,
     "cutoff": at.BACKUP,
 }
-# Integers in the log for each gradient, about; gradients after which it is read, at the latest.
-_IN_LOG: Final = 26
+# Pairs in the log for each gradient, about; gradients after which it is read, at the latest.
+_IN_LOG: Final = 7
 _MOST_KEPT: Final = 200_000
 # As large as any time of the scenario may be, so that sums of many stay within 64 bits (ns).
 _LONGEST: Final = 1 << 58
@@ -80,6 +81,7 @@ class FlatRun:
         self._times = ComputeTimes(cluster, workload, workers, seed, replication)
         self._m: Any  # see layout
         self._log: Any
+        self._room: Ints  # for work
         self._reals: Any
         self._heap: Any
         self._lay_out(events)
@@ -108,11 +110,10 @@ class FlatRun:
                 self._times.refill(self._m)
                 self._queues.refill(self._m, self._reals)
             self._make_room()
-            if self._is_short(len(self._log) // 8):
+            if self._is_full():
                 self._read(reader, rows, record, last=False)
-                if self._is_short(0):
-                    self._log = enlarged(self._log, len(self._log))
-                    self._m[at.ENDED] = len(self._log)
+                if self._is_full():
+                    self._lay_out_log(2 * int(self._m[at.MOST_ENDED]))
 
     def _lay_out(self, events: int | None) -> None:
         building, number = Building(at.SCALARS), self._workers
@@ -123,15 +124,17 @@ class FlatRun:
         m[at.STACK] = max(1, min(STACK, EXAMPLES // self._workload.batch_size))
         m[at.MOST_STEPS] = self._stop.global_steps or NEVER
         m[at.MOST_EXAMPLES] = min(self._stop.examples or NEVER, NEVER)
-        m[at.RING], m[at.KEPT] = building.room(number), building.room(number)
+        m[at.RING], m[at.KEPT] = building.room(number), building.room(number * variables)
         m[at.THERE], m[at.ORDER] = building.room(variables), building.add(range(variables))
         m[at.ACCUMULATORS] = building.room(variables * at.ACCUMULATOR)
         m[at.NEEDED], m[at.TOKENS] = self._rules.needed, self._rules.tokens
         m[at.HEAD_LEFT] = max(0, self._rules.first)
+        m[at.BOUND], m[at.KEEPS] = min(self._rules.bound, NEVER), self._rules.keeps
+        m[at.SLOWEST_COUNT] = number
         m[at.WORKER_COUNT] = number
         m[at.ROW] = at.NEXT + variables * (self._rules.kind == "accumulators")
         reals = self._queues.lay_out(building)
-        m[at.CONFIRMS] = self._rules.kind in ("asynchronous", "cutoff")
+        m[at.CONFIRMS] = self._rules.kind in ("asynchronous", "bounded", "cutoff")
         m[at.AT_ONCE] = m[at.THREADS] and self._rules.kind != "locking"
         workers = np.zeros((number, at.WORKER_SIZE), dtype=np.int64)
         workers[:, at.RANK] = np.arange(number)
@@ -186,33 +189,48 @@ class FlatRun:
         slack = number + 2
         whole = building.built(2 * slack * int(m[at.ROW]))
         whole[[ring + at.OLDER, ring + at.NEWER]] = ring
-        gradients = min(self._expected, _MOST_KEPT) + 8 * slack
-        log = np.zeros(_IN_LOG * gradients + self._most_written(whole), dtype=np.int64)
-        if down:
-            log[: 2 * number : 2] = down
-            log[1 : 2 * number : 2] = workers[:, at.MARK] + Phase.DOWN
-            whole[at.LOG] = 2 * number
-        whole[at.ENDED] = len(log)
         agenda = np.zeros(3 * len(heap) + 6 * self._most_put(), dtype=np.int64)
         agenda[: 3 * len(heap)] = np.array(sorted(heap), dtype=np.int64).reshape(-1)
-        self._m, self._reals, self._log, self._heap = whole, np.array(reals), log, agenda
+        self._m, self._reals, self._heap = whole, np.array(reals), agenda
         if self._interpreted:
-            self._m, self._reals, self._log = whole.tolist(), reals, log.tolist()
-            self._heap = agenda.tolist()
+            self._m, self._reals, self._heap = whole.tolist(), reals, agenda.tolist()
+        self._lay_out_log(min(self._expected, _MOST_KEPT) + 8 * slack)
+        if down:
+            codes = (workers[:, at.MARK] + Phase.DOWN).tolist()
+            self._write([number for code in codes for number in (down, code)])
+
+    def _lay_out_log(self, gradients: int) -> None:
+        """A log with room for about so many gradients; what is left of the one before."""
+        m = self._m
+        left = self._log[m[at.MOST_ENDED] * at.FIELDS : m[at.LOG]] if m[at.LOG] else ()
+        most = gradients + self._most_ended()
+        first = most * at.FIELDS
+        pairs = _IN_LOG * gradients + self._most_written()
+        memory = np.empty(first + (2 + COLUMNS) * pairs, dtype=np.int64)
+        self._log, self._room = memory[: first + 2 * pairs], memory[first + 2 * pairs :]
+        if self._interpreted:
+            self._log = [0] * len(self._log)
+        m[at.MOST_ENDED], m[at.ENDED], m[at.LOG] = most, 0, first
+        self._write(left)
         self._measure()
+
+    def _write(self, pairs: Any) -> None:
+        """Write integers at the end of the log."""
+        m = self._m
+        self._log[m[at.LOG] : m[at.LOG] + len(pairs)] = pairs
+        m[at.LOG] += len(pairs)
 
     def _read(self, reader: Reader, rows: Record, record: bool, *, last: bool) -> None:
         """Hand over what has been written; the last time all of it."""
-        m, log = self._m, self._log
-        now = int(m[at.NOW])
-        ended = np.asarray(log[m[at.ENDED] :], dtype=np.int64).reshape(-1, at.FIELDS)
-        rows.take_gradients(ended[::-1].T)
-        written = np.asarray(log[: m[at.LOG]], dtype=np.int64)
+        m, now = self._m, int(self._m[at.NOW])
         if last:
-            written = np.concatenate((written, self._waits(now).reshape(-1)))
-        left = reader.read(written, now, spans=record, last=last)
-        self._log[: len(left)] = left
-        m[at.LOG], m[at.ENDED] = len(left), len(log)
+            self._write(self._waits(now).reshape(-1))
+        first = m[at.MOST_ENDED] * at.FIELDS
+        log = np.asarray(self._log[: m[at.LOG]], dtype=np.int64)
+        rows.take_gradients(log[:first].reshape(at.FIELDS, -1)[:, : m[at.ENDED]])
+        left = reader.read(log[first:], self._room, now, spans=record, last=last)
+        m[at.LOG], m[at.ENDED] = first, 0
+        self._write(left)
 
     def _make_room(self) -> None:
         """More room for gradients in flight and events, where there is little left of it."""
@@ -223,25 +241,31 @@ class FlatRun:
             self._heap = enlarged(self._heap, len(self._heap))
         self._measure()
 
-    def _is_short(self, room: int) -> bool:
-        """Whether the log has less room than that, or than it should have."""
-        return bool(self._m[at.ENDED] - self._m[at.LOG] < max(room, 2 * self._m[at.LOG_ROOM]))
-
     def _measure(self) -> None:
         """When there must be more room."""
         m = self._m
         m[at.ROWS_ROOM] = len(m) - (self._workers + 2) * m[at.ROW]
-        m[at.LOG_ROOM] = self._most_written(m)
         m[at.HEAP_ROOM] = len(self._heap) // 3 - self._most_put()
+        m[at.LOG_ROOM] = len(self._log) - 2 * self._most_written()
+        m[at.ENDED_ROOM] = m[at.MOST_ENDED] - self._most_ended()
+
+    def _is_full(self) -> bool:
+        """Whether the log has to be read, or enlarged."""
+        m = self._m
+        return bool(m[at.LOG] > m[at.LOG_ROOM] or m[at.ENDED] > m[at.ENDED_ROOM])
 
     def _most_put(self) -> int:
         """Events that are put on the heap while one is served, at most."""
         return self._workers + len(self._trained) + 2
 
-    def _most_written(self, m: Any) -> int:
-        """Integers of the log that are written, at most, before a full one is left."""
-        rows = (len(m) - m[at.ROWS]) // m[at.ROW]
-        return int((self._workers + 2) * (32 + 4 * self._network.most_hops) + rows * at.FIELDS)
+    def _most_written(self) -> int:
+        """Pairs of the log that are written, at most, before a full one is left."""
+        return (self._workers + 2) * (18 + 2 * self._network.most_hops)
+
+    def _most_ended(self) -> int:
+        """Gradients that end, at most, before a full log is left."""
+        m = self._m
+        return int((len(m) - m[at.ROWS]) // m[at.ROW])
 
     def _traced(self, rows: Record, marks: Ints, label: str) -> Trace:
         workers, m = records(self._m), [int(scalar) for scalar in self._m[: at.SCALARS]]

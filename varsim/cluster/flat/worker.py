@@ -44,6 +44,14 @@ def fetch(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     m[w + at.PULLED] += 1
     m[w + at.PULL_DUE] = start
     transferred(m, log, w, _READ, start, m[batch + at.ALONE])
+    m[w + at.COPY_AT], m[w + at.COPY_STEP] = now, m[at.STEP]
+    compute(m, reals, log, heap, w, start, now, m[at.STEP])
+
+
+def compute(
+    m: Ints, reals: Floats, log: Ints, heap: Ints, w: int, start: int, read_at: int, read_step: int
+) -> None:
+    """It computes a gradient from a moment on, of what it read at another."""
     draw = m[w + at.DRAWN]
     m[w + at.DRAWN] = draw + 1
     odd = draw // BLOCK % 2
@@ -54,13 +62,13 @@ def fetch(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     nth = m[w + at.ITERATION] + 1
     m[w + at.ITERATION] = nth
     gradient = new_row(m)
-    if m[at.ENDED] - m[at.LOG] < m[at.LOG_ROOM] and m[at.HALT] == 0:
+    if (m[at.LOG] > m[at.LOG_ROOM] or m[at.ENDED] > m[at.ENDED_ROOM]) and m[at.HALT] == 0:
         m[at.HALT] = at.FULL
     m[w + at.GRADIENT] = gradient
     m[gradient] = m[w + at.RANK]
     m[gradient + at.NTH] = nth
-    m[gradient + at.READ_AT] = now
-    m[gradient + at.READ_STEP] = m[at.STEP]
+    m[gradient + at.READ_AT] = read_at
+    m[gradient + at.READ_STEP] = read_step
     m[gradient + at.BEGUN_AT] = start
     m[gradient + at.COMPUTED_AT] = end
     m[gradient + at.ARRIVED] = -1

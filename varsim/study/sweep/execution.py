@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, Self
 from varsim.cluster.trace import ENGINE_VERSION
 from varsim.scenario.training import Scenario
 from varsim.study.effort import effort
-from varsim.study.engine import keeps_rows
+from varsim.study.engine import is_for_machine_code
 from varsim.study.simulation import may_be_terminated, undisturbed
 from varsim.study.sweep.case import Case, Finished, Task, run_tasks
 
@@ -205,7 +205,7 @@ def processes(runs: Sequence[Case], jobs: int | None) -> int:
 
 def among(runs: Sequence[Case], jobs: int) -> float:
     """Roughly how many gradients each of so many processes makes that machine code can make."""
-    return _gradients(runs, lambda one: keeps_rows(one, one.strategies[0])) / max(1, jobs)
+    return _gradients(runs, lambda one: is_for_machine_code(one, one.strategies[0])) / max(1, jobs)
 
 
 def _gradients(runs: Sequence[Case], counts: Callable[[Scenario], bool] = bool) -> float:
