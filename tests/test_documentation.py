@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from pages import blocks, fenced, page
 from typer.testing import CliRunner
 
 from validation import command as validation
@@ -42,20 +43,6 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 SMALL = ROOT / "tests" / "small.yaml"
-
-
-def page(name: str) -> str:
-    """The text of a page of the documentation."""
-    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-
-
-def fenced(text: str) -> list[tuple[str, str]]:
-    """(language, content) of every fenced block of a text."""
-    return re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-
-
-def blocks(language: str, text: str) -> list[str]:
-    return [content for label, content in fenced(text) if label == language]
 
 
 def in_first_column(table: str) -> list[str]:

@@ -1,0 +1,71 @@
+"""What the guides show is what happens: printed output, exit codes; words lead to their places."""
+
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from pages import ROOT, blocks, page
+from typer.testing import CliRunner
+
+from varsim.cli import app as cli
+from varsim.cluster.topology import NETWORKS
+from varsim.values.problem import ALL_PROBLEMS
+from varsim.version import __version__
+
+# Words of the glossary that stand otherwise where they show.
+STEMS = {
+    "confidence interval": "interval",
+    "global step": "global_step",
+    "inner and outer step": "*outer*",
+    "mirrored variable": "mirrored copies",
+    "speed-up": "speedup",
+    "time split": "where the time went",
+}
+
+
+def test_parts_of_ones_own_print_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    text = page("how_to/own_problem")
+    names: dict[str, object] = {"__name__": "own_problem"}
+    try:
+        for code in blocks("python", text):
+            exec(compile(code, "own_problem.md", "exec"), names)
+    finally:
+        for table in (ALL_PROBLEMS, NETWORKS):
+            table.registered.clear()
+    assert capsys.readouterr().out == "".join(blocks("text", text))
+
+
+def test_a_target_decides_how_a_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    shown = re.findall(r"^\$ varsim (.*)$", page("how_to/targets"), re.M)
+    ends = [
+        CliRunner().invoke(cli.app, [*shlex.split(one), "--out", str(tmp_path)]).exit_code
+        for one in shown
+    ]
+    assert ends == [0, 3]
+
+
+def test_what_is_cited_is_this_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    (entry,) = blocks("bibtex", page("citing"))
+    for said in (f"version: {__version__}\n", f'title: "{re.search("title   = {(.*)}", entry)[1]}'):  # type: ignore[index]
+        assert said in citation
+    assert f"version = {{{__version__}}}" in entry
+
+
+def test_every_word_of_the_glossary_leads_to_where_it_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    directives = importlib.import_module("generated").DIRECTIVES
+    rows = re.findall(r"^\| (.+?) \| .* \| \[.*?\]\((\S+?)\) \|$", page("glossary"), re.M)
+    words = [word for word, _ in rows]
+    assert len(words) > 30
+    assert words == sorted(words, key=str.lower)
+    for word, target in rows:
+        there = page(target.removesuffix(".md"))
+        made = [directives[name]() for name in re.findall(r"^```\{(varsim-[\w-]+)\}", there, re.M)]
+        there = "\n".join([there, *(line for lines in made for line in lines)]).lower()
+        assert STEMS.get(word, word).lower() in there, (word, target)
