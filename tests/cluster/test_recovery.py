@@ -129,7 +129,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "stop.global_steps must be 20 or more: from these steps": {
         "cluster": {"compute": {"kind": "exponential", "mean": 0.1}}
     },
-    "failures of a server are not there yet": {
+    "failures of a server strike inside the run, .* leave out failures.horizon": {
         "failures": {"of": ({**SOURCE, "domain": "server"},)}
     },
 }
@@ -247,7 +247,7 @@ def test_recorded_failures_are_read_from_a_file(tmp_path: Path) -> None:
         ("3,worker", "line 2: 2 values where seconds,domain,member are three"),
         ("1,worker,0\nsoon,rack,1", "line 3: 'soon' is not a number of seconds"),
         ("0,worker,1", "line 2: seconds must be above 0 and finite, not 0"),
-        ("1,disk,1", "line 2: domain must be one of worker, node, rack, link, not 'disk'"),
+        ("1,disk,1", "line 2: domain must be one of worker, node, rack, link, server, not 'disk'"),
         ("1,rack,-1", "line 2: member must be a number from 0 up, not '-1'"),
         ("1,rack,1\n\n2,rack,1", "line 3 is empty: leave it out"),
         ("", "line 2: no failures after the header"),

@@ -23,23 +23,13 @@ from varsim.values.distributions import AnyDistribution, Distribution
 from varsim.values.schema import Grown, Model
 
 # Part of the key of a domain's random streams: append, never renumber.
-DOMAINS: Final = {"worker": 0, "node": 1, "rack": 2, "link": 3}
-Domain: TypeAlias = Literal["worker", "node", "rack", "link"]
+DOMAINS: Final = {"worker": 0, "node": 1, "rack": 2, "link": 3, "server": 4}
+Domain: TypeAlias = Literal["worker", "node", "rack", "link", "server"]
 RecordedFailure: TypeAlias = Annotated[
     tuple[Annotated[float, Field(gt=0)], Domain, NonNegativeInt], Field(strict=False)
 ]
 _HEADER: Final = ("seconds", "domain", "member")
 _DAY: Final = 86_400.0
-
-
-def _known_domain(given: object) -> object:
-    """Domains that are not there yet say so."""
-    if given == "server":
-        raise ValueError(
-            "failures of a server are not there yet, only those of a worker, a node, a rack or the "
-            "link of a host"
-        )
-    return given
 
 
 def _fixed(given: object) -> object:
@@ -54,6 +44,8 @@ def members(domain: Domain, cluster: Cluster, workers: int) -> int:
         return workers
     if domain == "link":
         return machines
+    if domain == "server":
+        return cluster.parameter_servers
     if domain == "node":
         if not isinstance(cluster.network, Nodes):
             raise ValueError(
@@ -67,7 +59,10 @@ def members(domain: Domain, cluster: Cluster, workers: int) -> int:
 
 
 def hosts(domain: Domain, cluster: Cluster, workers: int, member: int) -> range:
-    """The machines that a failure of one member of a domain takes."""
+    """The machines that a failure of one member of a domain takes; servers' after the workers'."""
+    if domain == "server":
+        server = cluster.network.machines(workers) + member
+        return range(server, server + 1)
     if domain == "worker":
         host = member // cluster.workers_of_a_host
         return range(host, host + 1)
@@ -93,8 +88,9 @@ class FailureSource(Grown):
 
     later: ClassVar[tuple[str, ...]] = ("preset",)
 
-    domain: Annotated[Domain, BeforeValidator(_known_domain)]
-    """What fails as a whole; `link`: the link of a host, without which it is out of reach."""
+    domain: Domain
+    """What fails as a whole; `link`: the link of a host, without which it is out of reach;
+    `server`: a parameter server, with all that it holds."""
     mtbf: Seconds | None = Field(None, gt=0)
     """Mean time between failures of one member, exponential."""
     per_day: float | None = Field(None, gt=0)

@@ -31,13 +31,11 @@ class Exit(NamedTuple):
 class WorkerProcess:
     """Process of a worker; `begin` makes it anew."""
 
-    def __init__(
-        self, begin: Callable[[], Activity[None]], role: str, waits_for: object, process: Process
-    ) -> None:
+    def __init__(self, begin: Callable[[], Activity[None]], role: str, waits_for: object) -> None:
         self.begin = begin
         self.role = role
         self.waits_for = waits_for
-        self.process = process
+        self.process: Process
 
 
 class Failures:
@@ -79,10 +77,14 @@ class Failures:
     def start(
         self, worker: Worker, begin: Callable[[], Activity[None]], role: str, waits_for: object
     ) -> None:
-        """Start a process on a worker; it ends with it and begins again with it."""
-        one = WorkerProcess(begin, role, waits_for, self._clock.process(begin()))
+        """Start a process on a worker; it ends with it and begins again with it.
+
+        On one that is down, it begins when that does.
+        """
+        one = WorkerProcess(begin, role, waits_for)
         self._processes.setdefault(worker.rank, []).append(one)
-        self._watch(worker, one)
+        if self.running(worker.rank):
+            self._set_off(worker, one)
 
     def tell(self, function: Callable[[int], None]) -> None:
         """Call a function with the rank of each worker that is ended, when its processes are."""
@@ -116,8 +118,17 @@ class Failures:
         assert self.exits.pop(rank).killed
         worker.comes_back()
         for one in self._processes[rank]:
-            one.process = self._clock.process(one.begin())
-            self._watch(worker, one)
+            self._set_off(worker, one)
+
+    def forget(self) -> None:
+        """What all workers did is begun anew, none of which runs; of their gradients nothing is."""
+        assert len(self.exits) == len(self._workers), "somebody still works"
+        self._processes.clear()
+        self._told.clear()
+        for gradient in list(self._ledger.in_flight):
+            gradient.open = gradient.unsent = 0
+            gradient.given_up = True
+            self._ledger.ended(gradient, self._clock.time)
 
     def call_off(self, worker: Worker, reason: Exception) -> None:
         """A worker gives up the gradient it is at, which is dropped; `reason` is thrown into it.
@@ -153,8 +164,9 @@ class Failures:
         else:
             self.stop(event.rank)
 
-    def _watch(self, worker: Worker, one: WorkerProcess) -> None:
-        """A process that comes to its own end has ended in good order."""
+    def _set_off(self, worker: Worker, one: WorkerProcess) -> None:
+        """Begin a process; if it comes to its own end, it has ended in good order."""
+        one.process = self._clock.process(one.begin())
         one.process.callbacks.append(lambda _: self._left(worker))
 
     def _left(self, worker: Worker) -> None:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from varsim.cluster.clock import LAST, Clock
 from varsim.cluster.description import Cluster
 from varsim.cluster.failures import Failures
-from varsim.cluster.recovery import LONGEST, RandomFailures, Recovery
+from varsim.cluster.recovery import LONGEST, Checkpoint, RandomFailures, Recovery
 from varsim.cluster.rows import Rows
+from varsim.cluster.saving import Saver
 from varsim.cluster.striking import Strike, Strikes
 from varsim.cluster.trace import Attempt, GradientRow, Outcome, Phase, Span
 
@@ -30,13 +31,14 @@ _Integers: TypeAlias = NDArray[np.int64]
 _Times: TypeAlias = tuple[int, int]
 
 # What time is told as: in the order of Attempt's fields.
-_LOST, _DETECTION, _REPAIR, _RESTART = 2, 3, 4, 5
+_CHECKPOINT, _LOST, _DETECTION, _REPAIR, _RESTART = 1, 2, 3, 4, 5
 
 
 class Rules(NamedTuple):
-    """What fails inside a run, and how it comes back."""
+    """What fails inside a run, how it is saved, and how it comes back."""
 
     failures: RandomFailures
+    checkpoint: Checkpoint | None
     recovery: Recovery
 
 
@@ -67,7 +69,8 @@ class Interruptions:
     """Random failures of a run: they end workers and bring them back.
 
     `set_up`: how long (ns) a worker needs besides whenever it begins. `stop`: called when there
-    have been too many.
+    have been too many. A server that fails ends all workers: when all servers are there, `anew` is
+    called, and all begin again from what is `saved`.
     """
 
     def __init__(
@@ -78,16 +81,24 @@ class Interruptions:
         cluster: Cluster,
         workers: int,
         stop: Callable[[], None],
+        anew: Callable[[], None],
+        saver: Saver | None,
         *,
         set_up: int,
         seed: int,
         replication: int,
     ) -> None:
         self._clock, self._failures, self._stop = clock, failures, stop
+        self._anew, self._saver = anew, saver
+        self._machines = cluster.network.machines(workers)
+        self._servers_there = self._model_there = 0  # when they are, or were (ns)
+        self._times_lost = 0  # how often servers were
+        self._gone: list[_Times] = []  # of what was done then nothing is left
         self._each, self._set_up = cluster.workers_of_a_host, set_up
         self._detection = round(rules.failures.detection * _NS)
         self._restart = round(rules.recovery.restart * _NS)
-        self._drawn = _FIRST / rules.failures.rate(cluster, workers)
+        rate = rules.failures.rate(cluster, workers)
+        self._drawn = _FIRST / rate if rate else LONGEST
         spares = rules.recovery.spares
         self._source = Strikes(
             rules.failures, spares, cluster, workers, seed=seed, replication=replication
@@ -125,11 +136,15 @@ class Interruptions:
             self._next += 1
         struck, hosts = self._source.happen(strikes, now)
         hit = []
-        for host in sorted(hosts):
+        machines = [host for host in sorted(hosts) if host < self._machines]
+        for host in machines:
             first = host * self._each
             there = max(now + self._detection, self._source.hosts.there(host))
             for rank in range(first, min(first + self._each, len(self._falls))):
                 hit += self._hit(rank, now, there)
+        if len(machines) < len(hosts):
+            servers = hosts.difference(machines)
+            hit += self._lose_servers(now, [self._source.hosts.there(one) for one in servers])
         if hit:
             # Of one failure that takes several workers the first tells.
             hit[0].failures += struck.failures
@@ -148,9 +163,30 @@ class Interruptions:
             return []
         fall = self._falls[rank][-1]
         fall.waits.append((now, now + self._detection, there))
-        fall.back = there + self._restart
+        fall.back = max(there + self._restart, self._model_there)
         self._clock.call_first(fall.back, partial(self._return, rank, len(fall.waits), fall))
         return [fall]
+
+    def _lose_servers(self, now: int, there: Sequence[int]) -> list[_Fall]:
+        """Servers fail, with the model; all workers wait until all servers are there (ns) again."""
+        restores, since = 0, 0
+        if self._saver is not None:
+            restores, since = self._saver.restores, self._saver.lost_since
+        self._gone.append((since, now))
+        self._servers_there = max(self._servers_there, now + self._detection, *there)
+        self._model_there = self._servers_there + self._restart + restores
+        self._times_lost += 1
+        self._clock.call_first(self._model_there, partial(self._begin_anew, self._times_lost))
+        hit = []
+        for rank in range(len(self._falls)):
+            own = self._source.hosts.there(rank // self._each)
+            hit += self._hit(rank, now, max(self._servers_there, own))
+        return hit
+
+    def _begin_anew(self, times_lost: int) -> None:
+        """All servers are there with the model, unless one was lost again meanwhile."""
+        if times_lost == self._times_lost:
+            self._anew()
 
     def _return(self, rank: int, waits: int, fall: _Fall) -> None:
         """A worker begins again, unless it was struck anew meanwhile."""
@@ -175,15 +211,18 @@ class Interruptions:
         found = []
         for rank, falls in enumerate(self._falls):
             starts = np.array([0, *(fall.back for fall in falls)], dtype=np.int64)
-            lost = ledger.lost(rank, starts, [fall.died for fall in falls])
+            lost = [*ledger.lost(rank, starts, [fall.died for fall in falls]), *self._gone]
             down = [part for fall in falls for part in fall.parts()]
             down.append(((0, min(self._set_up, end)), _RESTART))
-            times = _sums(starts, end, still, lost, down)
-            counts = ledger.counts(rank, starts, lost)
+            written = self._saver.written if self._saver is not None and rank == 0 else []
+            times = _sums(starts, end, still, lost, down, written)
+            counts = ledger.counts(rank, starts, lost, self._gone)
+            saved = np.searchsorted(starts, [time for _, time in written], side="left") - 1
             for row, start in enumerate(starts.tolist()):
                 fall = falls[row] if row < len(falls) else _Fall(rank, end)
                 ends = fall.failures, fall.spares
-                found.append(Attempt._make((start, *times[row], *counts[row], 0, *ends)))
+                complete = int((saved == row).sum())
+                found.append(Attempt._make((start, *times[row], *counts[row], complete, *ends)))
         rows = np.array(found, dtype=np.int64)
         assert rows[:, 1:7].sum() == end * len(self._falls), "the parts of a run are not its whole"
         return rows
@@ -232,9 +271,11 @@ def _sums(
     still: _Painted,
     lost: Sequence[_Times],
     down: Sequence[tuple[_Times, int]],
+    written: Sequence[_Times],
 ) -> list[list[int]]:
     """How long each attempt of a worker was each of the parts of Attempt (ns)."""
-    own, thrown = _Painted.of(down), _Painted.of([(times, _LOST) for times in lost])
+    own = _Painted.of([*((times, _CHECKPOINT) for times in written), *down])
+    thrown = _Painted.of([(times, _LOST) for times in lost])
     cuts = np.unique(np.concatenate([starts, still.cuts, own.cuts, thrown.cuts, [0, end]]))
     cuts = cuts[cuts <= end]
     begins, lengths = cuts[:-1], np.diff(cuts)
@@ -261,6 +302,7 @@ class _Handed:
 
         self._worker, self._computed = column("worker"), column("computed")
         outcome, arrived = column("outcome"), column("arrived")
+        self._ended = column("applied")
         self._used = np.isin(outcome, (Outcome.APPLIED, Outcome.PARTLY))
         dropped = (outcome == Outcome.DROPPED) & (arrived < 0)
         kept = np.where(dropped, column("applied"), arrived)
@@ -278,14 +320,22 @@ class _Handed:
         since = marks[np.array(places, dtype=np.int64) - 1].tolist()
         return list(zip(since, [*thrown.tolist(), *died], strict=True))
 
-    def counts(self, rank: int, starts: _Integers, lost: Sequence[_Times]) -> list[list[int]]:
-        """Gradients of each attempt of a worker: used and kept, and computed but lost."""
+    def counts(
+        self, rank: int, starts: _Integers, lost: Sequence[_Times], gone: Sequence[_Times]
+    ) -> list[list[int]]:
+        """Gradients of each attempt of a worker: used and kept, and computed but lost.
+
+        So are those of updates of which nothing is left, as they were made when all is `gone`.
+        """
         own = (self._worker == rank) & (self._computed >= 0)
         moments = self._computed[own]
-        gone = _Painted.of([(times, 1) for times in lost]).at(moments - 1) > 0
+        vain = _Painted.of([(times, 1) for times in lost])
+        in_vain = (vain.at(moments - 1) > 0) & (vain.at(moments) > 0)  # at its end it has not ended
+        undone = _Painted.of([(times, 1) for times in gone]).at(self._ended[own] - 1) > 0
+        in_vain |= undone & self._used[own]
         attempt = np.searchsorted(starts, moments, side="right") - 1
-        kept = np.bincount(attempt[self._used[own] & ~gone], minlength=len(starts))
-        discarded = np.bincount(attempt[gone], minlength=len(starts))
+        kept = np.bincount(attempt[self._used[own] & ~in_vain], minlength=len(starts))
+        discarded = np.bincount(attempt[in_vain], minlength=len(starts))
         return list(map(list, zip(kept.tolist(), discarded.tolist(), strict=True)))
 
 

@@ -17,6 +17,7 @@ from varsim.cluster.failures import Cutoff, Failures
 from varsim.cluster.interruptions import MOST, Interruptions, Rules
 from varsim.cluster.ledger import Ledger
 from varsim.cluster.network import network
+from varsim.cluster.saving import Saver
 from varsim.cluster.slowdown import windows
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import EvaluationRow, LinkRow, Recorder, Standstill, Trace
@@ -102,6 +103,10 @@ class Job:
         self.failures = Failures(
             self.clock, self.workers, self.network, self.ledger, events, random=rules is not None
         )
+        self.saver: Saver | None = None
+        self._start: Callable[[], None] = lambda: None
+        if rules is not None and rules.checkpoint is not None:
+            self.saver = Saver(rules.checkpoint, cluster.network.worker_rate)
         self._interruptions = self._struck_by(rules)
         if stop.time is not None:
             self.clock.call_last(round(stop.time * 1e9), self._time_is_up)
@@ -110,6 +115,16 @@ class Job:
     def global_step(self) -> int:
         """Updates made to the model."""
         return self.ledger.global_step
+
+    def begin(self, start: Callable[["Job"], None]) -> None:
+        """Let a strategy start its processes, and start them anew when servers are lost."""
+        self._start = partial(start, self)
+        self._start()
+
+    def _start_anew(self) -> None:
+        """Servers were lost: all is made anew, with the variables as they were saved last."""
+        self.failures.forget()
+        self._start()
 
     def start_on(
         self,
@@ -373,6 +388,8 @@ class Job:
             self.cluster,
             len(self.workers),
             lambda: self._end(_TOO_MANY),
+            self._start_anew,
+            self.saver,
             set_up=round((0.0 if overheads is None else overheads.first_iteration) * 1e9),
             seed=self._seed,
             replication=self.replication,

@@ -88,7 +88,7 @@ def server_places(
     places = []
     for shards in groups.values():
         count = len(shards)
-        place = routing.server(f"ps {_numbers(shards)}", count)
+        place = routing.server_again(f"ps {_numbers(shards)}", count)
         places.append((place, [size * count for size in columns[shards[0]]]))
     return places
 

@@ -85,6 +85,20 @@ class RandomFailures(Grown):
         laws += [repair for _, repair in self.repairs if repair is not None]
         return any(law.is_random for law in laws)
 
+    @property
+    def of_servers(self) -> bool:
+        """Whether parameter servers fail."""
+        return any(domain == "server" for domain, _ in self.repairs)
+
+    def without_servers(self) -> "RandomFailures":
+        """The same where there are no servers to fail; the others fail as they do beside them."""
+        of = tuple(one for one in self.of if one.domain != "server")
+        recorded = self.recorded
+        if recorded is not None:
+            others = tuple(one for one in recorded.failures if one[1] != "server")
+            recorded = recorded.model_copy(update={"failures": others}) if others else None
+        return self.model_copy(update={"of": of, "recorded": recorded})
+
     def rate(self, cluster: Cluster, workers: int) -> float:
         """Failures of the whole job per second, on average."""
         drawn = math.fsum(
@@ -257,9 +271,21 @@ class Recovery(Model):
 
 
 def check_beside(
-    failures: RandomFailures, events: Sequence[ProcessEvent], cluster: Cluster
+    failures: RandomFailures, events: Sequence[ProcessEvent], cluster: Cluster, *, servers: bool
 ) -> None:
-    """Raise ValueError where something does not go with failures at random."""
+    """Raise ValueError where something does not go with failures at random.
+
+    `servers`: whether there are any.
+    """
+    if failures.of_servers and failures.horizon is not None:
+        raise ValueError(
+            "failures of a server strike inside the run, with all that it holds: leave out "
+            "failures.horizon"
+        )
+    if failures.of_servers and not servers:
+        raise ValueError(
+            "failures of a server have no effect: none of the strategies uses parameter servers"
+        )
     if events:
         raise ValueError(
             "events do not go with failures: either processes end at given times, or hosts fail at "
@@ -359,10 +385,7 @@ def _check_in_run(
             "and fail always"
         )
     if checkpoint is not None:
-        raise ValueError(
-            "checkpoint needs failures.horizon: inside a run servers, or the workers that are "
-            "left, keep the model, and nothing is read back"
-        )
+        _check_saved(failures, checkpoint)
     if "policy" in recovery.model_fields_set:
         raise ValueError(
             "recovery.policy needs failures.horizon: inside a run the strategy says what the "
@@ -372,4 +395,22 @@ def _check_in_run(
         raise ValueError(
             "failures without a horizon need cluster.servers_on: dedicated: a host that fails "
             "inside a run would take a server with it"
+        )
+
+
+def _check_saved(failures: RandomFailures, checkpoint: Checkpoint) -> None:
+    """Raise ValueError where servers cannot be saved like that inside a run."""
+    if not failures.of_servers:
+        raise ValueError(
+            "checkpoint has no effect: inside a run servers, or the workers that are left, keep "
+            "the model; only where servers fail (domain: server) it is read back"
+        )
+    if checkpoint.every == "optimal":
+        raise ValueError(
+            "checkpoint.every: optimal needs failures.horizon: give a time, or sweep over it"
+        )
+    if checkpoint.mode != "blocking":
+        raise ValueError(
+            "checkpoint.mode asynchronous needs failures.horizon: inside a run only the chief "
+            "stops for a write"
         )

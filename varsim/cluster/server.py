@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from varsim.cluster.batch import MessageBatch
+from varsim.cluster.batch import Message, MessageBatch
 from varsim.cluster.clock import Activity
 from varsim.cluster.exchange import GradientExchange
 from varsim.cluster.job import Job
@@ -15,6 +15,7 @@ from varsim.cluster.placement import (
     server_places,
     traffic_per_port,
 )
+from varsim.cluster.replicas import full_slots
 from varsim.cluster.request_queue import AnsweredTokenQueue, Handling, RequestQueues, queue_columns
 from varsim.cluster.trace import Phase
 from varsim.cluster.transport import Arrived, Content
@@ -69,6 +70,7 @@ class ParameterServer(GradientExchange[Gradient]):
             finish(strategy.create(strategy.scope(), value, asked)) for value in job.task.initial()
         ]
         self.trained = job.trained
+        self._saver = job.saver
         self._number = len(self.trained)
         self._learns = job.task.has_values  # else gradients are zeros, and change nothing
         self._parameters: Parameters | None = None
@@ -83,9 +85,21 @@ class ParameterServer(GradientExchange[Gradient]):
             ports = server_places(network.routing, job.cluster, sizes)
         else:
             ports = self._wait_free.ports
+        if self._saver is not None:
+            first = self.variables[0]
+            each = 1 + full_slots(first.states[0], first.values[0])
+            placed = bytes_per_port(job.workload.tensor_sizes(), job.cluster)
+            self._saver.serves(self.variables, each * sum(map(sum, placed)), job.clock.time)
+            self._parameters = None
+            held = server_places(network.routing, job.cluster, placed)
+            chief = job.workers[0].place
+            self._saves = network.batch(
+                [Message(0, network.route(at, chief), each * sum(sizes)) for at, sizes in held]
+            )
         self._queues: RequestQueues | None = None
         if job.cluster.overheads is not None or job.cluster.server_update is not None:
             self._queues = _queues(job, sizes, ratios)
+        self._takes_more = self._queues is not None or self._saver is not None  # than links
         self._confirms = True
         self._content = self._read_now  # the same object each time
         self.on_arrival(_keep)
@@ -110,8 +124,8 @@ class ParameterServer(GradientExchange[Gradient]):
 
     def fetch(self, worker: Worker) -> Activity[Read]:
         """Read all variables; the values are those of the moment of the request."""
-        if self._queues is not None:
-            return self._fetch_handled(worker, self._queues)
+        if self._takes_more:
+            return self._fetch_handled(worker)
         return self._network.fetch(worker, self._reads[worker.rank], self._content)
 
     def on_arrival(self, receive: Receive) -> None:
@@ -262,8 +276,11 @@ class ParameterServer(GradientExchange[Gradient]):
             return self._wait_free.send(worker, content, moments, arrived)
         return self._network.send(worker, self._pushes[worker.rank], content, arrived)
 
-    def _fetch_handled(self, worker: Worker, queues: RequestQueues) -> Activity[Read]:
-        yield from queues.handle_read(worker)
+    def _fetch_handled(self, worker: Worker) -> Activity[Read]:
+        if self._saver is not None and worker.rank == 0:
+            yield from self._saver.save(worker, self._network, self._saves, self.variables)
+        if self._queues is not None:
+            yield from self._queues.handle_read(worker)
         return (yield from self._network.fetch(worker, self._reads[worker.rank], self._read_now))
 
     def _push_handled(

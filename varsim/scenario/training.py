@@ -119,7 +119,8 @@ class Scenario(Grown):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} has no effect without failures (failures: of: ...)")
             return
-        check_beside(self.failures, self.events, self.cluster)
+        servers = any(strategy.uses_servers for strategy in self.strategies)
+        check_beside(self.failures, self.events, self.cluster, servers=servers)
         for strategy in running:
             cluster = self.cluster_of(strategy)
             rules = self.failures, self.checkpoint_of(strategy), self.recovery or Recovery()
@@ -247,8 +248,7 @@ class Scenario(Grown):
 
     def with_only(self, strategies: tuple[Strategy, ...]) -> "Scenario":
         """The scenario with these of its strategies; what only the others used is left out."""
-        cluster, workload = self.cluster, self.workload
-        memory = self.memory
+        cluster, workload, memory = self.cluster, self.workload, self.memory
         if not any(strategy.uses_servers for strategy in strategies):
             cluster = cluster.without_servers()
             memory = memory.model_copy(update={"server": None})

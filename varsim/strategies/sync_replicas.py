@@ -12,10 +12,11 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.flat.rules import Rules
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
+from varsim.cluster.recovery import RandomFailures
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Countdown, QueueClosedError, TokenQueue
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Round, Sends, Strategy, Vain
+from varsim.strategies.base import Deaths, Round, Sends, Strategy, Vain
 from varsim.values.accumulator import GradientAccumulator, Take
 from varsim.values.gradient import Gradient, Parameters
 from varsim.values.optimizer import MovingAverages, VariableAverages
@@ -115,6 +116,16 @@ class SyncReplicas(Strategy):
             raise ValueError(
                 f"initial_tokens must be at least {least} (replicas_to_aggregate - "
                 f"total_num_replicas), or -1 for the default, not {self.initial_tokens}"
+            )
+
+    def check_events(self, events: Sequence[Deaths]) -> None:
+        """A checkpoint holds the variables, not their averages."""
+        super().check_events(events)
+        of_servers = any(isinstance(one, RandomFailures) and one.of_servers for one in events)
+        if of_servers and self.variable_averages is not None:
+            raise ValueError(
+                "variable_averages does not go with failures of servers: a checkpoint holds the "
+                "variables, and not their averages"
             )
 
     def start(self, job: Job) -> None:

@@ -203,21 +203,24 @@ def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, S
         replication=run.replication,
         workers=strategy.workers(cluster),
         events=() if run.strategy is None else scenario.events,
-        rules=None if run.strategy is None else _rules(scenario),
+        rules=None if run.strategy is None else _rules(scenario, strategy),
         target_loss=None if run.strategy is None else scenario.targets.loss,
         lazy=lazy,
         record=record,
     )
     if strategy.sends.what == "gradients":
         job.round_gradients()
-    strategy.start(job)
+    job.begin(strategy.start)
     return job, strategy
 
 
-def _rules(scenario: Scenario) -> Rules | None:
-    """What strikes inside a run, and how it comes back."""
-    rules = [Rules(one, scenario.recovery or Recovery()) for one in in_run(scenario.failures)]
-    return rules[0] if rules else None
+def _rules(scenario: Scenario, strategy: Strategy) -> Rules | None:
+    """What strikes inside the runs of a strategy, and how it comes back."""
+    for failures in in_run(scenario.failures):
+        there = failures if strategy.uses_servers else failures.without_servers()
+        saved = scenario.checkpoint if strategy.uses_servers else None
+        return Rules(there, saved, scenario.recovery or Recovery())
+    return None
 
 
 def mapped(function: Callable[[A], B], runs: Iterable[A], jobs: int) -> Iterator[B]:

@@ -216,6 +216,7 @@ class Routing(ABC):
         self._links: list[Link] = []
         self._places: list[Place] = []
         self._machines = 0
+        self._named: dict[str, Place] = {}
         self._routes: dict[tuple[Place, Place], Route] = {}
         self._overhead = round(topology.message_overhead * 1e9)
 
@@ -236,6 +237,12 @@ class Routing(ABC):
     def server_beside(self, name: str, machine: int) -> Place:
         """A server on a machine of workers."""
         return self._places[machine]
+
+    def server_again(self, name: str, count: int = 1) -> Place:
+        """The server of this name, which may be there already."""
+        if name not in self._named:
+            self._named[name] = self.server(name, count)
+        return self._named[name]
 
     def route(self, source: Place, target: Place) -> Route:
         """The links from one place to another, the same tuple whenever it is asked for."""

@@ -141,6 +141,10 @@ def described(scenario: Scenario) -> list[str]:
         lines.append(f"  failures     {_played_back(failures.recorded)}")
     lines.append(f"               {_rules(failures)}")
     if in_run(failures):
+        if scenario.checkpoint is not None:
+            lines.append(f"  checkpoint   {_checkpoint(scenario.checkpoint)}")
+        elif failures.of_servers:
+            lines.append("  checkpoint   none: with a server all that was learnt is lost")
         return [*lines, f"  recovery     {_return(scenario.recovery or Recovery())}"]
     if scenario.checkpoint is None:
         lines.append("  checkpoint   none: a job begins again from its start")

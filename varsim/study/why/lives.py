@@ -41,7 +41,8 @@ def helps(scenario: Scenario, traces: list[Trace]) -> list[Help]:
     if not inside and not steps_are_random(scenario, scenario.strategies[0]):
         numbers = range(scenario.replications if scenario.failures.is_random else 1)
         traces = [replace(traces[0], replication=number) for number in numbers]
-    checkpoint = scenario.checkpoint_of(scenario.strategies[0])
+    saved = scenario.checkpoint_of(scenario.strategies[0])
+    checkpoint = scenario.checkpoint if inside else saved
     rules = _Rules(scenario.failures, checkpoint, scenario.recovery or Recovery())
     gradients = [Gradients.of(trace) for trace in traces]
 
@@ -69,7 +70,9 @@ def _changes(
     """Changes that make a difference to these rules."""
     failures, checkpoint, recovery = rules
     if in_run(failures):
-        pass
+        if checkpoint is not None and checkpoint.every != "optimal":
+            often = checkpoint.model_copy(update={"every": checkpoint.every / 2})
+            yield "interval", "checkpoints twice as often", _saved(often)
     elif checkpoint is None:
         every = Checkpoint(every="optimal", write=60.0)
         if failures.memoryless:

@@ -1,0 +1,243 @@
+"""Servers that fail inside a run, with the model, and what was saved of it; by hand, times in s."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from building import NO_TIME, assert_same, declared, example, run, scenario
+from pydantic import ValidationError
+from test_interruptions import NEVER, NS, lived
+
+from varsim.cluster.trace import Attempt, Phase, Trace
+from varsim.strategies import STRATEGIES
+
+CHECKPOINT: dict[str, Any] = {"every": 2.0, "write": 0.25, "restore": 0.25}
+
+
+def fail(*gaps: tuple[float, ...]) -> dict[str, Any]:
+    """Servers that fail after these times, and are repaired in 2 s."""
+    law = {"kind": "trace", "seconds": gaps}
+    return {"domain": "server", "law": law, "repair": 2.0}
+
+
+def struck(strategy: Any, source: dict[str, Any], **changes: Any) -> Trace:
+    """A run of 12 s of 2 workers, steps of 1 s; failures are noticed after 1 s."""
+    return run(
+        strategy,
+        **{
+            "cluster": {"workers": 2, "compute": {"kind": "constant", "value": 1.0}},
+            "workload": {"evaluate_every": 1},
+            "failures": {"detection": 1.0, "of": (source,)},
+            "checkpoint": CHECKPOINT,
+            "recovery": {"restart": 0.5},
+            "stop": {"time": 12.0},
+            **changes,
+        },
+    )
+
+
+def losses(trace: Trace) -> list[tuple[float, int, float]]:
+    return [(row.time / NS, row.global_step, row.loss) for row in trace.evaluations]
+
+
+def test_what_was_learnt_since_the_last_checkpoint_is_lost() -> None:
+    # The chief saves at 2 and at 4.25, a quarter of a second each. The step that would end at 5.5
+    # has not; noticed at 6.5, repaired at 8.5, begun again and restored at 9.25.
+    trace = struck("none", fail((5.5, NEVER)))
+    chief, chief_again, other, other_again = lived(trace)
+
+    assert chief == {
+        **{"productive": 4, "checkpoint": 0.5, "lost": 1, "detection": 1, "repair": 2},
+        **{"restart": 0.75, "steps": 4, "checkpoints": 2, "failures": 1},
+    }
+    assert other == {
+        **{"productive": 4.25, "lost": 1.25, "detection": 1, "repair": 2, "restart": 0.75},
+        **{"steps": 4, "steps_lost": 1},
+    }
+    assert chief_again == {
+        **{"start": 9.25, "productive": 2.5, "checkpoint": 0.25, "steps": 2, "checkpoints": 1},
+    }
+    assert other_again == {"start": 9.25, "productive": 2.75, "steps": 2}
+
+
+def test_the_model_is_that_of_the_checkpoint_again() -> None:
+    found = losses(struck("none", fail((5.5, NEVER))))
+
+    # Eight updates had been made at 4.25, of nine; those after the restart are others.
+    saved = next(loss for _, step, loss in found if step == 8)
+    assert next(loss for time, _, loss in found if time == 9.25) == saved
+    assert [step for time, step, _ in found if time == 9.25] == [9]
+
+
+def test_slots_of_the_optimizer_come_back_with_the_values() -> None:
+    # One worker, noticed and back at once: the steps after the checkpoint at 2 are made again, of
+    # the same batches as nothing of them is drawn.
+    trace = struck(
+        "none",
+        {"domain": "server", "law": {"kind": "trace", "seconds": ((4.0, NEVER),)}},
+        cluster={"workers": 1, "compute": {"kind": "constant", "value": 1.0}},
+        optimizer={"kind": "momentum", "learning_rate": 0.1, "momentum": 0.9},
+        failures={
+            "of": ({"domain": "server", "law": {"kind": "trace", "seconds": ((4.0, NEVER),)}},)
+        },
+        checkpoint={"every": 2.0, "write": 0.0},
+        recovery=None,
+        stop={"time": 7.0},
+    )
+    found = losses(trace)
+    at = {time: loss for time, _, loss in found}
+
+    assert at[4.0] == at[2.0]
+    assert at[5.0] == at[3.0]
+    assert at[6.0] != at[4.0]
+
+
+def test_without_a_checkpoint_all_is_lost() -> None:
+    trace = struck("none", fail((5.5, NEVER)), checkpoint=None)
+    found = losses(trace)
+
+    assert lived(trace)[0]["lost"] == 5.5
+    assert next(loss for time, _, loss in found if time == 9.0) == found[0][2]
+
+
+def test_a_write_that_is_not_complete_is_lost() -> None:
+    # Struck at 4.375, in the second write: back to the checkpoint of 2.
+    chief, _, other, _ = lived(struck("none", fail((4.375, NEVER))))
+
+    assert (chief["productive"], chief["checkpoint"], chief["lost"]) == (2, 0.25, 2.125)
+    assert (other["productive"], other["lost"], chief["checkpoints"]) == (2, 2.375, 1)
+
+
+def test_the_model_is_there_when_all_servers_are() -> None:
+    # The other server fails at 7.5, before the first is back: noticed at 8.5, repaired at 10.5.
+    trace = struck(
+        "none",
+        fail((5.5, NEVER), (7.5, NEVER)),
+        cluster={
+            "workers": 2,
+            "parameter_servers": 2,
+            "compute": {"kind": "constant", "value": 1.0},
+        },
+        problem={"kind": "quadratic", "dimension": 4},
+    )
+    chief, again, *_ = lived(trace)
+
+    assert (chief["detection"], chief["repair"], again["start"]) == (2, 3, 11.25)
+    assert len([1 for time, _, _ in losses(trace) if time == 11.25]) >= 1
+
+
+def test_a_session_starts_anew_with_tokens() -> None:
+    # The chief restores, local steps are the global step, and each has a token: the next update
+    # comes a step after 9.25, with one of each, as at the start.
+    strategy = {"kind": "sync_replicas", "replicas_to_aggregate": 2, "initial_tokens": 0}
+    trace = struck(strategy, fail((5.5, NEVER)))
+
+    assert (trace.steps / NS).tolist() == [1, 2, 3.25, 4.25, 10.25, 11.25]
+
+
+def test_a_checkpoint_is_read_over_the_links() -> None:
+    # 4 bytes at 8 bytes/s: a read takes half a second, and so does a push; a checkpoint as long,
+    # twice of it with a slot.
+    network = {"bandwidth": 8.0, "latency": 0.0, "sharing": "fair"}
+    for optimizer, size in (("sgd", 1), ("momentum", 2)):
+        settings = {"kind": optimizer, "learning_rate": 0.1}
+        if optimizer == "momentum":
+            settings["momentum"] = 0.9
+        trace = struck(
+            "none",
+            fail((NEVER, NEVER)),
+            cluster={"workers": 1, "compute": {"kind": "constant", "value": 1.0}},
+            workload={"bytes_per_parameter": 4},
+            problem={"kind": "quadratic", "dimension": 1},
+            optimizer=settings,
+            network=network,
+            checkpoint={"every": 2.0, "storage": 2.0},
+        )
+        reads = trace.spans[trace.spans[:, 1] == Phase.READ]
+        longest = (reads[:, 3] - reads[:, 2]).max() / NS
+        assert longest == 0.5 * size
+        # To storage at 2 bytes/s.
+        writes = trace.spans[trace.spans[:, 1] == Phase.WRITE]
+        assert (writes[:, 3] - writes[:, 2]).max() / NS == pytest.approx(2 * size)
+
+
+SERVED = [kind for kind in STRATEGIES if declared(example(kind)).sends.to in ("servers", "centre")]
+
+
+@pytest.mark.parametrize("kind", SERVED)
+def test_whatever_strikes_the_books_are_kept(kind: str) -> None:
+    drawn = random.Random(kind)
+    for seed in range(8):
+        sources = (
+            {"domain": "server", "mtbf": drawn.choice([1.0, 3.0]), "repair": 0.3},
+            {"domain": "worker", "mtbf": 2.0, "repair": {"kind": "exponential", "mean": 0.5}},
+        )
+        sharing = drawn.choice(["fair", "first_come"])
+        settings: dict[str, Any] = {
+            "seed": seed,
+            "cluster": {
+                "parameter_servers": drawn.choice([1, 2]),
+                "compute": {"kind": "exponential", "mean": 0.1},
+            },
+            "problem": {"kind": "linear_regression"},
+            "failures": {"detection": drawn.choice([0.0, 0.1]), "of": sources},
+            "checkpoint": drawn.choice([None, {"every": 0.3, "write": 0.01, "restore": 0.1}]),
+            "recovery": {"restart": drawn.choice([0.0, 0.05])},
+            "network": {"bandwidth": 1e5, "latency": 1e-3, "sharing": sharing},
+            "stop": {"time": 5.0},
+        }
+        trace = run(example(kind), **settings)
+        assert trace.life is not None
+        assert (trace.life >= 0).all()
+        assert trace.life[:, 1:7].sum() == trace.end * trace.workers
+        assert trace.life[:, Attempt._fields.index("failures")].sum() > 0
+        assert_same(trace, run(example(kind), **settings))
+
+
+def test_strategies_without_servers_have_none_to_fail() -> None:
+    strategy = {"kind": "on_write", "on_death": "continue_with_fewer"}
+    stop = {"global_steps": 9}
+    alone = {"domain": "worker", "mtbf": 0.3}
+    changes: dict[str, Any] = {"replications": 1, "stop": stop, "network": NO_TIME}
+    beside = scenario(
+        {"kind": "none"},
+        strategies=({"kind": "none"}, strategy),
+        failures={"of": (alone, {"domain": "server", "mtbf": 0.4})},
+        **{**changes, "stop": {**stop, "equal_examples": False}},
+    )
+    from varsim.study.simulation import Run, run_one
+
+    one = run_one(Run(beside, 1, 0))
+    other = run(strategy, failures={"of": (alone,)}, **changes)
+    assert one.life is not None
+    assert other.life is not None
+    assert np.array_equal(one.life, other.life)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "changes", "said"),
+    [
+        ({"kind": "none"}, {"failures": {"of": ({"domain": "worker", "mtbf": 9.0},)}}, "no effect"),
+        ({"kind": "none"}, {"checkpoint": {"every": "optimal", "write": 1.0}}, "needs failures"),
+        (
+            {"kind": "none"},
+            {"checkpoint": {**CHECKPOINT, "mode": "asynchronous"}},
+            "only the chief stops",
+        ),
+        (
+            {"kind": "on_write", "on_death": "continue_with_fewer"},
+            {"checkpoint": None},
+            "none of the strategies uses parameter servers",
+        ),
+        (
+            {**example("sync_replicas"), "variable_averages": {"decay": 0.5}},
+            {},
+            "not their averages",
+        ),
+    ],
+)
+def test_what_cannot_be(strategy: dict[str, Any], changes: dict[str, Any], said: str) -> None:
+    given = {"failures": {"of": (fail((5.0,)),)}, "checkpoint": CHECKPOINT, **changes}
+    with pytest.raises(ValidationError, match=said):
+        scenario(strategy, **given)
