@@ -1,16 +1,22 @@
-"""Workers that all-reduce their gradients: the engine for times alone against that on SimPy."""
+"""Workers that all-reduce gradients or copies: the engine for times alone against that on SimPy."""
 
+import random
 from collections import Counter
+from heapq import heapify, heappop, heappush
+from itertools import count
 from typing import Any
 
+import numpy as np
 import pytest
 from building import assert_same
 from invariants import drawing
 
 from varsim.cluster.description import Cluster
+from varsim.cluster.flat.local import order_of
 from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.flat.run import FlatRun
 from varsim.scenario.training import Scenario
+from varsim.strategies.on_read import OnRead
 from varsim.strategies.on_write import OnWrite
 from varsim.study.engine import flat_run, picks_fast, reason_against
 from varsim.study.simulation import Run, run_one
@@ -60,6 +66,9 @@ STRATEGIES: list[dict[str, Any]] = [
     {"collective": "hierarchical", "ranks_per_group": 3, "overlap": True, "bucketing": "layers"},
     {"collective": "double_binary_tree", "micro_batches": 3},
     {"collective": "binomial_tree", "micro_batches": 2, "overlap": True, "bucketing": "layers"},
+    {"kind": "on_read", "read_every": 3, "write_back": True},
+    {"kind": "on_read", "read_every": 1, "aggregation": "sum"},
+    {"kind": "on_read", "read_every": 2, "aggregation": "only_first_replica"},
 ]
 CLUSTERS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -83,6 +92,8 @@ def test_it_ends_at_any_moment_and_after_any_number_of_events_alike(
 ) -> None:
     if strategy.get("overlap"):
         cluster = cluster | {"overlap_pace": 0.5, "backward_share": 0.5}
+    if strategy.get("aggregation") == "only_first_replica" and "overheads" in cluster:
+        cluster = cluster | {"overheads": {"first_iteration": 0.001}}
     for events in range(1, 200, 23):
         compare(tied(strategy, **cluster), events=events)
     for moment in range(1, 60, 11):
@@ -97,21 +108,46 @@ def test_random_scenarios_are_the_same() -> None:
         drawn = drawing.drawn(seed).model_copy(update={"events": (), "failures": None})
         for index, strategy in enumerate(drawn.strategies):
             scenario = times_only(drawn)
-            if isinstance(strategy, OnWrite) and not reason_against(scenario, strategy):
+            in_arrays = isinstance(strategy, OnWrite | OnRead)
+            if in_arrays and not reason_against(scenario, strategy):
                 compare(scenario, index)
-                seen["all"] += 1
-                seen["overlap"] += bool(strategy.overlap)
-                seen["buckets"] += strategy.bucketing is not None
+                seen[strategy.kind] += 1
+                seen["overlap"] += strategy.overlaps
+                seen["buckets"] += getattr(strategy, "bucketing", None) is not None
 
-    assert seen["all"] > 20
+    assert min(seen["on_write"], seen["on_read"]) > 10
     assert min(seen["overlap"], seen["buckets"]) > 2
 
 
+def test_events_are_in_the_order_of_a_heap() -> None:
+    """Of ranks whose times are few and small, so that much happens at once."""
+    source = random.Random(4)
+    for _ in range(200):
+        ranks, events = source.randint(1, 6), source.randint(1, 9)
+        apart = [[source.choice([0, 0, 1, 2]) for _ in range(ranks)] for _ in range(events)]
+        times = np.cumsum(apart, axis=0)
+        turns = source.sample(range(ranks), ranks)
+        heap = [(int(times[0, rank]), turn, 0, rank) for rank, turn in enumerate(turns)]
+        heapify(heap)
+        found, numbers = [], count(ranks)
+        while heap:
+            _, _, event, rank = heappop(heap)
+            found.append((event, rank))
+            if event + 1 < events:
+                then = int(times[event + 1, rank])
+                heappush(heap, (then, next(numbers), event + 1, rank))
+        places = order_of(times, np.array(turns))
+
+        assert [places[one] for one in found] == list(range(events * ranks))
+
+
 def test_what_is_recorded_in_many_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("varsim.cluster.flat.mirrored._TOGETHER", 100)
+    for module in ("mirrored", "local"):
+        monkeypatch.setattr(f"varsim.cluster.flat.{module}.TOGETHER", 100)
     for law in ({"kind": "constant", "value": 0.006}, {"kind": "exponential", "mean": 0.01}):
         compare(tied({}, {"global_steps": 400}, compute=law))
         compare(tied({"micro_batches": 2}, {"examples": 2001}, **CLUSTERS["overheads"]))
+        compare(tied({"kind": "on_read"}, {"examples": 2001}, compute=law))
 
 
 @pytest.mark.parametrize(
@@ -121,6 +157,7 @@ def test_what_is_recorded_in_many_parts_is_the_same(monkeypatch: pytest.MonkeyPa
         {"overlap": "forward"},
         {"sharding": "gradients"},
         {"micro_batches": 3, "drop_compute": {"threshold": 0.01}},
+        {"kind": "on_read", "aggregation": "only_first_replica", "write_back": True},
     ],
     ids=str,
 )
@@ -131,19 +168,23 @@ def test_other_settings_are_not_covered(strategy: dict[str, Any]) -> None:
 
 
 def test_a_setting_that_is_new_is_not_covered() -> None:
-    class More(OnWrite):
+    class MoreWritten(OnWrite):
+        more: int = 1
+
+    class MoreRead(OnRead):
         more: int = 1
 
     cluster: Cluster = tied({}).cluster
-
-    assert More().rules(cluster) is not None
-    assert More(more=2).rules(cluster) is None
+    for more in (MoreWritten, MoreRead):
+        assert more().rules(cluster) is not None
+        assert more(more=2).rules(cluster) is None
 
 
 @pytest.mark.parametrize(
     ("strategy", "cluster", "reason"),
     [
         ({}, {"workers": 1}, "a worker alone reduces nothing"),
+        ({"kind": "on_read"}, {"workers": 1}, "a worker alone reduces nothing"),
         (
             {"collective": "halving_doubling"},
             {"network": {"kind": "ring", "bandwidth": 1e3, "latency": 0.0}},

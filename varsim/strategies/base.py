@@ -1,15 +1,14 @@
 """Base of all strategies: a frozen description that starts its processes in a job."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from pydantic import StringConstraints
 
 from varsim.cluster.description import Cluster, ClusterChange
 from varsim.cluster.events import ProcessEvent
-from varsim.cluster.flat.reducing import Reducing
-from varsim.cluster.flat.rules import Rules
+from varsim.cluster.flat.reducing import AnyRules
 from varsim.cluster.job import Job
 from varsim.cluster.memory import (
     Copies,
@@ -300,7 +299,12 @@ class Strategy(Grown, ABC):
         """Gradients that are in vain before updates come in their rhythm; here none."""
         return Vain()
 
-    def rules(self, cluster: Cluster) -> Rules | Reducing | None:
+    def says_only(self, known: Collection[str]) -> bool:
+        """Whether all settings but the known ones are as if nothing was said of them."""
+        fields = type(self).model_fields.items()
+        return all(key in known or getattr(self, key) == field.default for key, field in fields)
+
+    def rules(self, cluster: Cluster) -> AnyRules | None:
         """Who waits for whom, for the engine for times alone; None where that does not cover it."""
         return None
 

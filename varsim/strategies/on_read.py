@@ -9,6 +9,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Broadcast, Collective
 from varsim.cluster.collectives import ring
 from varsim.cluster.description import Cluster
+from varsim.cluster.flat.reducing import Reading
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
 from varsim.cluster.replicas import LocalReplicas
@@ -71,6 +72,13 @@ class OnRead(Strategy):
         """And what is read, if that is another than the copies that it is of."""
         read = (Copies("the model that is read"),) * (self.sends.to == "workers")
         return super().holds(cluster) + Holds(device=read)
+
+    def rules(self, cluster: Cluster) -> Reading | None:
+        """See Strategy; not of broadcasts, nor of whatever else may be said of it than this."""
+        settings = ("kind", "name", "on", "optimizer", "read_every", "aggregation", "write_back")
+        if not self.says_only(settings) or self.sends.to == "copies":
+            return None
+        return Reading(self.read_every, self.sends.to == "workers", self.write_back)
 
     def start(self, job: Job) -> None:
         """Start a replica on every worker."""

@@ -316,9 +316,7 @@ class OnWrite(Strategy):
 
     def rules(self, cluster: Cluster) -> Reducing | None:
         """See Strategy; whatever else may be said of it than this is not covered."""
-        settings = type(self).model_fields
-        said = {key for key in settings if getattr(self, key) != settings[key].default}
-        if said - _COVERED or self.uses_servers or self.by_layers:
+        if not self.says_only(_COVERED) or self.uses_servers or self.by_layers:
             return None
         return Reducing(self._choice, self._bucketing, self._micro_batches, self.overlaps)
 

@@ -3,10 +3,12 @@
 import os
 from typing import Literal, TypeAlias, cast, get_args
 
+from varsim.cluster.flat.arrays import Start
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.choice import can_compile, expected, uncovered, worth_compiling
+from varsim.cluster.flat.local import LocalRun
 from varsim.cluster.flat.mirrored import MirroredRun
-from varsim.cluster.flat.reducing import Reducing
+from varsim.cluster.flat.reducing import Reading, Reducing
 from varsim.cluster.flat.rules import ENGINE, Rules
 from varsim.cluster.flat.run import FlatRun
 from varsim.cluster.recovery import in_run
@@ -59,7 +61,7 @@ def is_worth_it(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> b
     rules = strategy.rules(scenario.cluster_of(strategy))
     if chosen() == "simpy" or rules is None or (isinstance(rules, Rules) and not can_compile()):
         return False
-    if chosen() == "fast" or isinstance(rules, Reducing):
+    if chosen() == "fast" or not isinstance(rules, Rules):
         return True
     gradients = expected(scenario.stop_of(strategy), rules, scenario.workload_of(strategy))
     return max(gradients, among) >= worth_compiling()
@@ -93,31 +95,26 @@ def flat_run(
     events: int | None = None,
     *,
     interpreted: bool = False,
-) -> FlatRun | MirroredRun:
+) -> FlatRun | MirroredRun | LocalRun:
     """A run by the engine for times alone; see FlatRun."""
     cluster = scenario.cluster_of(strategy)
     rules = strategy.rules(cluster)
     assert rules is not None
     workload, stop = scenario.workload_of(strategy), scenario.stop_of(strategy)
-    if isinstance(rules, Reducing):
-        return MirroredRun(
-            cluster,
-            workload,
-            stop,
-            rules,
-            seed=scenario.seed,
-            replication=replication,
-            workers=strategy.workers(cluster),
-            events=events,
-        )
+    seed, workers = scenario.seed, strategy.workers(cluster)
+    if isinstance(rules, Reducing | Reading):
+        start = Start(seed, replication, workers, events)
+        if isinstance(rules, Reading):
+            return LocalRun(cluster, workload, stop, rules, start)
+        return MirroredRun(cluster, workload, stop, rules, start)
     return FlatRun(
         cluster,
         workload,
         stop,
         rules,
-        seed=scenario.seed,
+        seed=seed,
         replication=replication,
-        workers=strategy.workers(cluster),
+        workers=workers,
         events=events,
         interpreted=interpreted,
     )

@@ -2,10 +2,9 @@
 
 It makes runs in which no values are worked out and nothing happens to a process, of strategies that
 say their `rules`: with servers, on first-come networks without store_and_forward; of all-reduces,
-on any network on which their recurrence holds (`uncovered` says why not). The
-trace is equal to that of the engine on SimPy in every field, `heap_events` included. Whatever it
-does not know how to end (who stands still, times beyond 64 bits) raises NotCoveredError, and is run
-on SimPy.
+on any network on which their recurrence holds (`uncovered` says why not). The trace is equal to
+that of the engine on SimPy in every field, `heap_events` included. Whatever it does not know how to
+end (who stands still, times beyond 64 bits) raises NotCoveredError, and is run on SimPy.
 
 **The contract.** Both engines keep a heap of events and serve them by (time, priority, number):
 starts of processes first, then everything else, the time limit last; numbers are given in the order
@@ -33,6 +32,7 @@ order, and that is the rule for whoever changes one of them:
    for each rank's end of it, by rank. What is reduced meanwhile is so by a stream, whose start is
    an event of its own (urgent, put in before that of the worker's having computed), as are each
    bucket's being ready, if later, and two at its end: it is done, and it is gone.
+8. Who comes last to a meeting goes on at once, and puts in one event for all others.
 
 **The memory** (`layout`): `m`, integers, with scalars at fixed addresses, then records of links,
 batches, queues, workers and draws, then rows of gradients in flight; `reals`; and a `log`: columns
@@ -54,5 +54,6 @@ rule for links is another `links.hand_over`, with what `network` lays out for it
 **All-reduces** (`mirrored`) need none of this, and no machine code. Nobody is done with one before
 all have entered it, so that between two of them all workers' times are a few operations on arrays
 (`strides`), and their all-reduce is the recurrence there is (`reductions`). Only the last two
-steps are made event by event (`closing`).
+steps are made event by event (`closing`). In the same way workers with copies of their own do not
+wait for another from one read to the next (`local`, `last_round`).
 """

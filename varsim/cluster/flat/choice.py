@@ -5,8 +5,8 @@ from typing import Final
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat.compiled import is_made
-from varsim.cluster.flat.reducing import Reducing
-from varsim.cluster.flat.reductions import Reductions
+from varsim.cluster.flat.reducing import AnyRules, Reading, Reducing
+from varsim.cluster.flat.reductions import of_copies, of_gradients
 from varsim.cluster.flat.rules import Rules
 from varsim.cluster.stop import Stop
 from varsim.values.workload import Workload
@@ -21,7 +21,7 @@ _EACH_ITS_OWN: Final = ("star", "full_mesh")
 
 
 def uncovered(
-    cluster: Cluster, workload: Workload, stop: Stop, rules: Rules | Reducing, workers: int
+    cluster: Cluster, workload: Workload, stop: Stop, rules: AnyRules, workers: int
 ) -> str:
     """Why such a run is not one for this engine; empty if it is."""
     network = cluster.network
@@ -29,15 +29,27 @@ def uncovered(
         return "values are worked out"
     if stop.loss is not None:
         return "a loss ends the run"
-    if isinstance(rules, Reducing):
-        if workers > 1 and network.kind in _EACH_ITS_OWN and not network.slow_links:
-            return ""
-        return Reductions(cluster, workload, workers, rules).reason_against
+    if isinstance(rules, Reducing | Reading):
+        return _unreduced(cluster, workload, rules, workers)
     if network.sharing != "first_come":
         return f"links are shared ({network.sharing})"
     if network.forwarding != "cut_through":
         return f"the network forwards with {network.forwarding}"
     return ""
+
+
+def _unreduced(
+    cluster: Cluster, workload: Workload, rules: Reducing | Reading, workers: int
+) -> str:
+    """Why the times of its all-reduces do not follow from the recurrence; empty if they do."""
+    if workers == 1:
+        return "a worker alone reduces nothing"
+    network = cluster.network
+    if network.kind in _EACH_ITS_OWN and not network.slow_links:
+        return ""
+    if isinstance(rules, Reducing):
+        return of_gradients(cluster, workload, workers, rules).reason_against
+    return of_copies(cluster, workload, workers).reason_against if rules.moves else ""
 
 
 def can_compile() -> bool:

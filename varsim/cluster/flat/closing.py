@@ -5,18 +5,18 @@ what follows from arrays (`mirrored`). But which of the events of one moment sti
 which order gradients were begun, says only their order on the heap.
 """
 
-from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Times
+from varsim.cluster.flat.arrays import Limits, Workers
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.reductions import Reductions
-from varsim.cluster.slowdown import Slowed, end_of
+from varsim.cluster.slowdown import Slowed
 
 _URGENT, _NORMAL, _LAST = 0, 1, 3
 # Kinds of events, each for a rank: it begins, its micro-batch is computed, its part in a reduction
@@ -25,34 +25,6 @@ _URGENT, _NORMAL, _LAST = 0, 1, 3
 BEGINS, COMPUTED, ENDED, OVER, UPDATED = range(5)
 STARTS, READY, DONE, GONE, CAUGHT_UP = range(5, 10)
 TIME_IS_UP = 10
-
-
-class Mirrored(NamedTuple):
-    """Workers of a run: how many, and what they do in a step.
-
-    `work`: the compute times (ns) of all in an iteration; `updates`: ns that each one's copy takes
-    to be updated; `windows` of the slowness of those that are slow at times; all begin at `down`.
-    """
-
-    workers: int
-    micro_batches: int
-    work: Callable[[int], Times]
-    updates: list[int]
-    windows: dict[int, list[tuple[int, float]]]
-    down: int
-
-    def ends(self, rank: int, start: int, work: int) -> int:
-        """When so much work of a worker ends that starts then (ns)."""
-        return end_of(self.windows.get(rank, _AS_EVER), start, work)
-
-
-class Limits(NamedTuple):
-    """When a run is over, unless it is before; `numbers`: of events."""
-
-    steps: int
-    by: str  # which rule says so
-    time: int | None
-    numbers: int
 
 
 class Gathered(NamedTuple):
@@ -73,9 +45,6 @@ class Gathered(NamedTuple):
     state: tuple[Recurrence, Slowed]
 
 
-_AS_EVER: Final = [(0, 1.0)]
-
-
 class Closing:
     """End of a run, from a moment at which all had gathered, or from the start.
 
@@ -86,15 +55,16 @@ class Closing:
 
     def __init__(
         self,
-        mirrored: Mirrored,
+        workers: Workers,
+        micro_batches: int,
         reductions: Reductions,
         limits: Limits,
         gathered: Gathered | None,
     ) -> None:
-        self._mirrored, self._reductions, self._limits = mirrored, reductions, limits
-        number = mirrored.workers
+        self._workers, self._reductions, self._limits = workers, reductions, limits
+        self._number, number = micro_batches, workers.number
         self._ranks = range(number)
-        self._places = mirrored.micro_batches + 2 * reductions.number + any(mirrored.updates)
+        self._places = micro_batches + 2 * reductions.number + workers.update
         self._overlaps = bool(reductions.shares)
         self.now, self.numbers = 0, 0
         self.stopped_by = ""
@@ -150,7 +120,7 @@ class Closing:
         rows[: len(gathered.computed)] = gathered.computed
         self._computed = gathered.computed[-1].tolist()
         self.most_computed = max(self._computed)
-        self._micro_batch = [self._mirrored.micro_batches] * len(self._step)
+        self._micro_batch = [self._number] * len(self._step)
         if self._overlaps:
             self._moments = np.stack(gathered.moments, axis=1).tolist()
             self._waits = [end <= self.now for end in self._computed]
@@ -172,9 +142,9 @@ class Closing:
 
     def _happen(self, kind: int, rank: int) -> None:
         if kind == BEGINS:
-            self._begin(rank, self._mirrored.down)
+            self._begin(rank, self._workers.down)
         elif kind == COMPUTED:
-            if self._micro_batch[rank] < self._mirrored.micro_batches:
+            if self._micro_batch[rank] < self._number:
                 self._compute(rank, self.now)
             else:
                 self._enter(rank)
@@ -213,11 +183,10 @@ class Closing:
 
     def _compute(self, rank: int, start: int) -> None:
         step, micro_batch = self._step[rank], self._micro_batch[rank]
-        number = self._mirrored.micro_batches
-        work = int(self._mirrored.work(step * number + micro_batch)[rank])
-        last = micro_batch + 1 == number
-        if rank in self._mirrored.windows or (self._overlaps and last):
-            end = self._mirrored.ends(rank, start, work)
+        work = int(self._workers.work(step * self._number + micro_batch)[rank])
+        last = micro_batch + 1 == self._number
+        if rank in self._workers.slow or (self._overlaps and last):
+            end = self._workers.end(rank, start, work)
         else:
             end = start + work
         self.begun[rank, step, micro_batch] = start
@@ -227,7 +196,7 @@ class Closing:
             self._put(end, COMPUTED, rank)
             return
         self._moments[rank] = [
-            min(end, self._mirrored.ends(rank, start, round(work * share)))
+            min(end, self._workers.end(rank, start, round(work * share)))
             for share in self._reductions.shares
         ]
         self._computed[rank], self._waits[rank], self._done[rank] = end, False, False
@@ -273,7 +242,7 @@ class Closing:
 
     def _note(self, rank: int, after: int) -> None:
         """Note when a reduction began, or ended, as far as its worker sees it."""
-        place = self._mirrored.micro_batches + 2 * self._at[rank] + after
+        place = self._number + 2 * self._at[rank] + after
         seen = max(self.now, self._computed[rank]) if self._overlaps else self.now
         self.rows[self._step[rank]][place, rank] = seen
 
@@ -299,11 +268,11 @@ class Closing:
 
     def _finish(self, rank: int) -> None:
         """All is reduced: its copy is updated."""
-        update = self._mirrored.updates[rank]
+        update = int(self._workers.updates[rank])
         if not update:
             self._apply(rank)
             return
-        end = self._mirrored.ends(rank, self.now, update)
+        end = self._workers.end(rank, self.now, update)
         self.rows[self._step[rank]][-1, rank] = end
         self._put(end, UPDATED, rank)
 

@@ -1,9 +1,10 @@
 """What a strategy of collectives says of itself to the engine for times alone."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from varsim.cluster.buckets import Bucketing
 from varsim.cluster.collectives.choice import Choice
+from varsim.cluster.flat.rules import Rules
 
 
 class Reducing(NamedTuple):
@@ -17,3 +18,17 @@ class Reducing(NamedTuple):
     bucketing: Bucketing | None = None
     micro_batches: int = 1
     overlap: bool = False
+
+
+class Reading(NamedTuple):
+    """Workers have copies of their own, which are read after every so many steps of theirs.
+
+    `moves`: for that they are all-reduced; `write_back`: they become what was read.
+    """
+
+    every: int
+    moves: bool
+    write_back: bool
+
+
+AnyRules: TypeAlias = Rules | Reducing | Reading

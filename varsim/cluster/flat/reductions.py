@@ -1,4 +1,4 @@
-"""All-reduces of a run by the recurrence there is for their times, bucket after bucket."""
+"""All-reduces of a run by the recurrence there is for their times, one after the other."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,8 @@ import numpy as np
 
 from varsim.cluster.buckets import ready_buckets
 from varsim.cluster.clock import END_OF_TIME, Clock
-from varsim.cluster.collective import links_between, needs_messages, planned
+from varsim.cluster.collective import Vector, links_between, needs_messages, planned
+from varsim.cluster.collectives import ring
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.description import Cluster
@@ -15,37 +16,40 @@ from varsim.cluster.flat.reducing import Reducing
 from varsim.cluster.network import network
 from varsim.cluster.slowdown import Slowed, shares_of_compute
 from varsim.cluster.trace import LinkRow
+from varsim.cluster.transport import Network
 from varsim.values.workload import Workload
 
 
 class Reductions:
-    """All-reduces of the buckets of gradients, one after the other, again and again.
+    """All-reduces of some vectors, as of the buckets of gradients, one by one, again and again.
 
-    `number`: of buckets; `overheads` (ns) of each; `shares` of a gradient's computation after which
+    `ready`: shares of the backward pass after which each is, where it is reduced meanwhile.
+    `number`: of vectors; `overheads` (ns) of each; `shares` of a gradient's computation after which
     each is ready, where it is reduced meanwhile. `reason_against`: why no recurrence says when.
     """
 
     def __init__(
-        self, cluster: Cluster, workload: Workload, workers: int, reducing: Reducing
+        self,
+        cluster: Cluster,
+        workload: Workload,
+        workers: int,
+        vectors: Sequence[Vector],
+        ready: Sequence[float] = (),
     ) -> None:
         self._network = network(Clock(), cluster.network)
-        buckets = ready_buckets(workload, reducing.bucketing)
-        vectors = vectors_of(reducing.choice, workers, workload, buckets)
         places = [self._network.routing.worker(rank) for rank in range(workers)]
-        around = vectors[0].schedule.around
-        paths = links_between(self._network, places, around=around)
+        paths = links_between(self._network, places, around=vectors[0].schedule.around)
         rounds = [planned(cluster, workload, vector, paths) for vector in vectors]
         self._plans = [one.plan for one in rounds]
         self.number = len(rounds)
         self.overheads = [one.overhead for one in rounds]
-        ready = [bucket.ready for bucket in buckets] if reducing.overlap else []
         self.shares = shares_of_compute(cluster, ready)
+        self._share = cluster.overlap_pace if ready else None
         self.reason_against = ""
         if self._plans[0].idle:
             self.reason_against = "a worker alone reduces nothing"
         elif needs_messages(cluster, self._plans[0]):
             self.reason_against = "messages of its collective meet on links, or slow links"
-        self._share = cluster.overlap_pace if reducing.overlap else None
         self._pace = Slowed(0, 1.0)  # of the latest
         self._recurrence = Recurrence(self._plans[0])
 
@@ -84,9 +88,37 @@ class Reductions:
             entries = [None if one is None else round(now.work_at(one)) for one in entries]
             coming = round(now.work_at(end))
         self._recurrence.count(latest, self._plans[bucket], entries, END_OF_TIME, coming)
-        links = self._network.carried(end)
-        rows = [LinkRow(link.name, link.bandwidth, link.moved) for link in links]
-        return rows, self._network.sent()
+        return carried(self._network, end)
+
+
+def of_gradients(
+    cluster: Cluster, workload: Workload, workers: int, reducing: Reducing
+) -> Reductions:
+    """All-reduces of gradients."""
+    buckets = ready_buckets(workload, reducing.bucketing)
+    vectors = vectors_of(reducing.choice, workers, workload, buckets)
+    ready = [bucket.ready for bucket in buckets] if reducing.overlap else []
+    return Reductions(cluster, workload, workers, vectors, ready)
+
+
+def of_copies(cluster: Cluster, workload: Workload, workers: int) -> Reductions:
+    """All-reduces of copies of the model."""
+    vector = Vector(ring.all_reduce(workers), workload.size())
+    return Reductions(cluster, workload, workers, [vector])
+
+
+def idle_network(cluster: Cluster, workers: int) -> Network:
+    """A network on which no message is sent."""
+    idle = network(Clock(), cluster.network)
+    for rank in range(workers):
+        idle.routing.worker(rank)
+    return idle
+
+
+def carried(used: Network, end: int) -> tuple[list[LinkRow], float]:
+    """What every link has carried by the end (ns), and `Trace.sent`."""
+    rows = [LinkRow(link.name, link.bandwidth, link.moved) for link in used.carried(end)]
+    return rows, used.sent()
 
 
 def _work_at(pace: Slowed, times: Times) -> Times:

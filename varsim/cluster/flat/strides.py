@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives.schedule import Times
+from varsim.cluster.flat.arrays import Limits, Workers
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.choice import NEVER
-from varsim.cluster.flat.closing import Gathered, Limits, Mirrored
+from varsim.cluster.flat.closing import Gathered
 from varsim.cluster.flat.reductions import Reductions
 
 # What is under way when a run is over was begun when the step before it was: two are made again.
@@ -28,21 +29,20 @@ class Strides:
 
     def __init__(
         self,
-        mirrored: Mirrored,
+        workers: Workers,
+        micro_batches: int,
         reductions: Reductions,
         limits: Limits,
         keep: Callable[[Times], None],
     ) -> None:
-        self._mirrored, self._reductions, self._limits = mirrored, reductions, limits
+        self._workers, self._reductions, self._limits = workers, reductions, limits
         self._keep = keep
-        self._overlaps, self._number = bool(reductions.shares), mirrored.micro_batches
-        self._updates = np.array(mirrored.updates)
-        self._update = bool(self._updates.any())
-        self._places = self._number + 2 * reductions.number + self._update
-        self._ranks = np.arange(mirrored.workers)
+        self._overlaps, self._number = bool(reductions.shares), micro_batches
+        self._places = self._number + 2 * reductions.number + workers.update
+        self._ranks = np.arange(workers.number)
         self._turns = self._ranks  # of each rank among those that began the step
         self._moments: list[Times] = []
-        self._numbers = mirrored.workers  # of events
+        self._numbers = workers.number  # of events
         self._numbers += 1 + (limits.time is not None and limits.time > END_OF_TIME)
         self.sending = self.hidden = 0
 
@@ -51,7 +51,7 @@ class Strides:
         limits, number = self._limits, len(self._ranks)
         bounded = limits.time is not None or limits.numbers < NEVER
         latest = END_OF_TIME if limits.time is None else min(limits.time, END_OF_TIME)
-        begun = np.full(number, self._mirrored.down)
+        begun = np.full(number, self._workers.down)
         clock, before = np.zeros_like(begun), -1
         latest_ones: deque[_Step] = deque()  # steps that may have to be made again
         for step in count():
@@ -100,14 +100,13 @@ class Strides:
 
         `clock`: what time it was when each began, which may have been set up ahead of it.
         """
-        mirrored, number = self._mirrored, self._number
+        workers, number = self._workers, self._number
         for micro_batch in range(number):
-            work = mirrored.work(step * number + micro_batch)
+            work = workers.work(step * number + micro_batch)
             if self._overlaps and micro_batch + 1 == number:
                 return self._compute_ahead(begun, clock, work, row)
             np.add(begun, work, out=row[micro_batch])
-            for rank in mirrored.windows:
-                row[micro_batch, rank] = mirrored.ends(rank, int(begun[rank]), int(work[rank]))
+            workers.slow_down(row[micro_batch], begun, work)
             self._numbers += len(work)
             begun = clock = row[micro_batch]
             if self._overlaps:
@@ -128,10 +127,9 @@ class Strides:
         return np.maximum(first, clock)
 
     def _ends(self, start: Times, work: Times) -> Times:
-        """See Mirrored.ends."""
+        """See Workers.end."""
         ends: Times = start + _rounded(work * 1.0)
-        for rank in self._mirrored.windows:
-            ends[rank] = self._mirrored.ends(rank, int(start[rank]), int(work[rank]))
+        self._workers.slow_down(ends, start, work)
         return ends
 
     def _reduce(self, row: Times, entries: Times) -> tuple[int, int]:
@@ -165,8 +163,8 @@ class Strides:
             # Who has computed after that is the first of those that go on at a moment.
             late, self._numbers = computed <= ends, self._numbers + 2 * number
             self._turns = _turns(np.where(late, self._ranks, self._turns), late, row[place - 1])
-        if self._update:
-            row[place] = self._ends(row[place - 1], self._updates)
+        if self._workers.update:
+            row[place] = self._ends(row[place - 1], self._workers.updates)
             self._numbers += number
             if self._overlaps:
                 self._turns = _turns(self._turns, row[place])

@@ -1,0 +1,139 @@
+"""What runs in arrays of all workers have in common: workers, compute times, spans."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from varsim.cluster.collectives.schedule import Times
+from varsim.cluster.description import Cluster
+from varsim.cluster.flat.building import NotCoveredError
+from varsim.cluster.flat.draws import ComputeTimes
+from varsim.cluster.rows import Rows
+from varsim.cluster.slowdown import end_of, windows
+from varsim.cluster.trace import Phase, Span
+from varsim.values.distribution import BLOCK
+from varsim.values.workload import Workload
+
+# Ends of spans that are recorded at once.
+TOGETHER: Final = 1 << 20
+_AS_EVER: Final = [(0, 1.0)]
+
+
+class Start(NamedTuple):
+    """What a run begins with; `events`: it ends once so many more have been put on the heap."""
+
+    seed: int
+    replication: int
+    workers: int
+    events: int | None
+
+
+class Limits(NamedTuple):
+    """When a run is over, unless it is before; `numbers`: of events."""
+
+    steps: int
+    by: str  # which rule says so
+    time: int | None
+    numbers: int
+
+
+class Workers:
+    """Workers of a run: `number` of them, that begin at `down` (ns).
+
+    `updates`: ns that each one's copy takes to be updated; `slow`: the ranks of those that are
+    slow at times. `together`: iterations that may be looked at once more.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        workload: Workload,
+        number: int,
+        seed: int,
+        replication: int,
+        together: int,
+    ) -> None:
+        self.number = number
+        slowness = {
+            entry.rank: windows(cluster.slow_workers, entry.rank)
+            for entry in cluster.slow_workers
+            if entry.rank < number
+        }
+        always = {rank: found[0][1] for rank, found in slowness.items() if len(found) == 1}
+        seconds = cluster.optimizer_time or 0.0
+        updates = [round(seconds * always.get(rank, 1.0) * 1e9) for rank in range(number)]
+        if any(updates) and not all(updates):
+            raise NotCoveredError("some workers update their copies in no time")
+        self.updates = np.array([round(update * 1.0) for update in updates])
+        self.update = any(updates)
+        self._windows = {rank: found for rank, found in slowness.items() if len(found) > 1}
+        self.slow = list(self._windows)
+        overheads = cluster.overheads
+        self.down = 0 if overheads is None else round(overheads.first_iteration * 1e9)
+        self._times = ComputeTimes(cluster, workload, number, seed, replication)
+        self._blocks: dict[int, Times] = {}
+        self._kept = 2 + together // BLOCK
+
+    def work(self, iteration: int) -> Times:
+        """Compute times of all in an iteration (ns)."""
+        block = iteration // BLOCK
+        if block not in self._blocks:
+            self._blocks[block] = np.ascontiguousarray(self._times.of_all(block).T)
+            self._blocks.pop(block - self._kept, None)
+        times: Times = self._blocks[block][iteration % BLOCK]
+        return times
+
+    def end(self, rank: int, start: int, work: int) -> int:
+        """When so much work of a worker ends that starts then (ns)."""
+        return end_of(self._windows.get(rank, _AS_EVER), start, work)
+
+    def slow_down(self, ends: Times, starts: Times, work: Times) -> None:
+        """The ends of those that are slow at times."""
+        for rank in self.slow:
+            ends[rank] = self.end(rank, int(starts[rank]), int(work[rank]))
+
+
+class Spans:
+    """Spans of a run whose workers do the same again and again.
+
+    `phases`: of what each does in a round; `iterations`: in which of the round's.
+    """
+
+    def __init__(
+        self, workers: Workers, phases: list[Phase], iterations: list[int], *, keep: bool
+    ) -> None:
+        self._number, self._keep = workers.number, keep
+        self._phases, self._iterations = np.array(phases), np.array(iterations)
+        self._each = max(iterations) + 1
+        self._begun = np.full(workers.number, workers.down)  # when each began what comes next
+        self._rounds = 0
+        self._rows, self._parts = Rows(len(Span._fields)), 0
+
+    def record(self, rounds: Times, end: int) -> None:
+        """Record when the spans of the next rounds end, (rounds, spans, ranks), at the end (ns)."""
+        if not self._keep:
+            return
+        steps = np.arange(self._rounds, self._rounds + len(rounds))[:, np.newaxis] * self._each
+        iterations, phases = (steps + self._iterations).ravel(), np.tile(self._phases, len(rounds))
+        ends, begun = rounds.transpose(2, 0, 1).reshape(self._number, -1), self._begun
+        if not self._rounds:  # they were set up
+            ends = np.concatenate((begun[:, np.newaxis], ends), axis=1)
+            iterations, phases = np.append(0, iterations), np.append(Phase.DOWN, phases)
+            begun = np.zeros_like(begun)
+        self._begun, self._rounds = ends[:, -1], self._rounds + len(rounds)
+        ends = np.minimum(ends, end)
+        starts = np.concatenate((begun[:, np.newaxis], ends[:, :-1]), axis=1)
+        there = starts < ends
+        ranks, place = np.nonzero(there)
+        columns = (ranks, phases[place], starts[there], ends[there], iterations[place])
+        self._rows.append(np.stack(columns).T)
+        self._parts += 1
+
+    def rows(self) -> Rows:
+        """All spans, by worker."""
+        if self._parts < 2:
+            return self._rows
+        found = Rows(self._rows.columns)
+        for rows in self._rows.of_each(Span._fields.index("worker"), self._number):
+            found.append(rows)
+        return found

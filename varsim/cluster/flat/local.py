@@ -1,0 +1,248 @@
+"""One run whose workers have copies of their own that are read after every so many steps.
+
+From one meeting to the next no worker waits for another. So their times are a few operations on
+arrays, and who comes before whom follows from when everything that they did before happened. The
+last round is made event by event (`last_round`).
+"""
+
+import math
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from varsim.cluster.clock import END_OF_TIME
+from varsim.cluster.collectives.schedule import Times
+from varsim.cluster.description import Cluster
+from varsim.cluster.flat.arrays import TOGETHER, Limits, Spans, Start, Workers
+from varsim.cluster.flat.building import NotCoveredError
+from varsim.cluster.flat.choice import NEVER
+from varsim.cluster.flat.last_round import LastRound, Meeting
+from varsim.cluster.flat.reducing import Reading
+from varsim.cluster.flat.reductions import carried, idle_network, of_copies
+from varsim.cluster.rows import Rows
+from varsim.cluster.stop import Stop
+from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Trace
+from varsim.values.gradient import EXAMPLES, STACK
+from varsim.values.workload import Workload
+
+
+class LocalRun:
+    """A run in arrays; see `FlatRun`."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        workload: Workload,
+        stop: Stop,
+        reading: Reading,
+        start: Start,
+    ) -> None:
+        seed, replication, workers, events = start
+        self._workload, self._reading, self._replication = workload, reading, replication
+        self._variables = sum(spec.has_gradient for spec in workload.problem.variables())
+        self._cluster = cluster
+        self._reductions = of_copies(cluster, workload, workers) if reading.moves else None
+        if self._reductions is not None and self._reductions.reason_against:
+            raise NotCoveredError(self._reductions.reason_against)
+        self._workers = Workers(cluster, workload, workers, seed, replication, reading.every)
+        time = None if stop.time is None else round(stop.time * 1e9)
+        numbers = NEVER if events is None else workers + (time is not None) + events
+        self._limits = Limits(stop.global_steps or NEVER, "global_steps", time, numbers)
+        self._most = NEVER  # gradients
+        if stop.examples is not None:
+            self._most = -(-stop.examples // workload.batch_size)
+
+    def trace(self, label: str, *, record: bool = True) -> Trace:
+        """Carry it on to its end; its trace."""
+        workers, reading = self._workers, self._reading
+        moved = [Phase.WRITE] * reading.moves
+        each = [Phase.COMPUTE] * (1 + workers.update)
+        phases = [Phase.BARRIER, *moved, *(each * reading.every)]
+        iterations = [-1] * (1 + len(moved))
+        iterations += [step for step in range(reading.every) for _ in each]
+        self._spans = Spans(workers, phases, iterations, keep=record)
+        self._gradients = Rows(len(GradientRow._fields))
+        self._staleness: list[Times] = []
+        self._steps: list[Times] = []
+        self._evaluations = [(0, 0, 0)]  # when, at which step, after how many gradients
+        meeting = self._go_on()
+        stack = max(1, min(STACK, EXAMPLES // self._workload.batch_size))
+        last = LastRound(
+            *(workers, reading, self._reductions, self._limits, self._most, stack),
+            *(self._variables, meeting),
+        )
+        last.run()
+        return self._traced(label, last)
+
+    def _go_on(self) -> Meeting | None:
+        """Go on round by round as long as the run is not over before the next meeting."""
+        workers, every, limits = self._workers, self._reading.every, self._limits
+        number, reductions = workers.number, self._reductions
+        latest = END_OF_TIME if limits.time is None else min(limits.time, END_OF_TIME)
+        numbers = number + 1 + (limits.time is not None and limits.time > END_OF_TIME)
+        numbers += number * every * (1 + workers.update)
+        overhead = 0 if reductions is None else reductions.overheads[0]
+        each = number * (every * (1 + workers.update) + self._reading.moves + bool(overhead)) + 1
+        meeting, rows = None, list[Times]()
+        head = np.empty((0, number), dtype=np.int64)
+        begun, turns = np.full(number, workers.down), np.arange(number)
+        for step in count(0, every):
+            state = None if reductions is None else reductions.state()
+            if meeting is not None:
+                meeting = meeting._replace(state=state)
+                begun = np.full(number, meeting.now)
+                if reductions is None:
+                    turns = _turns(meeting.arrivals)
+                else:
+                    ends = reductions.ends(0, begun, meeting.now, 0)
+                    begun = ends + overhead
+                    head = np.stack((ends, begun)[: 1 + bool(overhead)])
+            computed, applied, chain = self._compute(step, begun)
+            now = int(applied[-1].max())
+            most = number * (step + every)
+            if computed.min() < 0:
+                raise NotCoveredError("its times are too long for sums of 64 bits")
+            over = limits.steps <= step + every or self._most <= most or now > latest
+            if over or numbers > limits.numbers:
+                break
+            self._round(step, _Round(begun, head, turns, computed, applied, chain))
+            before = np.full(number, workers.down if meeting is None else meeting.now)
+            rows.append(np.stack((before, *([begun] * self._reading.moves), *chain)))
+            if len(rows) * rows[0].size > TOGETHER:
+                self._spans.record(np.stack(rows), END_OF_TIME)
+                rows = []
+            meeting = Meeting(step + every, now, self._arrivals, numbers, None)
+            numbers += each
+        if reductions is not None and state is not None:
+            reductions.go_on_from(state)
+        self._rows = rows
+        return meeting
+
+    def _compute(self, step: int, begun: Times) -> tuple[Times, Times, list[Times]]:
+        """When each has computed, and applied, each step of a round; and both in order."""
+        workers, every = self._workers, self._reading.every
+        computed = np.empty((every, len(begun)), dtype=np.int64)
+        applied, chain = computed, list[Times]()
+        if workers.update:
+            applied = np.empty_like(computed)
+        for place in range(every):
+            work = workers.work(step + place)
+            np.add(begun, work, out=computed[place])
+            workers.slow_down(computed[place], begun, work)
+            chain.append(computed[place])
+            if workers.update:
+                np.add(computed[place], workers.updates, out=applied[place])
+                workers.slow_down(applied[place], computed[place], workers.updates)
+                chain.append(applied[place])
+            begun = applied[place]
+        return computed, applied, chain
+
+    def _round(self, step: int, this: "_Round") -> None:
+        """Record what happens in a round, but for spans."""
+        begun, head, turns, computed, applied, chain = this
+        every, number = applied.shape
+        places = order_of(np.stack((*head, *chain)), turns)
+        updates = 1 + self._workers.update
+        ends = places[len(head) + updates - 1 :: updates]  # of applications
+        order = np.argsort(ends, axis=None)
+        starts = np.concatenate((begun[np.newaxis], applied[:-1]))
+        steps = np.repeat(np.arange(step, step + every), number)
+        ranks = np.tile(np.arange(number), every)
+        applied_to = np.full((2, every * number), [[Outcome.APPLIED], [self._variables]])
+        columns = (
+            *(ranks, steps, starts.ravel(), steps, starts.ravel(), computed.ravel()),
+            *(applied.ravel(), applied.ravel(), steps, *applied_to),
+        )
+        self._gradients.append(np.stack(columns)[:, order].T)
+        self._arrivals = np.argsort(ends[-1]).tolist()
+        self._steps.append(applied.max(axis=1))
+        # Copies are read as workers begin; first in the order of their turns, or as the head ends.
+        first = places[len(head) - 1] if len(head) else turns - number
+        reads = np.concatenate((first, ends[:-1]), axis=None)
+        made = step * number + np.searchsorted(ends.ravel()[order], reads, side="right")
+        seen = step * number if self._reading.write_back else step
+        missed = made - seen - np.repeat(np.arange(every), number)
+        self._staleness.append(missed[np.argsort(reads)])
+        if step:
+            self._evaluations.append((int(begun[0]), step, int(made[0])))
+
+    def _traced(self, label: str, last: LastRound) -> Trace:
+        end, number = last.now, self._workers.number
+        waits = np.full_like(last.row, END_OF_TIME)  # for the next meeting, those who have come
+        self._spans.record(np.stack([*self._rows, last.row, waits]), end)
+        rows = [*last.rows, *last.pending()]
+        if rows:
+            self._gradients.append(np.array(rows, dtype=np.int64))
+        steps = np.concatenate([*self._steps, np.array(last.steps, dtype=np.int64)])
+        staleness = np.concatenate([*self._staleness, np.array(last.staleness, dtype=np.int64)])
+        if self._reductions is None:
+            links, sent = carried(idle_network(self._cluster, number), end)
+        else:
+            links, sent = self._reductions.carried(0, last.entries, end, 0)
+        batch = self._workload.batch_size
+        looks = self._evaluations + last.evaluations
+        if looks[-1][1] != last.global_step:
+            looks.append((end, last.global_step, last.made))
+        return Trace(
+            strategy=label,
+            replication=self._replication,
+            workers=number,
+            variables=self._variables,
+            batch_size=batch,
+            end=end,
+            stopped_by=last.stopped_by,
+            global_step=last.global_step,
+            span_rows=self._spans.rows(),
+            gradient_rows=self._gradients,
+            evaluations=[
+                EvaluationRow(time, step, made * batch, math.nan, math.nan, 0.0)
+                for time, step, made in looks
+            ],
+            steps=steps,
+            copy_staleness=staleness,
+            links=links,
+            sent=sent,
+            heap_events=last.numbers,
+            gradients_evaluated=last.evaluated,
+            gradients_aggregated=last.made,
+        )
+
+
+class _Round(NamedTuple):
+    """Round of all: when each began, and the events that led to it, its turn where there are none;
+    when each step was computed and applied, and the events of both.
+    """
+
+    begun: Times
+    head: Times
+    turns: Times
+    computed: Times
+    applied: Times
+    chain: list[Times]
+
+
+def order_of(times: Times, turns: Times) -> Times:
+    """The place of each event in the order in which events are served, (events, ranks).
+
+    Every rank's follow one another, each put in as the one before is served, the first ones before
+    all that, by `turns`. Those of one moment are served as they were put in: as those before them
+    were served, and so on (prefix doubling: Manber and Myers, 1993).
+    """
+    shape, number = times.shape, turns.size
+    places: Times = np.unique(times, return_inverse=True)[1].reshape(shape)
+    back = 1
+    while places.max() + 1 < places.size:
+        before = np.broadcast_to(turns - number, shape).copy()
+        before[back:] = places[:-back]
+        keys = places * (places.size + number) + before + number
+        places = np.unique(keys, return_inverse=True)[1].reshape(shape)
+        back *= 2
+    return places
+
+
+def _turns(ranks: list[int]) -> Times:
+    """The turn of each rank, the last one that came before the others."""
+    turns = np.empty(len(ranks), dtype=np.int64)
+    turns[[ranks[-1], *ranks[:-1]]] = np.arange(len(ranks))
+    return turns
