@@ -49,6 +49,9 @@ SPARES: Case = {"hot": 1, "cold": 1, "swap": 2.0}
 AWAY: Case = {**MORTAL, "failures": {**FAILURES, "of": ({**SOURCE, "repair": 100.0},)}}
 
 
+STAR: Case = {key: MIRRORED["network"][key] for key in ("bandwidth", "latency")}
+
+
 def spares(key: str, *values: Any) -> tuple[Case, Case]:
     return pair(AWAY, "recovery.spares", *({**SPARES, key: value} for value in values))
 
@@ -87,6 +90,15 @@ OF_LIVES: dict[str, tuple[Case, Case]] = {
     ),
     "Checkpoint.restore": pair(MORTAL, "checkpoint.restore", 0.0, 1.0),
     "Recovery.restart": pair(MORTAL, "recovery.restart", 1.0, 2.0),
+    "Recovery.policy": two(MORTAL, recovery=({"restart": 2.0}, {"policy": "wait", "restart": 2.0})),
+    "Recovery.fewest": two(
+        AWAY,
+        recovery=(
+            {"policy": "continue_with_fewer", "fewest": 1},
+            {"policy": "continue_with_fewer", "fewest": 2},
+        ),
+        network=(STAR, STAR),
+    ),
     "Recovery.spares": pair(MORTAL, "recovery.spares", None, SPARES),
     "Spares.hot": spares("hot", 0, 1),
     "Spares.cold": spares("cold", 1, 2),

@@ -263,7 +263,6 @@ DESCRIPTIVE = {
 
 # What can only be refused where it has no effect (see below).
 REFUSED = {
-    "Recovery.policy": "restart is the only one so far",
     "Single.on": "a single worker uses no network and no servers",
     "FullMesh.forwarding": "every route is one link",
 }

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from varsim.cluster.course import PaceError
 from varsim.cluster.failing import FailureSource, RecordedFailures
 from varsim.cluster.recovery import Checkpoint, RandomFailures
+from varsim.cluster.trace import Attempt
 from varsim.strategies import STRATEGIES
 from varsim.study.beginning import begin
 from varsim.study.simulation import Run, run_one
@@ -50,6 +51,8 @@ def test_the_optimal_interval_where_only_work_fails(mean: float, cost: float, do
 
     assert kept(best) > max(kept(0.999 * best), kept(1.001 * best))
 
+
+FEWER = {"policy": "continue_with_fewer"}
 
 # What is said, and a scenario that is MORTAL but for these keys.
 REFUSED: dict[str, dict[str, Any]] = {
@@ -103,8 +106,45 @@ REFUSED: dict[str, dict[str, Any]] = {
             )
         }
     },
-    "Input should be 'restart'": {"recovery": {"policy": "pray"}},
-    "wait is not there yet": {"recovery": {"policy": "wait"}},
+    "Input should be 'restart', 'wait' or": {"recovery": {"policy": "pray"}},
+    "fewest has no effect: policy wait needs all": {"recovery": {"policy": "wait", "fewest": 2}},
+    "fewest must be below the number of hosts": {"recovery": {**FEWER, "fewest": 3}},
+    "has no effect: a host that fails is back at once": {
+        "failures": {"of": ({**SOURCE, "repair": None},)},
+        "recovery": FEWER,
+    },
+    "does not go with checkpoint.mode asynchronous: write blocking": {
+        "checkpoint": {"mode": "asynchronous"},
+        "recovery": FEWER,
+    },
+    "only when no host is left; give a time": {
+        "checkpoint": {"every": "optimal"},
+        "recovery": {"policy": "wait"},
+    },
+    "strike while_computing: write always": {
+        "failures": {"strike": "while_computing"},
+        "recovery": {"policy": "wait"},
+    },
+    "a network of kind racks: hosts are not alike": {"recovery": FEWER},
+    "cluster.slow_workers: hosts are not alike": {
+        "cluster": {"slow_workers": ({"rank": 0, "factor": 2.0},)},
+        "recovery": FEWER,
+    },
+    "'local_sgd': every worker has a copy of its own": {
+        "strategy": {"kind": "local_sgd", "period": 2},
+        "recovery": {"policy": "wait"},
+    },
+    "'on_write': a worker that dies takes its shard with it": {
+        "strategy": {"kind": "on_write", "sharding": "optimizer"},
+        "recovery": FEWER,
+    },
+    "'single': there is one host": {"strategy": {"kind": "single"}, "recovery": {"policy": "wait"}},
+    "when 3 workers are left: ranks_per_group 2": {
+        "strategy": {"kind": "on_write", "collective": "hierarchical", "ranks_per_group": 2},
+        "cluster": {"workers": 4},
+        "network": {"kind": "star"},
+        "recovery": FEWER,
+    },
     "a rack": {"failures": {"of": ({"domain": "rack", "preset": "llama3"},)}},
     "unknown failure rate 'lama3'; nearest: llama3": {
         "failures": {"of": ({"domain": "worker", "preset": "lama3"},)}
@@ -141,6 +181,8 @@ def test_what_makes_no_sense_is_refused(why: str) -> None:
     changes = {
         key: {**MORTAL[key], **one} if key in merged else one for key, one in REFUSED[why].items()
     }
+    if changes.get("network") == {"kind": "star"}:
+        changes["network"] = {"bandwidth": 1e9, "latency": 0.0}
     if changes.get("network") == {"kind": "nodes"}:
         changes["network"] = {**NODES, "bandwidth": 1e9, "latency": 0.0}
     network = {key: one for key, one in MORTAL["network"].items() if key in ("bandwidth",)}
@@ -313,3 +355,31 @@ def test_each_worker_writes_what_only_it_has() -> None:
         assert saved.write is not None
         written[strategy["kind"]] = (saved.write - 1e-3) * 100.0 / made.workload.size()
     assert written == {"local_sgd": pytest.approx(2.0), "diloco": pytest.approx(4.0)}
+
+
+def test_a_job_of_fewer_makes_its_steps_in_the_time_of_fewer() -> None:
+    """A ring of three sends 4/3 of 75 bytes to each, one of two 75; in 100 B/s."""
+    case = {
+        **{key: MORTAL[key] for key in ("stop", "checkpoint")},
+        "cluster": {"workers": 3, "compute": {"kind": "constant", "value": 1.0}},
+        "network": {"bandwidth": 100.0, "latency": 0.0, "sharing": "first_come"},
+        "problem": {"kind": "timing", "size": 75.0},
+        "workload": {"optimizer": None},
+        "recovery": {**FEWER, "restart": 2.0},
+    }
+    lost = {"horizon": 200.0, "recorded": {"failures": ((21.0, "worker", 1),), "repair": 50.0}}
+    life = run("on_write", **case, failures=lost).life
+    assert life is not None
+    names = (*Attempt._fields, "hosts")
+    first, second, last = (dict(zip(names, row, strict=True)) for row in life.tolist())
+
+    # Steps of 2 s: saved at 11, the fifth after that would end at 21, as the failure comes first.
+    assert (first["steps"], first["lost"], first["checkpoints"]) == (9, 2 * 10**9, 1)
+    # Two of three from 23 on, after 8 s of work since the checkpoint: two steps of 1.75 s, and 1 s
+    # to write, at 27.5; six and 1 s, at 39, 50.5, 62; and six until 72.5, a write: host 1 is back
+    # since 71, but joins after that, at 73.5, and they work from 75.5 on.
+    assert (second["start"], second["hosts"], second["steps"]) == (23 * 10**9, 2, 26)
+    assert second["checkpoints"] == 5
+    assert second["productive"] == 26 * 1_750_000_000 * 2 // 3
+    assert (last["start"], last["hosts"]) == (75_500_000_000, 3)
+    assert last["productive"] + last["checkpoint"] == 124_500_000_000

@@ -1,6 +1,7 @@
 """Lives of jobs are those of a model that goes through every step, on random cases."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -9,10 +10,11 @@ import pytest
 from building import Model, mean, run, scenario
 
 from oracle.lives import PARTS, Case, Job, drawn
-from varsim.cluster.trace import Attempt
+from oracle.regrouped import Group, changed
+from varsim.cluster.trace import HOSTS, Attempt, Trace
 from varsim.scenario.training import Scenario
-from varsim.study.lives import life_of
-from varsim.study.simulation import Run, run_one
+from varsim.study.lives import Smaller, life_of
+from varsim.study.simulation import Run, run_alone, run_one
 
 MS = 1_000_000  # ns
 SAMPLE = range(500)
@@ -265,3 +267,71 @@ def test_updates_made_again_are_the_same_bit_for_bit(learner: type[Trained]) -> 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_many_updates_made_again_are_the_same_bit_for_bit(learner: type[Trained]) -> None:
     compare_values(learner, SAMPLE[25:])
+
+
+class Given(Smaller):
+    """Steps on fewer hosts as a case has them."""
+
+    def __init__(self, steps: dict[int, int]) -> None:
+        super().__init__(run_alone)
+        self.lengths = steps
+
+    def trace(self, scenario: Scenario, of: Trace, workers: int) -> Trace:
+        return replace(of, steps=np.cumsum(np.full(4, self.lengths[workers] * MS)))
+
+
+def alive(made: Scenario) -> Scenario:
+    """The same job when nothing fails."""
+    return made.model_copy(update=dict.fromkeys(("failures", "checkpoint", "recovery")))
+
+
+def compare_regrouped(seeds: Sequence[int]) -> None:
+    """Jobs that go on with those who are left, or wait; values, too, of those that wait."""
+    again = fewer = 0
+    for seed in seeds:
+        case, steps, fewest = changed(seed)
+        number = len(case["ages"])
+        parts = described(case)
+        policy = {"policy": "wait"} if fewest == number else {"policy": "continue_with_fewer"}
+        if fewest < number:
+            policy["fewest"] = fewest
+        recovery = {**parts["recovery"], **policy}
+        made = scenario(
+            {"kind": "on_write"},
+            workload={"evaluate_every": number},
+            **LEARNING,
+            **{**parts, "recovery": recovery},
+        )
+        trained = Alike(made)
+        group = Group(case, steps, fewest, trained)
+        expected = group.run()
+        trace = run_one(Run(alive(made), 0, 0))
+        lived = life_of(made, trace, Given(steps))
+        life = lived.attempts()
+        total = dict(zip(Attempt._fields, map(int, life.sum(axis=0)[:HOSTS]), strict=True))
+        found = {key: Fraction(total[key], MS if key in PARTS else 1) for key in expected}
+        assert found == expected, (seed, case, steps, fewest)
+        if fewest < number:
+            made_in_all = life[:, Attempt._fields.index("steps")]
+            made_in_all = made_in_all + life[:, Attempt._fields.index("steps_lost")]
+            assert (made_in_all * life[:, HOSTS]).sum() == group.weighted
+            fewer += int((life[:, HOSTS] < number).sum())
+        if fewest == number:
+            losses = {row.global_step: row.loss for row in trace.evaluations}
+            updates = [
+                (Fraction(time, MS), step, losses[step])
+                for time, step in lived.updates(life, STEPS)
+            ]
+            assert updates == [row for row in trained.made if row[1] <= STEPS], (seed, case)
+            again += len(updates) - len({step for _, step, _ in updates})
+    assert fewer > len(seeds)
+    assert again > len(seeds) / 10
+
+
+def test_who_is_left_goes_on_to_the_nanosecond() -> None:
+    compare_regrouped(SAMPLE[:60])
+
+
+@pytest.mark.slow
+def test_many_of_those_who_are_left_go_on() -> None:
+    compare_regrouped(SAMPLE[60:])

@@ -182,7 +182,7 @@ def test_explain_says_what_would_leave_more_of_the_time() -> None:
 
     assert base.goodput.mean == simulate(job).estimate("on_write", "goodput").mean
     assert {one.key for one in changes} == {
-        *("interval", "write", "asynchronous", "detection", "restart", "spare")
+        *("interval", "write", "asynchronous", "detection", "restart", "policy", "spare")
     }
     by_key = {one.key: one.gain.mean for one in changes}
     assert by_key["asynchronous"] > by_key["write"] > 0

@@ -30,7 +30,53 @@ class PaceError(Exception):
     """The steps of a run are not such that the life of a job could be made of them."""
 
 
-class Pace:
+class Steps(ABC):
+    """The steps of a job from one start to the next."""
+
+    @abstractmethod
+    def end_of(self, step: int) -> int:
+        """When so many steps have ended (ns)."""
+
+    @abstractmethod
+    def by(self, time: int) -> int:
+        """How many steps have ended by a moment (ns)."""
+
+    @abstractmethod
+    def advance(self, steps: int) -> None:
+        """So many are over, and the next ones begin at a start."""
+
+
+class DrawnSteps(Steps):
+    """Random steps, each as long as one of those that were simulated (see Drawn)."""
+
+    def __init__(self, lasted: NDArray[np.int64], streams: Stream) -> None:
+        self._blocks = _drawn(_enough(lasted), streams)
+        self._ahead = np.empty(0, dtype=np.int64)
+        self._ends = self._ahead
+
+    def end_of(self, step: int) -> int:
+        """See Steps."""
+        while len(self._ends) < step:
+            self._draw()
+        return int(self._ends[step - 1])
+
+    def by(self, time: int) -> int:
+        """See Steps."""
+        while not len(self._ends) or self._ends[-1] <= time:
+            self._draw()
+        return int(np.searchsorted(self._ends, time, side="right"))
+
+    def advance(self, steps: int) -> None:
+        """See Steps."""
+        self._ahead = self._ahead[steps:]
+        self._ends = np.cumsum(self._ahead)
+
+    def _draw(self) -> None:
+        self._ahead = np.concatenate([self._ahead, next(self._blocks)])
+        self._ends = np.cumsum(self._ahead)
+
+
+class Pace(Steps):
     """The steps of a job that nothing disturbs, from a start at which no message is under way.
 
     `ends`: when they end (ns), as they were simulated, the last ones in a rhythm, in which all
@@ -63,14 +109,17 @@ class Pace:
         )
 
     def end_of(self, step: int) -> int:
-        """When so many steps have ended (ns)."""
+        """See Steps."""
         more = max(0, -((len(self._ends) - step) // self._period))
         return self._ends[step - more * self._period - 1] + more * self._lasts
 
     def by(self, time: int) -> int:
-        """How many steps have ended by a moment (ns)."""
+        """See Steps."""
         more = max(0, -((self._ends[-1] - time) // self._lasts))
         return bisect_right(self._ends, time - more * self._lasts) + more * self._period
+
+    def advance(self, steps: int) -> None:
+        """See Steps; the rhythm is that of every start."""
 
 
 class Saving(NamedTuple):
@@ -179,20 +228,13 @@ class Drawn(Course):
     """
 
     def __init__(self, lasted: NDArray[np.int64], saving: Saving, streams: Stream) -> None:
-        rounds, each = lasted.shape
-        if rounds < _LEAST_DRAWN:
-            what = "random ones" if each == 1 else f"random rounds of {each}"
-            raise PaceError(
-                f"the life of a job is made of its steps, and only {rounds} {what} were "
-                f"simulated: let the run make {_LEAST_DRAWN * each} updates or more (stop)"
-            )
-        self._saving, self._each = saving, each
-        self._blocks = _drawn(lasted, streams)
+        self._saving, self._each = saving, lasted.shape[1]
+        self._blocks = _drawn(_enough(lasted), streams)
         self._ahead = np.empty(0, dtype=np.int64)
         self._many = _BLOCK
         if saving.every is not None:
             self._many = min(_BLOCK, int(1.2 * saving.every / float(lasted.mean())) + 10)
-        self._many *= each
+        self._many *= self._each
 
     def attempt(self, exposure: int | None, left: int) -> tuple[Attempt, bool]:
         """See Course."""
@@ -262,6 +304,17 @@ class Drawn(Course):
         self._ahead = self._ahead[number:]
         found: list[int] = ends[:number].tolist()
         return found
+
+
+def _enough(lasted: NDArray[np.int64]) -> NDArray[np.int64]:
+    rounds, each = lasted.shape
+    if rounds < _LEAST_DRAWN:
+        what = "random ones" if each == 1 else f"random rounds of {each}"
+        raise PaceError(
+            f"the life of a job is made of its steps, and only {rounds} {what} were simulated: let "
+            f"the run make {_LEAST_DRAWN * each} updates or more (stop)"
+        )
+    return lasted
 
 
 def _drawn(lasted: NDArray[np.int64], streams: Stream) -> Iterator[NDArray[np.int64]]:

@@ -43,7 +43,9 @@ class Life:
         restart = recovery.restart + (0.0 if checkpoint is None else checkpoint.restore)
         self._start_up = start_up
         self._restart = round(restart * _NS) + start_up
-        self._course = made(self._saving(checkpoint), self._horizon)
+        down = self._detection + self._restart
+        saving = saving_of(failures, checkpoint, cluster, workers, down)
+        self._course = made(saving, self._horizon)
         struck_by = Strikes(
             failures, recovery.spares, cluster, workers, seed=seed, replication=replication
         )
@@ -137,16 +139,21 @@ class Life:
             self._next += 1
         return self._struck_by.happen(strikes, now)[0]
 
-    def _saving(self, checkpoint: Checkpoint | None) -> Saving:
-        """How the job is saved, in ns."""
-        failures = self._failures
-        if checkpoint is None:
-            return Saving()
-        rate = failures.rate(self._cluster, self._workers)
-        every = checkpoint.interval(failures, rate, (self._detection + self._restart) / _NS)
-        write = round(checkpoint.lasts * _NS)
-        if checkpoint.mode == "blocking":
-            exposed = failures.strike != "while_computing"
-            return Saving(round(every * _NS), write, exposed=exposed)
-        slowed = write - round(checkpoint.beside * _NS)
-        return Saving(round(every * _NS), round(checkpoint.snapshot * _NS), write, slowed)
+
+def saving_of(
+    failures: RandomFailures,
+    checkpoint: Checkpoint | None,
+    cluster: Cluster,
+    workers: int,
+    down: int,
+) -> Saving:
+    """How a job is saved, in ns, which is down for so long after a failure."""
+    if checkpoint is None:
+        return Saving()
+    every = checkpoint.interval(failures, failures.rate(cluster, workers), down / _NS)
+    write = round(checkpoint.lasts * _NS)
+    if checkpoint.mode == "blocking":
+        exposed = failures.strike != "while_computing"
+        return Saving(round(every * _NS), write, exposed=exposed)
+    slowed = write - round(checkpoint.beside * _NS)
+    return Saving(round(every * _NS), round(checkpoint.snapshot * _NS), write, slowed)

@@ -1,35 +1,30 @@
 """Random failures of a job, its checkpoints, and how it comes back: the keys of a scenario."""
 
 import math
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import (
-    BeforeValidator,
     Discriminator,
     Field,
     NonNegativeInt,
+    PositiveInt,
     Tag,
     model_validator,
 )
 
 from varsim.cluster.description import Cluster
-from varsim.cluster.events import ProcessEvent
 from varsim.cluster.failing import (
     Domain,
     FailureSource,
     RecordedFailures,
     members,
 )
-from varsim.cluster.stop import Stop
 from varsim.cluster.topology.base import Topology
 from varsim.units import BytesPerSecond, Seconds
 from varsim.values.distribution import Exponential
 from varsim.values.distributions import Distribution
 from varsim.values.schema import Grown, Model
 
-# So many failures are followed in a few seconds.
-_MOST: Final = 1_000_000
 LONGEST: Final = 1.5e9  # seconds (48 years): sums of several fit into 63 bits of ns
 
 
@@ -246,171 +241,39 @@ class Spares(Model):
         return self
 
 
-def _known_policy(given: object) -> object:
-    """Policies that are not there yet say so."""
-    if given in ("continue_with_fewer", "wait"):
-        raise ValueError(
-            f"{given} is not there yet: the only policy is restart, from the last checkpoint"
-        )
-    return given
-
-
-class Recovery(Model):
+class Recovery(Grown):
     """What becomes of a job after a failure.
 
     `policy: restart`: the whole job begins again from its last complete checkpoint (or from the
     start), once every failed host is replaced by a spare or repaired, and `restart` later.
+    `wait`: as long, but those who are left keep the model, and the job goes on with the step that
+    it was in; who takes the place of a failed host gets the model from another within `restart`.
+    `continue_with_fewer`: neither waits the job, as long as `fewest` hosts are there: after
+    `restart` it goes on with them, and is formed anew, at the end of a step, with one that comes
+    back. Where nobody is left that has the model, these, too, go back to the last checkpoint.
     """
 
-    policy: Annotated[Literal["restart"], BeforeValidator(_known_policy)] = "restart"
+    later: ClassVar[tuple[str, ...]] = ("fewest",)
+
+    policy: Literal["restart", "wait", "continue_with_fewer"] = "restart"
     """What the job does after a failure."""
     restart: Seconds = Field(0.0, ge=0)
-    """From when all hosts are there until the job works again."""
+    """From when its hosts are there until the job works again."""
     spares: Spares | None = None
     """Hosts that stand by."""
+    fewest: PositiveInt | None = None
+    """With how many hosts a job goes on, but not with less (`continue_with_fewer`); default: 1."""
 
-
-def check_beside(
-    failures: RandomFailures, events: Sequence[ProcessEvent], cluster: Cluster, *, servers: bool
-) -> None:
-    """Raise ValueError where something does not go with failures at random.
-
-    `servers`: whether there are any.
-    """
-    if failures.of_servers and failures.horizon is not None:
-        raise ValueError(
-            "failures of a server strike inside the run, with all that it holds: leave out "
-            "failures.horizon"
-        )
-    if failures.of_servers and not servers:
-        raise ValueError(
-            "failures of a server have no effect: none of the strategies uses parameter servers"
-        )
-    if events:
-        raise ValueError(
-            "events do not go with failures: either processes end at given times, or hosts fail at "
-            "random"
-        )
-    if in_run(failures):
-        return
-    if any(slow.after or slow.until for slow in cluster.slow_workers):
-        raise ValueError(
-            "failures do not go with cluster.slow_workers that are slow for a part of the time: "
-            "all steps of a job must take the same time"
-        )
-
-
-def check_steps(stop: Stop, least: int, examples: int) -> None:
-    """Raise ValueError where a run surely makes fewer updates than a life can be made of.
-
-    `examples`: of an update.
-    """
-    counts = {"global_steps": (stop.global_steps, 1), "examples": (stop.examples, examples)}
-    for key, (given, each) in counts.items():
-        if given is not None and given < least * each:
+    @model_validator(mode="after")
+    def _fewest_of_whom(self) -> Self:
+        if self.fewest is not None and self.policy != "continue_with_fewer":
             raise ValueError(
-                f"stop.{key} must be {least * each} or more: from these steps the life of a job is "
-                "made"
+                f"fewest has no effect: policy {self.policy} needs all hosts (write policy: "
+                "continue_with_fewer)"
             )
+        return self
 
 
-def check_life(
-    failures: RandomFailures,
-    checkpoint: Checkpoint | None,
-    recovery: Recovery,
-    cluster: Cluster,
-    workers: int,
-) -> None:
-    """Raise ValueError where a job cannot fail, be saved or come back like that."""
-    for index, one in enumerate(failures.of):
-        try:
-            one.check(cluster, workers)
-        except ValueError as error:
-            raise ValueError(f"failures.of.{index}.{error}") from None
-    if failures.recorded is not None:
-        try:
-            failures.recorded.check(failures.horizon, cluster, workers)
-        except ValueError as error:
-            raise ValueError(f"failures.recorded: {error}") from None
-    if failures.horizon is not None:
-        expected = failures.horizon * failures.rate(cluster, workers)
-        if expected > _MOST:
-            raise ValueError(
-                f"failures.horizon: about {expected:.2g} failures would be met, at most {_MOST:,} "
-                "are followed: shorten it"
-            )
-    else:
-        _check_in_run(failures, checkpoint, recovery, cluster)
-    spares = recovery.spares
-    if spares is not None:
-        hosts = cluster.network.machines(workers)
-        if spares.hot + spares.cold > hosts:
-            raise ValueError(
-                f"recovery.spares: {spares.hot + spares.cold} for {hosts} hosts that may fail; "
-                f"at most {hosts}"
-            )
-        if not spares.model_fields_set:
-            raise ValueError("recovery.spares has no effect: say how many are hot or cold")
-        if all(repair is None for _, repair in failures.repairs):
-            raise ValueError(
-                "recovery.spares has no effect: a host that fails is back at once, as nothing in "
-                f"failures.{'of' if failures.of else 'recorded'} says how long its repair takes"
-            )
-    if checkpoint is None:
-        return
-    if checkpoint.every == "optimal" and not failures.memoryless:
-        raise ValueError(
-            "checkpoint.every: optimal is known for exponential times between failures alone; "
-            "give a time, or sweep over it"
-        )
-    if checkpoint.mode == "asynchronous" and failures.strike == "while_computing":
-        raise ValueError(
-            "failures.strike while_computing goes with blocking checkpoints: work goes on beside "
-            "an asynchronous write"
-        )
-
-
-def _check_in_run(
-    failures: RandomFailures, checkpoint: Checkpoint | None, recovery: Recovery, cluster: Cluster
-) -> None:
-    """Raise ValueError where failures cannot strike inside a run like that."""
-    if any(domain == "link" for domain, _ in failures.repairs):
-        raise ValueError(
-            "failures of a link need failures.horizon: inside a run they would not end a worker; "
-            "say domain: worker"
-        )
-    if failures.strike != "always":
-        raise ValueError(
-            f"failures.strike {failures.strike} needs failures.horizon: inside a run members age "
-            "and fail always"
-        )
-    if checkpoint is not None:
-        _check_saved(failures, checkpoint)
-    if "policy" in recovery.model_fields_set:
-        raise ValueError(
-            "recovery.policy needs failures.horizon: inside a run the strategy says what the "
-            "others do (on_death of those that have it)"
-        )
-    if cluster.servers_on == "workers":
-        raise ValueError(
-            "failures without a horizon need cluster.servers_on: dedicated: a host that fails "
-            "inside a run would take a server with it"
-        )
-
-
-def _check_saved(failures: RandomFailures, checkpoint: Checkpoint) -> None:
-    """Raise ValueError where servers cannot be saved like that inside a run."""
-    if not failures.of_servers:
-        raise ValueError(
-            "checkpoint has no effect: inside a run servers, or the workers that are left, keep "
-            "the model; only where servers fail (domain: server) it is read back"
-        )
-    if checkpoint.every == "optimal":
-        raise ValueError(
-            "checkpoint.every: optimal needs failures.horizon: give a time, or sweep over it"
-        )
-    if checkpoint.mode != "blocking":
-        raise ValueError(
-            "checkpoint.mode asynchronous needs failures.horizon: inside a run only the chief "
-            "stops for a write"
-        )
+def goes_on(recovery: Recovery | None) -> bool:
+    """Whether a job goes on while hosts are missing."""
+    return recovery is not None and recovery.policy == "continue_with_fewer"

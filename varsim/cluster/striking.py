@@ -85,9 +85,10 @@ class Strikes:
     def happen(self, strikes: Sequence[Strike], now: int) -> tuple[Struck, set[int]]:
         """Failures of one instant, and the hosts they hit; those that are not there are not."""
         failed, away, hit = 0, dict[int, int](), set[int]()
-        for _, source, member in strikes:
-            domain, law = self._failures.repairs[source]
-            taken: Sequence[int] = hosts(domain, self._cluster, self._workers, member)
+        for strike in strikes:
+            _, source, member = strike
+            _, law = self._failures.repairs[source]
+            taken: Sequence[int] = self.takes(strike)
             if law is not None:
                 taken = [host for host in taken if not self.hosts.is_missing(host, now)]
                 if not taken:
@@ -99,6 +100,11 @@ class Strikes:
         noticed = now + self._detection
         spares = sum(self.hosts.lose(host, noticed, repair) for host, repair in away.items())
         return Struck(failed, spares), hit
+
+    def takes(self, strike: Strike) -> range:
+        """The hosts that a failure takes, if they are there."""
+        domain, _ = self._failures.repairs[strike.source]
+        return hosts(domain, self._cluster, self._workers, strike.member)
 
     def _repair(self, source: int, member: int, law: Distribution) -> int:
         """How long (ns) a member of a source is away this time."""

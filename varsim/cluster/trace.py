@@ -116,6 +116,10 @@ class Attempt(NamedTuple):
         return self.detection + self.repair + self.restart
 
 
+# Of jobs that go on with fewer hosts than they have, a column after those: how many took part.
+HOSTS = len(Attempt._fields)
+
+
 # A span is recorded as two integers, its end and a code of worker, iteration and phase: it starts
 # where the worker's previous one ended.
 PHASE_BITS, RANK_BITS = 3, 40  # of iteration and rank: how far to the left they stand in a code
@@ -270,7 +274,7 @@ class Trace:
     # which some were on their way, and the part of it in which the worker computed. Else 0.
     sending: int = 0
     hidden: int = 0
-    # Of a scenario with random failures the life of the job: (n, len(Attempt._fields)).
+    # Of a scenario with random failures the life of the job: an Attempt in a row.
     life: NDArray[np.int64] | None = None
 
     @property

@@ -21,7 +21,7 @@ from varsim.scenario.provenance import MADE_BY
 from varsim.study.cost import COSTS, estimates
 from varsim.study.goodput import TO_TARGET
 from varsim.study.measure import ACTIVITIES, METRICS
-from varsim.study.tables import COLUMNS, OF_LIVES
+from varsim.study.tables import COLUMNS, of_lives
 from varsim.units import format_bytes
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def document(result: "Result", notes: Sequence[str] = ()) -> dict[str, Any]:
         "costs": _costs(result),
         "summary": summary,
         "metrics": {name: metric._asdict() for name, metric in result.metrics.items()},
-        "columns": COLUMNS if result.scenario.failures is None else COLUMNS | OF_LIVES,
+        "columns": COLUMNS | of_lives(result.scenario),
         "activities": list(ACTIVITIES),
         "runs": [
             _facts(trace)

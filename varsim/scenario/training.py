@@ -17,16 +17,9 @@ from varsim.cluster.course import fewest
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent, check_events
 from varsim.cluster.memory import Memory
+from varsim.cluster.mortality import check_beside, check_life, check_steps
 from varsim.cluster.placement import check_parts
-from varsim.cluster.recovery import (
-    Checkpoint,
-    RandomFailures,
-    Recovery,
-    check_beside,
-    check_life,
-    check_steps,
-    in_run,
-)
+from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, in_run
 from varsim.cluster.stop import Stop
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
 from varsim.scenario.targets import Prices, Reporting, Targets
@@ -91,7 +84,7 @@ class Scenario(Grown):
                 strategy.check_times(self._shortest(strategy))
                 strategy.check_events(self.events or in_run(self.failures))
                 self._check_memory(strategy, (info.context or {}).get("must_fit", False))
-                self._check_life(strategy)
+                strategy.check_life(self.failures, self.recovery, self.cluster_of(strategy))
             except ValueError as error:
                 # A message that begins with one of its keys points at that.
                 own = re.split(r"[.: ]", str(error))[0] in type(strategy).model_fields
@@ -104,14 +97,6 @@ class Scenario(Grown):
             raise ValueError("stop.equal_examples has no effect: there is only one strategy")
         self.targets.check(self.stop.loss, may_fail=self.failures is not None)
         return self
-
-    def _check_life(self, strategy: Strategy) -> None:
-        """Raise ValueError where the life of a job of this strategy cannot be followed."""
-        if self.failures and self.failures.horizon and (why := strategy.against_rollback):
-            raise ValueError(
-                f"failures.horizon does not go with {strategy.label!r}: the life of a job is "
-                f"followed that stops as a whole, and {why}"
-            )
 
     def _refuse_unused_recovery(self, running: Sequence[Strategy]) -> None:
         if self.failures is None:

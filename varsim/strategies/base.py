@@ -26,7 +26,7 @@ from varsim.cluster.overheads import (
     OF_REDUCTIONS,
     OF_SERVERS,
 )
-from varsim.cluster.recovery import RandomFailures
+from varsim.cluster.recovery import RandomFailures, Recovery, goes_on
 from varsim.inert import visible
 from varsim.values.optimizer import AnyOptimizer
 from varsim.values.schema import Grown
@@ -212,6 +212,45 @@ class Strategy(Grown, ABC):
                 "that there is no moment for a checkpoint: write overlap: true"
             )
         return ""
+
+    def dies_with_workers(self, cluster: Cluster) -> str:
+        """Why nobody has what a dead worker had; empty where each has all of the model."""
+        if self.drifts:
+            return "every worker has a copy of its own, which dies with it"
+        if self.shards:
+            return "a worker that dies takes its shard with it"
+        if cluster.network.machines(self.workers(cluster)) == 1:
+            return "there is one host, and nobody else has the model"
+        return ""
+
+    def check_life(
+        self, failures: RandomFailures | None, recovery: Recovery | None, cluster: Cluster
+    ) -> None:
+        """Raise ValueError where the life of a job cannot be followed, or not with this policy."""
+        if failures is None or failures.horizon is None:
+            return
+        if why := self.against_rollback:
+            raise ValueError(
+                f"failures.horizon does not go with {self.label!r}: the life of a job is followed "
+                f"that stops as a whole, and {why}"
+            )
+        if recovery is None or recovery.policy == "restart":
+            return
+        policy = f"recovery.policy {recovery.policy}"
+        if why := self.dies_with_workers(cluster):
+            raise ValueError(
+                f"{policy} does not go with {self.label!r}: {why} (write policy: restart)"
+            )
+        each = cluster.workers_of_a_host
+        hosts = range(cluster.network.machines(cluster.workers) - 1, (recovery.fewest or 1) - 1, -1)
+        for workers in [number * each for number in hosts] if goes_on(recovery) else []:
+            try:
+                self.check(cluster.model_copy(update={"workers": workers}))
+            except ValueError as error:
+                raise ValueError(
+                    f"{policy} does not go with {self.label!r} when {workers} workers are left: "
+                    f"{error}"
+                ) from None
 
     def recurs_after(self, cluster: Cluster) -> int:
         """After so many updates workers do what they did after the start: a checkpoint's place."""

@@ -3,8 +3,8 @@
 import math
 from typing import Final
 
-from varsim.cluster.recovery import in_run
-from varsim.cluster.trace import Attempt, Trace
+from varsim.cluster.recovery import goes_on, in_run
+from varsim.cluster.trace import HOSTS, Attempt, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.lives import life_of
 from varsim.study.measure import NANOSECONDS, Gradients, Metric
@@ -50,7 +50,7 @@ def of_life(
     life = trace.life
     if life is None:
         return {}
-    total = dict(zip(Attempt._fields, life.sum(axis=0).tolist(), strict=True))
+    total = dict(zip(Attempt._fields, life.sum(axis=0).tolist()[:HOSTS], strict=True))
     parts = {name: total[field] for name, (field, _) in PARTS.items()}
     whole, down = sum(parts.values()), sum(parts[name] for name in DOWN)
     often = int((life[:, Attempt._fields.index("failures")] > 0).sum())
@@ -58,12 +58,18 @@ def of_life(
     if in_run(scenario.failures):  # attempts are those of workers, and steps their gradients
         often, each = len(life) - trace.workers, int(gradients.used.sum())
         lasted = trace.end
+    kept = total["steps"]
+    if goes_on(scenario.recovery):  # whose updates are of fewer examples
+        steps = life[:, Attempt._fields.index("steps")]
+        kept = float((steps * life[:, HOSTS]).sum()) / scenario.cluster.network.machines(
+            trace.workers
+        )
     away = (total["lost"] + down) / NANOSECONDS
     examples = float(gradients.weight.sum()) * trace.batch_size / max(1, each)
     return {
         **{name: part / whole for name, part in parts.items()},
         "availability": 1.0 - down / whole,
-        KEPT: total["steps"] * examples * NANOSECONDS / lasted,
+        KEPT: kept * examples * NANOSECONDS / lasted,
         "failures_per_day": total["failures"] * 86_400 * NANOSECONDS / lasted,
         "interruptions": float(often),
         "cost_per_interruption": away / often if often else math.nan,
@@ -78,6 +84,8 @@ def _first_made(scenario: Scenario, trace: Trace, step: float) -> float:
     assert trace.life is not None
     if not step:
         return 0.0
+    if goes_on(scenario.recovery):
+        return math.nan  # other updates than those whose loss is known
     if in_run(scenario.failures):
         return float(trace.steps[int(step) - 1]) / NANOSECONDS
     made = life_of(scenario, trace).updates(trace.life, int(step))

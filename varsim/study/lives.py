@@ -1,62 +1,150 @@
 """Lives of jobs whose steps were simulated, in scenarios with random failures."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.course import Course, Drawn, Pace, Saving, Steady
-from varsim.cluster.life import Life
+from varsim.cluster.course import Course, Drawn, DrawnSteps, Pace, Saving, Steady, Steps
+from varsim.cluster.life import Life, saving_of
 from varsim.cluster.recovery import Recovery, in_run
+from varsim.cluster.regrouping import RegroupedLife
+from varsim.cluster.stop import Stop
+from varsim.cluster.striking import Strikes
 from varsim.cluster.trace import GradientRow, Trace
 from varsim.scenario.training import Scenario, steps_are_random
+from varsim.strategies import Strategy
+from varsim.study.why.times import times_only
 from varsim.values.stream import stream
 
 
-def with_life(scenario: Scenario, trace: Trace) -> Trace:
+class Smaller:
+    """Jobs on fewer hosts than they have, times only: each is simulated once, when it is needed.
+
+    `run`: makes the only strategy of a scenario in a replication.
+    """
+
+    def __init__(self, run: Callable[[Scenario, int], Trace]) -> None:
+        self._run = run
+        self._known: dict[tuple[str, int, int], Trace] = {}
+
+    def trace(self, scenario: Scenario, of: Trace, workers: int) -> Trace:
+        """As many steps of the same strategy as a trace has, by so many of its workers."""
+        strategy = _strategy(scenario, of)
+        replication = of.replication if steps_are_random(scenario, strategy) else 0
+        key = of.strategy, workers, replication
+        if key not in self._known:
+            alone = {
+                **dict.fromkeys(("failures", "checkpoint", "recovery", "prices")),
+                "cluster": scenario.cluster_of(strategy).model_copy(update={"workers": workers}),
+                "strategies": (strategy.model_copy(update={"on": None}),),
+                "stop": Stop(global_steps=len(of.steps)),
+            }
+            smaller = times_only(scenario.model_copy(update=alone))
+            self._known[key] = self._run(smaller, replication)
+        return self._known[key]
+
+
+def with_life(scenario: Scenario, trace: Trace, smaller: Smaller | None = None) -> Trace:
     """The trace of one of the strategies with the life of its job, where failures have a horizon.
 
-    Raises PaceError where no life can be made of its steps.
+    `smaller`: makes its steps on fewer hosts, where it goes on with them. Raises PaceError where no
+    life can be made of its steps.
     """
     if scenario.failures is None or in_run(scenario.failures):
         return trace
-    return replace(trace, life=life_of(scenario, trace).attempts())
+    return replace(trace, life=life_of(scenario, trace, smaller).attempts())
 
 
 def check_pace(scenario: Scenario, trace: Trace) -> None:
     """Raise PaceError where no life can be made of the steps of a whole run."""
-    if scenario.failures is not None:
+    if scenario.failures is not None and not in_run(scenario.failures):
         life_of(scenario, trace)
 
 
-def life_of(scenario: Scenario, trace: Trace) -> Life:
+def life_of(
+    scenario: Scenario, trace: Trace, smaller: Smaller | None = None
+) -> Life | RegroupedLife:
     """The life of a job whose steps are those of a trace, of a scenario with failures."""
     assert scenario.failures is not None
-    (strategy,) = (one for one in scenario.strategies if one.label == trace.strategy)
-    cluster = scenario.cluster_of(strategy)
+    strategy = _strategy(scenario, trace)
+    cluster, recovery = scenario.cluster_of(strategy), scenario.recovery or Recovery()
     overheads = cluster.overheads
     start_up = round((0.0 if overheads is None else overheads.first_iteration) * 1e9)
-    each = strategy.recurs_after(cluster)
-    ends = _ended(trace, each) - start_up if strategy.drifts else trace.steps - start_up
+    each, random = strategy.recurs_after(cluster), steps_are_random(scenario, strategy)
+    checkpoint = scenario.checkpoint_of(strategy)
 
-    def course(saving: Saving, horizon: int) -> Course:
-        if not steps_are_random(scenario, strategy):
-            return Steady(Pace.of(ends, each), saving, horizon)
-        lasted = np.diff(ends, prepend=0).reshape(-1, each)
-        key = scenario.seed, trace.replication, "step"
-        return Drawn(lasted, saving, lambda block: stream(*key, block))
+    def ends(of: Trace) -> NDArray[np.int64]:
+        return (_ended(of, each) if strategy.drifts else of.steps) - start_up
 
-    return Life(
-        scenario.failures,
-        scenario.checkpoint_of(strategy),
-        scenario.recovery or Recovery(),
+    def draws(*number: int) -> Callable[[int], np.random.Generator]:
+        of = scenario.seed, trace.replication
+        return lambda block: stream(*of, "step", *number, block)
+
+    if recovery.policy == "restart":
+
+        def course(saving: Saving, horizon: int) -> Course:
+            if not random:
+                return Steady(Pace.of(ends(trace), each), saving, horizon)
+            return Drawn(np.diff(ends(trace), prepend=0).reshape(-1, each), saving, draws())
+
+        return Life(
+            scenario.failures,
+            checkpoint,
+            recovery,
+            cluster,
+            trace.workers,
+            course,
+            start_up=start_up,
+            seed=scenario.seed,
+            replication=trace.replication,
+        )
+    made: dict[int, Steps] = {}
+    hosts = cluster.network.machines(trace.workers)
+
+    def steps_of(number: int) -> Steps:
+        if number not in made:
+            of = trace
+            if number < hosts:
+                assert smaller is not None, "somebody must simulate fewer workers"
+                of = smaller.trace(scenario, trace, number * cluster.workers_of_a_host)
+            if random:
+                lasted = np.diff(ends(of), prepend=0).reshape(-1, 1)
+                made[number] = DrawnSteps(lasted, draws(number))
+            else:
+                made[number] = Pace.of(ends(of))
+        return made[number]
+
+    failures = scenario.failures
+    strikes = Strikes(
+        failures,
+        recovery.spares,
         cluster,
         trace.workers,
-        course,
-        start_up=start_up,
         seed=scenario.seed,
         replication=trace.replication,
     )
+    restart = round(recovery.restart * 1e9) + start_up
+    assert failures.horizon is not None, "a life needs a horizon"
+    return RegroupedLife(
+        strikes,
+        saving_of(failures, checkpoint, cluster, trace.workers, restart),
+        steps_of,
+        horizon=failures.horizon,
+        always=failures.strike == "always",
+        number=hosts,
+        fewest=hosts if recovery.policy == "wait" else recovery.fewest or 1,
+        detection=round(failures.detection * 1e9),
+        restart=restart,
+        read=round((0.0 if checkpoint is None else checkpoint.restore) * 1e9),
+        start_up=start_up,
+    )
+
+
+def _strategy(scenario: Scenario, trace: Trace) -> Strategy:
+    (found,) = (one for one in scenario.strategies if one.label == trace.strategy)
+    return found
 
 
 def _ended(trace: Trace, each: int) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from varsim.scenario.training import Scenario, runs_made
 from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import Single, Strategy
 from varsim.study.engine import fast_trace
-from varsim.study.lives import with_life
+from varsim.study.lives import Smaller, with_life
 from varsim.values.blas import one_blas_thread
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def simulate(
         for strategy, made in often.items()
         for replication in range(made)
     ]
-    traces = []
+    traces, smaller = [], Smaller(run_alone)
     for done, (run, trace) in enumerate(
         zip(runs, mapped(_made, runs, min(jobs, len(runs))), strict=True), 1
     ):
@@ -97,7 +97,7 @@ def simulate(
         same = range(1, count if often[run.strategy] == 1 else 1)
         others = (replace(trace, replication=number) for number in same)
         if run.strategy is not None:
-            others = (with_life(scenario, other) for other in others)
+            others = (with_life(scenario, other, smaller) for other in others)
         traces += [trace, *others]
         if progress is not None:
             progress(done, len(runs))
@@ -169,7 +169,16 @@ def run_one(
         trace = fast_trace(run.scenario, strategy, run.replication, events, record, among)
     if trace is None:
         trace = _simpy_trace(run, events, lazy, record)
-    return trace if events or run.strategy is None else with_life(run.scenario, trace)
+    return (
+        trace
+        if events or run.strategy is None
+        else with_life(run.scenario, trace, Smaller(run_alone))
+    )
+
+
+def run_alone(scenario: Scenario, replication: int) -> Trace:
+    """A run of the only strategy of a scenario, of which just the times of steps are asked for."""
+    return run_one(Run(scenario, 0, replication), record=False)
 
 
 def _made(run: Run) -> Trace:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from varsim.cluster.recovery import goes_on
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study import goodput
@@ -132,6 +133,15 @@ OF_LIVES: dict[str, dict[str, str]] = {
         "spares": "spare hosts that took over",
     }
 }
+# And of jobs that go on with fewer hosts.
+_OF_FEWER = {"hosts": "hosts that took part"}
+
+
+def of_lives(scenario: Scenario) -> dict[str, dict[str, str]]:
+    """The table of lives, where a scenario has one."""
+    if scenario.failures is None:
+        return {}
+    return {"lives": OF_LIVES["lives"] | (_OF_FEWER if goes_on(scenario.recovery) else {})}
 
 
 def ages_by(scenario: Scenario, strategy: str) -> str:
@@ -159,7 +169,8 @@ def joined(name: str, traces: list[Trace], parts: list[list[Column]]) -> "DataFr
         np.repeat(numbers, sizes),
         *(np.concatenate(column) for column in zip(*parts, strict=True)),
     ]
-    return DataFrame(dict(zip((COLUMNS | OF_LIVES)[name], columns, strict=True)))
+    names = [*(COLUMNS | OF_LIVES)[name], *_OF_FEWER][: len(columns)]
+    return DataFrame(dict(zip(names, columns, strict=True)))
 
 
 def updates(rows: Gradients) -> list[Column]:
@@ -203,7 +214,8 @@ def steps(trace: Trace) -> list[Column]:
 def lives(trace: Trace) -> list[Column]:
     """The columns of `lives`, of one trace."""
     assert trace.life is not None
-    columns = zip(list(OF_LIVES["lives"])[len(_WHOSE) :], trace.life.T, strict=True)
+    names = [*OF_LIVES["lives"], *_OF_FEWER][len(_WHOSE) :]
+    columns = zip(names, trace.life.T, strict=False)
     return [each / NANOSECONDS if name.endswith("_s") else each for name, each in columns]
 
 

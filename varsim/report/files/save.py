@@ -28,7 +28,7 @@ from varsim.report.training import document, summary
 from varsim.scenario.training import Scenario
 from varsim.study.measure import ACTIVITIES, OUTCOMES, Gradients
 from varsim.study.result import Result
-from varsim.study.tables import COLUMNS, OF_LIVES
+from varsim.study.tables import COLUMNS, of_lives
 
 # About 60 MB of text; beyond that spans are left out, and it is said.
 MOST_SPANS = 1_000_000
@@ -74,14 +74,15 @@ def save(
     files: dict[str, Iterable[str] | bytes] = {
         "summary.csv": [csv_text(summary(result))],
         "scenario.yaml": [head(report.question if report else ""), dump_scenario(result.scenario)],
-        "updates.csv": _table("updates", traces, map(_updates, traces)),
-        "spans.csv": _table("spans", traces, map(_spans, traces, kept)),
-        "evaluations.csv": _table("evaluations", traces, map(_evaluations, traces)),
-        "steps.csv": _table("steps", traces, map(_steps, traces)),
+        "updates.csv": _table(COLUMNS["updates"], traces, map(_updates, traces)),
+        "spans.csv": _table(COLUMNS["spans"], traces, map(_spans, traces, kept)),
+        "evaluations.csv": _table(COLUMNS["evaluations"], traces, map(_evaluations, traces)),
+        "steps.csv": _table(COLUMNS["steps"], traces, map(_steps, traces)),
         FILE: timeline,
     }
     if result.scenario.failures is not None:
-        files[LIVES] = _table("lives", traces, map(_lives, traces))
+        lives = of_lives(result.scenario)["lives"]
+        files[LIVES] = _table(lives, traces, map(_lives, traces))
     put_run(directory, "training", files, facts, report)
     return Saved(directory, notes)
 
@@ -94,8 +95,13 @@ def load_result(directory: Path) -> Result:
     """
     facts = facts_of(directory, "training")
     made, runs = facts["provenance"], facts["runs"]
-    names = [name for name in _READ if f"{name}.csv" in facts["files"]]
-    tables = {name: _Rows(name, directory / f"{name}.csv") for name in names}
+    scenario = scenario_of(facts, directory, Scenario)
+    lives = {name: list(columns)[2:] for name, columns in of_lives(scenario).items()}
+    tables = {
+        name: _Rows(name, directory / f"{name}.csv", columns)
+        for name, columns in (_READ | lives).items()
+        if f"{name}.csv" in facts["files"]
+    }
     traces = [_trace(run, tables) for run in runs]
     reference = [_trace(run, {}) for run in facts["reference"]]
     times = [np.array(run["worker_time_ns"], dtype=np.int64) for run in runs]
@@ -105,7 +111,6 @@ def load_result(directory: Path) -> Result:
         if "measured_time_ns" in run
     ]
     alone = [float(run["examples_per_s"]) for run in facts["reference"] if "examples_per_s" in run]
-    scenario = scenario_of(facts, directory, Scenario)
     return Result(scenario, traces, reference, times, measured, made, alone)
 
 
@@ -113,9 +118,11 @@ _Column: TypeAlias = NDArray[np.int64] | NDArray[np.object_] | list[str]
 _Parts: TypeAlias = Iterator[list[_Column]]
 
 
-def _table(name: str, traces: Sequence[Trace], columns: Iterator[_Parts]) -> Iterator[str]:
-    """A CSV file: the columns of COLUMNS[name], of one trace after the other, part by part."""
-    yield ",".join((COLUMNS | OF_LIVES)[name]) + "\n"
+def _table(
+    names: Iterable[str], traces: Sequence[Trace], columns: Iterator[_Parts]
+) -> Iterator[str]:
+    """A CSV file: columns of these names, of one trace after the other, part by part."""
+    yield ",".join(names) + "\n"
     for trace, parts in zip(traces, columns, strict=True):
         whose = f"{field(trace.strategy)},{trace.replication}".replace("%", "%%")
         for part in parts:
@@ -172,7 +179,7 @@ def _steps(trace: Trace) -> _Parts:
 
 def _lives(trace: Trace) -> _Parts:
     assert trace.life is not None
-    columns = zip(Attempt._fields, trace.life.T, strict=True)
+    columns = zip(Attempt._fields, trace.life.T, strict=False)
     yield [seconds_text(each) if name in Attempt._fields[:7] else each for name, each in columns]
 
 
@@ -206,7 +213,6 @@ _READ = {
         *("time_s", "global_step", "examples", "loss", "accuracy", "divergence", "off_grid"),
     ],
     "steps": ["time_s"],
-    "lives": list(OF_LIVES["lives"])[2:],
 }
 _NUMBER_OF = {name: number for names in (ACTIVITIES, OUTCOMES) for number, name in enumerate(names)}
 _FLOATS = ("loss", "accuracy", "divergence", "applied_share")
@@ -215,9 +221,9 @@ _FLOATS = ("loss", "accuracy", "divergence", "applied_share")
 class _Rows:
     """One saved table, read and handed out part by part; OSError where it is missing."""
 
-    def __init__(self, name: str, path: Path) -> None:
+    def __init__(self, name: str, path: Path, columns: list[str]) -> None:
         path.stat()
-        self._name, self._parts = name, _read(path, _READ[name])
+        self._name, self._parts = name, _read(path, columns)
         self._left = next(self._parts)
 
     def take(self, run: dict[str, Any]) -> Iterator[list[NDArray[Any]]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.failing import FailureSource, RecordedFailures
-from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, in_run
+from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, goes_on, in_run
 from varsim.report.words.phrases import digits, plus_minus, time
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import DOWN
@@ -49,7 +49,8 @@ def cells(result: "Result", strategy: str) -> dict[str, str]:
         "interruptions": plus_minus(of["interruptions"]),
     }
     cells = {heading: found[heading] for heading in HEADINGS}
-    if result.target_loss is not None and not in_run(result.scenario.failures):
+    known = not goes_on(result.scenario.recovery)
+    if known and result.target_loss is not None and not in_run(result.scenario.failures):
         cells[f"{TO_TARGET} {result.target_loss:g}"] = time(result.estimate(strategy, LATER))
     return cells
 
@@ -59,6 +60,9 @@ def sentences(result: "Result") -> Iterator[str]:
     if result.scenario.failures is None:
         return
     horizon = result.scenario.failures.horizon
+    down = (
+        "is down, or of hosts that are missing" if goes_on(result.scenario.recovery) else "is down"
+    )
     for strategy in result.compared:
         of = {name: result.estimate(strategy, name) for name in result.metrics}
         often, each = of["interruptions"], of["cost_per_interruption"]
@@ -67,7 +71,7 @@ def sentences(result: "Result") -> Iterator[str]:
             for found, what in (
                 (of["life_checkpoint"], "goes into checkpoints"),
                 (of["life_lost"], "is lost to failures"),
-                (_down(result, strategy), "is down"),
+                (_down(result, strategy), down),
             )
             if found.mean > 0
         )
@@ -116,6 +120,11 @@ def notes(result: "Result") -> Iterator[str]:
     """What is approximate in the lives of jobs."""
     if result.scenario.failures is None or in_run(result.scenario.failures):
         return
+    if goes_on(result.scenario.recovery):
+        yield (
+            "While hosts are missing, updates are made of fewer examples: what is kept counts "
+            "them, losses are those of a job that has all its hosts."
+        )
     drawn = [one for one in result.scenario.strategies if steps_are_random(result.scenario, one)]
     if drawn:
         names = " and ".join(f"'{one.label}'" for one in drawn)
@@ -215,7 +224,14 @@ def _checkpoint(one: Checkpoint) -> str:
 
 
 def _recovery(one: Recovery) -> str:
-    return f"{one.policy}, {format_seconds(one.restart)} to begin again{_spares(one)}"
+    how = {
+        "restart": "{} to begin again",
+        "wait": "{} to go on with the step it was in, once all hosts are there",
+        "continue_with_fewer": "with {hosts}, {} for each new group",
+    }[one.policy]
+    number = one.fewest or 1
+    hosts = f"{number} host{'s' * (number > 1)} or more"
+    return f"{one.policy}, {how.format(format_seconds(one.restart), hosts=hosts)}{_spares(one)}"
 
 
 def _return(one: Recovery) -> str:

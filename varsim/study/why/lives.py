@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from varsim.cluster.mortality import check_life
 from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, Spares, in_run
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import of_life
-from varsim.study.lives import with_life
+from varsim.study.lives import Smaller, with_life
 from varsim.study.measure import Gradients
-from varsim.study.simulation import Run, run_one
+from varsim.study.simulation import Run, run_alone, run_one
 from varsim.study.statistics import Estimate, difference, interval
 from varsim.study.why.times import times_only
 
@@ -44,15 +45,15 @@ def helps(scenario: Scenario, traces: list[Trace]) -> list[Help]:
     saved = scenario.checkpoint_of(scenario.strategies[0])
     checkpoint = scenario.checkpoint if inside else saved
     rules = _Rules(scenario.failures, checkpoint, scenario.recovery or Recovery())
-    gradients = [Gradients.of(trace) for trace in traces]
+    gradients, smaller = [Gradients.of(trace) for trace in traces], Smaller(run_alone)
 
     def goodput(changed: _Rules) -> list[float]:
         other = scenario.model_copy(update=changed._asdict())
         if inside:
             return [_again(times_only(other), number) for number in range(len(traces))]
-        lives = (with_life(other, trace) for trace in traces)
+        lives = (with_life(other, trace, smaller) for trace in traces)
         return [
-            of_life(scenario, trace, rows)["goodput"]
+            of_life(other, trace, rows)["goodput"]
             for trace, rows in zip(lives, gradients, strict=True)
         ]
 
@@ -73,6 +74,12 @@ def _changes(
         if checkpoint is not None and checkpoint.every != "optimal":
             often = checkpoint.model_copy(update={"every": checkpoint.every / 2})
             yield "interval", "checkpoints twice as often", _saved(often)
+    elif recovery.policy != "restart":
+        if checkpoint is not None and checkpoint.write and checkpoint.every != "optimal":
+            seldom = checkpoint.model_copy(update={"every": 2 * checkpoint.every})
+            yield "interval", "checkpoints half as often", _saved(seldom)
+            half = checkpoint.model_copy(update={"write": checkpoint.lasts / 2})
+            yield "write", "writes twice as fast", _saved(half)
     elif checkpoint is None:
         every = Checkpoint(every="optimal", write=60.0)
         if failures.memoryless:
@@ -99,12 +106,29 @@ def _changes(
             "beginning again twice as fast",
             lambda one: one._replace(recovery=quick, checkpoint=saved),
         )
-    if any(one.repair is not None for one in failures.of):
+    on = recovery.model_copy(update={"policy": "continue_with_fewer", "fewest": None})
+    if recovery.policy != "continue_with_fewer" and _possible(
+        rules._replace(recovery=on), scenario
+    ):
+        yield "policy", "going on with those who are left", lambda one: one._replace(recovery=on)
+    if any(repair is not None for _, repair in failures.repairs):
         spares = recovery.spares or Spares()
         more = spares.model_copy(update={"hot": spares.hot + 1})
         if more.hot + more.cold <= scenario.cluster.network.machines(scenario.cluster.workers):
             manned = recovery.model_copy(update={"spares": more})
             yield "spare", "one hot spare more", lambda one: one._replace(recovery=manned)
+
+
+def _possible(rules: _Rules, scenario: Scenario) -> bool:
+    """Whether the job of the only strategy could go on by these rules."""
+    (strategy,) = scenario.strategies
+    cluster = scenario.cluster_of(strategy)
+    try:
+        strategy.check_life(rules.failures, rules.recovery, cluster)
+        check_life(*rules, cluster, strategy.workers(cluster))
+    except ValueError:
+        return False
+    return not in_run(rules.failures)
 
 
 def _again(scenario: Scenario, replication: int) -> float:

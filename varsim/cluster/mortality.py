@@ -1,0 +1,208 @@
+"""What goes with failures at random, and what does not: refusals, each with what to write."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from varsim.cluster.description import Cluster
+from varsim.cluster.events import ProcessEvent
+from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, in_run
+from varsim.cluster.stop import Stop
+from varsim.values.measured_times import MeasuredTimes
+
+# So many failures are followed in a few seconds.
+_MOST: Final = 1_000_000
+
+
+def check_beside(
+    failures: RandomFailures, events: Sequence[ProcessEvent], cluster: Cluster, *, servers: bool
+) -> None:
+    """Raise ValueError where something does not go with failures at random.
+
+    `servers`: whether there are any.
+    """
+    if failures.of_servers and failures.horizon is not None:
+        raise ValueError(
+            "failures of a server strike inside the run, with all that it holds: leave out "
+            "failures.horizon"
+        )
+    if failures.of_servers and not servers:
+        raise ValueError(
+            "failures of a server have no effect: none of the strategies uses parameter servers"
+        )
+    if events:
+        raise ValueError(
+            "events do not go with failures: either processes end at given times, or hosts fail at "
+            "random"
+        )
+    if in_run(failures):
+        return
+    if any(slow.after or slow.until for slow in cluster.slow_workers):
+        raise ValueError(
+            "failures do not go with cluster.slow_workers that are slow for a part of the time: "
+            "all steps of a job must take the same time"
+        )
+
+
+def check_steps(stop: Stop, least: int, examples: int) -> None:
+    """Raise ValueError where a run surely makes fewer updates than a life can be made of.
+
+    `examples`: of an update.
+    """
+    counts = {"global_steps": (stop.global_steps, 1), "examples": (stop.examples, examples)}
+    for key, (given, each) in counts.items():
+        if given is not None and given < least * each:
+            raise ValueError(
+                f"stop.{key} must be {least * each} or more: from these steps the life of a job is "
+                "made"
+            )
+
+
+def check_life(
+    failures: RandomFailures,
+    checkpoint: Checkpoint | None,
+    recovery: Recovery,
+    cluster: Cluster,
+    workers: int,
+) -> None:
+    """Raise ValueError where a job cannot fail, be saved or come back like that."""
+    for index, one in enumerate(failures.of):
+        try:
+            one.check(cluster, workers)
+        except ValueError as error:
+            raise ValueError(f"failures.of.{index}.{error}") from None
+    if failures.recorded is not None:
+        try:
+            failures.recorded.check(failures.horizon, cluster, workers)
+        except ValueError as error:
+            raise ValueError(f"failures.recorded: {error}") from None
+    if failures.horizon is not None:
+        expected = failures.horizon * failures.rate(cluster, workers)
+        if expected > _MOST:
+            raise ValueError(
+                f"failures.horizon: about {expected:.2g} failures would be met, at most {_MOST:,} "
+                "are followed: shorten it"
+            )
+    else:
+        _check_in_run(failures, checkpoint, recovery, cluster)
+    spares = recovery.spares
+    if spares is not None:
+        hosts = cluster.network.machines(workers)
+        if spares.hot + spares.cold > hosts:
+            raise ValueError(
+                f"recovery.spares: {spares.hot + spares.cold} for {hosts} hosts that may fail; "
+                f"at most {hosts}"
+            )
+        if not spares.model_fields_set:
+            raise ValueError("recovery.spares has no effect: say how many are hot or cold")
+        if all(repair is None for _, repair in failures.repairs):
+            raise ValueError(
+                "recovery.spares has no effect: a host that fails is back at once, as nothing in "
+                f"failures.{'of' if failures.of else 'recorded'} says how long its repair takes"
+            )
+    if recovery.policy != "restart":
+        _check_policy(failures, checkpoint, recovery, cluster, workers)
+    if checkpoint is None:
+        return
+    if checkpoint.every == "optimal" and not failures.memoryless:
+        raise ValueError(
+            "checkpoint.every: optimal is known for exponential times between failures alone; "
+            "give a time, or sweep over it"
+        )
+    if checkpoint.mode == "asynchronous" and failures.strike == "while_computing":
+        raise ValueError(
+            "failures.strike while_computing goes with blocking checkpoints: work goes on beside "
+            "an asynchronous write"
+        )
+
+
+def _check_policy(
+    failures: RandomFailures,
+    checkpoint: Checkpoint | None,
+    recovery: Recovery,
+    cluster: Cluster,
+    workers: int,
+) -> None:
+    """Raise ValueError where those who are left could not go on as a policy says."""
+    policy, why = f"recovery.policy {recovery.policy}", ""
+    if failures.strike == "while_computing":
+        why = "failures.strike while_computing: write always or while_running"
+    elif checkpoint is not None and checkpoint.mode == "asynchronous":
+        why = "checkpoint.mode asynchronous: write blocking"
+    elif checkpoint is not None and checkpoint.every == "optimal":
+        why = (
+            "checkpoint.every: optimal, which is known of policy restart: a failure loses no more "
+            "than a step here, and a checkpoint is needed only when no host is left; give a time"
+        )
+    if why:
+        raise ValueError(f"{policy} does not go with {why}")
+    if recovery.policy == "wait":
+        return
+    hosts = cluster.network.machines(workers)
+    if (recovery.fewest or 1) >= hosts:
+        raise ValueError(
+            f"recovery.fewest must be below the number of hosts ({hosts}), with which the policy "
+            "is wait"
+        )
+    if all(repair is None for _, repair in failures.repairs):
+        raise ValueError(
+            f"{policy} has no effect: a host that fails is back at once, as nothing in failures "
+            "says how long its repair takes"
+        )
+    network, law = cluster.network, cluster.compute
+    unlike = {
+        "cluster.slow_workers": bool(cluster.slow_workers),
+        "cluster.network.slow_links": bool(network.slow_links),
+        f"a network of kind {network.kind}": network.kind not in ("star", "full_mesh", "nodes"),
+        "cluster.compute of kind trace": isinstance(law, MeasuredTimes) and len(law.seconds) > 1,
+    }
+    for what in (what for what, there in unlike.items() if there):
+        raise ValueError(
+            f"{policy} does not go with {what}: hosts are not alike, and how fast the others are "
+            "would depend on which of them is missing"
+        )
+
+
+def _check_in_run(
+    failures: RandomFailures, checkpoint: Checkpoint | None, recovery: Recovery, cluster: Cluster
+) -> None:
+    """Raise ValueError where failures cannot strike inside a run like that."""
+    if any(domain == "link" for domain, _ in failures.repairs):
+        raise ValueError(
+            "failures of a link need failures.horizon: inside a run they would not end a worker; "
+            "say domain: worker"
+        )
+    if failures.strike != "always":
+        raise ValueError(
+            f"failures.strike {failures.strike} needs failures.horizon: inside a run members age "
+            "and fail always"
+        )
+    if checkpoint is not None:
+        _check_saved(failures, checkpoint)
+    if "policy" in recovery.model_fields_set:
+        raise ValueError(
+            "recovery.policy needs failures.horizon: inside a run the strategy says what the "
+            "others do (on_death of those that have it)"
+        )
+    if cluster.servers_on == "workers":
+        raise ValueError(
+            "failures without a horizon need cluster.servers_on: dedicated: a host that fails "
+            "inside a run would take a server with it"
+        )
+
+
+def _check_saved(failures: RandomFailures, checkpoint: Checkpoint) -> None:
+    """Raise ValueError where servers cannot be saved like that inside a run."""
+    if not failures.of_servers:
+        raise ValueError(
+            "checkpoint has no effect: inside a run servers, or the workers that are left, keep "
+            "the model; only where servers fail (domain: server) it is read back"
+        )
+    if checkpoint.every == "optimal":
+        raise ValueError(
+            "checkpoint.every: optimal needs failures.horizon: give a time, or sweep over it"
+        )
+    if checkpoint.mode != "blocking":
+        raise ValueError(
+            "checkpoint.mode asynchronous needs failures.horizon: inside a run only the chief "
+            "stops for a write"
+        )
