@@ -302,6 +302,7 @@ class _Handed:
 
         self._worker, self._computed = column("worker"), column("computed")
         outcome, arrived = column("outcome"), column("arrived")
+        self._outcome = outcome
         self._ended = column("applied")
         self._used = np.isin(outcome, (Outcome.APPLIED, Outcome.PARTLY))
         dropped = (outcome == Outcome.DROPPED) & (arrived < 0)
@@ -314,11 +315,15 @@ class _Handed:
 
     def lost(self, rank: int, starts: _Integers, died: Sequence[int]) -> list[_Times]:
         """When a worker did what a failure threw away: since it had last handed something over."""
-        marks = np.sort(np.append(self._marks[self._marks[:, 0] == rank, 1], starts))
+        marks = np.sort(np.append(self._marks[self._marks[:, 0] == rank, 1], 0))
         thrown = self._thrown[self._thrown[:, 0] == rank, 1]
+        ends = np.append(thrown, died).astype(np.int64)
         places = [*np.searchsorted(marks, thrown, "left"), *np.searchsorted(marks, died, "right")]
-        since = marks[np.array(places, dtype=np.int64) - 1].tolist()
-        return list(zip(since, [*thrown.tolist(), *died], strict=True))
+        handed = marks[np.array(places, dtype=np.int64) - 1]
+        # A death may be the moment at which the next attempt begins.
+        attempts = [*(np.searchsorted(starts, thrown, "left") - 1), *range(len(died))]
+        begun = starts[np.array(attempts, dtype=np.int64)]
+        return list(zip(np.maximum(handed, begun).tolist(), ends.tolist(), strict=True))
 
     def counts(
         self, rank: int, starts: _Integers, lost: Sequence[_Times], gone: Sequence[_Times]
@@ -327,10 +332,11 @@ class _Handed:
 
         So are those of updates of which nothing is left, as they were made when all is `gone`.
         """
-        own = (self._worker == rank) & (self._computed >= 0)
+        # What would be computed at the instant of its worker's death has not been.
+        unborn = (self._computed == self._ended) & (self._outcome == Outcome.LOST)
+        own = (self._worker == rank) & (self._computed >= 0) & ~unborn
         moments = self._computed[own]
-        vain = _Painted.of([(times, 1) for times in lost])
-        in_vain = (vain.at(moments - 1) > 0) & (vain.at(moments) > 0)  # at its end it has not ended
+        in_vain = _Painted.of([(times, 1) for times in lost]).at(moments - 1) > 0
         undone = _Painted.of([(times, 1) for times in gone]).at(self._ended[own] - 1) > 0
         in_vain |= undone & self._used[own]
         attempt = np.searchsorted(starts, moments, side="right") - 1
