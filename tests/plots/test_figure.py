@@ -63,3 +63,13 @@ def test_a_longer_title_and_a_legend_make_the_figure_higher(tmp_path: Path) -> N
     assert height("A long title " * 20, []) > short + 0.3
     assert height("Short", ["a"]) > short + 0.2
     assert height("Short", ["_a" * 30] * 6) > height("Short", ["a"]) + 0.3
+
+
+def test_text_in_an_svg_is_text_in_a_font_as_wide_as_was_measured(tmp_path: Path) -> None:
+    with figure.style():
+        made, (axes,) = figure.panels([1.0])
+        axes.set_xlabel(figure.drawable("a \u202e <b> $1"))
+        drawn = figure.save(made, "the title", [Line2D([], [], label="legend")], tmp_path / "x")
+    for text in ("the title", "legend", "a \\u202e &lt;b&gt; $1"):
+        assert f">{text}</text>" in drawn.svg
+    assert drawn.svg.count("<text") == drawn.svg.count("'DejaVu Sans', Verdana, sans-serif")

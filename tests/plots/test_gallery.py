@@ -243,7 +243,7 @@ class TestStaleness:
         with style():
             axes = plots.draw_staleness(result, panels([1.0] * 2)[1])
         assert [each.get_title("left") for each in axes] == names
-        assert axes[0].get_title("right") == "mean 0.333   largest 1   copies missed 2"
+        assert axes[0].get_title("right") == "mean 0.333 · largest 1 · copies missed 2"
         assert axes[1].get_title("right").endswith("copies, when read, had missed 2 on average")
 
     def test_title(self) -> None:

@@ -196,6 +196,8 @@ def inlined(drawn: "Drawn", name: str) -> "Markup":
     """A figure as part of a page: without its title, with ids of its own and the page's colours."""
     from markupsafe import Markup, escape
 
+    from varsim.report.plots.figure import FONTS
+
     svg = drawn.svg[drawn.svg.index("<svg ") :]
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
     referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
@@ -205,6 +207,7 @@ def inlined(drawn: "Drawn", name: str) -> "Markup":
         svg,
     )
     svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
+    svg = svg.replace(f"; {FONTS}", "")
     svg = re.sub(r' style="([^"]*)"', _attributes, svg)
     svg = re.sub(r'((?:fill|stroke)=")#([0-9a-f]{6})', r"\1var(--c\2,#\2)", svg)
     svg = re.sub(r"\n\s*", " ", svg)

@@ -1,6 +1,7 @@
 """How every figure looks: style, layout, text that is safe to draw, and files."""
 
 import io
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import BboxBase
 
+from varsim.inert import visible
 from varsim.report.plots.looks import Look
 from varsim.report.words.memory import too_large
 from varsim.scenario.training import Scenario
@@ -33,6 +35,9 @@ WIDTH: Final = 8.0  # inches
 _GAP: Final = 0.1  # inches below the title and the legend
 _PAD: Final = (0.07, 0.05)  # inches beside and above what belongs to a panel
 _LEAST_PANEL: Final = 0.1  # of the room, where the labels would leave less
+_FONT: Final = "DejaVu Sans"
+# Of text in an SVG: what it was measured in, then Verdana, which is as wide, then what there is.
+FONTS: Final = f"font-family: '{_FONT}', Verdana, sans-serif"
 
 _STYLE: Final = {
     "axes.axisbelow": True,
@@ -46,7 +51,7 @@ _STYLE: Final = {
     "axes.titlesize": 10,
     "axes.titley": 1.0,  # where they stand anyway, as nothing is above: not to be looked for
     "figure.facecolor": PAPER,
-    "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
+    "font.family": _FONT,  # comes with matplotlib: the same on every machine
     "font.size": 9.5,
     "grid.color": GRID,
     "grid.linewidth": 0.7,
@@ -58,7 +63,7 @@ _STYLE: Final = {
     "legend.frameon": False,
     "legend.handlelength": 2.2,
     "lines.linewidth": 1.8,
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",
     "svg.hashsalt": "varsim",
     "text.color": INK,
     "xtick.color": FAINT,
@@ -105,11 +110,11 @@ def time_unit(longest: float) -> TimeUnit:
 
 
 def drawable(text: str) -> str:
-    """The text with nothing in it that matplotlib reads as mathematics or has no glyph for."""
+    """The text with nothing in it that acts unseen, is mathematics to matplotlib, or has no glyph."""
     glyphs = _glyphs()
     return "".join(
         "\\$" if letter == "$" else letter if ord(letter) in glyphs else "\N{WHITE SQUARE}"
-        for letter in text
+        for letter in visible(text)
     )
 
 
@@ -298,9 +303,10 @@ def _svg(figure: Figure) -> str:
     buffer = io.StringIO()
     nothing = {"Creator": None, "Date": None, "Format": None, "Type": None}
     figure.savefig(buffer, format="svg", metadata=nothing)
-    return buffer.getvalue()
+    svg = buffer.getvalue().replace(f"font-family: '{_FONT}'", FONTS)
+    return re.sub(r' transform="rotate\(-0 [^"]*\)"', "", svg)
 
 
 @cache
 def _glyphs() -> frozenset[int]:
-    return frozenset(get_font(findfont("DejaVu Sans")).get_charmap())
+    return frozenset(get_font(findfont(_FONT)).get_charmap())

@@ -28,7 +28,7 @@ from varsim.report.plots.figure import (
 from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
 from varsim.report.words.answer import FASTEST
-from varsim.report.words.phrases import digits, headline, plus_minus
+from varsim.report.words.phrases import DOT, digits, headline, plus_minus
 from varsim.study.tables import ages_by
 
 if TYPE_CHECKING:
@@ -132,10 +132,10 @@ def draw_staleness(result: "Result", panels: list[Axes]) -> list[Axes]:
         axes.bar(left, panel.percent[shown], width=0.86 * panel.width, color=color)
         remark = shorter = "no gradient was applied"
         if math.isfinite(panel.mean):
-            remark = shorter = f"mean {_updates(panel.mean)}   largest {panel.largest:,.0f}"
+            remark = shorter = f"mean {_updates(panel.mean)}{DOT}largest {panel.largest:,.0f}"
             if panel.copies > 0:
-                remark += f"   copies, when read, had missed {_updates(panel.copies)} on average"
-                shorter += f"   copies missed {_updates(panel.copies)}"
+                remark += f"{DOT}copies, when read, had missed {_updates(panel.copies)} on average"
+                shorter += f"{DOT}copies missed {_updates(panel.copies)}"
             axes.axvline(panel.mean, color=INK, linestyle=(0, (4, 2)), linewidth=1.3)
         panel_title(axes, marked(result.scenario, panel.strategy), remark, pad=5, shorter=shorter)
         top = float(panel.percent.max()) or 100.0
