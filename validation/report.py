@@ -19,7 +19,8 @@ from validation.index.words import (
 )
 from varsim import inert
 from varsim.report.files.claim import put_into
-from varsim.report.page import DARK, inlined, rendered
+from varsim.report.page import inlined, rendered
+from varsim.report.plots.looks import DARK
 from varsim.version import __version__
 
 if TYPE_CHECKING:

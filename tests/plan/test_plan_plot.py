@@ -31,7 +31,7 @@ def planned(folder: Path, *sets: str) -> Plan:
 
 def test_marks_stand_at_cost_and_throughput(plan: Plan) -> None:
     axes = draw(plan, Figure().subplots())
-    look = looks(["on_write", "none"])
+    look = looks(plan.question.families)
     marks = [line for line in axes.lines if len(line.get_xdata()) == 1][:-1]
     assert len(marks) == len(plan.found.looked_at)
     for line, one in zip(marks, trade(plan.found).every, strict=True):

@@ -33,19 +33,6 @@ _PROVENANCE: Final = {
     "needs": "needed besides varsim",
     "result_sha256": "SHA-256 of what was simulated",
 }
-# On a dark page: what the colours of the plots become.
-DARK: Final = {
-    "1f2328": "e4e8ee",
-    "59636e": "a0a9b5",
-    "d9dee3": "343c46",
-    "ffffff": "14181d",
-    "964a8b": "c583ba",
-    "7a21dd": "a77bff",
-    "832db6": "b878e4",
-    "bd1f01": "e4573c",
-    "a96b59": "c48a79",
-    "717581": "959aa6",
-}
 
 
 class Part(NamedTuple):
@@ -118,7 +105,7 @@ def page(report: Report, drawn: "Mapping[str, Drawn]", files: Mapping[str, str])
 
 def _colors(report: Report) -> dict[str, Any]:
     """The colours of its alternatives, and what they become on a dark page."""
-    from varsim.report.plots.looks import looks
+    from varsim.report.plots.looks import DARK, looks
 
     look = looks(report.alternatives)
     colors = {label: f"var(--c{one.color[1:]},{one.color})" for label, one in look.items()}

@@ -154,8 +154,9 @@ NO_DATA: Final = Data((), ())
 class Report:
     """All that is told of something; `blocks` are in the order of reading.
 
-    `setting`: its size in a few words; `alternatives`: what is compared, in their order; `files`:
-    what may lie beside its page, and what that is; `facts`: makes all of it as plain data.
+    `setting`: its size in a few words; `alternatives`: what is compared, in their order, each with
+    its family, by which it gets its hue; `files`: what may lie beside its page, and what that is;
+    `facts`: makes all of it as plain data.
     """
 
     kind: "Kind"
@@ -166,7 +167,7 @@ class Report:
     provenance: Mapping[str, str | int]
     question: str = ""
     setting: str = ""
-    alternatives: tuple[str, ...] = ()
+    alternatives: Mapping[str, str] = field(default_factory=dict)
     source: Source | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     facts: Callable[[], dict[str, Any]] = dict

@@ -48,7 +48,7 @@ def report(table: Table, question: str = "", *, plots: bool = True) -> Report:
         _provenance(table) | {"result_sha256": table.sha256},
         question,
         _setting(table),
-        tuple(table.strategies),
+        table.families,
         Source(
             table.sweep.yaml,
             "What was swept. It is the file `sweep.yaml` beside this page.",

@@ -18,6 +18,7 @@ from varsim.report.words.cost import headings
 from varsim.report.words.notes import notes as notes
 from varsim.report.words.phrases import DOT, counted, plus_minus, time
 from varsim.scenario.provenance import MADE_BY
+from varsim.strategies import families
 from varsim.study.cost import COSTS, estimates
 from varsim.study.goodput import TO_TARGET
 from varsim.study.measure import ACTIVITIES, METRICS
@@ -86,7 +87,7 @@ def report(result: "Result", question: str = "", *, plots: bool = True) -> Repor
         result.provenance,
         question,
         _setting(result),
-        result.strategies,
+        families(result.scenario.strategies),
         Source(dump_scenario(result.scenario), *BESIDE),
         FILES if result.scenario.failures is None else FILES | OF_FAILURES,
         partial(document, result),

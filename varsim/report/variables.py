@@ -69,7 +69,7 @@ def report(result: "VariablesResult", question: str = "", *, plots: bool = True)
         result.provenance,
         question,
         _setting(result),
-        result.modes,
+        result.families,
         Source(dump_scenario(result.scenario), *BESIDE),
         FILES,
         partial(document, result),

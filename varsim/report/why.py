@@ -13,6 +13,7 @@ from varsim.report.words import why as words
 from varsim.report.words.caution import cautions
 from varsim.report.words.memory import misfit
 from varsim.scenario.provenance import MADE_BY, provenance
+from varsim.strategies import families
 from varsim.study.measure import NANOSECONDS
 from varsim.study.statistics import interval
 from varsim.study.stragglers import stragglers
@@ -29,6 +30,7 @@ def report(why: "Why", question: str = "", *, figure: bool = True) -> Report:
     from varsim.scenario.loading import dump_scenario
 
     there = [account for account in why.accounts if not account.stuck]
+    labels = {account.label for account in there}
     said, name = tuple(notes(why)), why.scenario.name
     answers = tuple(words.answer(account) for account in why.accounts)
     asked = Text((f"*{markdown(question)}*",), plain=True, on=Media.MARKDOWN)
@@ -56,7 +58,7 @@ def report(why: "Why", question: str = "", *, figure: bool = True) -> Report:
         provenance(why.scenario),
         question,
         _setting(why),
-        tuple(account.label for account in there),
+        families(one for one in why.scenario.strategies if one.label in labels),
         Source(
             dump_scenario(why.scenario),
             "Everything that was simulated, defaults written out.",

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, product
@@ -20,7 +20,7 @@ from varsim.scenario.sweep.points import point_at, points_of
 from varsim.scenario.sweep.space import Number, Point, Quantity, value_of
 from varsim.scenario.targets import EQUAL_WITHIN, Prices, Targets, counted
 from varsim.scenario.training import Scenario
-from varsim.strategies import Strategy
+from varsim.strategies import Strategy, families
 
 
 class Machines(NamedTuple):
@@ -116,6 +116,12 @@ class Question:
         counts = (self.first_replications, self.most_replications, self.tolerance, self.trials)
         asked = json.dumps([base, self.objective, space, self.strategies, counts])
         return hashlib.sha256(asked.encode()).hexdigest()
+
+    @property
+    def families(self) -> Mapping[str, str]:
+        """The family of each strategy."""
+        chosen = [one for one in self.base.strategies if one.label in self.strategies]
+        return families(chosen)
 
     @property
     def targets(self) -> Targets:

@@ -1,9 +1,10 @@
 """Who waits for whom: one file per strategy, and the table of them."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from varsim.strategies.backup_workers import BackupWorkers
-from varsim.strategies.base import Strategy, meant
+from varsim.strategies.base import Family, Strategy, meant
 from varsim.strategies.diloco import DiLoCo
 from varsim.strategies.easgd import ElasticAveraging
 from varsim.strategies.gossip import Gossip
@@ -19,7 +20,16 @@ from varsim.strategies.ssp import StaleSynchronous
 from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.values.table import Models
 
-__all__ = ["ALL_STRATEGIES", "STRATEGIES", "AnyStrategy", "Single", "Strategy", "meant"]
+__all__ = [
+    "ALL_STRATEGIES",
+    "STRATEGIES",
+    "AnyStrategy",
+    "Single",
+    "Strategy",
+    "families",
+    "family",
+    "meant",
+]
 
 STRATEGIES: Final[dict[str, type[Strategy]]] = {
     "on_write": OnWrite,
@@ -39,6 +49,17 @@ STRATEGIES: Final[dict[str, type[Strategy]]] = {
 }
 
 ALL_STRATEGIES: Final = Models("strategies", "strategy", STRATEGIES, __name__, Strategy)
+
+
+def families(strategies: Iterable[Strategy]) -> dict[str, Family]:
+    """The family of each strategy, by its label."""
+    return {one.label: one.family for one in strategies}
+
+
+def family(kind: str) -> Family:
+    """The family of a kind of strategy."""
+    return STRATEGIES[kind].model_validate({"kind": kind, **STRATEGIES[kind].example(4)}).family
+
 
 if TYPE_CHECKING:
     AnyStrategy: TypeAlias = Strategy

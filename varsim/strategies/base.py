@@ -81,6 +81,12 @@ class Round(NamedTuple):
     ages_by: Literal["updates", "exchanges"] = "updates"
 
 
+# What strategies are variants of: who holds the model, and who waits for whom.
+Family: TypeAlias = Literal[
+    "all-reduce", "copies", "asynchronous", "synchronous", "alone", "neighbours"
+]
+
+
 class Vain(NamedTuple):
     """So many gradients that are in vain; `why`, and what would change it."""
 
@@ -134,6 +140,19 @@ class Strategy(Grown, ABC):
     def label(self) -> str:
         """What it is called in tables and plots."""
         return self.kind if self.name is None else visible(self.name)
+
+    @property
+    def family(self) -> Family:
+        """What it is a variant of: by this, strategies are alike in pictures."""
+        if self.sends.to == "neighbours":
+            return "neighbours"
+        if self.sends.what == "parameters" or self.round.of == "outer step":
+            return "copies"
+        if self.sends.to == "nobody":
+            return "alone"
+        if self.sends.to in ("workers", "sums"):
+            return "all-reduce"
+        return "synchronous" if self.round.of == "step" else "asynchronous"
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """The result of a scenario of variables: what each mode costs, and where they change places."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -11,6 +11,7 @@ from varsim.cluster.program import ProgramTrace
 from varsim.distribute.program_run import VariableView
 from varsim.scenario.provenance import provenance
 from varsim.scenario.variables import VariablesScenario
+from varsim.strategies import family
 from varsim.study.formatter import Told
 from varsim.study.measure import Carried, carried
 from varsim.study.program import tables
@@ -48,6 +49,12 @@ class VariablesResult(Told):
     def modes(self) -> tuple[str, ...]:
         """What was compared, in the order of the scenario."""
         return self.scenario.labels
+
+    @property
+    def families(self) -> Mapping[str, str]:
+        """Of each mode the family of the strategy that is called so."""
+        pairs = zip(self.modes, self.scenario.all_modes, strict=True)
+        return {label: family(mode) for label, mode in pairs}
 
     @property
     def ratios(self) -> tuple[float, ...]:

@@ -20,6 +20,7 @@ from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
 from varsim.report.plots.program import cost, crossover, span, step
 from varsim.report.plots.program.gallery import plots
+from varsim.strategies import family
 from varsim.study.simulation import simulate_variables
 from varsim.study.variables import VariablesResult
 
@@ -392,7 +393,7 @@ class TestEveryPlot:
         assert len(set(step._MARKS.values())) == len(step.ACTIONS)
 
     def test_modes_differ_by_colour_and_by_marker(self) -> None:
-        look = looks(MODES).values()
+        look = looks({mode: family(mode) for mode in MODES}).values()
         assert len({each.color for each in look}) == len({each.mark for each in look}) == 3
 
 

@@ -1,14 +1,14 @@
 """Bars, one for each alternative: of a mean with its interval, or cut into parts."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from varsim.report.plots.figure import INK, PAPER, label_rows, plain_numbers
-from varsim.report.plots.looks import Look, looks
+from varsim.report.plots.looks import Look
 
 APART: Final = 0.03  # of the axis: replications that differ by less are no dots of their own
 
@@ -27,9 +27,14 @@ class Bar(NamedTuple):
     text: str
 
 
-def bars(axes: Axes, found: Sequence[Bar], ticks: MaxNLocator, scale: float = 1.0) -> None:
+def bars(
+    axes: Axes,
+    found: Sequence[Bar],
+    look: Mapping[str, Look],
+    ticks: MaxNLocator,
+    scale: float = 1.0,
+) -> None:
     """Means with intervals and dots for the replications, in units of `scale`."""
-    look = looks([bar.label for bar in found])
     limit = 0.0
     for y, bar in enumerate(found):
         mean = bar.mean / scale if math.isfinite(bar.mean) else 0.0
@@ -49,7 +54,7 @@ def bars(axes: Axes, found: Sequence[Bar], ticks: MaxNLocator, scale: float = 1.
             row = [y + 0.2] * len(values)
             axes.plot(values, row, "o", color=PAPER, markeredgecolor=INK, markersize=4)
     axes.set_xlim(0, limit or 1)
-    label_rows(axes, list(look))
+    label_rows(axes, [bar.label for bar in found])
     axes.xaxis.set_major_locator(ticks)
     axes.xaxis.set_major_formatter(plain_numbers())
     axes.grid(visible=False, axis="y")

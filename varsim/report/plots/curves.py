@@ -26,6 +26,7 @@ from varsim.report.plots.looks import looks
 from varsim.report.words.answer import learnt, reaching, target_reached
 from varsim.report.words.phrases import Wording, headline
 from varsim.report.words.rates import common, rate, these
+from varsim.strategies import families
 from varsim.study.statistics import interval, latest
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def _small(text: str) -> str:
 
 def legend(result: "Result", by: Against) -> list[Artist]:
     """The strategies that have a curve."""
-    look = looks(result.strategies)
+    look = looks(families(result.scenario.strategies))
     return [
         strategy_line(marked(result.scenario, curve.strategy), look[curve.strategy])
         for curve in curves(result, by)
@@ -186,10 +187,10 @@ def draw(result: "Result", axes: Axes, by: Against) -> Axes:
     drawn = curves(result, by)
     unit = time_unit(max(float(curve.x[-1]) for curve in drawn))
     scale = unit.seconds if by == "time" else 1.0
-    look = looks(result.strategies)
+    look = looks(families(result.scenario.strategies))
     shade = 0.6 / (2 + len(drawn))
     for index, (strategy, x, mean, low, high) in enumerate(drawn):
-        color, marker = look[strategy]
+        color, marker, line = look[strategy]
         every = max(1, len(x) // 8)
         first = index * every // len(drawn) if len(x) > 8 else 0
         axes.plot(
@@ -197,6 +198,7 @@ def draw(result: "Result", axes: Axes, by: Against) -> Axes:
             mean,
             color=color,
             marker=marker,
+            linestyle=line,
             markersize=5.5,
             markeredgecolor=PAPER,
             markeredgewidth=0.6,

@@ -110,7 +110,7 @@ def time_unit(longest: float) -> TimeUnit:
 
 
 def drawable(text: str) -> str:
-    """The text with nothing in it that acts unseen, is mathematics to matplotlib, or has no glyph."""
+    """The text with nothing in it that acts unseen, is mathematics, or has no glyph."""
     glyphs = _glyphs()
     return "".join(
         "\\$" if letter == "$" else letter if ord(letter) in glyphs else "\N{WHITE SQUARE}"
@@ -182,11 +182,11 @@ def activity_patch(activity: str) -> Patch:
     return Patch(facecolor=look.color, hatch=look.mark, label=activity, linewidth=0)
 
 
-def strategy_line(strategy: str, look: Look, line: str = "-") -> Line2D:
-    """What stands for a strategy in a legend."""
-    color, marker = look
+def strategy_line(strategy: str, look: Look, line: str = "") -> Line2D:
+    """What stands for a strategy in a legend; `line`: another than its own."""
+    color, marker, own = look
     return Line2D(
-        [], [], color=color, marker=marker, markersize=5.5, linestyle=line, label=strategy
+        [], [], color=color, marker=marker, markersize=5.5, linestyle=line or own, label=strategy
     )
 
 

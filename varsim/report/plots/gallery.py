@@ -29,6 +29,7 @@ from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
 from varsim.report.words.answer import FASTEST
 from varsim.report.words.phrases import DOT, digits, headline, plus_minus
+from varsim.strategies import families
 from varsim.study.tables import ages_by
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def throughput(result: "Result", axes: Axes) -> Axes:
         values = list(filter(math.isfinite, result.values(name, "examples_per_s")))
         text = drawable(plus_minus(of)) + _times_first(result, name)
         found.append(Bar(name, of.mean, of.low, of.high, values, text))
-    bars(axes, found, MaxNLocator(6))
+    bars(axes, found, looks(families(result.scenario.strategies)), MaxNLocator(6))
     label_rows(axes, _rows(result))
     axes.set_xlabel("examples in applied gradients, per second of simulated time")
     return axes
@@ -123,7 +124,7 @@ def _limit(values: Sequence[NDArray[np.int64]]) -> int:
 
 def draw_staleness(result: "Result", panels: list[Axes]) -> list[Axes]:
     """One distribution on each of the Axes, the mean marked."""
-    look = looks(result.strategies)
+    look = looks(families(result.scenario.strategies))
     found = staleness(result)
     for axes, panel in zip(panels, found, strict=True):
         shown = panel.percent > 0

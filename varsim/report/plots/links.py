@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from varsim.report.parts import by_use
 from varsim.report.plots.figure import called, label_rows, marked, short, strategy_line
 from varsim.report.plots.looks import looks
+from varsim.strategies import families
 from varsim.study.why.resources import joined_name, one_kind
 
 if TYPE_CHECKING:
@@ -65,9 +66,9 @@ def link_use(result: "Result") -> list[LinkUse]:
 def draw(result: "Result", axes: Axes) -> Axes:
     """A mark per row and strategy: how much of its capacity was used."""
     rows = link_use(result)
-    look = looks(result.strategies)
+    look = looks(families(result.scenario.strategies))
     spread = 0.5 / len(look)
-    for index, (strategy, (color, marker)) in enumerate(look.items()):
+    for index, (strategy, (color, marker, _)) in enumerate(look.items()):
         y = np.arange(len(rows)) + (index - (len(look) - 1) / 2) * spread
         x = [row.percent[strategy] for row in rows]
         axes.plot(x, y, marker, color=color, markersize=6, clip_on=False, zorder=3)
@@ -88,7 +89,7 @@ def title(result: "Result") -> str:
 
 def legend(result: "Result") -> list[Artist]:
     """What stands for each strategy."""
-    look = looks(result.strategies)
+    look = looks(families(result.scenario.strategies))
     return [strategy_line(marked(result.scenario, one), look[one], "none") for one in look]
 
 

@@ -72,7 +72,7 @@ def legend(comparison: "Comparison") -> list[Artist]:
 
 
 def _looks(comparison: "Comparison") -> dict[str, Look]:
-    return looks(list(dict.fromkeys(one.kind for one in comparison.predictions)))
+    return looks(dict.fromkeys((one.kind for one in comparison.predictions), ""))
 
 
 def _marks(
@@ -81,7 +81,7 @@ def _marks(
     """A hollow mark for the ideal prediction of a run, a full one for the calibrated."""
     look = _looks(comparison)
     for one in comparison.predictions:
-        color, marker = look[one.kind]
+        color, marker, _ = look[one.kind]
         x = one.measured.total
         for totals, face in ((one.ideal, "none"), (one.calibrated, color)):
             if totals is not None:

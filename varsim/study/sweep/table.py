@@ -3,13 +3,14 @@
 import hashlib
 import json
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
 from varsim.scenario.sweep.space import Number, Sweep
 from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
+from varsim.strategies import families
 from varsim.study.cost import COSTS
 from varsim.study.formatter import Shown
 from varsim.study.goodput import KEPT, OF_LIVES
@@ -100,6 +101,13 @@ class Table(Shown):
     def strategies(self) -> list[str]:
         """The labels of the strategies, in order."""
         return list(dict.fromkeys(row.strategy for row in self.rows))
+
+    @property
+    def families(self) -> Mapping[str, str]:
+        """The family of each strategy."""
+        points = self.sweep.points
+        every = families(one for each in points for one in each.scenario.strategies)
+        return {label: every[label] for label in self.strategies}
 
     def mattering(self, strategy: str) -> list[int]:
         """The indexes of the quantities that make a difference to the runs of a strategy."""

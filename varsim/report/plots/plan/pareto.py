@@ -23,10 +23,10 @@ _WIDE: Final = 30  # times the cheapest is the dearest where the axis is logarit
 def draw(plan: "Plan", axes: Axes) -> Axes:
     """A mark per cell: filled where it meets every target, hollow where it does not."""
     found, question = plan.found, plan.found.question
-    look = looks(question.strategies)
+    look = looks(question.families)
     every, front, _ = trade(found)
     for one in every:
-        color, marker = look[one.cell.label]
+        color, marker, _ = look[one.cell.label]
         face = color if one.feasible else PAPER
         axes.plot(
             one.hourly,
@@ -79,7 +79,7 @@ def legend(plan: "Plan") -> list[Artist]:
     question = plan.found.question
     there = {one.cell.label for one in plan.found.looked_at.values()}
     handles: list[Artist] = []
-    for label, (color, marker) in looks(question.strategies).items():
+    for label, (color, marker, _) in looks(question.families).items():
         if label in there:
             handles.append(_mark(label, marker, color, color))
     handles.append(_mark("misses a target", "o", FAINT, PAPER))

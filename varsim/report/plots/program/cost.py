@@ -12,6 +12,7 @@ from varsim.report.plots.figure import (
     row_heights,
     time_unit,
 )
+from varsim.report.plots.looks import looks
 from varsim.report.words.phrases import headline, plus_minus, time
 from varsim.report.words.program.answer import CHEAPEST
 from varsim.report.words.program.comparison import ranking_of
@@ -44,12 +45,13 @@ def costs(result: "VariablesResult", metric: str) -> list[Bar]:
 def draw(result: "VariablesResult", panels: list[Axes]) -> list[Axes]:
     """Times on the first of the Axes, bytes on the second."""
     times, sizes = costs(result, "time_per_step"), costs(result, "bytes_per_step")
+    look = looks(result.families)
     unit = time_unit(max(max(bar.values) for bar in times))
-    bars(panels[0], times, MaxNLocator(7, steps=[1, 2, 5, 10]), unit.seconds)
+    bars(panels[0], times, look, MaxNLocator(7, steps=[1, 2, 5, 10]), unit.seconds)
     panels[0].set_xlabel(f"time per step ({unit.name})")
     most = max(bar.mean for bar in sizes)
     scale, name = next((pair for pair in _SIZES if most >= pair[0]), _SIZES[-1])
-    bars(panels[1], sizes, MaxNLocator(7, steps=[1, 2, 5, 10]), scale)
+    bars(panels[1], sizes, look, MaxNLocator(7, steps=[1, 2, 5, 10]), scale)
     panels[1].set_xlabel(f"sent per step ({name})")
     return panels
 

@@ -81,13 +81,13 @@ def cheapest(result: "VariablesResult") -> list[Range]:
 
 def draw(result: "VariablesResult", axes: Axes) -> Axes:
     """A line per mode, every crossing with its number, and above them who is the cheapest."""
-    lines, look = curves(result), looks(result.modes)
+    lines, look = curves(result), looks(result.families)
     unit = time_unit(max(float(line.mean.max()) for line in lines))
     _scale(axes, result, lines, unit)
     fine = _between(np.array(result.ratios))
     shade = 0.6 / (2 + len(lines))
     for line in lines:
-        color, marker = look[line.mode]
+        color, marker, _ = look[line.mode]
         axes.plot(fine, _on(line, fine) / unit.seconds, color=color)
         axes.plot(
             line.ratio,
@@ -141,7 +141,7 @@ def heights(result: "VariablesResult") -> list[float]:
 
 def legend(result: "VariablesResult") -> list[Artist]:
     """What stands for each mode."""
-    return [strategy_line(mode, look) for mode, look in looks(result.modes).items()]
+    return [strategy_line(mode, look) for mode, look in looks(result.families).items()]
 
 
 def _scale(axes: Axes, result: "VariablesResult", lines: list[Curve], unit: TimeUnit) -> None:
@@ -256,7 +256,7 @@ def _ring(ring: NDArray[np.float64]) -> Bbox:
 
 def _name_cheapest(axes: Axes, result: "VariablesResult") -> None:
     """A strip along the top: the colour of the cheapest mode, with its name where there is room."""
-    look = looks(result.modes)
+    look = looks(result.families)
     at_top = blended_transform_factory(axes.transData, axes.transAxes)
     for begin, end, mode in cheapest(result):
         axes.plot(

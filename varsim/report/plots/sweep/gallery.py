@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _CAPTION: Final = (
     "Marks: the mean over the replications; whiskers: its 95 % confidence interval, where that is "
-    "longer than the mark. A dashed line: what is swept makes no difference to the strategy."
+    "longer than the mark. A thin line without marks: what is swept makes no difference to the "
+    "strategy."
 )
 _WITHOUT_MARK: Final = (
     "No mark: the target loss was not reached before the run ended, in one replication at least."

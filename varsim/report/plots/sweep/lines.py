@@ -81,14 +81,14 @@ def lines(table: "Table", rows: "list[Row]", measured: Measured) -> list[Line]:
 def draw(table: "Table", panels: list[Axes], measured: Measured) -> list[Axes]:
     """One panel for each value of what else is swept; all with the same y axis."""
     axis = main_axis(table)
-    look = looks(table.strategies)
+    look = looks(table.families)
     beside = panels_beside(table, axis)
     highest = 0.0
     for axes, (heading, rows) in zip(panels, beside, strict=True):
         for line in lines(table, rows, measured):
-            color, marker = look[line.strategy]
+            color, marker, dashes = look[line.strategy]
             half = [0.0 if math.isnan(one) else one for one in line.half_width]
-            style = {"linestyle": "--", "linewidth": 1.3} if line.flat else {"marker": marker}
+            style = {"linewidth": 1.0} if line.flat else {"marker": marker, "linestyle": dashes}
             axes.errorbar(
                 line.x, line.mean, yerr=half, color=color, capsize=2.5, markersize=5, **style
             )
@@ -112,7 +112,7 @@ def heights(table: "Table") -> list[float]:
 
 def legend(table: "Table", *, rings: bool = False) -> list[Artist]:
     """What stands for each strategy; and the ring, where there is one."""
-    look = looks(table.strategies)
+    look = looks(table.families)
     handles: list[Artist] = [strategy_line(name, look[name]) for name in table.strategies]
     drawn = (line for _, rows in _beside(table) for line in lines(table, rows, THROUGHPUT))
     if rings and any(line.has_best for line in drawn):

@@ -61,7 +61,7 @@ def best_for_cost(table: "Table") -> list[int]:
 def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
     """Every row a mark; the front a line, its points named."""
     (axes,) = panels
-    look = looks(table.strategies)
+    look = looks(table.families)
     rows = priced(table)
     pairs = [(row.mean("cost_per_hour"), row.mean("examples_per_s")) for row in rows]
     best = best_for_cost(table)
@@ -73,7 +73,7 @@ def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
         linewidth=1,
     )
     for row, (cost, speed) in zip(rows, pairs, strict=True):
-        color, marker = look[row.strategy]
+        color, marker, _ = look[row.strategy]
         axes.plot(cost, speed, marker, color=color, markersize=6)
     for index in chosen(best, _MOST_NAMED):  # left of and above the front there are no marks
         axes.annotate(
@@ -115,6 +115,6 @@ def title(table: "Table") -> str:
 
 def legend(table: "Table") -> list[Artist]:
     """What stands for each strategy, and for the front."""
-    look = looks(table.strategies)
+    look = looks(table.families)
     line = Line2D([], [], color=INK, linewidth=1, label="most for its cost")
     return [*(strategy_line(name, look[name], "none") for name in table.strategies), line]

@@ -27,20 +27,21 @@ def is_drawn(table: "Table") -> bool:
 def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
     """A panel of the speed-up and one of the efficiency for each value of what else is swept."""
     axis = _axis(table)
-    look = looks(table.strategies)
+    look = looks(table.families)
     for number, (heading, rows) in enumerate(_beside(table, axis)):
         upper, lower = panels[2 * number : 2 * number + 2]
         places = sorted(axis.positions.values())
         upper.plot(places, places, color=FAINT, linewidth=1, linestyle=":")
         lower.axhline(100, color=FAINT, linewidth=1, linestyle=":")
         for strategy in _scaled(table):
-            color, marker = look[strategy]
+            color, marker, line = look[strategy]
             for axes, name, scale in (
                 (upper, "speedup", 1.0),
                 (lower, "efficiency_fraction", 0.01),
             ):
                 x, y = curve(table, rows, strategy, name)
-                axes.plot(x, [one / scale for one in y], color=color, marker=marker, markersize=5)
+                y = [one / scale for one in y]
+                axes.plot(x, y, line, color=color, marker=marker, markersize=5)
         axis.dress(upper, labelled=False)
         axis.dress(lower)
         if axis.logarithmic:
@@ -97,7 +98,7 @@ def title(table: "Table") -> str:
 
 def legend(table: "Table") -> list[Artist]:
     """What stands for each strategy, and for the ideal."""
-    look = looks(table.strategies)
+    look = looks(table.families)
     ideal = Line2D([], [], color=FAINT, linewidth=1, linestyle=":", label="ideal")
     return [*(strategy_line(name, look[name]) for name in _scaled(table)), ideal]
 

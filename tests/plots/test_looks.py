@@ -1,0 +1,91 @@
+"""A hue belongs to a family of strategies; who does not see all colours tells them apart, too."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from varsim.report.plots.looks import DARK, DASHES, MARKERS, SHADES, looks
+from varsim.strategies import STRATEGIES, family
+
+# Full dichromacy: Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of
+# Color Vision Deficiency" (2009), for linear RGB.
+SEEN = {
+    "by all": np.eye(3),
+    "without red cones": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "without green cones": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+    "without blue cones": np.array(
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ]
+    ),
+}
+
+
+def oklab(color: str, seen: str = "by all") -> NDArray[np.float64]:
+    """A colour in OKLab (Ottosson, 2020), in hundredths: equal distances look equally large."""
+    rgb = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    cones = np.array(
+        [
+            [0.4122214708, 0.5363325363, 0.0514459929],
+            [0.2119034982, 0.6806995451, 0.1073969566],
+            [0.0883024619, 0.2817188376, 0.6299787005],
+        ]
+    ) @ np.clip(SEEN[seen] @ linear, 0, 1)
+    axes = np.array(
+        [
+            [0.2104542553, 0.7936177850, -0.0040720468],
+            [1.9779984951, -2.4285922050, 0.4505937099],
+            [0.0259040371, 0.7827717662, -0.8086757660],
+        ]
+    )
+    found: NDArray[np.float64] = 100 * axes @ np.cbrt(cones)
+    return found
+
+
+@pytest.mark.parametrize("seen", SEEN)
+@pytest.mark.parametrize("dark", [False, True])
+def test_hues_of_families_are_apart(seen: str, dark: bool) -> None:
+    hues = [shades[0] for shades in SHADES.values()]
+    shown = [oklab(DARK.get(hue, hue) if dark else hue, seen) for hue in hues]
+    assert min(np.linalg.norm(a - b) for a, b in combinations(shown, 2)) > 10
+
+
+@pytest.mark.parametrize("name", SHADES)
+def test_variants_of_a_family_differ_in_lightness(name: str) -> None:
+    for paper in ({}, DARK):
+        light = [oklab(paper.get(shade, shade))[0] for shade in SHADES[name]]
+        assert min(abs(a - b) for a, b in combinations(light, 2)) > 7
+
+
+def test_every_kind_has_a_family_and_the_hue_of_it() -> None:
+    found = {kind: family(kind) for kind in STRATEGIES}
+    assert set(found.values()) == set(SHADES)
+    alike = {kind for kind, one in found.items() if one == "copies"}
+    assert alike == {"on_read", "local_sgd", "diloco", "easgd"}
+    for kind, one in found.items():
+        assert looks({kind: one})[kind].color == SHADES[one][0]
+
+
+def test_four_variants_differ_in_shade_marker_and_dash() -> None:
+    four = {f"ssp {bound}": "asynchronous" for bound in (0, 2, 4, 8)}
+    found = looks({"on_write": "all-reduce", **four, "none": "asynchronous"})
+    assert [found[name].color for name in four] == list(SHADES["asynchronous"])
+    assert [found[name].line for name in four] == list(DASHES)
+    assert [look.mark for look in found.values()] == list(MARKERS[:6])
