@@ -105,7 +105,7 @@ def plan(
     closing = [f"result sha256: {found.sha256}"]
     if found.scenario is not None:
         closing.append(f"the answer as a scenario: varsim run {directory / SCENARIO}")
-    closing.append(f"plan: {directory / 'plan.md'}, picture: {directory / 'pareto.png'}")
+    closing.append(f"plan: {directory / 'plan.md'}, report: {directory / 'report.html'}")
     tell(told, format, closing)
     if found.scenario is None:
         raise typer.Exit(OUT_OF_BOUNDS)

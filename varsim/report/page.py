@@ -22,6 +22,7 @@ PAGES: Final[dict[Kind, str]] = {
     "training": "report.html",
     "variables": "report.html",
     "sweep": "report.html",
+    "plan": "report.html",
     "why": "why.html",
 }
 _PROVENANCE: Final = {
@@ -84,7 +85,7 @@ def player(report: Report, figure: Figure) -> str:
     content = {
         "title": report.title,
         "played": _json(figure.played(figure.subject)),
-        "script": _script(),
+        "scripts": _scripts(),
         **_colors(report),
     }
     return rendered("player.html.j2", content)
@@ -95,7 +96,7 @@ def page(report: Report, drawn: "Mapping[str, Drawn]", files: Mapping[str, str])
     content = {
         "report": report,
         "parts": list(_parts(report, drawn)),
-        "script": _script(),
+        "scripts": _scripts(),
         **_colors(report),
         "provenance_names": _PROVENANCE,
         "files": files,
@@ -165,10 +166,13 @@ def _sealed(page: str) -> str:
     return page.replace("SCRIPTS", own("script"), 1).replace("STYLES", own("style"), 1)
 
 
-def _script() -> "Markup":
+def _scripts() -> dict[str, "Markup"]:
+    """The scripts of pages, without indentation and lines of comment."""
     from markupsafe import Markup
 
-    return Markup((Path(__file__).parent / "templates/player.js").read_text(encoding="utf-8"))
+    found = Path(__file__).parent.glob("templates/*.js")
+    bare = re.compile(r"^\s*(?://.*)?\n|^ +", re.MULTILINE)
+    return {path.stem: Markup(bare.sub("", path.read_text(encoding="utf-8"))) for path in found}
 
 
 def _json(content: object) -> "Markup":

@@ -8,10 +8,11 @@ from typing import Any, Final
 from varsim.inert import markdown
 from varsim.report.files.keeping import head
 from varsim.report.parts import plain, plain_estimate
-from varsim.report.report import Data, Figure, Media, Report, Table, Text
+from varsim.report.report import Data, Figure, Media, Report, Source, Table, Text
 from varsim.report.words.caution import guess_said
-from varsim.report.words.phrases import plus_minus
+from varsim.report.words.phrases import DOT, counted, plus_minus
 from varsim.report.words.plan import amount_told, sentences
+from varsim.report.words.sweep import MEANINGS, SPEED
 from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.provenance import MADE_BY, provenance_of_many
 from varsim.study.plan.pareto import shown, trade
@@ -22,6 +23,16 @@ from varsim.study.plan.unpriced import unpriced
 from varsim.study.statistics import CONFIDENCE
 
 SCENARIO: Final = "plan.yaml"
+MOST_CELLS: Final = 2000  # of the table on the page; cells.csv has all
+_FILES: Final = {
+    SCENARIO: "the answer as a scenario",
+    "plan.md": "what was printed",
+    "plan.json": "the same and more, as data",
+    "cells.csv": "every cell that was run: its place, objective, cost, examples/s, and what is "
+    "certain of each target",
+    "runs.sqlite": "every run, kept as it ended",
+}
+_MEANINGS: Final = {"targets": "whether the cell meets all targets, with 95 % certainty"}
 _VERDICTS: Final[dict[Verdict, str]] = {
     "feasible": "met",
     "infeasible": "missed",
@@ -48,14 +59,66 @@ def report(plan: Plan, question: str = "") -> Report:
             *([asked] if question else []),
             Text(said, on=Media.TERMINAL),
             Text(said, "items", on=Media.MARKDOWN),
-            Figure(PLOT, plan, alternative=alternative, on=Media.MARKDOWN),
+            Figure(PLOT, plan, alternative=alternative, on=Media.MARKDOWN | Media.PAGE),
             table(plan, on=front),
             Text((), on=Media.TERMINAL),
+            *_cells(plan),
         ),
         _provenance(plan),
         question,
+        _setting(plan),
+        plan.question.families,
+        _source(plan),
+        _FILES,
         facts=partial(document, plan),
         data=Data(_columns(plan), list(_rows(plan))),
+    )
+
+
+def _cells(plan: Plan) -> tuple[Text, Table]:
+    """Every cell that was run, cheapest first, for a page: the front can be pointed at."""
+    every, front, _ = trade(plan.found)
+    shown = every[:MOST_CELLS]
+    places = [plan.places.values(one.cell) for one in shown]
+    heads = dict.fromkeys((name for place in places for name in place), "")
+    rows = [
+        (one.cell.label, _numbers(plan, one) | heads | place | _standing(plan, one))
+        for one, place in zip(shown, places, strict=True)
+    ]
+    left = len(every) - len(shown)
+    more = f"; {left:,} more are in cells.csv" if left else ""
+    cells = Table.of(
+        rows,
+        "strategy",
+        caption="Every cell that was run, cheapest first; the line joins those of which each is "
+        f"surely faster than all that cost less, of those that meet the other targets{more}",
+        label="All cells",
+        meanings={SPEED: MEANINGS[SPEED], **_MEANINGS},
+        axes=tuple(_numbers(plan, shown[0]))[:2] if shown else (),
+        front=[index for index, one in enumerate(shown) if one in front],
+        on=Media.PAGE,
+    )
+    return Text(("All cells",), "heading", name="cells", on=Media.PAGE), cells
+
+
+def _setting(plan: Plan) -> str:
+    counts = ((len(plan.found.looked_at), "cell"), (plan.made, "run"))
+    return DOT.join(counted(count, noun) for count, noun in counts)
+
+
+def _source(plan: Plan) -> Source:
+    """The answer, or else what was asked of, to be run again."""
+    from varsim.scenario.loading import dump_scenario
+
+    if plan.scenario is None:
+        about = "What the space was laid over, defaults written out."
+        how = "With the scenario above, and its plan, saved as `scenario.yaml`:"
+        return Source(dump_scenario(plan.question.base), about, how, "varsim plan scenario.yaml")
+    return Source(
+        dump_scenario(plan.scenario),
+        f"The answer. It is the file `{SCENARIO}` beside this page.",
+        "In the folder of this page; the numbers are the same:",
+        f"varsim run {SCENARIO} --out again",
     )
 
 
@@ -70,22 +133,31 @@ def scenario_text(plan: Plan, told: Report) -> str | None:
 
 def table(plan: Plan, **more: Any) -> Table:
     """The front of cost and throughput as text, cheapest first."""
-    found, question = plan.found, plan.question
     rows = []
+    for one in _with_answer(plan.found):
+        where = {"with": plan.places.told(one.cell)}
+        rows.append((one.cell.label, _numbers(plan, one) | where | _standing(plan, one)))
+    return Table.of(rows, "strategy", caption=_front_told(plan.found), **more)
+
+
+def _numbers(plan: Plan, one: Standing) -> dict[str, str]:
+    """What a cell costs, what it does, and what is minimized."""
+    question = plan.question
     costly = question.base.prices is not None
-    for one in _with_answer(found):
-        price = f"{one.hourly:,.2f}" if costly else f"{one.hourly:,.0f}"
-        cells = {
-            f"{question.currency}/h" if costly else "machines": price,
-            "examples/s": plus_minus(one.speed),
-        }
-        if question.objective not in ("cost_per_hour", "workers", "parameter_servers"):
-            cells[OBJECTIVES[question.objective].about.removeprefix("the ")] = amount_told(
-                question.objective, one.objective, question.currency
-            )
-        cells |= {"with": plan.places.told(one.cell), "targets": verdict(found, one)}
-        rows.append((one.cell.label, cells))
-    return Table.of(rows, "strategy", caption=_front_told(found), **more)
+    price = f"{one.hourly:,.2f}" if costly else f"{one.hourly:,.0f}"
+    cells = {
+        f"{question.currency}/h" if costly else "machines": price,
+        SPEED: plus_minus(one.speed),
+    }
+    if question.objective not in ("cost_per_hour", "workers", "parameter_servers"):
+        cells[OBJECTIVES[question.objective].about.removeprefix("the ")] = amount_told(
+            question.objective, one.objective, question.currency
+        )
+    return cells
+
+
+def _standing(plan: Plan, one: Standing) -> dict[str, str]:
+    return {"targets": verdict(plan.found, one)}
 
 
 def _with_answer(found: Found) -> list[Standing]:

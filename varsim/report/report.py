@@ -4,7 +4,7 @@ Every product (a run, a sweep, a plan, ...) builds one; `terminal`, `markdown`, 
 show it. A block is a table, a text or a figure, and says on which media it stands.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
@@ -43,7 +43,8 @@ class Table:
     of the report, which have colours. `holds`: what its cells are. Numbers keep to the right. A
     story is in the second column, what it takes and leaves in the last two, and a row without cells
     begins a part of it. `folded`: under which words a page folds it away. `more`: the same in
-    detail, for a page to fold away under it.
+    detail, for a page to fold away under it. `meanings`: of columns. `axes`: the columns against
+    which a page shows its rows as points, to begin with; `front`: the rows that it joins there.
     """
 
     columns: tuple[str, ...]
@@ -55,6 +56,9 @@ class Table:
     folded: str = ""
     more: "Table | None" = None
     label: str = ""
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    axes: tuple[str, ...] = ()
+    front: Collection[int] = ()
     on: Media = Media.ALL
 
     @classmethod

@@ -7,7 +7,7 @@ from typing import Any, Final
 from varsim.report.parts import NO_PLOTS
 from varsim.report.report import Block, Data, Figure, Media, Report, Source, Text
 from varsim.report.report import Table as Shown
-from varsim.report.words.sweep import answer, cells, left_out, notes, shown
+from varsim.report.words.sweep import MEANINGS, SPEED, answer, cells, left_out, notes, shown
 from varsim.scenario.provenance import MADE_BY, provenance_of_many, sealed
 from varsim.study.statistics import CONFIDENCE
 from varsim.study.sweep.table import Table, descriptions
@@ -94,11 +94,17 @@ def document(table: Table) -> dict[str, Any]:
 def _points(table: Table) -> Shown:
     """Every row, as far as there is room."""
     rows = table.rows[:MOST_ROWS]
+    places: dict[str, set[str]] = {"replications": set()}
+    for row in rows:
+        for name, value in table.place(row).items():
+            places.setdefault(name, set()).add(value)
     return Shown.of(
         zip((row.strategy for row in rows), cells(table, rows), strict=True),
         "strategy",
         caption=f"Means over the replications, ± half a {100 * CONFIDENCE:g} % confidence interval",
         label="All points",
+        meanings=MEANINGS,
+        axes=(max(places, key=lambda name: len(places[name])), SPEED),
         on=Media.PAGE,
     )
 

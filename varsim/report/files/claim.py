@@ -72,8 +72,8 @@ FILES: Final[dict[Kind, frozenset[str]]] = {
         "throughput time_to_target staleness wasted final_loss heat scaling pareto",
     ),
     "plan": _with_plots(
-        "plan.yaml plan.json plan.md cells.csv runs.sqlite runs.sqlite-wal runs.sqlite-shm "
-        "runs.sqlite-journal",
+        "report.html plan.yaml plan.json plan.md cells.csv runs.sqlite runs.sqlite-wal "
+        "runs.sqlite-shm runs.sqlite-journal",
         "pareto",
     ),
     "why": _with_plots("why.html why.md why.json", "why"),

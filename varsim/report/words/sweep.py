@@ -13,12 +13,27 @@ from varsim.report.words.phrases import Wording, joined, plus_minus, time, told
 from varsim.report.words.rates import rate
 from varsim.report.words.work import short_rows
 from varsim.scenario.targets import counted
-from varsim.study.goodput import KEPT
+from varsim.study.goodput import KEPT, OF_LIVES
+from varsim.study.measure import METRICS
 from varsim.study.statistics import Estimate
 from varsim.study.sweep.campaign import STEERING, TARGET
 from varsim.study.sweep.table import Row, Table, short_names
 from varsim.study.verdict import Ranking, ranked
 
+SPEED: Final = "examples/s"
+# What the columns of the table say.
+MEANINGS: Final = {
+    SPEED: METRICS[STEERING].description,
+    "goodput": OF_LIVES["goodput"].description,
+    "examples/s kept": OF_LIVES[KEPT].description,
+    "interruptions": OF_LIVES["interruptions"].description,
+    "staleness mean": METRICS["staleness_mean"].description,
+    "p99": METRICS["staleness_p99"].description,
+    "wasted": METRICS["wasted_compute"].description,
+    "to target": METRICS[TARGET].description,
+    "efficiency": "the speed-up over one worker, divided by the number of workers",
+    "replications": "how often the point was run",
+}
 LONGEST_TABLE: Final = 40  # rows that are printed; of more, only the best of each strategy
 
 
@@ -135,7 +150,7 @@ def cells(table: Table, rows: Sequence[Row]) -> list[dict[str, str]]:
 def _numbers(table: Table, row: Row, wants_target: bool) -> dict[str, str]:
     of = row.estimates
     if not of:
-        return {"examples/s": "failed"}
+        return {SPEED: "failed"}
     kept = {}
     if KEPT in of:
         kept = {
@@ -144,7 +159,7 @@ def _numbers(table: Table, row: Row, wants_target: bool) -> dict[str, str]:
             "interruptions": plus_minus(of["interruptions"]),
         }
     found = {
-        "examples/s": plus_minus(of[STEERING]),
+        SPEED: plus_minus(of[STEERING]),
         **kept,
         "staleness mean": plus_minus(of["staleness_mean"]),
         "p99": plus_minus(of["staleness_p99"]),

@@ -1,0 +1,142 @@
+"""Tables of a page that one works with: sorted, asked what they say, drawn as points."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browsing import chromium
+from varsim.report import page
+from varsim.report.report import Media, Report, Row, Source, Table, Text
+
+ROWS = [
+    (label, {"workers": workers, "bandwidth": speed, "examples/s": rate, "time": time})
+    for label, workers, speed, rate, time in (
+        ("a", "4", "10 Gbit/s", "1,040 ± 25", "1.2 s"),
+        ("a", "8", "100 Mbit/s", "90.5 ± 1.5", "300 ms"),
+        ("b", "16", "1 Gbit/s", "-", "2 min"),
+    )
+]
+TABLE = Table.of(
+    ROWS,
+    "strategy",
+    caption="Every row",
+    meanings={"examples/s": "how fast it is"},
+    axes=("workers", "examples/s"),
+    front=(0, 1),
+    on=Media.PAGE,
+)
+SIDEWAYS = Table(
+    ("a", "b"),
+    (Row("loss", ("0.5 ± 0.1", "0.25"), "how wrong it is"), Row("speed", ("900 us", "1 ms"))),
+    caption="Compared",
+    on=Media.PAGE,
+)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tables")
+    told = Report(
+        "sweep",
+        "small",
+        ("The answer.",),
+        (),
+        (
+            Text(("Rows",), "heading", name="rows", on=Media.PAGE),
+            TABLE,
+            Text(("Compared",), "heading", name="compared", on=Media.PAGE),
+            SIDEWAYS,
+        ),
+        {"varsim": "1"},
+        alternatives={"a": "asynchronous", "b": "synchronous"},
+        source=Source("seed: 7\n", "It is `here`.", "Run it:", "varsim run"),
+    )
+    page.write(told, folder)
+    return folder / "report.html"
+
+
+def test_scripts_of_a_page_stay_small() -> None:
+    size = {name: len(script.encode()) for name, script in page._scripts().items()}
+    assert set(size) == {"player", "tables", "points"}
+    assert max(size["player"], size["points"]) + size["tables"] <= 30_000, "no page has all three"
+
+
+def test_without_scripts_they_are_plain_tables_that_say_what_they_mean(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert '<th scope="col" title="how fast it is">examples/s</th>' in text
+    assert text.count("<tr data-front") == 2
+    assert "<button" not in text.partition("<script>")[0]
+
+
+@pytest.fixture
+def shown(path: Path) -> Iterator[Any]:
+    """The page in Chromium; its console and errors must stay empty."""
+    said: list[str] = []
+    with chromium() as browser:
+        shown = browser.new_page(viewport={"width": 420, "height": 900})
+        shown.on("console", lambda message: said.append(message.text))
+        shown.on("pageerror", lambda error: said.append(str(error)))
+        shown.goto(path.as_uri())
+        yield shown
+    assert said == []
+
+
+def texts(found: Any) -> list[str]:
+    return [text.strip().replace("\u00a0", " ") for text in found.all_inner_texts()]
+
+
+def column(table: Any, place: int) -> list[str]:
+    return texts(table.locator(f"tbody td:nth-child({place + 2})"))
+
+
+@pytest.mark.slow
+class TestInABrowser:
+    def test_a_click_sorts_rows_by_what_numbers_are_worth(self, shown: Any) -> None:
+        table = shown.locator("table").first
+        table.get_by_role("button", name="time").click()
+        assert column(table, 3) == ["2 min", "1.2 s", "300 ms"]
+        table.get_by_role("button", name="time").press("Enter")
+        assert column(table, 3) == ["300 ms", "1.2 s", "2 min"]
+        assert table.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
+        table.get_by_role("button", name="bandwidth").click()
+        assert column(table, 0) == ["4", "16", "8"]
+        table.get_by_role("button", name="examples/s").click()
+        assert column(table, 2) == ["1,040 ± 25", "90.5 ± 1.5", "-"], "what is missing comes last"
+
+    def test_alternatives_in_columns_are_sorted_by_a_row(self, shown: Any) -> None:
+        table = shown.locator("table").nth(1)
+        table.get_by_role("button", name="speed").click()
+        assert texts(table.locator("thead th")) == ["b", "a"]
+        assert texts(table.locator("tbody td")) == ["0.25", "0.5 ± 0.1", "1 ms", "900 us"]
+
+    def test_a_number_tells_its_meaning_and_interval(self, shown: Any) -> None:
+        shown.locator("table").first.locator("tbody td").nth(2).hover()
+        assert texts(shown.locator(".tip p")) == [
+            "a · examples/s: 1,040 ± 25",
+            "how fast it is",
+            "95 % confidence interval: 1,015 to 1,065",
+        ]
+        shown.locator("table").nth(1).locator("tbody td").first.focus()
+        shown.keyboard.press("ArrowRight")
+        assert shown.locator(".tip").inner_text().startswith("loss · b: 0.25")
+        shown.keyboard.press("ArrowLeft")
+        assert "0.4 to 0.6" in shown.locator(".tip").inner_text()
+        shown.keyboard.press("Escape")
+        assert not shown.locator(".tip").is_visible()
+
+    def test_rows_are_points_on_axes_of_ones_choice_and_open_their_row(self, shown: Any) -> None:
+        points = shown.locator(".points [role=button]")
+        assert points.count() == 2, "one row has no rate"
+        assert shown.locator(".points .front").count() == 1
+        shown.locator(".points select").nth(1).select_option(label="time")
+        assert points.count() == 3
+        assert shown.locator(".points .front").count() == 0, "a front of other axes"
+        points.nth(1).click()
+        assert shown.locator("tr.chosen").inner_text().split("\t")[1] == "8"
+        points.first.focus()
+        shown.keyboard.press("ArrowRight")
+        shown.keyboard.press("ArrowRight")
+        shown.keyboard.press("Enter")
+        assert shown.locator("tr.chosen").inner_text().split("\t")[1] == "16"
