@@ -9,23 +9,25 @@ from numpy.typing import NDArray
 from varsim.cluster.trace import GradientRow, Outcome, Phase, Span
 from varsim.inert import visible
 from varsim.report.plots.figure import ACTIVITIES
+from varsim.report.plots.looks import looks
 from varsim.report.plots.timeline import shown_workers, window
+from varsim.strategies import families
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
 
 MOST: Final = 30_000  # spans and gradients of all strategies; a page of about 1 MB
 
-# What a worker does in each activity.
+# What a worker is doing in each activity.
 _SAID: Final = {
-    Phase.COMPUTE: "computes",
-    Phase.READ: "receives",
-    Phase.WRITE: "sends",
-    Phase.QUEUE: "waits for its turn on a link or at a server, or shares it",
-    Phase.BARRIER: "waits for other workers",
-    Phase.TOKEN: "waits for a token",
-    Phase.LOCK: "waits for the lock",
-    Phase.DOWN: "is not running",
+    Phase.COMPUTE: "computing",
+    Phase.READ: "receiving",
+    Phase.WRITE: "sending",
+    Phase.QUEUE: "waiting for its turn on a link or at a server, or sharing it",
+    Phase.BARRIER: "waiting for other workers",
+    Phase.TOKEN: "waiting for a token",
+    Phase.LOCK: "waiting for the lock",
+    Phase.DOWN: "not running",
 }
 # Of a gradient: the names that the script knows, and the columns of its row.
 _GRADIENT: Final = {
@@ -40,6 +42,7 @@ _GRADIENT: Final = {
     "ended_step": "applied_step",
     "outcome": "outcome",
 }
+_DASHES: Final = {"-": [], "--": [7, 4], "-.": [7, 3, 2, 3], ":": [2, 3]}
 _SPAN: Final = {name: index for index, name in enumerate(Span._fields)}
 _ROW: Final = {name: index for index, name in enumerate(GradientRow._fields)}
 
@@ -79,6 +82,7 @@ def _strategy(result: "Result", name: str, end: int) -> dict[str, Any]:
     own = {rank: spans[spans[:, _SPAN["worker"]] == rank][:, columns] for rank in ranks}
     return {
         "name": visible(name),
+        "dash": _DASHES[looks(families(result.scenario.strategies))[name].line],
         "of": trace.workers,
         "workers": [{"rank": rank, "spans": own[rank].ravel().tolist()} for rank in ranks],
         "gradients": gradients[:, [_ROW[column] for column in _GRADIENT.values()]].tolist(),

@@ -5,7 +5,7 @@
   const root = document.getElementById("player");
   const data = JSON.parse(document.getElementById("player-data").textContent);
   const [PHASE, END, ITERATION] = [0, 1, 2]; // of three numbers of a worker's spans
-  const WAITS = new Set(["barrier", "token", "lock", "queue"]);
+  const WAITS = new Set(["barrier", "token", "lock", "queue"]), NETWORK = new Set(["read", "write", "queue"]);
   const ROW = 13, HEAD = 24, GAP = 8, LEFT = 52, RIGHT = 10, CURVE = 74, AXIS = 22;
 
   const element = (name, parent, attributes = {}, text = "") => {
@@ -46,8 +46,22 @@
     one.staleness = one.gradients
       .filter(({ outcome }) => outcome === "applied" || outcome === "partly")
       .map(({ ended, ended_step, read_step }) => [ended, ended_step - read_step]);
+    one.network = onNetwork(one);
     one.moments = happenings(one);
     one.times = one.moments.map((moment) => moment.at);
+  }
+
+  // How many workers send, receive or wait for the network, from when on.
+  function onNetwork(one) {
+    const changes = new Map([[0, 0]]);
+    for (const { spans, ends } of one.workers) {
+      ends.forEach((end, i) => {
+        if (!NETWORK.has(data.phases[spans[3 * i + PHASE]].name)) return;
+        for (const [at, by] of [[i ? ends[i - 1] : 0, 1], [end, -1]]) changes.set(at, (changes.get(at) || 0) + by);
+      });
+    }
+    let busy = 0;
+    return [...changes].sort((a, b) => a[0] - b[0]).map(([at, by]) => [at, (busy += by)]);
   }
 
   // Everything that happens in a strategy, in order of time, each in a sentence.
@@ -56,10 +70,16 @@
     const add = (at, said) => { if (at >= 0 && at <= data.end) found.push({ at, said }); };
     for (const g of one.gradients) {
       const whose = `worker ${g.worker}`;
+      if (g.read < g.begun) add(g.read, `${whose} reads the variables of step ${g.read_step}`);
       add(g.begun, `${whose} begins gradient ${g.iteration}, with the variables of step ${g.read_step}`);
       add(g.computed, `${whose} has computed gradient ${g.iteration}`);
       if (g.arrived > g.computed) add(g.arrived, `gradient ${g.iteration} of ${whose} has arrived`);
       if (g.outcome !== "pending") add(g.ended, `gradient ${g.iteration} of ${whose} is ${fate(g)}`);
+    }
+    for (const { rank, spans, ends } of one.workers) {
+      ends.forEach((_, i) => {
+        if (data.phases[spans[3 * i + PHASE]].name === "write") add(i ? ends[i - 1] : 0, `worker ${rank} sends gradient ${spans[3 * i + ITERATION]}`);
+      });
     }
     one.updates.forEach((at, index) => add(at, `global_step rises to ${index + 1}`));
     found.sort((a, b) => a.at - b.at);
@@ -149,13 +169,15 @@
     draw();
   }
 
-  // Lines over the same clock: the loss, and the staleness of what was applied.
+  // Lines over the same clock: the loss, the staleness of what was applied, and who uses the network.
   function curves() {
     const loss = shown().filter((one) => one.loss.length > 1);
     const stale = shown().filter((one) => one.staleness.some(([, value]) => value > 0));
+    const busy = shown().filter((one) => one.network.length > 1);
     return [
       ...(loss.length ? [{ title: "loss", key: "loss", of: loss, joined: true }] : []),
       ...(stale.length ? [{ title: "staleness of applied gradients (updates)", key: "staleness", of: stale }] : []),
+      ...(busy.length ? [{ title: "workers that send, receive or wait for the network", key: "network", of: busy, joined: true, steps: true }] : []),
     ];
   }
 
@@ -302,10 +324,14 @@
     }
   }
 
-  function curve({ curve: { title, key, of, joined }, top }) {
-    heading(title, colors.faint, top, "");
+  function curve({ curve: { title, key, of, joined, steps }, top }) {
+    const now = of.map((one) => {
+      const value = (one[key][after(one[key].map(([at]) => at), view.cursor) - 1] || [])[1];
+      return Number.isFinite(value) ? `${one.name} ${Number(value.toPrecision(3))}` : "";
+    });
+    heading(title, colors.faint, top, now.filter(Boolean).join(" \u00b7 "));
     const points = of.flatMap((one) => one[key]).map(([, value]) => value).filter(Number.isFinite);
-    const high = Math.max(...points), low = Math.min(...points, joined ? high : 0);
+    const high = Math.max(...points), low = Math.min(...points, joined && !steps ? high : 0);
     const y = (value) => top + CURVE - ((value - low) / (high - low || 1)) * CURVE;
     paint.fillStyle = colors.faint;
     paint.textAlign = "right";
@@ -317,18 +343,23 @@
     paint.clip();
     for (const one of of) {
       paint.strokeStyle = paint.fillStyle = one.color;
-      paint.lineWidth = 1.8;
+      paint.lineWidth = steps ? 1.2 : 1.8;
+      paint.setLineDash(joined ? one.dash : []);
       paint.beginPath();
-      let begun = false;
+      let begun = false, before = 0;
       for (const [moment, value] of one[key]) {
         if (!Number.isFinite(value)) continue;
         if (!joined) paint.fillRect(x(moment) - 1.5, y(value) - 1.5, 3, 3);
-        else if (begun) paint.lineTo(x(moment), y(value));
-        else paint.moveTo(x(moment), y(value));
+        else if (begun) {
+          if (steps) paint.lineTo(x(moment), y(before));
+          paint.lineTo(x(moment), y(value));
+        } else paint.moveTo(x(moment), y(value));
         begun = true;
+        before = value;
       }
       if (joined) paint.stroke();
     }
+    paint.setLineDash([]);
     paint.restore();
   }
 
@@ -342,11 +373,42 @@
       const more = now.length > 3 ? `; and ${now.length - 3} more` : "";
       const said = now.length ? now.slice(0, 3).join("; ") + more
         : latest ? `since ${time(latest.at, 6)}: ${latest.said}` : "nothing yet";
-      lines.push(`${one.name}: ${said}.`);
+      lines.push(`${one.name}: ${said}. Now ${state(one)}.`);
     }
     if (view.chosen) lines.push(`Chosen in ${view.chosen.one.name}: ${path(view.chosen.gradient)}`);
     story.replaceChildren();
     for (const said of lines) element("p", story, {}, said);
+  }
+
+  // Who is doing what at the cursor, and until when whoever waits does.
+  function state(one) {
+    const groups = new Map();
+    for (const { rank, spans, ends } of one.workers) {
+      const i = after(ends, view.cursor);
+      if (i >= ends.length) continue;
+      const phase = data.phases[spans[3 * i + PHASE]];
+      const cause = WAITS.has(phase.name) ? until(one, rank, ends[i]) : "";
+      const said = cause ? `${phase.said}, ${cause}` : phase.said;
+      groups.set(said, [...(groups.get(said) || []), rank]);
+    }
+    const named = (ranks) => {
+      const runs = [];
+      for (const rank of ranks) {
+        if (runs.length && runs.at(-1)[1] === rank - 1) runs.at(-1)[1] = rank; else runs.push([rank, rank]);
+      }
+      return `worker${ranks.length > 1 ? "s" : ""} ${runs.map(([a, b]) => (a === b ? a : `${a} to ${b}`)).join(", ")}`;
+    };
+    return [...groups].map(([said, ranks]) => `${named(ranks)}: ${said}`).join("; ") || "it is over";
+  }
+
+  // What ends a wait: what another worker ends at that moment, or an update.
+  function until(one, rank, end) {
+    for (const other of one.workers) {
+      const i = after(other.ends, end, true), phase = other.ends[i] === end && data.phases[other.spans[3 * i + PHASE]];
+      if (other.rank !== rank && phase && !WAITS.has(phase.name)) return `until worker ${other.rank} ends ${phase.said}`;
+    }
+    const next = after(one.updates, end, true);
+    return one.updates[next] === end ? `until global_step rises to ${next + 1}` : "";
   }
 
   const path = (g) => `gradient ${g.iteration} of worker ${g.worker} read the variables of step ${g.read_step} at ${time(g.read, 6)}` +
@@ -370,18 +432,8 @@
   function describe({ one, rank, phase, start, end, iteration }) {
     const gradient = one.byWorker.get(`${rank}/${iteration}`);
     const lines = [`worker ${rank}, iteration ${iteration}: ${phase.said}`, `${time(start, 6)} to ${time(end, 6)} (${time(end - start)})`];
-    if (WAITS.has(phase.name)) {
-      const ender = one.workers.find((other) => {
-        const i = after(other.ends, end, true);
-        return other.rank !== rank && other.ends[i] === end && !WAITS.has(data.phases[other.spans[3 * i + PHASE]].name);
-      });
-      if (ender) {
-        const i = after(ender.ends, end, true);
-        lines.push(`until worker ${ender.rank} ends its ${data.phases[ender.spans[3 * i + PHASE]].name}`);
-      } else if (one.updates[after(one.updates, end, true)] === end) {
-        lines.push(`until global_step rises to ${after(one.updates, end, true) + 1}`);
-      }
-    } else if (gradient && gradient.outcome !== "pending") lines.push(`this gradient is ${fate(gradient)}`);
+    if (WAITS.has(phase.name)) lines.push(until(one, rank, end));
+    else if (gradient && gradient.outcome !== "pending") lines.push(`this gradient is ${fate(gradient)}`);
     return lines;
   }
 
