@@ -106,8 +106,8 @@ class TestPage:
     def test_loads_nothing(self, odd: str) -> None:
         page = Page(odd)
         assert not {"link", "img", "iframe", "object", "embed"} & set(page.tags)
-        assert page.values("src") == []  # neither have the two scripts, the data and the player
-        assert page.tags["script"] == 2
+        assert page.values("src") == []  # nor have scripts: of the tables, data, the player
+        assert page.tags["script"] == 3
         assert all(value.startswith("#") for value in page.values("href"))
         assert "http" not in odd.replace("http-equiv", "")
         assert "@import" not in odd

@@ -103,8 +103,8 @@ EDGE_CASES = {
 # Where there is nothing to be seen.
 EMPTY = {
     "no loss at all": ["loss_time", "loss_updates"],
-    "nothing applied, no links": ["links"],
-    "a run of no time": ["links"],
+    "nothing applied, no links": ["staleness", "links"],
+    "a run of no time": ["staleness", "links"],
 }
 
 

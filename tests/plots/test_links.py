@@ -30,7 +30,9 @@ def test_of_the_run_by_hand() -> None:
         ("worker 0 down", {"a": pytest.approx(50), "b": pytest.approx(25)}),
         ("worker 0 up", {"a": pytest.approx(25), "b": pytest.approx(12.5)}),
     ]
-    assert links.title(result) == "The busiest is worker 0 down: 50 % of what it can carry in 'a'"
+    assert links.title(result) == (
+        "The busiest is the downlink of worker 0: 50 % of what it can carry in 'a'"
+    )
     _, (axes,) = panels([1.0])
     assert links.draw(result, axes) is axes
     assert [line.get_xdata().tolist() for line in axes.lines] == [[50, 25], [25, 12.5]]
@@ -55,6 +57,21 @@ def test_links_that_cannot_be_told_apart_share_a_row() -> None:
     assert shown(workers | slow) == pytest.approx(
         {"worker 0..2, 4 up": 40.175, "worker 0 down": 40, "worker 3 up": 20}
     )
+
+
+def test_links_are_called_by_where_they_lead() -> None:
+    assert links.said("worker 0..6, 9 down") == "downlinks of workers 0 to 6, 9".replace(
+        " to ", "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}"
+    )
+    assert links.said("ps 1 up") == "uplink of server 1"
+    assert links.said("worker 0 clockwise") == "worker 0 clockwise"
+
+
+def test_links_that_carry_next_to_nothing_are_not_drawn() -> None:
+    idle = [LinkRow("ps 0 up", 1000.0, 40.0)]
+    trace = replace(a_trace("a"), links=idle, end=10 * SECOND)
+    assert not links.shows(result_of([trace]))
+    assert links.shows(result_of([replace(trace, links=[idle[0]._replace(moved=60.0)])]))
 
 
 def test_servers_are_always_there() -> None:

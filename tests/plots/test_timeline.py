@@ -55,6 +55,15 @@ class TestWindow:
         fine = a_run("fine", 2, 10, cut=40)
         assert timeline.window(result_of([a_run("coarse", 2, 10), fine])) == 1.5
 
+    def test_reaches_the_first_update_of_everybody_if_that_can_be_read(self) -> None:
+        quick, slow = a_run("quick", 2, 30), a_run("slow", 2, 2, seconds=12)
+        assert timeline.window(result_of([quick, slow])) == 12
+        # To 12 s the fine one would show 20 spans of a worker in each second, to 13 s one too many.
+        fine = a_run("fine", 2, 30, cut=timeline.MOST_TO_REACH // 12)
+        assert timeline.window(result_of([fine, slow])) == 12
+        slower = a_run("slower", 2, 2, seconds=13)
+        assert timeline.window(result_of([fine, slower])) == 3
+
 
 class TestPanels:
     def test_of_the_run_by_hand(self) -> None:
@@ -109,15 +118,20 @@ class TestDrawing:
         result = a_result()
         axes = panels(timeline.heights(result))[1]
         assert timeline.draw(result, axes) is axes
-        (boxes, read, write), (gaps, lines) = (
+        (boxes, vain, read, write), (crosses, gaps, lines) = (
             [each for each in axes[0].collections if isinstance(each, kind)]
             for kind in (PolyCollection, LineCollection)
         )
-        assert [len(each.get_paths()) for each in (boxes, read, write)] == [5, 3, 4]
+        assert [len(each.get_paths()) for each in (boxes, vain, read, write)] == [4, 1, 3, 4]
+        # The second gradient of worker 0 is dropped: faded, and crossed out.
+        assert vain.get_paths()[0].vertices[0][0] == 4
+        assert (boxes.get_alpha(), vain.get_alpha()) == (1, 0.35)
+        assert [segment[:, 0].tolist() for segment in crosses.get_segments()] == [[4, 6], [6, 4]]
         corners = boxes.get_paths()[0].vertices[:4]
         assert corners[:, 0].tolist() == [0, 2, 2, 0]
         # A gap where each of the five gradients is begun.
-        starts = sorted(path.vertices[0][0] for path in boxes.get_paths())
+        every = [*boxes.get_paths(), *vain.get_paths()]
+        starts = sorted(path.vertices[0][0] for path in every)
         assert sorted(segment[0][0] for segment in gaps.get_segments()) == starts
         assert [segment[0][0] for segment in lines.get_segments()] == [3, 5, 10]
         assert axes[0].get_xlim() == (0, 10)
@@ -129,11 +143,11 @@ class TestDrawing:
         (axes,) = timeline.draw(result, panels(timeline.heights(result))[1])
         assert axes.get_title("right") == "151 updates, too many to draw"
         lines = [each for each in axes.collections if isinstance(each, LineCollection)]
-        assert len(lines) == 1, "only the gaps between gradients"
+        assert len(lines) == 2, "only the cross of what was dropped, and gaps between gradients"
 
     def test_the_legend_names_what_is_seen(self) -> None:
         labels = [each.get_label() for each in timeline.legend(a_result())]
-        assert labels == ["compute", "read", "write", "update"]
+        assert labels == ["compute", "read", "write", "dropped or lost", "update"]
 
     def test_every_phase_has_a_look(self) -> None:
         assert set(timeline.ACTIVITIES) == {phase.name.lower() for phase in Phase}

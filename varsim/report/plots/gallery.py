@@ -284,6 +284,7 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         lambda result: [0.72] * len(result.strategies),
         draw_staleness,
         _nothing,
+        shows=lambda result: any(one.largest > 0 or one.copies > 0 for one in staleness(result)),
     ),
     Plot(
         "loss_time",
@@ -311,13 +312,13 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
     Plot(
         "links",
         "The network",
-        "The busiest links, and those of the servers (ps); links of one kind within two percent "
+        "The busiest links, and those of the servers; links of one kind within two percent "
         "points share a row, which shows their mean. 100 % means that the link never rested: near "
         "that it is the bottleneck.",
         links.title,
-        lambda result: row_heights([use.link for use in links.link_use(result)]),
+        lambda result: row_heights([links.said(use.link) for use in links.link_use(result)]),
         _single(links.draw),
         links.legend,
-        shows=lambda result: bool(links.link_use(result)),
+        shows=links.shows,
     ),
 )

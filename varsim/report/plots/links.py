@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 MOST_ROWS: Final = 8  # unless there are more of servers
 LEAST_OTHERS: Final = 2  # rows that are not of servers
 SERVER: Final = "ps "
+LEAST: Final = 0.5  # percent: what is less cannot be seen
 ALIKE: Final = 2.0  # percent points, about the width of a mark
 
+_OF_HOSTS: Final = re.compile(r"(worker|ps|rack) ([\d., ]+) (up|down)")
 _NUMBERED: Final = re.compile(r"(.*? )(\d+)( (?:up|down|clockwise|back))")
 
 
@@ -63,6 +65,11 @@ def link_use(result: "Result") -> list[LinkUse]:
     return shown
 
 
+def shows(result: "Result") -> bool:
+    """Whether some link carried anything worth a mark."""
+    return any(use >= LEAST for row in link_use(result) for use in row.percent.values())
+
+
 def draw(result: "Result", axes: Axes) -> Axes:
     """A mark per row and strategy: how much of its capacity was used."""
     rows = link_use(result)
@@ -72,7 +79,7 @@ def draw(result: "Result", axes: Axes) -> Axes:
         y = np.arange(len(rows)) + (index - (len(look) - 1) / 2) * spread
         x = [row.percent[strategy] for row in rows]
         axes.plot(x, y, marker, color=color, markersize=6, clip_on=False, zorder=3)
-    label_rows(axes, [row.link for row in rows])
+    label_rows(axes, [said(row.link) for row in rows])
     axes.set_xlim(0, 100)
     axes.set_xlabel("bytes carried, of what the link could carry in the time (%)")
     return axes
@@ -83,14 +90,34 @@ def title(result: "Result") -> str:
     rows = link_use(result)
     used = {name: use for name, use in rows[0].percent.items() if math.isfinite(use)}
     most = max(used, key=used.__getitem__)
-    use = f"{used[most]:.0f} % of what it can carry in {called(result.scenario, most)}"
-    return f"The busiest is {short(rows[0].link)}: {use}"
+    several, name = link_name(rows[0].link)
+    verb, it = ("are", "they") if several else ("is", "it")
+    use = f"{used[most]:.0f} % of what {it} can carry in {called(result.scenario, most)}"
+    return f"The busiest {verb} the {short(name, 40)}: {use}"
 
 
 def legend(result: "Result") -> list[Artist]:
     """What stands for each strategy."""
     look = looks(families(result.scenario.strategies))
     return [strategy_line(marked(result.scenario, one), look[one], "none") for one in look]
+
+
+def said(link: str) -> str:
+    """What a link, or several, is called: `downlinks of workers 0 to 6`."""
+    return link_name(link)[1]
+
+
+def link_name(link: str) -> tuple[bool, str]:
+    """Whether it is several links, and what they are called."""
+    found = _OF_HOSTS.fullmatch(link)
+    if found is None:
+        return False, link
+    host, ranks, way = found.groups()
+    several = not ranks.isdigit()
+    s = "s" if several else ""
+    noun = {"ps": "server"}.get(host, host)
+    ranks = ranks.replace("..", "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}")
+    return several, f"{way}link{s} of {noun}{s} {ranks}"
 
 
 def _alike(first: LinkUse, other: LinkUse) -> bool:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from varsim.cluster.trace import Phase, Span
+from varsim.cluster.trace import GradientRow, Outcome, Phase, Span, Trace
 from varsim.report.plots.figure import (
     ACTIVITIES,
     INK,
@@ -23,14 +23,16 @@ from varsim.report.plots.figure import (
 from varsim.study.rounds import micro_batches
 
 if TYPE_CHECKING:
-    from varsim.study.rounds import micro_batches
-from varsim.study.result import Result
+    from varsim.study.result import Result
 
 STEPS: Final = 5  # of the first strategy are shown
 MOST_WORKERS: Final = 16
-MOST_SPANS: Final = 60  # per worker: more cannot be told apart
+MOST_SPANS: Final = 60  # per worker: more are hard to tell apart
+MOST_TO_REACH: Final = 240  # per worker, where it takes so many to see an update of everybody
 MOST_UPDATES: Final = 150  # drawn as lines in one panel
 
+_OUTCOME: Final = GradientRow._fields.index("outcome")
+_KEY: Final = np.array([1 << 32, 1])  # of worker and iteration: one number for both
 _WORKER, _PHASE, _START, _END, _ITERATION = range(len(Span._fields))
 
 
@@ -44,6 +46,7 @@ class Panel(NamedTuple):
     activity: NDArray[np.int64]  # of each span: a Phase
     start: NDArray[np.float64]
     end: NDArray[np.float64]
+    in_vain: NDArray[np.bool_]  # of each span: a gradient is computed that is dropped or lost
     updates: NDArray[np.float64]  # when global_step rose
 
 
@@ -52,7 +55,7 @@ def window(result: "Result") -> float:
 
     A step is over when half of its workers have finished that iteration, or all micro-batches. The
     window is shorter where a worker of another strategy would show more than MOST_SPANS spans on
-    average.
+    average, and longer where that lets it reach the first update or exchange of every strategy.
     """
     first = result.trace(result.first)
     shown = STEPS * micro_batches(result.scenario, first.strategy)
@@ -61,12 +64,28 @@ def window(result: "Result") -> float:
         early = spans[spans[:, _ITERATION] < shown]
         np.maximum.at(ends, early[:, _WORKER], early[:, _END])
     end = int(np.median(ends)) or max(trace.end for trace in result.traces)
-    for strategy in result.strategies:
-        starts = np.sort(_shown_spans(result, strategy)[:, _START])
-        most = _most(result, strategy)
-        if np.searchsorted(starts, end) > most:
-            end = int(starts[most])
-    return max(end, 1) / 1e9
+    starts = [np.sort(_shown_spans(result, name)[:, _START]) for name in result.strategies]
+    shown_by = list(zip(starts, map(partial(_shown, result), result.strategies), strict=True))
+    for begun, workers in shown_by:
+        if np.searchsorted(begun, end) > MOST_SPANS * workers:
+            end = int(begun[MOST_SPANS * workers])
+    reach = max(_first(result, name) for name in result.strategies)
+    readable = all(
+        np.searchsorted(begun, reach) <= MOST_TO_REACH * workers for begun, workers in shown_by
+    )
+    return max(end, reach if readable else 1, 1) / 1e9
+
+
+def _first(result: "Result", strategy: str) -> int:
+    """When a strategy has made its first update, and replicas by themselves have met (ns)."""
+    trace = result.trace(strategy)
+    (own,) = (one for one in result.scenario.strategies if one.label == strategy)
+    met = []
+    if own.round.of == "outer step":
+        for spans in trace.span_rows.parts():
+            sent = np.isin(spans[:, _PHASE], (Phase.READ, Phase.WRITE))
+            met += [int(spans[sent, _END].min())] if sent.any() else []
+    return max(int(trace.steps[0]) if len(trace.steps) else 0, min(met, default=0))
 
 
 def timeline(result: "Result") -> list[Panel]:
@@ -109,9 +128,14 @@ def draw(result: "Result", panels: list[Axes]) -> list[Axes]:
 
 
 def legend(result: "Result") -> list[Artist]:
-    """The activities that are seen, and the line of an update."""
+    """The activities that are seen, the cross of what was in vain, and the line of an update."""
     seen = {int(phase) for panel in timeline(result) for phase in np.unique(panel.activity)}
-    patches = [activity_patch(name) for name in ACTIVITIES if Phase[name.upper()] in seen]
+    patches: list[Artist] = [
+        activity_patch(name) for name in ACTIVITIES if Phase[name.upper()] in seen
+    ]
+    if any(panel.in_vain.any() for panel in timeline(result)):
+        crossed = Line2D([], [], color=INK, marker="x", linestyle="", label="dropped or lost")
+        patches.append(crossed)
     update = Line2D([], [], color=INK, marker="v", markersize=4, linewidth=0.9, label="update")
     return [*patches, update]
 
@@ -138,20 +162,33 @@ def _panel(result: "Result", strategy: str, end: float) -> Panel:
         spans[:, _PHASE],
         spans[:, _START] / 1e9,
         np.minimum(spans[:, _END] / 1e9, end),
+        _in_vain(trace, spans),
         steps[steps <= end],
     )
+
+
+def _in_vain(trace: Trace, spans: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which spans compute a gradient that is dropped or lost."""
+    gone = [
+        rows[np.isin(rows[:, _OUTCOME], (Outcome.DROPPED, Outcome.LOST))][:, :2]
+        for rows in trace.gradient_rows.parts()
+    ]
+    keys = np.concatenate([rows @ _KEY for rows in gone]) if gone else np.empty(0, dtype=np.int64)
+    own = spans[:, [_WORKER, _ITERATION]] @ _KEY
+    found: NDArray[np.bool_] = (spans[:, _PHASE] == Phase.COMPUTE) & np.isin(own, keys)
+    return found
 
 
 def _shown_spans(result: "Result", strategy: str) -> NDArray[np.int64]:
     """The first spans of the workers that are shown: as many as are, and all that begin then."""
     shown, rows = shown_workers(result, strategy), result.trace(strategy).span_rows
-    most = _most(result, strategy) + 1 + len(shown)
+    most = (MOST_TO_REACH + 1) * len(shown) + 1
     return rows.least(_START, most, lambda spans: np.isin(spans[:, _WORKER], shown))
 
 
-def _most(result: "Result", strategy: str) -> int:
-    """How many spans of a strategy are shown at most."""
-    return MOST_SPANS * len(shown_workers(result, strategy))
+def _shown(result: "Result", strategy: str) -> int:
+    """How many workers are shown."""
+    return len(shown_workers(result, strategy))
 
 
 def shown_workers(result: "Result", strategy: str) -> list[int]:
@@ -167,12 +204,17 @@ def _draw_panel(axes: Axes, panel: Panel, label: str, unit: float, every: int) -
     """Draw a panel with times in `unit` seconds; `every` so many rows have their rank beside."""
     for name, look in ACTIVITIES.items():
         chosen = panel.activity == Phase[name.upper()]
-        boxes = _boxes(panel, chosen, unit)
-        if len(boxes):
-            patches = PolyCollection(
-                list(boxes), facecolor=look.color, hatch=look.mark, linewidth=0
-            )
-            axes.add_collection(patches, autolim=False)
+        for which, alpha in ((chosen & ~panel.in_vain, 1.0), (chosen & panel.in_vain, 0.35)):
+            boxes = _boxes(panel, which, unit)
+            if len(boxes):
+                patches = PolyCollection(
+                    list(boxes), facecolor=look.color, hatch=look.mark, linewidth=0, alpha=alpha
+                )
+                axes.add_collection(patches, autolim=False)
+    corners = _boxes(panel, panel.in_vain, unit)
+    if len(corners):
+        across = [box[pair] for box in corners for pair in ([0, 2], [1, 3])]
+        axes.add_collection(LineCollection(across, color=INK, linewidth=0.7), autolim=False)
     # A fine gap where a gradient is begun: without it, one batch after another is one bar.
     begun = panel.activity == Phase.COMPUTE
     axes.vlines(

@@ -18,7 +18,8 @@ function points(table) {
     return select;
   };
   const across = choose("across", first), up = choose("upwards", second);
-  const svg = make("svg", box, { role: "group", "aria-label": "Every row of the table below, a point each" });
+  box.insertAdjacentHTML("beforeend", '<svg role="group" aria-label="Every row of the table below, a point each"></svg>');
+  const svg = box.lastChild;
   const SHAPES = [(r) => `M-${r},0a${r},${r} 0 1,0 ${2 * r},0a${r},${r} 0 1,0 -${2 * r},0`, (r) => `M-${r},-${r}h${2 * r}v${2 * r}h-${2 * r}z`,
     (r) => `M0,-${r}L${r},${r}H-${r}z`, (r) => `M0,-${r + 1}L${r + 1},0L0,${r + 1}L-${r + 1},0z`, (r) => `M0,${r}L${r},-${r}H-${r}z`];
   const marks = [...new Set(rows.map((row) => said(row.cells[0])))];

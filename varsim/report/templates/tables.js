@@ -1,14 +1,13 @@
 // Tables to work with: sorted by a click, and cells that say what they are.
 // It reads the tables of the page, and nothing else; points.js goes on with what is made here.
 "use strict";
-const SVG = "http://www.w3.org/2000/svg";
 const UNIT = new Map(Object.entries({
   s: { ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600 },
   B: { B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 },
   "bit/s": { "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12 },
 }).flatMap(([base, units]) => Object.entries(units).map(([name, worth]) => [name, { base, worth }])));
 const make = (name, parent, attributes = {}, text = "") => {
-  const made = parent.namespaceURI === SVG || name === "svg" ? document.createElementNS(SVG, name) : document.createElement(name);
+  const made = document.createElementNS(parent.namespaceURI, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.textContent = text;
   parent.append(made);

@@ -87,12 +87,12 @@ def draw(table: "Table", panels: list[Axes], measured: Measured) -> list[Axes]:
     for axes, (heading, rows) in zip(panels, beside, strict=True):
         for line in lines(table, rows, measured):
             color, marker, dashes = look[line.strategy]
-            half = [0.0 if math.isnan(one) else one for one in line.half_width]
+            half = [one if one > 0 else math.nan for one in line.half_width]
             style = {"linewidth": 1.0} if line.flat else {"marker": marker, "linestyle": dashes}
             axes.errorbar(
                 line.x, line.mean, yerr=half, color=color, capsize=2.5, markersize=5, **style
             )
-            highest = max(highest, *np.add(line.mean, half))
+            highest = max(highest, *np.add(line.mean, np.nan_to_num(half)))
             if measured.best and line.has_best:
                 top = int(np.argmax(line.mean))
                 axes.plot(line.x[top], line.mean[top], "o", markersize=10, mfc="none", color=INK)
