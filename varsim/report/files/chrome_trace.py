@@ -1,21 +1,25 @@
-"""The spans of a result as a Chrome trace, which Perfetto and chrome://tracing open.
+"""The first replication of a result as a Chrome trace, which Perfetto and chrome://tracing open.
 
 Format: "Trace Event Format", Google, 2016. A process per strategy, a thread per worker; thread 0
-would share its track with the process, so worker r is thread r + 1.
+would share its track with the process, so worker r is thread r + 1. The last thread is the model:
+a slice for each of its versions, an instant for each update. An arrow (a flow, which joins the
+slices that hold its ends) leads each gradient from the read of its worker by its computation to
+the version that it is part of. Counters: the loss, who uses the network, and where gradients are.
 """
 
 import gzip
 import io
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from varsim.cluster.trace import Span, Trace
+from varsim.cluster.trace import GradientRow, Outcome, Phase, Span, Trace
 from varsim.report.files.text_columns import fair_shares, filled
-from varsim.study.measure import ACTIVITIES
+from varsim.study.measure import ACTIVITIES, OUTCOMES
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
@@ -23,34 +27,70 @@ if TYPE_CHECKING:
 FILE = "trace.json.gz"
 # Viewers grow slow beyond a few hundred thousand slices.
 MOST_SPANS = 500_000
+MOST_GRADIENTS = 100_000  # and updates
 START = Span._fields.index("start")
-_SPAN = (
-    ',\n{"name":"%s","ph":"X","pid":%d,"tid":%d,"ts":%d.%03d,"dur":%d.%03d,"args":{"iteration":%d}}'
+_SLICE = '{"ph":"X","pid":%d,"tid":%d,"ts":%d.%03d,"dur":%d.%03d,'
+_SPAN = f',\n{_SLICE}"name":"%s","args":{{"iteration":%d%s}}}}'
+_VERSION = f',\n{_SLICE}"name":"step %d"}}'
+_UPDATE = ',\n{"ph":"i","s":"t","pid":%d,"tid":%d,"ts":%d.%03d,"name":"update"}'
+_FLOW = (
+    ',\n{"ph":"%s","bp":"e","cat":"gradient","name":"gradient","id":"%d.%d",'
+    '"pid":%d,"tid":%d,"ts":%d.%03d}'
 )
+_NETWORK = (
+    ',\n{"ph":"C","pid":%d,"ts":%d.%03d,"name":"workers on the network","args":{"workers":%d}}'
+)
+_GRADIENTS = (
+    ',\n{"ph":"C","pid":%d,"ts":%d.%03d,"name":"gradients","args":{"on their way":%d,"arrived":%d}}'
+)
+_ROW = {name: index for index, name in enumerate(GradientRow._fields)}
+_OF_NETWORK = (Phase.READ, Phase.WRITE, Phase.QUEUE)
 
 
-def chrome_trace(result: "Result", most: int = MOST_SPANS) -> tuple[bytes, tuple[str, ...]]:
+def chrome_trace(
+    result: "Result", most: int = MOST_SPANS, most_gradients: int = MOST_GRADIENTS
+) -> tuple[bytes, tuple[str, ...]]:
     """Replication 0 of every strategy, gzipped, and what was left out, if anything.
 
-    Where there are more than `most` spans each strategy keeps its fair share: its first ones.
+    Where there are more than `most` spans, or `most_gradients`, each strategy keeps its fair share:
+    its first ones.
     """
     traces = [result.trace(strategy) for strategy in result.strategies]
     kept = fair_shares([len(trace.span_rows) for trace in traces], most)
+    known = fair_shares([len(trace.gradient_rows) for trace in traces], most_gradients)
+    steps = fair_shares([len(trace.steps) for trace in traces], most_gradients)
     packed = io.BytesIO()
     # No time and no name inside the archive: the same result gives the same bytes.
     with gzip.GzipFile("", "wb", compresslevel=6, fileobj=packed, mtime=0) as file:
         head = {"displayTimeUnit": "ms", "otherData": result.provenance}
         file.write((json.dumps(head)[:-1] + ', "traceEvents": [').encode())
         file.write(json.dumps({"name": "varsim", "ph": "M", "pid": 0}).encode())
-        for process, (trace, count) in enumerate(zip(traces, kept, strict=True), start=1):
-            for text in (_names(trace, process), *_spans(trace, process, count)):
-                file.write(text.encode())
+        every = zip(traces, kept, known, steps, strict=True)
+        for process, (trace, count, some, first) in enumerate(every, start=1):
+            gradients = trace.gradient_rows.least(_ROW["read"], some)
+            file.write(_names(trace, process).encode())
+            for texts in (
+                _spans(trace, process, count, gradients),
+                _versions(trace, process, first),
+                _arrows(trace, process, gradients, first),
+                _progress(process, gradients),
+            ):
+                for text in texts:
+                    file.write(text.encode())
         file.write(b"\n]}\n")
     return packed.getvalue(), tuple(
-        f"{FILE}: the first {count:,} of {len(trace.span_rows):,} spans of {trace.strategy}"
-        for trace, count in zip(traces, kept, strict=True)
-        if count < len(trace.span_rows)
+        f"{FILE}: the first {count:,} of {of:,} {what} of {trace.strategy}"
+        for what, counts in (("spans", kept), ("gradients", known), ("updates", steps))
+        for trace, count in zip(traces, counts, strict=True)
+        if count < (of := _all(trace, what))
     )
+
+
+def _all(trace: Trace, what: str) -> int:
+    """How many of them a trace has."""
+    if what == "updates":
+        return len(trace.steps)
+    return len(trace.span_rows if what == "spans" else trace.gradient_rows)
 
 
 def _names(trace: Trace, process: int) -> str:
@@ -59,9 +99,9 @@ def _names(trace: Trace, process: int) -> str:
         {"name": "process_name", "args": {"name": trace.strategy}},
         {"name": "process_sort_index", "args": {"sort_index": process}},
     ]
-    for rank in range(trace.workers):
+    for rank, name in enumerate([*(f"worker {n}" for n in range(trace.workers)), "model"]):
         thread = {"tid": rank + 1}
-        events.append({"name": "thread_name", **thread, "args": {"name": f"worker {rank}"}})
+        events.append({"name": "thread_name", **thread, "args": {"name": name}})
         events.append({"name": "thread_sort_index", **thread, "args": {"sort_index": rank}})
     named = [{"ph": "M", "pid": process, **event} for event in events]
     lines = [json.dumps(event, separators=(",", ":")) for event in named]
@@ -74,18 +114,90 @@ def _names(trace: Trace, process: int) -> str:
     return "".join(",\n" + line for line in lines)
 
 
-def _spans(trace: Trace, process: int, count: int) -> Iterator[str]:
-    """The first `count` spans, microseconds with exact nanoseconds behind the point."""
+def _spans(trace: Trace, process: int, count: int, gradients: NDArray[np.int64]) -> Iterator[str]:
+    """The first `count` spans, and how many workers use the network.
+
+    Times are microseconds with exact nanoseconds behind the point.
+    """
     worker, phase, start, end, iteration = trace.span_rows.least(START, count).T
-    length = end - start
     columns = [
-        np.array(ACTIVITIES, dtype=object)[phase],
-        np.full(count, process),
-        worker + 1,
-        start // 1000,
-        start % 1000,
-        length // 1000,
-        length % 1000,
-        iteration,
+        *(np.full(count, process), worker + 1, *_micro(start), *_micro(end - start)),
+        *(np.array(ACTIVITIES, dtype=object)[phase], iteration),
+        _fates(worker, np.where(phase == Phase.COMPUTE, iteration, -1), gradients),
     ]
-    return filled(_SPAN, columns)
+    yield from filled(_SPAN, columns)
+    sent = np.isin(phase, _OF_NETWORK)
+    moments, (busy,) = _counted([(start[sent], end[sent])])
+    yield from filled(_NETWORK, [np.full(len(moments), process), *_micro(moments), busy])
+
+
+def _fates(
+    worker: NDArray[np.int64], iteration: NDArray[np.int64], gradients: NDArray[np.int64]
+) -> NDArray[np.object_]:
+    """What became of the gradients that are computed, as more arguments of their slices."""
+    told = {(row[_ROW["worker"]], row[_ROW["iteration"]]): _fate(row) for row in gradients.tolist()}
+    pairs = zip(worker.tolist(), iteration.tolist(), strict=True)
+    return np.array([told.get(pair, "") for pair in pairs], dtype=object)
+
+
+def _fate(row: list[int]) -> str:
+    text = f',"outcome":"{OUTCOMES[row[_ROW["outcome"]]]}"'
+    if row[_ROW["applied_step"]] < 0:
+        return text
+    return f'{text},"staleness":{row[_ROW["applied_step"]] - row[_ROW["read_step"]]}'
+
+
+def _versions(trace: Trace, process: int, count: int) -> Iterator[str]:
+    """The model: a slice from each of its first updates to the next, and the updates."""
+    end = int(trace.steps[count]) if count < len(trace.steps) else trace.end
+    bounds = np.concatenate([[0], trace.steps[:count], [end]]).astype(np.int64)
+    track = [np.full(count + 1, process), np.full(count + 1, trace.workers + 1)]
+    lengths = _micro(np.diff(bounds))
+    yield from filled(_VERSION, [*track, *_micro(bounds[:-1]), *lengths, np.arange(count + 1)])
+    yield from filled(_UPDATE, [*(one[1:] for one in track), *_micro(bounds[1:-1])])
+
+
+def _arrows(
+    trace: Trace, process: int, gradients: NDArray[np.int64], versions: int
+) -> Iterator[str]:
+    """Of each gradient that was applied: from the read by the computation to the model."""
+    used = np.isin(gradients[:, _ROW["outcome"]], (Outcome.APPLIED, Outcome.PARTLY))
+    used &= gradients[:, _ROW["applied_step"]] < versions
+    rows = gradients[used]
+    numbers, own = np.arange(len(rows)), np.full(len(rows), process)
+    of_worker, of_model = rows[:, _ROW["worker"]] + 1, np.full(len(rows), trace.workers + 1)
+    for sign, track, column in (
+        ("s", of_worker, "read"),
+        ("t", of_worker, "compute_start"),
+        ("f", of_model, "applied"),
+    ):
+        signs = [sign] * len(rows)
+        yield from filled(_FLOW, [signs, own, numbers, own, track, *_micro(rows[:, _ROW[column]])])
+
+
+def _progress(process: int, gradients: NDArray[np.int64]) -> Iterator[str]:
+    """How many gradients are on their way, and how many have arrived and are not yet applied."""
+    computed, arrived, ended = (
+        gradients[:, _ROW[name]] for name in ("computed", "arrived", "applied")
+    )
+    sent, there = arrived >= 0, (arrived >= 0) & (ended >= 0)
+    moments, counts = _counted([(computed[sent], arrived[sent]), (arrived[there], ended[there])])
+    yield from filled(_GRADIENTS, [np.full(len(moments), process), *_micro(moments), *counts])
+
+
+def _counted(
+    kinds: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
+    """All moments at which something begins or ends, and how much of each kind there is then."""
+    moments = np.unique(np.concatenate([np.concatenate(pair) for pair in kinds]))
+    counts = [
+        np.searchsorted(np.sort(begun), moments, "right")
+        - np.searchsorted(np.sort(ended), moments, "right")
+        for begun, ended in kinds
+    ]
+    return moments, counts
+
+
+def _micro(times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Microseconds, and the nanoseconds beyond them."""
+    return times // 1000, times % 1000
