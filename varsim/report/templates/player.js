@@ -171,7 +171,7 @@
 
   // Lines over the same clock: the loss, the staleness of what was applied, and who uses the network.
   function curves() {
-    const loss = shown().filter((one) => one.loss.length > 1);
+    const loss = shown().filter((one) => one.loss.filter(([, value]) => value !== null).length > 1);
     const stale = shown().filter((one) => one.staleness.some(([, value]) => value > 0));
     const busy = shown().filter((one) => one.network.length > 1);
     return [

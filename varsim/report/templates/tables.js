@@ -57,7 +57,8 @@ for (const table of document.querySelectorAll("table")) {
     title.dataset.meaning = title.title;
     title.removeAttribute("title");
   }
-  const keys = !table.dataset.marked ? [] : sideways ? [...body.rows].map((row) => row.cells[0]) : [...head.cells].slice(1);
+  const several = sideways ? head.cells.length > 2 : body.rows.length > 1;
+  const keys = !table.dataset.marked || !several ? [] : sideways ? [...body.rows].map((row) => row.cells[0]) : [...head.cells].slice(1);
   for (const key of keys) {
     const button = make("button", key, { type: "button", class: "sort" });
     const label = make("span", button, { class: "told" });
