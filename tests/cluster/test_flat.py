@@ -43,12 +43,18 @@ def fast(run: Run, events: int | None = None, *, interpreted: bool = True) -> Tr
 def covered(scenario: Scenario) -> Iterator[Run]:
     """The runs of a scenario, times only and without events, that the engine covers."""
     scenario = times_only(scenario.model_copy(update={"events": (), "failures": None}))
-    network = scenario.cluster.network.model_copy(update={"sharing": "first_come"})
+    for sharing in ("first_come", "fair"):
+        shared = sharing_links(scenario, sharing)
+        for index, strategy in enumerate(shared.strategies):
+            if not reason_against(shared, strategy):
+                yield Run(shared, index, shared.seed % 3)
+
+
+def sharing_links(scenario: Scenario, sharing: str) -> Scenario:
+    """The scenario with links that are shared in this way."""
+    network = scenario.cluster.network.model_copy(update={"sharing": sharing})
     cluster = scenario.cluster.model_copy(update={"network": network})
-    scenario = scenario.model_copy(update={"cluster": cluster})
-    for index, strategy in enumerate(scenario.strategies):
-        if not reason_against(scenario, strategy):
-            yield Run(scenario, index, scenario.seed % 3)
+    return scenario.model_copy(update={"cluster": cluster})
 
 
 def compare(scenario: Scenario, *, interpreted: bool = True) -> Counter[str]:
@@ -64,6 +70,8 @@ def compare(scenario: Scenario, *, interpreted: bool = True) -> Counter[str]:
         strategy = run.scenario.strategies[run.strategy]
         seen[strategy.kind] += 1
         seen[strategy.kind + ", locking"] += getattr(strategy, "use_locking", False)
+        fair = run.scenario.cluster.network.sharing == "fair"
+        seen["servers, fair"] += fair and strategy.uses_servers
     return seen
 
 
@@ -77,6 +85,7 @@ def test_random_scenarios_of_servers_are_the_same() -> None:
     seen = sum((compare(servers.drawn(str(seed))) for seed in range(30)), Counter[str]())
 
     assert min(seen["sync_replicas"], seen["none"], seen["none, locking"]) > 1
+    assert seen["servers, fair"] > 2
 
 
 def bounded(seed: int) -> Scenario:
@@ -217,10 +226,9 @@ def test_what_it_does_not_cover_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     (strategy,) = scenario.strategies
 
     assert reason_against(scenario, strategy) == ""
-    fair = scenario.cluster.network.model_copy(update={"sharing": "fair"})
-    cluster = scenario.cluster.model_copy(update={"network": fair})
-    shared = scenario.model_copy(update={"cluster": cluster})
-    assert reason_against(shared, strategy) == "links are shared (fair)"
+    shared = sharing_links(scenario, "fair")
+    said = "links are shared (fair), not only those of one server"
+    assert reason_against(shared, strategy) == said
     monkeypatch.setenv(ENGINE, "quick")
     with pytest.raises(ValueError, match="VARSIM_ENGINE is auto, simpy or fast, not 'quick'"):
         chosen()

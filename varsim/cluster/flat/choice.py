@@ -5,6 +5,7 @@ from typing import Final
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat.compiled import is_made
+from varsim.cluster.flat.network import meets_in_one
 from varsim.cluster.flat.reducing import AnyRules, Reading, Reducing
 from varsim.cluster.flat.reductions import of_copies, of_gradients
 from varsim.cluster.flat.rules import Rules
@@ -31,8 +32,10 @@ def uncovered(
         return "a loss ends the run"
     if isinstance(rules, Reducing | Reading):
         return _unreduced(cluster, workload, rules, workers)
-    if network.sharing != "first_come":
-        return f"links are shared ({network.sharing})"
+    if network.sharing != "first_come" and (
+        rules.kind == "cutoff" or not meets_in_one(cluster, workload)
+    ):
+        return f"links are shared ({network.sharing}), not only those of one server"
     if network.forwarding != "cut_through":
         return f"the network forwards with {network.forwarding}"
     return ""

@@ -24,13 +24,14 @@ from varsim.cluster.flat import (
     decoding,
     layout,
     links,
+    sharing,
     worker,
 )
 
 Code: TypeAlias = Mapping[Callable[..., Any], Callable[..., Any]]
 
 _APPLYING: Final = (asynchronous, bounded, accumulators, cutoff)
-_MODULES: Final = (books, links, worker, *_APPLYING, core, decoding)
+_MODULES: Final = (books, links, sharing, worker, *_APPLYING, core, decoding)
 # What is called from outside, and so kept in the cache.
 _KEPT: Final[tuple[Callable[..., Any], ...]] = (core.advance, decoding.decode)
 INTERPRETED: Final[Code] = {function: function for function in _KEPT}

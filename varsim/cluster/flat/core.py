@@ -22,9 +22,11 @@ from varsim.cluster.flat.bounded import await_others, looks, take_in
 from varsim.cluster.flat.cutoff import begin_anew, end_step, gather, is_given_up
 from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.links import enqueue, hand_over, keep_starts, sort_items, update
-from varsim.cluster.flat.worker import ask, fetch, goes_on, is_answered, read
+from varsim.cluster.flat.sharing import settle, start
+from varsim.cluster.flat.worker import ask, compute, fetch, goes_on, is_answered, read
 from varsim.cluster.trace import Phase
 
+_READ = int(Phase.READ)
 _WRITE = int(Phase.WRITE)
 _BARRIER = int(Phase.BARRIER)
 _TOKEN = int(Phase.TOKEN)
@@ -48,7 +50,10 @@ def advance(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
             continue
         m[at.NOW] = now
         if kind == at.COMPUTED:
-            push(m, log, heap, who)
+            if m[at.HUBS]:
+                push_fairly(m, reals, heap, who)
+            else:
+                push(m, log, heap, who)
         elif kind == at.ARRIVES:
             gradient = m[who + at.GRADIENT]
             m[gradient + at.LOOSE] += 1
@@ -93,6 +98,12 @@ def advance(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
             begin_anew(m, reals, log, heap, who)
         elif kind == at.SETTLES:
             end_step(m, reals, log, heap)
+        elif kind == at.FLOWS_END:
+            settle(m, reals, heap)
+        elif kind == at.FLOW_ARRIVES:
+            flow_arrives(m, reals, log, heap, who)
+        elif kind == at.FLOW_IS_THERE:
+            flow_is_there(m, reals, log, heap, who)
         elif kind == at.STARTS:
             read(m, reals, log, heap, who)
         elif kind == at.CHIEF_STARTS:
@@ -123,6 +134,33 @@ def push(m: Ints, log: Ints, heap: Ints, w: int) -> None:
     m[w + at.LAST_ITEM] = m[m[at.ORDER] + items - 1]
     transferred(m, log, w, _WRITE, end, m[batch + at.ALONE])
     m[w + at.AWAITED] = put(m, heap, end, w << at.BITS | at.ARRIVES)
+
+
+def push_fairly(m: Ints, reals: Floats, heap: Ints, w: int) -> None:
+    """It sends its gradient over links that are shared."""
+    m[m[w + at.GRADIENT] + at.OPEN] = m[w + at.UNSENT] = m[at.VARIABLES]
+    m[w + at.PHASE], m[w + at.SENDS] = _WRITE, m[w + at.PUSH]
+    start(m, reals, heap, w, m[at.HUBS] + at.HUB, m[w + at.PUSH_GROUP])
+
+
+def flow_arrives(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
+    """What it reads or sends over links that are shared is there; it goes on after that."""
+    if m[w + at.SENDS] == m[w + at.PUSH]:
+        m[m[w + at.GRADIENT] + at.LOOSE] += 1
+        arrive(m, reals, log, heap, m[w + at.GRADIENT], 0)
+    put(m, heap, m[at.NOW], w << at.BITS | at.FLOW_IS_THERE)
+
+
+def flow_is_there(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
+    """A worker goes on whose flow has arrived."""
+    gradient, batch = m[w + at.GRADIENT], m[w + at.SENDS]
+    if batch == m[w + at.PUSH]:
+        transferred(m, log, w, _WRITE, m[at.NOW], m[batch + at.ALONE])
+        sent(m, reals, log, heap, w)
+        loosen(m, gradient)
+    else:
+        transferred(m, log, w, _READ, m[at.NOW], m[batch + at.ALONE])
+        compute(m, reals, log, heap, w, m[at.NOW], m[w + at.COPY_AT], m[w + at.COPY_STEP])
 
 
 def arrive(m: Ints, reals: Floats, log: Ints, heap: Ints, gradient: int, item: int) -> None:

@@ -43,7 +43,11 @@ Floats: TypeAlias = list[float]
     SETTLING,  # whether others that may come now are awaited before the step ends
     SLOWEST,  # clock of a worker, and how many workers have it
     SLOWEST_COUNT,
-) = range(30)
+    FLOWS,  # of fair links, started
+    WAKE_AT,  # when they are next seen to (ns)
+    PASSED_NOW,  # how many have ended and are to be told of
+    DUES,  # how many times at which hubs may be due
+) = range(34)
 # Scalars that do not.
 (
     STRATEGY,
@@ -92,8 +96,14 @@ Floats: TypeAlias = list[float]
     DRAWN_AT,  # in `reals`
     HANDLING,  # in a row: how it is handled by servers; 0: that takes no time
     BUSY_THREADS,  # of each queue, with one gradient alone
+    HUBS,  # of fair links: of what is read, then of what is pushed; 0: links are not fair
+    GROUP_SIZE,  # of a group of a hub
+    PASSED,  # workers whose flows have ended
+    DUES_AT,  # pairs of a time (ns) and a hub
+    MOST_DUES,
+    MOVED,  # in `reals`: bytes that have passed each link, two for each worker, then the server's
     SCALARS,
-) = range(30, 77)
+) = range(34, 87)
 
 # A worker.
 (
@@ -127,14 +137,28 @@ Floats: TypeAlias = list[float]
     WINDOWS,  # of slowness: how many, where they begin, and their factors in `reals`
     BOUNDS,
     FACTORS,
+    FLOW,  # number of its latest flow over fair links
+    FLOW_REALS,  # in `reals`: virtual times at which that ends, and at which it began
+    PULL_GROUP,
+    PUSH_GROUP,
+    SENDS,  # the batch of that flow
     WORKER_SIZE,
-) = range(31)
+) = range(36)
 
 # A batch of messages, its hops and messages; a link is the address of when it is free, or
 # -1 - n for the n-th of the worker's own.
 ITEMS, ALONE, LATENCY, PAIR, HOPS, HOP_COUNT, MESSAGES, MESSAGE_COUNT, BATCH = range(9)
 LINK, HOLD, BEGINS, AFTER, AFTER_COUNT, HOP = range(6)
 ITEM, DELAY, PASSES, PASS_COUNT, MESSAGE = range(5)
+
+# A hub of fair links: its first flow (ns), how many there are, when the next may end (ns), its
+# numbers in `reals` (seconds since the first, its bandwidth, bytes of a flow), its groups by rising
+# ceiling, and the link of a worker that is used with it: 0 up, 1 down.
+EPOCH, FLOWING, DUE, HUB_REALS, GROUPS, GROUPS_AT, WAY, HUB = range(8)
+BANDWIDTH, BYTES = 1, 2
+# A group: its virtual time in `reals`, then its rate and ceiling; how many workers, who is next.
+VIRTUAL, WAITERS, NEXT_ONE, WAITER = range(4)
+RATE, CEILING = 1, 2
 
 # An accumulator: its step, gradients inside (a list through their rows), whether a take waits.
 TAKE_STEP, INSIDE, FIRST, LAST, TAKE, ACCUMULATOR = range(6)
@@ -178,9 +202,12 @@ STEPS, LOOKS, STARTED, AGAIN = -1, -2, -3, -5  # AGAIN + 1: what was pushed
     SETTLES,
     LOOKS_AHEAD,
     TAKES_IN,
+    FLOWS_END,
+    FLOW_ARRIVES,
+    FLOW_IS_THERE,
     TIME_IS_UP,
     CLOCK_ENDS,
-) = range(22)
+) = range(25)
 BITS = 5  # an event is whom it is for, and its kind in so many bits
 
 # The order of events of one instant: a priority, and the number in which they were put in.
@@ -188,6 +215,8 @@ URGENT = 0
 NORMAL = 1 << 52
 SETTLED = 2 << 52
 AT_LAST = 3 << 52
+
+FOREVER = 1 << 62
 
 # Why the loop is left.
 OVER, DRY, FULL, STANDSTILL = range(1, 5)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from varsim.cluster.batch import MessageBatch
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
-from varsim.cluster.flat.building import Building
+from varsim.cluster.flat.building import Building, NotCoveredError
 from varsim.cluster.link import Link
 from varsim.cluster.placement import server_messages, server_places, traffic_per_port
 from varsim.cluster.trace import LinkRow
@@ -19,6 +19,7 @@ from varsim.values.workload import Workload
 Ints: TypeAlias = NDArray[np.int64]
 
 _OWN: Final = 2  # links of a worker on a star
+_LONGEST: Final = 1 << 58  # ns
 # Of both batches of a worker: how often it was sent, when it is due, when it starts on each link.
 _SENDING: Final = (
     *(at.PULLED, at.PULL_DUE, at.PULL_STARTS),
@@ -87,6 +88,58 @@ class FlatNetwork:
         )[self._like]
         addresses[:, 0] = free + _OWN * np.arange(self._workers)
         return addresses
+
+    def lay_out_hubs(self, building: Building, workers: Ints, reals: list[float]) -> None:
+        """Lay out what fair links need beside batches (see `sharing`)."""
+        m, number = building.scalars, self._workers
+        hubs: list[int] = []
+        m[at.GROUP_SIZE] = at.WAITER + number
+        for which, field in enumerate((at.PULL_GROUP, at.PUSH_GROUP)):
+            way = 1 - which  # what a worker reads comes down to it, what it pushes goes up
+            marks = [both[which].marks for both in self._batches]
+            ceilings = [route[way].bandwidth for ((route, _, _),) in marks]
+            ((route, _, (size,)),) = marks[0]
+            if size <= 0:
+                raise NotCoveredError("nothing is sent")
+            server = route[1 - way].bandwidth
+            if size * number / min(server, *ceilings) * 1e9 > _LONGEST:
+                raise NotCoveredError("its times are too long for sums of 64 bits")
+            rising = sorted(set(ceilings))
+            groups = np.zeros((len(rising), int(m[at.GROUP_SIZE])), dtype=np.int64)
+            hubs += [0, 0, 0, len(reals), len(rising), 0, way]
+            reals += [0.0, server, size]
+            for place, ceiling in enumerate(rising):
+                groups[place, at.VIRTUAL] = len(reals)
+                reals += [0.0, 0.0, ceiling]
+            hubs[-2] = building.add(groups)
+            places = np.array([rising.index(ceiling) for ceiling in ceilings])[self._like]
+            workers[:, field] = hubs[-2] + places * m[at.GROUP_SIZE]
+        m[at.HUBS] = building.add(hubs)
+        m[at.MOST_DUES] = 4 * number + 64
+        m[at.PASSED], m[at.DUES_AT] = building.room(number), building.room(2 * m[at.MOST_DUES])
+        m[at.WAKE_AT] = at.FOREVER
+        m[at.MOVED] = len(reals)
+        reals += [0.0] * (_OWN * number + 2)
+        workers[:, at.FLOW_REALS] = len(reals) + 2 * np.arange(number)
+        reals += [0.0] * (2 * number)
+
+    def carried_fairly(self, m: Any, reals: Any, end: int) -> tuple[list[LinkRow], float]:
+        """The same of fair links."""
+        first, number = int(m[at.MOVED]), self._workers
+        moved = [float(size) for size in reals[first : first + _OWN * number + 2]]
+        for hub in (int(m[at.HUBS]), int(m[at.HUBS]) + at.HUB):
+            clock, way = int(m[hub + at.HUB_REALS]), int(m[hub + at.WAY])
+            size = float(reals[clock + at.BYTES])
+            for _, rank, passed in sorted(_under_way(m, reals, hub, end)):
+                passed = min(size, max(0.0, passed))
+                moved[_OWN * rank + way] += passed
+                moved[_OWN * number + 1 - way] += passed
+        rows = [
+            LinkRow(name, link.bandwidth, min(size, link.bandwidth * end / 1e9))
+            for size, (name, link) in zip(moved, self._links(), strict=True)
+        ]
+        begun = zip(rows, self._links(), strict=True)
+        return rows, math.fsum(row.moved for row, (_, link) in begun if link.begins)
 
     def carried(
         self, m: Any, workers: Ints, again: dict[tuple[int, int], list[int]], end: int
@@ -180,6 +233,35 @@ class FlatNetwork:
             [(self._link(link, like), size) for link, size in batch.loads.items()],
             [(self._link(link, like), size) for link, size in batch.passed_on_over()],
         )
+
+
+def meets_in_one(cluster: Cluster, workload: Workload) -> bool:
+    """Whether all that workers send meets in the links of one server, or of several as one."""
+    network = cluster.network
+    if network.kind != "star" or not network.plain or cluster.servers_on != "dedicated":
+        return False
+    trained = sum(spec.has_gradient for spec in workload.problem.variables())
+    columns = {own for own in zip(*traffic_per_port(workload, cluster), strict=True) if any(own)}
+    return trained == 1 and len(columns) == 1
+
+
+def _under_way(m: Any, reals: Any, hub: int, end: int) -> list[tuple[int, int, float]]:
+    """The flows of a hub at the end of a run: number, rank, bytes passed."""
+    if not m[hub + at.FLOWING]:
+        return []
+    found = []
+    gone = (end - int(m[hub + at.EPOCH])) / 1e9 - float(reals[m[hub + at.HUB_REALS]])
+    for number in range(m[hub + at.GROUPS]):
+        group = int(m[hub + at.GROUPS_AT] + number * m[at.GROUP_SIZE])
+        virtual = float(reals[m[group + at.VIRTUAL]])
+        if gone > 0:
+            virtual += float(reals[m[group + at.VIRTUAL] + at.RATE]) * gone
+        for place in range(m[group + at.WAITERS]):
+            turn = (m[group + at.NEXT_ONE] + place) % m[at.WORKER_COUNT]
+            w = int(m[group + at.WAITER + turn])
+            passed = virtual - float(reals[m[w + at.FLOW_REALS] + 1])
+            found.append((int(m[w + at.FLOW]), int(m[w + at.RANK]), passed))
+    return found
 
 
 def _cut(numbers: Sequence[int], length: int) -> list[Sequence[int]]:

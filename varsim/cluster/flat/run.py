@@ -158,6 +158,8 @@ class FlatRun:
         most = building.largest * max([1.0, *reals]) * number * variables
         if most > _LONGEST:
             raise NotCoveredError("its times are too long for sums of 64 bits")
+        if self._cluster.network.sharing == "fair":
+            self._network.lay_out_hubs(building, workers, reals)
         self._times.lay_out(building, workers)
         self._begin(building, workers, reals, events)
 
@@ -280,7 +282,10 @@ class FlatRun:
         pending[:, at.OUTCOME] = Outcome.PENDING
         rows.take_gradients(pending.T)
         again = _sent_again(marks) if self._rules.kind == "cutoff" else {}
-        links, sent = self._network.carried(self._m, workers, again, end)
+        if m[at.HUBS]:
+            links, sent = self._network.carried_fairly(self._m, self._reals, end)
+        else:
+            links, sent = self._network.carried(self._m, workers, again, end)
         return Trace(
             strategy=label,
             replication=self._replication,
@@ -306,7 +311,8 @@ class FlatRun:
         """What is written last of those that wait at the end (n, 2)."""
         workers = records(self._m)
         waiting = workers[workers[:, at.READY] < end]
-        codes = waiting[:, at.MARK] + (waiting[:, at.ITERATION] << PHASE_BITS)
+        ahead = waiting[:, at.PHASE] == Phase.READ  # what is read is for the next gradient
+        codes = waiting[:, at.MARK] + (waiting[:, at.ITERATION] + ahead << PHASE_BITS)
         codes += waiting[:, at.PHASE]
         return np.stack((np.full(len(waiting), end), codes), axis=1)
 

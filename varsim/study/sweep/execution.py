@@ -20,6 +20,7 @@ PATIENCE: Final = 15.0  # seconds to wait for a dask scheduler and its first wor
 # Work that this process does about as soon as others could, in gradients.
 _SMALL: Final = 200_000
 _LOOKED_AT: Final = 16  # cases whose size is estimated
+_GOLDEN: Final = (5**0.5 - 1) / 2
 WATCH_EVERY: Final = 1.0  # seconds in which a worker process notices that its parent is gone
 
 
@@ -210,6 +211,8 @@ def among(runs: Sequence[Case], jobs: int) -> float:
 
 def _gradients(runs: Sequence[Case], counts: Callable[[Scenario], bool] = bool) -> float:
     """Roughly how many gradients the runs compute, of those that count, from a few of them."""
-    some = [run.scenario for run in runs[:: max(1, len(runs) // _LOOKED_AT)]]
+    number = min(len(runs), _LOOKED_AT)
+    # From all over, in no rhythm that strategies may have, too.
+    some = [runs[int(len(runs) * (turn * _GOLDEN % 1))].scenario for turn in range(number)]
     sizes = [effort(scenario).gradients for scenario in some if counts(scenario)]
     return sum(sizes) * len(runs) / len(some) if some else 0.0
