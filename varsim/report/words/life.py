@@ -16,6 +16,7 @@ from varsim.values import presets
 from varsim.values.distribution import Distribution
 
 if TYPE_CHECKING:
+    from varsim.strategies import Strategy
     from varsim.study.result import Result
     from varsim.study.statistics import Estimate
     from varsim.study.why.lives import Help
@@ -130,9 +131,15 @@ def notes(result: "Result") -> Iterator[str]:
         names = " and ".join(f"'{one.label}'" for one in drawn)
         few = min(int(result.trace(one.label).global_step) for one in drawn)
         yield (
-            f"The life of {names} is approximate: its steps are drawn, each for itself, from the "
-            f"{few:,} that were simulated in each replication."
+            f"The life of {names} is approximate: its {_drawn(result, drawn)}, each for itself, "
+            f"from the {few:,} that were simulated in each replication."
         )
+
+
+def _drawn(result: "Result", strategies: "Sequence[Strategy]") -> str:
+    """What is drawn of lives: steps, or rounds of them."""
+    rounds = {one.recurs_after(result.scenario.cluster_of(one)) for one in strategies}
+    return "steps are drawn" if rounds == {1} else "rounds of steps are drawn"
 
 
 def _down(result: "Result", strategy: str) -> "Estimate":
