@@ -37,6 +37,20 @@ def test_parts_of_ones_own_print_what_is_shown(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == "".join(blocks("text", text))
 
 
+def test_a_trace_is_read_as_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    text = page("how_to/trace")
+    (command,) = re.findall(r"^\$ varsim (.*)$", text, re.M)
+    assert CliRunner().invoke(cli.app, [*shlex.split(command), "--quiet"]).exit_code == 0
+    (code,) = blocks("python", text)
+    capsys.readouterr()
+    exec(compile(code, "trace.md", "exec"), {})
+    assert capsys.readouterr().out == blocks("text", text)[0]
+
+
 def test_a_target_decides_how_a_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     shown = re.findall(r"^\$ varsim (.*)$", page("how_to/targets"), re.M)
