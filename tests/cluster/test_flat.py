@@ -13,7 +13,7 @@ from invariants import drawing as anything
 from oracle import drawing as servers
 
 from varsim.cluster.flat.building import NotCoveredError
-from varsim.cluster.flat.compiled import is_made
+from varsim.cluster.flat.compiled import INTERPRETED, is_made
 from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
@@ -211,6 +211,14 @@ def test_it_draws_again_and_makes_room(
     assert_same(fast(run), trace)
 
 
+@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+def test_machine_code_gives_the_same() -> None:
+    """Making it takes some seconds the first time; it is kept in the user's cache."""
+    for strategy in STRATEGIES:
+        for cluster in CLUSTERS.values():
+            assert compare(tied(strategy, **cluster), interpreted=False)
+
+
 def test_streams_are_those_that_are_made_one_by_one() -> None:
     for seed in (0, 7, 2**63 - 5, 2**130 + 3):
         for replication, block in ((0, 0), (2, 5), (2**33, 2**32 + 1)):
@@ -251,6 +259,7 @@ def test_it_is_chosen_where_that_is_asked_for_or_worth_its_start(
     monkeypatch.undo()
     monkeypatch.setenv(ENGINE, "fast")
     expected = fast(run)
+    monkeypatch.setattr("varsim.cluster.flat.run.compiled", lambda: INTERPRETED)
     monkeypatch.setattr("varsim.study.simulation.started", None)
 
     assert_same(run_one(run), expected)
@@ -261,6 +270,7 @@ def test_a_run_that_stands_still_is_left_to_the_other(monkeypatch: pytest.Monkey
     stuck = Run(tied({"kind": "sync_replicas", **said}), 0, 0)
     with pytest.raises(NotCoveredError):
         fast(stuck)
+    monkeypatch.setattr("varsim.cluster.flat.run.compiled", lambda: INTERPRETED)
     monkeypatch.setenv(ENGINE, "fast")
 
     assert run_one(stuck).stopped_by == "deadlock"

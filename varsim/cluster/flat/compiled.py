@@ -54,7 +54,10 @@ def compiled() -> Code:
                     copy = FunctionType(function.__code__, space, name, function.__defaults__)
                     # Nothing is allocated; counting references to arrays at every call would
                     # take three times as long as all the rest.
-                    made[function] = numba.njit(cache=function in _KEPT, _nrt=False)(copy)
+                    kept = function in _KEPT
+                    made[function] = numba.njit(
+                        cache=kept, no_cpython_wrapper=not kept, no_cfunc_wrapper=True, _nrt=False
+                    )(copy)
     finally:
         config.CACHE_DIR = before
     for space in spaces.values():

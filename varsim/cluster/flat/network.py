@@ -17,6 +17,7 @@ from varsim.cluster.trace import LinkRow
 from varsim.values.workload import Workload
 
 Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
 
 _OWN: Final = 2  # links of a worker on a star
 _LONGEST: Final = 1 << 58  # ns
@@ -45,14 +46,15 @@ class FlatNetwork:
             topology.kind == "star" and topology.flows is None and cluster.servers_on == "dedicated"
         )
         kinds: dict[float, int] = {}  # the first worker of every kind
-        self._like = list(range(workers))
+        self._like = np.arange(workers)
         if self._alike:
             rates = [topology.rate_of(rank) for rank in range(workers)]
             for rank, rate in enumerate(rates):
                 kinds.setdefault(rate, rank)
             numbers = {rate: number for number, rate in enumerate(kinds)}
-            self._like = [numbers[rate] for rate in rates]
-        places = [routing.worker(rank) for rank in (kinds.values() if self._alike else self._like)]
+            self._like = np.array([numbers[rate] for rate in rates])
+        first_of = list(kinds.values()) if self._alike else range(workers)
+        places = [routing.worker(rank) for rank in first_of]
         ports = server_places(routing, cluster, traffic_per_port(workload, cluster))
         ratios = workload.gradient_ratios()
         self._batches = [
@@ -149,44 +151,47 @@ class FlatNetwork:
         `again`: by rank, and whether pushed, when batches started on their links that were sent
         again before they were through.
         """
-        moved, relayed = [0.0] * (self._own + len(self._numbers)), [0.0] * self._counted
-        books = [
-            [(batch, *self._loads(batch, like)) for batch in both]
-            for like, both in enumerate(self._batches)
-        ]
-        sending = workers[:, _SENDING].reshape(-1, 2, 3).tolist()
-        for rank, (like, both) in enumerate(zip(self._like, sending, strict=True)):
-            own = _OWN * rank - 1
-            for which, (often, due, starts) in enumerate(both):
-                batch, loads, relays = books[like][which]
-                under_way = _cut(again.get((rank, which), []), len(batch.hops))
-                if due > end:
-                    under_way = [
-                        *under_way,
-                        [int(start) for start in m[starts : starts + len(batch.hops)]],
-                    ]
-                whole = often - len(under_way)
-                for link, size in loads if whole else ():
-                    moved[link if link >= 0 else own - link] += whole * size
-                for link, size in relays if whole else ():
-                    relayed[link] += whole * size
-                for begun in under_way:
-                    for hop, start in zip(batch.hops, begun, strict=True):
-                        link = self._link(hop.link, like)
-                        _, passed, passed_on = batch.passed_on(hop.link, end - start)
-                        moved[link if link >= 0 else own - link] += passed
-                        for size in passed_on:
-                            relayed[link] += size
-        rows = [
-            LinkRow(name, link.bandwidth, min(moved[number], link.bandwidth * end / 1e9))
-            for number, (name, link) in enumerate(self._links())
-        ]
-        sent = [
-            row.moved - back
-            for row, back, (_, link) in zip(rows, relayed, self._links(), strict=True)
-            if link.begins
-        ]
-        return rows, math.fsum(sent)
+        sending = workers[:, _SENDING].reshape(-1, 2, 3)
+        late = sending[:, :, 1] > end
+        under_way = {key: _cut(starts, self._hops(*key)) for key, starts in again.items()}
+        for rank, which in np.argwhere(late).tolist():
+            first, hops = int(sending[rank, which, 2]), self._hops(rank, which)
+            now = [int(start) for start in m[first : first + hops]]
+            under_way[rank, which] = [*under_way.get((rank, which), []), now]
+        whole = sending[:, :, 0]
+        for (rank, which), begun in under_way.items():
+            whole[rank, which] -= len(begun)
+        moved, relayed = _Sums(), _Sums()
+        ends = np.cumsum(np.bincount(self._like))
+        groups = np.split(np.argsort(self._like, kind="stable"), ends[:-1])
+        for like, (both, group) in enumerate(zip(self._batches, groups, strict=True)):
+            ranks: Any = group if len(group) > 1 else int(group[0])
+            for which, batch in enumerate(both):
+                loads, relays = self._loads(batch, like)
+                for sums, found in ((moved, loads), (relayed, relays)):
+                    for link, size in found:
+                        number = link if link >= 0 else _OWN * ranks - 1 - link
+                        sums.add(2 * ranks + which, number, whole[ranks, which] * size)
+        for (rank, which), begun in under_way.items():
+            like, own, key = int(self._like[rank]), _OWN * rank - 1, 2 * rank + which
+            batch = self._batches[like][which]
+            for starts in begun:
+                for hop, start in zip(batch.hops, starts, strict=True):
+                    link = self._link(hop.link, like)
+                    _, passed, passed_on = batch.passed_on(hop.link, end - start)
+                    moved.add(key, link if link >= 0 else own - link, passed)
+                    for size in passed_on:
+                        relayed.add(key, link, size)
+        names, links = zip(*self._links(), strict=True)
+        speeds = np.array([link.bandwidth for link in links])
+        carried = np.minimum(moved.totals(len(links)), speeds * end / 1e9)
+        left = carried - relayed.totals(len(links))
+        rows = list(map(LinkRow, names, speeds.tolist(), carried.tolist()))
+        return rows, math.fsum(left[[link.begins for link in links]].tolist())
+
+    def _hops(self, rank: int, which: int) -> int:
+        """Links of a worker's batch."""
+        return len(self._batches[self._like[rank]][which].hops)
 
     def _links(self) -> list[tuple[str, Link]]:
         """Every link that is counted, by its name; one that stands for those of equal workers."""
@@ -195,7 +200,7 @@ class FlatNetwork:
             return [(link.name, link) for link in links]
         named = [
             (f"worker {rank} {way}", links[_OWN * like + number])
-            for rank, like in enumerate(self._like)
+            for rank, like in enumerate(self._like.tolist())
             for number, way in enumerate(("up", "down"))
         ]
         return named + [(link.name, link) for link in links[_OWN * len(self._batches) :]]
@@ -262,6 +267,35 @@ def _under_way(m: Any, reals: Any, hub: int, end: int) -> list[tuple[int, int, f
             passed = virtual - float(reals[m[w + at.FLOW_REALS] + 1])
             found.append((int(m[w + at.FLOW]), int(m[w + at.RANK]), passed))
     return found
+
+
+class _Sums:
+    """Sums of what is added to each link, in the order of keys and for one key as it is added.
+
+    Floats are added one after the other in that order, as the other engine does.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Any, Any, Any]] = []
+
+    def add(self, keys: Any, links: Any, sizes: Any) -> None:
+        """Add sizes to links: arrays, where only the links may be one number, or numbers."""
+        if isinstance(keys, np.ndarray):
+            links = np.broadcast_to(links, keys.shape)
+        self._parts.append((keys, links, sizes))
+
+    def totals(self, number: int) -> Floats:
+        """The sums of the first so many links."""
+        if not self._parts:
+            return np.zeros(number)
+        keys, links, sizes = (
+            np.concatenate([np.atleast_1d(part) for part in column])
+            for column in zip(*self._parts, strict=True)
+        )
+        order = np.argsort(keys, kind="stable")
+        found = np.zeros(max(number, int(links.max()) + 1))
+        np.add.at(found, links[order], sizes[order].astype(np.float64))
+        return found[:number]
 
 
 def _cut(numbers: Sequence[int], length: int) -> list[Sequence[int]]:
