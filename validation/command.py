@@ -69,7 +69,8 @@ def main(
     """Hold varsim against theory and measurements.
 
     Without options all of it: closed forms, other simulators, published measurements, training
-    across slow links, recorded runs, identities. Ends with 3 where a bound is missed.
+    across slow links, interruptions of large jobs, recorded runs, identities. Ends with 3 where a
+    bound is missed.
     """
     if scenario is not None and not equivalences:
         raise typer.BadParameter("--scenario goes with --equivalences")
@@ -152,6 +153,7 @@ def _validated(wanted: Wanted) -> Whole:
             ),
             peers=wanted.everything,
             outer=wanted.everything,
+            interruptions=wanted.everything,
             runs=_compared if wanted.everything and _wants_runs(wanted) else None,
             identities=_identical(wanted),
             only=wanted.only,

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from validation import outer
+from validation import interruptions, outer
 from validation.finding import Finding
 from validation.index.section import Section
 from validation.matching import matches
@@ -80,6 +80,7 @@ class Asked(NamedTuple):
     published: Callable[[], list[Finding]] | None = None
     peers: bool = False
     outer: bool = False
+    interruptions: bool = False
     runs: Callable[[], Comparison] | None = None
     identities: Scenario | None = None
     only: str | None = None
@@ -142,6 +143,13 @@ def validated(asked: Asked, said: Said, jobs: int) -> Whole:
             _outer(asked, said),
         ),
         Section(
+            "interruptions",
+            "Interruptions of large jobs",
+            interruptions.ABOUT,
+            interruptions.BOUND,
+            _interruptions(asked, said),
+        ),
+        Section(
             "measured_runs",
             "Measured runs",
             _MEASURED,
@@ -181,6 +189,14 @@ def _outer(asked: Asked, said: Said) -> list[Finding]:
     said("training across slow links")
     found = outer.findings()
     return [one for one in found if matches(asked.only, "slow links", one.group, one.name)]
+
+
+def _interruptions(asked: Asked, said: Said) -> list[Finding]:
+    if not asked.interruptions or not matches(asked.only, *interruptions.GROUPS):
+        return []
+    said("interruptions of large jobs")
+    found = interruptions.findings()
+    return [one for one in found if matches(asked.only, one.group, one.name)]
 
 
 def _measured(comparison: Comparison | None, only: str | None) -> list[Finding]:
