@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.collectives.schedule import Round, Schedule, Times, Transfer
+from varsim.cluster.collectives.schedule import Schedule, Times, Transfer
 from varsim.cluster.link import Link, Route, relays
 from varsim.cluster.transport import Network
 
@@ -155,7 +155,6 @@ class Plan:
     def lanes(self) -> list[Lane]:
         """All rounds as arrays."""
         kinds = self._kinds
-        number = {id(one): index for index, one in enumerate(kinds)}
         paths = [self._path(one) for one in kinds]
         sources = np.array([one.source for one in kinds], dtype=np.intp)
         targets = np.array([one.target for one in kinds], dtype=np.intp)
@@ -166,18 +165,27 @@ class Plan:
         adding = _times([self._adding(one) for one in kinds])
         slacks = np.array([one.slack for one in kinds], dtype=np.intp)
 
-        def lane(rounds: int, transfers: Round) -> Lane:
-            at = np.array([number[id(one)] for one in transfers], dtype=np.intp)
+        def lane(rounds: int, at: NDArray[np.intp]) -> Lane:
             slack = slacks[at] if slacks[at].any() else None
             return Lane(
                 rounds, at, sources[at], targets[at], holds[at], latencies[at], adding[at], slack
             )
 
         made = dict[tuple[int, int], Lane]()
-        for rounds, transfers in self._patterns:
-            if (rounds, id(transfers)) not in made:
-                made[rounds, id(transfers)] = lane(rounds, transfers)
-        return [made[rounds, id(transfers)] for rounds, transfers in self._patterns]
+        for rounds, at in self._turns:
+            if (rounds, id(at)) not in made:
+                made[rounds, id(at)] = lane(rounds, at)
+        return [made[rounds, id(at)] for rounds, at in self._turns]
+
+    @cached_property
+    def _turns(self) -> list[tuple[int, NDArray[np.intp]]]:
+        """How many rounds there are of which messages, as places in `messages`."""
+        number = {id(one): index for index, one in enumerate(self._kinds)}
+        made = {
+            id(transfers): np.array([number[id(one)] for one in transfers], dtype=np.intp)
+            for transfers in {id(each): each for _, each in self._patterns}.values()
+        }
+        return [(rounds, made[id(transfers)]) for rounds, transfers in self._patterns]
 
     @cached_property
     def sends(self) -> list[list[Send]]:
@@ -241,11 +249,11 @@ class Plan:
         """The bytes that each link carries, and in how many messages."""
         links, routes, *_, sizes = self.crossings
         moved, messages = np.zeros(len(links) + 1), np.zeros(len(links) + 1, dtype=np.int64)
-        for lane in self.lanes:
-            at = routes[lane.kinds]
+        for rounds, kinds in self._turns:
+            at = routes[kinds]
             # Added one by one, in the order in which they are sent: the same sum on every machine.
-            np.add.at(moved, at, lane.rounds * sizes[lane.kinds, None])
-            np.add.at(messages, at, lane.rounds)
+            np.add.at(moved, at, rounds * sizes[kinds, None])
+            np.add.at(messages, at, rounds)
         return list(zip(links, moved.tolist(), messages.tolist(), strict=False))
 
     @cached_property

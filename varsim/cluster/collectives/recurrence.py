@@ -21,14 +21,14 @@ _AT_ONCE: Final = 2**22  # messages that are counted at once; more take too much
 class Entered(NamedTuple):
     """A plan that is carried out: when each rank entered (ns), None if it has not.
 
-    `received`: until when each rank received what it was sent before (ns). `ended`: when the last
-    rank is done (ns), if nobody gives up.
+    `received`: until when each rank received what it was sent before (ns). `ends`: when each is
+    done (ns), if nobody gives up.
     """
 
     plan: Plan
     entries: Sequence[int | None] | Times
     received: Times
-    ended: int = END_OF_TIME
+    ends: Times | None = None
 
 
 class Recurrence:
@@ -59,7 +59,7 @@ class Recurrence:
             ends = np.asarray(plan.schedule.ends(entries, *plan.message), dtype=np.int64)
         else:
             ends, self._received = rounds_ends(plan.lanes, entries, received)
-        self._latest = Entered(plan, entries, received, int(ends.max(initial=0)))
+        self._latest = Entered(plan, entries, received, ends)
         return ends
 
     def copy(self) -> "Recurrence":
@@ -85,10 +85,12 @@ class Recurrence:
         plan, entries, end: of the round that not all have entered, of which only what sets off
         `before` a moment (ns) is sent.
         """
-        if self._latest is not None and self._latest.ended <= min(latest, self._given_up):
-            self._end_latest()
-        elif self._latest is not None:
-            count_passed(self._latest, self._given_up, latest)
+        under_way = self._latest
+        if under_way is not None and under_way.ends is not None:
+            if int(under_way.ends.max(initial=0)) <= min(latest, self._given_up):
+                self._end_latest()
+            else:
+                count_passed(under_way, self._given_up, latest)
         if any(entry is not None for entry in entries):
             count_passed(Entered(plan, list(entries), self._received), before, end)
         for whole, times in self._sent.items():

@@ -8,6 +8,7 @@ from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.draws import ComputeTimes
+from varsim.cluster.flat.record import Record
 from varsim.cluster.rows import Rows
 from varsim.cluster.slowdown import end_of, windows
 from varsim.cluster.trace import Phase, Span
@@ -106,8 +107,7 @@ class Spans:
         self._phases, self._iterations = np.array(phases), np.array(iterations)
         self._each = max(iterations) + 1
         self._begun = np.full(workers.number, workers.down)  # when each began what comes next
-        self._rounds = 0
-        self._rows, self._parts = Rows(len(Span._fields)), 0
+        self._rounds, self._record = 0, Record(workers.number)
 
     def record(self, rounds: Times, end: int) -> None:
         """Record when the spans of the next rounds end, (rounds, spans, ranks), at the end (ns)."""
@@ -124,16 +124,16 @@ class Spans:
         ends = np.minimum(ends, end)
         starts = np.concatenate((begun[:, np.newaxis], ends[:, :-1]), axis=1)
         there = starts < ends
-        ranks, place = np.nonzero(there)
-        columns = (ranks, phases[place], starts[there], ends[there], iterations[place])
-        self._rows.append(np.stack(columns).T)
-        self._parts += 1
+        found = np.flatnonzero(there)
+        columns = np.empty((len(Span._fields), len(found)), dtype=np.int64)
+        columns[0] = np.repeat(np.arange(self._number), np.count_nonzero(there, axis=1))
+        places = found - columns[0] * len(phases)
+        np.take(phases, places, out=columns[1], mode="clip")
+        np.take(starts.ravel(), found, out=columns[2], mode="clip")
+        np.take(ends.ravel(), found, out=columns[3], mode="clip")
+        np.take(iterations, places, out=columns[4], mode="clip")
+        self._record.take_spans(columns)
 
     def rows(self) -> Rows:
         """All spans, by worker."""
-        if self._parts < 2:
-            return self._rows
-        found = Rows(self._rows.columns)
-        for rows in self._rows.of_each(Span._fields.index("worker"), self._number):
-            found.append(rows)
-        return found
+        return self._record.span_rows()
