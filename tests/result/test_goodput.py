@@ -227,3 +227,53 @@ def test_the_steps_of_a_life_are_enough_once_they_repeat() -> None:
     assert "Short runs" not in " ".join(simulate(few).notes)
     few = few.model_copy(update={"failures": None, "checkpoint": None, "recovery": None})
     assert "Short runs" in " ".join(simulate(few).notes)
+
+
+INSIDE: dict[str, Any] = {
+    "replications": 3,
+    "failures": {
+        "detection": 0.5,
+        "of": (
+            {"domain": "worker", "mtbf": 20.0, "repair": 2.0},
+            {"domain": "server", "mtbf": 40.0, "repair": 1.0},
+        ),
+    },
+    "checkpoint": {"every": 2.0, "write": 0.1},
+    "recovery": {"restart": 0.5},
+    "stop": {"time": 40.0},
+}
+
+
+@pytest.fixture(scope="module")
+def inside() -> Result:
+    return simulate(scenario({"kind": "none"}, **INSIDE))
+
+
+def test_failures_inside_a_run_are_told_and_saved(inside: Result, tmp_path: Path) -> None:
+    loaded = load_result(save(inside, tmp_path / "run").directory)
+
+    assert "Of all time of its workers 'none' keeps" in inside.answer()
+    assert "inside the run, noticed after 500 ms" in "\n".join(describe(inside.scenario))
+    assert set(inside.lives["worker"]) == {0, 1, 2}
+    assert loaded.scenario == inside.scenario
+    assert_frame_equal(loaded.lives, inside.lives, check_exact=True)
+    assert_frame_equal(loaded.summary, inside.summary, check_exact=True)
+    assert inside.lives.iloc[:, 3:9].sum().sum() == pytest.approx(3 * 3 * 40.0)
+
+
+def test_explain_runs_again_among_the_same_failures(inside: Result) -> None:
+    (account,) = why(inside.scenario).accounts
+    base, *changes = account.helps
+
+    assert base.goodput.mean == pytest.approx(inside.estimate("none", "goodput").mean)
+    gains = {one.key: one.gain.mean for one in changes}
+    assert set(gains) == {"interval", "detection", "restart", "spare"}
+    assert gains["detection"] > 0
+
+
+def test_a_picture_of_workers_among_failures(inside: Result) -> None:
+    from varsim.report.plots.life import PLOT
+    from varsim.report.plots.plot import drawn
+
+    _, (_, below) = drawn(PLOT, inside)
+    assert below.get_xlabel() == "time (s), up to 40 attempts of worker 0 of the first replication"

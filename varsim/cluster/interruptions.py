@@ -19,7 +19,7 @@ from varsim.cluster.recovery import LONGEST, Checkpoint, RandomFailures, Recover
 from varsim.cluster.rows import Rows
 from varsim.cluster.saving import Saver
 from varsim.cluster.striking import Strike, Strikes
-from varsim.cluster.trace import Attempt, GradientRow, Outcome, Phase, Span
+from varsim.cluster.trace import GradientRow, Outcome, Phase, Span
 
 _NS: Final = 1e9
 _FIRST: Final = 4.0  # failures of the job that are drawn at first
@@ -197,9 +197,10 @@ class Interruptions:
     def attempts(self, spans: Rows, gradients: Rows, end: int) -> _Integers:
         """What all time of all workers went into: each worker's attempts, one after the other.
 
-        (n, fields of Attempt). An attempt of a worker ends with its death, and has the time down
-        that follows. While every worker that is there waits and one is down, the run stands still:
-        that is time down of all of them, of the same kind as that of whoever died last.
+        An Attempt in a row, and whose it is (WORKER). It ends with the worker's death, and has the
+        time down that follows. While every worker that is there waits and one is down, the run
+        stands still: that is time down of all of them, of the same kind as that of whoever died
+        last.
         """
         for own in self._falls:
             until = end
@@ -222,7 +223,7 @@ class Interruptions:
                 fall = falls[row] if row < len(falls) else _Fall(rank, end)
                 ends = fall.failures, fall.spares
                 complete = int((saved == row).sum())
-                found.append(Attempt._make((start, *times[row], *counts[row], complete, *ends)))
+                found.append((start, *times[row], *counts[row], complete, *ends, rank))
         rows = np.array(found, dtype=np.int64)
         assert rows[:, 1:7].sum() == end * len(self._falls), "the parts of a run are not its whole"
         return rows

@@ -178,7 +178,7 @@ def _check_in_run(
         )
     if checkpoint is not None:
         _check_saved(failures, checkpoint)
-    if "policy" in recovery.model_fields_set:
+    if recovery.policy != "restart":
         raise ValueError(
             "recovery.policy needs failures.horizon: inside a run the strategy says what the "
             "others do (on_death of those that have it)"

@@ -116,8 +116,9 @@ class Attempt(NamedTuple):
         return self.detection + self.repair + self.restart
 
 
-# Of jobs that go on with fewer hosts than they have, a column after those: how many took part.
-HOSTS = len(Attempt._fields)
+# A column after those: of jobs that go on with fewer hosts than they have, how many took part;
+# of failures that strike inside a run, the worker whose attempt it is.
+HOSTS = WORKER = len(Attempt._fields)
 
 
 # A span is recorded as two integers, its end and a code of worker, iteration and phase: it starts

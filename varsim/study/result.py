@@ -257,8 +257,7 @@ class Result(Told):
     @cached_property
     def lives(self) -> "DataFrame":
         """One row per attempt of a job, from a start to the next; empty where nothing fails."""
-        traces = [trace for trace in self.traces if trace.life is not None]
-        return tables.joined("lives", traces, list(map(tables.lives, traces)))
+        return tables.lives(self.scenario, self.traces)
 
     def loss_curves(
         self,

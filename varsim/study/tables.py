@@ -1,12 +1,12 @@
 """The tables of a result: their columns, and how they come out of the rows of its traces."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.recovery import goes_on
+from varsim.cluster.recovery import goes_on, in_run
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study import goodput
@@ -133,15 +133,23 @@ OF_LIVES: dict[str, dict[str, str]] = {
         "spares": "spare hosts that took over",
     }
 }
-# And of jobs that go on with fewer hosts.
+# And of jobs that go on with fewer hosts, and of failures that strike inside a run.
 _OF_FEWER = {"hosts": "hosts that took part"}
+_OF_WORKERS = {"worker": "rank of the worker whose attempt it is; a step is one of its gradients"}
+
+
+def _more_of_lives(scenario: Scenario) -> dict[str, str]:
+    """Columns of lives that only some have."""
+    if in_run(scenario.failures):
+        return _OF_WORKERS
+    return _OF_FEWER if goes_on(scenario.recovery) else {}
 
 
 def of_lives(scenario: Scenario) -> dict[str, dict[str, str]]:
     """The table of lives, where a scenario has one."""
     if scenario.failures is None:
         return {}
-    return {"lives": OF_LIVES["lives"] | (_OF_FEWER if goes_on(scenario.recovery) else {})}
+    return {"lives": OF_LIVES["lives"] | _more_of_lives(scenario)}
 
 
 def ages_by(scenario: Scenario, strategy: str) -> str:
@@ -157,8 +165,13 @@ def metrics_of(scenario: Scenario, strategies: Sequence[str]) -> dict[str, Metri
     return ageing_by(list(counts), metrics)
 
 
-def joined(name: str, traces: list[Trace], parts: list[list[Column]]) -> "DataFrame":
-    """One table of what `parts` holds per trace: whose it is, then the columns, in order."""
+def joined(
+    table: str | Sequence[str], traces: list[Trace], parts: list[list[Column]]
+) -> "DataFrame":
+    """One table of what `parts` holds per trace: whose it is, then the columns, in order.
+
+    `table`: its name, or those of its columns.
+    """
     from pandas import DataFrame
 
     sizes = [len(part[0]) for part in parts]
@@ -169,7 +182,7 @@ def joined(name: str, traces: list[Trace], parts: list[list[Column]]) -> "DataFr
         np.repeat(numbers, sizes),
         *(np.concatenate(column) for column in zip(*parts, strict=True)),
     ]
-    names = [*(COLUMNS | OF_LIVES)[name], *_OF_FEWER][: len(columns)]
+    names = list(COLUMNS[table] if isinstance(table, str) else table)[: len(columns)]
     return DataFrame(dict(zip(names, columns, strict=True)))
 
 
@@ -211,10 +224,15 @@ def steps(trace: Trace) -> list[Column]:
     return [np.arange(1, len(trace.steps) + 1), trace.steps / NANOSECONDS]
 
 
-def lives(trace: Trace) -> list[Column]:
-    """The columns of `lives`, of one trace."""
+def lives(scenario: Scenario, traces: Iterable[Trace]) -> "DataFrame":
+    """The table `lives`, of traces that have one."""
+    lived = [trace for trace in traces if trace.life is not None]
+    names = [*OF_LIVES["lives"], *_more_of_lives(scenario)]
+    return joined(names, lived, [_life(trace, names[len(_WHOSE) :]) for trace in lived])
+
+
+def _life(trace: Trace, names: Sequence[str]) -> list[Column]:
     assert trace.life is not None
-    names = [*OF_LIVES["lives"], *_OF_FEWER][len(_WHOSE) :]
     columns = zip(names, trace.life.T, strict=False)
     return [each / NANOSECONDS if name.endswith("_s") else each for name, each in columns]
 

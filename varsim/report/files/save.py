@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from varsim.cluster.rows import BLOCK, Rows
 from varsim.cluster.trace import (
-    Attempt,
     EvaluationRow,
     GradientRow,
     LinkRow,
@@ -179,8 +178,8 @@ def _steps(trace: Trace) -> _Parts:
 
 def _lives(trace: Trace) -> _Parts:
     assert trace.life is not None
-    columns = zip(Attempt._fields, trace.life.T, strict=False)
-    yield [seconds_text(each) if name in Attempt._fields[:7] else each for name, each in columns]
+    columns = enumerate(trace.life.T)
+    yield [seconds_text(each) if number < 7 else each for number, each in columns]
 
 
 def _kept_spans(result: Result, most: int) -> list[int]:

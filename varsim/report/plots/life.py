@@ -8,7 +8,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from varsim.cluster.trace import Attempt
+from varsim.cluster.recovery import in_run
+from varsim.cluster.trace import WORKER, Attempt
 from varsim.report.plots.bars import part
 from varsim.report.plots.figure import called, label_rows, marked, row_heights
 from varsim.report.plots.looks import Look
@@ -59,13 +60,16 @@ def shares(result: "Result", axes: Axes) -> Axes:
 def attempts(result: "Result", axes: Axes) -> Axes:
     """The first attempts of each job in the first replication, one after the other."""
     fields = [Attempt._fields.index(field) for field, _ in PARTS.values()]
-    lasted = 0.0
+    lasted, inside = 0.0, bool(in_run(result.scenario.failures))
+    unit = 1.0 if inside else _DAY
     for y, strategy in enumerate(result.strategies):
         life = result.trace(strategy).life
         assert life is not None, "drawn of jobs that fail at random"
+        if inside:
+            life = life[life[:, WORKER] == 0]
         rows = life[:_MOST]
-        lengths = rows[:, fields] / NANOSECONDS / _DAY
-        starts = rows[:, :1] / NANOSECONDS / _DAY + np.cumsum(lengths, axis=1) - lengths
+        lengths = rows[:, fields] / NANOSECONDS / unit
+        starts = rows[:, :1] / NANOSECONDS / unit + np.cumsum(lengths, axis=1) - lengths
         for column, (_, look) in enumerate(_LOOKS.values()):
             spans = list(zip(starts[:, column].tolist(), lengths[:, column].tolist(), strict=True))
             axes.broken_barh(
@@ -79,7 +83,8 @@ def attempts(result: "Result", axes: Axes) -> Axes:
     axes.set_xlim(0, lasted)
     label_rows(axes, _rows(result))
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel(f"time (days), up to {_MOST} attempts of the first replication")
+    of, whose = ("s", " of worker 0") if inside else ("days", "")
+    axes.set_xlabel(f"time ({of}), up to {_MOST} attempts{whose} of the first replication")
     return axes
 
 
