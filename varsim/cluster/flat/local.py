@@ -63,6 +63,7 @@ class LocalRun:
         iterations += [step for step in range(reading.every) for _ in each]
         self._spans = Spans(workers, phases, iterations, keep=record)
         self._gradients = Rows(len(GradientRow._fields))
+        self._columns: list[Times] = []  # of gradients that are not yet in it
         self._staleness: list[Times] = []
         self._steps: list[Times] = []
         self._evaluations = [(0, 0, 0)]  # when, at which step, after how many gradients
@@ -111,6 +112,7 @@ class LocalRun:
             rows.append(np.stack((before, *([begun] * self._reading.moves), *chain)))
             if len(rows) * rows[0].size > TOGETHER:
                 self._spans.record(np.stack(rows), END_OF_TIME)
+                self._keep_gradients()
                 rows = []
             meeting = Meeting(step + every, now, self._arrivals, numbers, None)
             numbers += each
@@ -154,7 +156,7 @@ class LocalRun:
             *(ranks, steps, starts.ravel(), steps, starts.ravel(), computed.ravel()),
             *(applied.ravel(), applied.ravel(), steps, *applied_to),
         )
-        self._gradients.append(np.stack(columns)[:, order].T)
+        self._columns.append(np.stack(columns)[:, order])
         self._arrivals = np.argsort(ends[-1]).tolist()
         self._steps.append(applied.max(axis=1))
         # Copies are read as workers begin; first in the order of their turns, or as the head ends.
@@ -167,13 +169,18 @@ class LocalRun:
         if step:
             self._evaluations.append((int(begun[0]), step, int(made[0])))
 
+    def _keep_gradients(self) -> None:
+        if self._columns:
+            self._gradients.append_columns(np.concatenate(self._columns, axis=1))
+        self._columns = []
+
     def _traced(self, label: str, last: LastRound) -> Trace:
         end, number = last.now, self._workers.number
         waits = np.full_like(last.row, END_OF_TIME)  # for the next meeting, those who have come
         self._spans.record(np.stack([*self._rows, last.row, waits]), end)
         rows = [*last.rows, *last.pending()]
-        if rows:
-            self._gradients.append(np.array(rows, dtype=np.int64))
+        self._columns += [np.array(rows, dtype=np.int64).T] if rows else []
+        self._keep_gradients()
         steps = np.concatenate([*self._steps, np.array(last.steps, dtype=np.int64)])
         staleness = np.concatenate([*self._staleness, np.array(last.staleness, dtype=np.int64)])
         if self._reductions is None:
@@ -230,15 +237,23 @@ def order_of(times: Times, turns: Times) -> Times:
     were served, and so on (prefix doubling: Manber and Myers, 1993).
     """
     shape, number = times.shape, turns.size
-    places: Times = np.unique(times, return_inverse=True)[1].reshape(shape)
-    back = 1
+    places, back = _places(times), 1
     while places.max() + 1 < places.size:
         before = np.broadcast_to(turns - number, shape).copy()
         before[back:] = places[:-back]
         keys = places * (places.size + number) + before + number
-        places = np.unique(keys, return_inverse=True)[1].reshape(shape)
+        places = _places(keys)
         back *= 2
     return places
+
+
+def _places(keys: Times) -> Times:
+    """The place of each key among all, of equal keys the same."""
+    order = np.argsort(keys, axis=None, kind="stable")
+    rising = np.diff(keys.ravel()[order]) > 0
+    places = np.empty(keys.size, dtype=np.int64)
+    places[order] = np.concatenate(([0], np.cumsum(rising)))
+    return places.reshape(keys.shape)
 
 
 def _turns(ranks: list[int]) -> Times:
