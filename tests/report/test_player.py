@@ -109,6 +109,20 @@ class TestInABrowser:
         shown.keyboard.press("ArrowLeft")
         assert story.inner_text().startswith("At 0 s:")
 
+    def test_the_story_says_who_does_what_and_who_is_waited_for(
+        self, shown: Any, result: Result
+    ) -> None:
+        story = shown.locator(".player-story")
+        shown.locator("#player canvas").focus()
+        told = story.inner_text()
+        while "until worker" not in told:
+            shown.keyboard.press("ArrowRight")
+            before, told = told, story.inner_text()
+            assert told != before, "somebody waits for somebody before the end"
+        assert re.search(
+            r"Now .*workers? [\d, to]+: waiting for other workers, until worker \d", told
+        )
+
     def test_a_click_tells_the_way_of_a_gradient(self, shown: Any) -> None:
         canvas = shown.locator("#player canvas")
         canvas.click(position={"x": 200, "y": 52})
