@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -386,16 +387,19 @@ def test_the_strategies_are_those_of_the_table() -> None:
     assert set(kinds) <= own
 
 
-def test_the_python_example_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_python_examples_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(ROOT)
-    example = blocks("python", page("how_to/python"))[0]
-    names: dict[str, object] = {}
-    exec(compile(example, "python.md", "exec"), names)
-    printed = capsys.readouterr().out
-    assert "on_write" in printed
-    assert len(names["waiting"]) > 0  # type: ignore[arg-type]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    names: dict[str, Any] = {}
+    for example in blocks("python", page("how_to/python")):
+        exec(compile(example, "python.md", "exec"), names)
+    assert "on_write" in capsys.readouterr().out
+    assert len(names["waiting"]) > 0
+    assert names["page"].exists()
+    assert (tmp_path / "timeline.html").exists()
+    assert names["waits"]["on_write"].mean == 5
 
 
 def test_two_places_make_a_strategy(tmp_path: Path) -> None:
