@@ -84,21 +84,36 @@ def needs(scenario: BaseModel) -> list[Need]:
     return list(dict.fromkeys(_needs(scenario)))
 
 
-def _needs(value: object) -> Iterator[Need]:
-    if isinstance(value, BaseModel):
-        for table in _TABLES:
-            ours = not isinstance(table, Models) or not isinstance(value, table.base)
-            if not ours and type(value) not in table.own.values():
-                yield _need(table, table.name_of(type(value)), type(value))
-        for key, info in type(value).model_fields.items():
-            inside = getattr(value, key)
-            for mark in info.metadata:
-                if isinstance(mark, Functions) and inside in mark.foreign:
-                    yield _need(mark, inside, mark[inside])
+def _needs(value: BaseModel) -> Iterator[Need]:
+    kind = type(value)
+    foreign, fields = _looked_at(kind)
+    for table in foreign:
+        yield _need(table, table.name_of(kind), kind)
+    for key, marks in fields:
+        inside = getattr(value, key)
+        for mark in marks:
+            if inside in mark.foreign:
+                yield _need(mark, inside, mark[inside])
+        if isinstance(inside, BaseModel):
             yield from _needs(inside)
-    elif isinstance(value, tuple) and value and isinstance(value[0], BaseModel):
-        for one in value:
-            yield from _needs(one)
+        elif isinstance(inside, tuple) and inside and isinstance(inside[0], BaseModel):
+            for one in inside:
+                yield from _needs(one)
+
+
+@cache
+def _looked_at(
+    kind: type[BaseModel],
+) -> tuple[list[Table[Any]], list[tuple[str, list[Functions]]]]:
+    """Tables a model is in and not of, and its fields with the tables that name functions there."""
+    models = [table for table in _TABLES if isinstance(table, Models)]
+    foreign: list[Table[Any]] = [
+        table for table in models if issubclass(kind, table.base) and kind not in table.own.values()
+    ]
+    return foreign, [
+        (key, [mark for mark in info.metadata if isinstance(mark, Functions)])
+        for key, info in kind.model_fields.items()
+    ]
 
 
 def _need(table: Table[Any], name: str, thing: Any) -> Need:

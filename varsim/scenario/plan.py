@@ -211,6 +211,7 @@ class _PlanBlock:
     def __init__(self, root: MappingNode, node: MappingNode, mark: Mark, context: Context) -> None:
         self._root, self._node, self._mark, self._context = root, node, mark, context
         self._space = SweepBlock(root)
+        self._points: dict[tuple[int, ...], Point] = {}  # of a space that is not large
         self._faults: list[Fault] = []
 
     def question(self, sets: Sequence[str], minimize: str | None) -> Question:
@@ -258,6 +259,8 @@ class _PlanBlock:
         return question
 
     def _at(self, place: Sequence[int]) -> Point | None:
+        if self._points:
+            return self._points.get(tuple(place))
         axes = self._space.axes
         chosen = [axis.values[index] for axis, index in zip(axes, place, strict=True)]
         return point_at(self._root, axes, chosen, self._space.constraints, self._context)
@@ -269,7 +272,8 @@ class _PlanBlock:
         for axis in axes:
             count *= len(axis.values)
         if count <= MOST_CELLS:
-            return points_of(self._root, axes, constraints, self._context)[0].scenario
+            self._points = points_of(self._root, axes, constraints, self._context)
+            return next(iter(self._points.values())).scenario
         places = product(*(range(len(axis.values)) for axis in axes))
         for place in islice(places, _MOST_LOOKED_AT):
             point = self._at(place)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate, chain
 from typing import Final, Self
 
@@ -227,8 +228,14 @@ class Workload(Model):
 
 
 def _dealt(tensors: list[int], variables: tuple[VariableSpec, ...]) -> list[list[int]]:
-    total, parameters = sum(tensors), sum(spec.size for spec in variables)
-    borders = [total * before // parameters for before in accumulate(s.size for s in variables)]
+    return list(map(list, _dealt_once(tuple(tensors), tuple(spec.size for spec in variables))))
+
+
+@lru_cache(maxsize=64)
+def _dealt_once(tensors: tuple[int, ...], sizes: tuple[int, ...]) -> list[list[int]]:
+    """What runs of one workload ask again and again; nobody changes it."""
+    total, parameters = sum(tensors), sum(sizes)
+    borders = [total * before // parameters for before in accumulate(sizes)]
     dealt: list[list[int]] = []
     waiting = iter(tensors)
     size, start = next(waiting), 0

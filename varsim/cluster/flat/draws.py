@@ -1,6 +1,8 @@
 """Draws of a run, many workers at a time: the same bits as each of them draws for itself."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -18,6 +20,7 @@ Ints: TypeAlias = NDArray[np.int64]
 # As long as a step may be (ns), so that sums of some of them stay within 64 bits.
 _LONGEST: Final = 1 << 58
 _FOREVER: Final = 1 << 60  # draws
+_MOST_KEPT: Final = 2_000  # workers whose first draws are kept for other runs: 2 MB of them
 
 
 class ComputeTimes:
@@ -38,6 +41,7 @@ class ComputeTimes:
         self._blocks: dict[int, Iterator[Floats]] = {}
         self._independent = type(self._law).blocks is Distribution.blocks
         self._is_constant = self._independent and not self._law.varies
+        self._is_kept = workers <= _MOST_KEPT and _has_a_hash(self._law)
 
     def lay_out(self, building: Building, workers: Ints) -> None:
         """The first block of every worker; of a constant law one time, again and again.
@@ -77,24 +81,50 @@ class ComputeTimes:
 
     def _block(self, ranks: Sequence[int], block: int) -> Ints:
         """The times of that block of these workers (ranks, BLOCK); of each in order."""
-        seconds = np.empty((len(ranks), BLOCK))
+        draws = self._law, self._seed, self._replication
         if self._is_constant:
-            seconds[:] = self._law.draw(stream(0, 0, "compute"))
+            seconds = np.full((len(ranks), BLOCK), self._law.draw(stream(0, 0, "compute")))
+        elif block == 0 and self._is_kept:
+            seconds = _first_blocks(*draws, len(ranks))
         elif self._independent:
-            made = streams(self._seed, self._replication, "compute", ranks, block)
-            for place, generator in enumerate(made):
-                seconds[place] = self._law.draw(generator)
+            seconds = _independent_blocks(*draws, ranks, block)
         else:
-            for place, rank in enumerate(ranks):
-                seconds[place] = next(self._blocks_of(rank))
+            seconds = np.stack([next(self._blocks_of(rank, block)) for rank in ranks])
         times = np.rint(seconds * (self._factors[list(ranks)] * 1e9)[:, np.newaxis])
         if not times.max() * self._slowest <= _LONGEST:
             raise NotCoveredError("a step takes too long for sums of 64 bits")
         return times.astype(np.int64)
 
-    def _blocks_of(self, rank: int) -> Iterator[Floats]:
+    def _blocks_of(self, rank: int, block: int) -> Iterator[Floats]:
+        """The blocks of a worker from that one on; later those after what was taken of them."""
         if rank not in self._blocks:
-            self._blocks[rank] = self._law.blocks(
-                rank, lambda block: stream(self._seed, self._replication, "compute", rank, block)
-            )
+            blocks = _blocks(self._law, self._seed, self._replication, rank)
+            self._blocks[rank] = islice(blocks, block, None)
         return self._blocks[rank]
+
+
+@lru_cache(maxsize=32)
+def _first_blocks(law: Distribution, seed: int, replication: int, workers: int) -> Floats:
+    """The first block of so many workers (seconds): runs of one sweep begin with the same draws."""
+    if type(law).blocks is Distribution.blocks:
+        return _independent_blocks(law, seed, replication, range(workers), 0)
+    return np.stack([next(_blocks(law, seed, replication, rank)) for rank in range(workers)])
+
+
+def _independent_blocks(
+    law: Distribution, seed: int, replication: int, ranks: Sequence[int], block: int
+) -> Floats:
+    made = streams(seed, replication, "compute", ranks, block)
+    return np.stack([law.draw(generator) for generator in made])
+
+
+def _blocks(law: Distribution, seed: int, replication: int, rank: int) -> Iterator[Floats]:
+    return law.blocks(rank, lambda block: stream(seed, replication, "compute", rank, block))
+
+
+def _has_a_hash(law: Distribution) -> bool:
+    try:
+        hash(law)
+    except TypeError:  # one of somebody else's
+        return False
+    return True

@@ -36,9 +36,11 @@ class FlatQueues:
         self._overheads = cluster.overheads or Overheads()
         self._update, self._trained = cluster.server_update, trained
         self._there = cluster.overheads is not None or cluster.server_update is not None
+        self._laws: list[Iterator[float]] = []
+        if not self._there:
+            return
         sizes, ratios = traffic_per_port(workload, cluster), workload.gradient_ratios()
         self._columns, self._pushed = queue_columns(self._update, sizes, ratios)
-        self._laws: list[Iterator[float]] = []
         if self._update is not None:
             name = partial(stream, seed, replication, "server update")
             laws = [

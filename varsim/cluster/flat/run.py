@@ -73,7 +73,7 @@ class FlatRun:
         self._cluster, self._workload, self._stop, self._rules = cluster, workload, stop, rules
         self._workers, self._replication = workers, replication
         self._interpreted = interpreted
-        self._expected = expected(stop, rules, workload)
+        self._expected = _room(cluster, workload, stop, rules, workers)
         variables = enumerate(workload.problem.variables())
         self._trained = [number for number, spec in variables if spec.has_gradient]
         self._network = FlatNetwork(cluster, workload, workers, self._trained)
@@ -341,3 +341,13 @@ def _sent_again(marks: Ints) -> dict[tuple[int, int], list[int]]:
         else:
             starts = found.setdefault((value, code - at.AGAIN), [])
     return found
+
+
+def _room(cluster: Cluster, workload: Workload, stop: Stop, rules: Rules, workers: int) -> int:
+    """How many gradients there is room for at first: about as many as it takes."""
+    known = expected(stop, rules, workload)
+    if stop.time is None:
+        return known
+    each = max(cluster.compute_distribution(workload).expectation(), 1e-9)
+    most = min(stop.time / each * workers, float(_MOST_KEPT))
+    return min(known or _MOST_KEPT, round(most))

@@ -117,7 +117,7 @@ def sweep_of_text(
         raise ScenarioError(given.faults)
     given.precision = precision or given.precision or PRECISION
     context = Context(folder, tuple(strategies))
-    points = points_of(root, given.axes, given.constraints, context)
+    points = tuple(points_of(root, given.axes, given.constraints, context).values())
     first = points[0].scenario.replications
     most = most_replications or given.most_replications or max(MOST_REPLICATIONS, first)
     if most < first:

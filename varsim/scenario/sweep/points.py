@@ -39,8 +39,8 @@ def points_of(
     axes: Sequence[Axis],
     constraints: Sequence[tuple[Mark, Constraint]],
     context: Context,
-) -> tuple[Point, ...]:
-    """Every point, the last axis changing fastest.
+) -> dict[tuple[int, ...], Point]:
+    """Every point, by the index of its value on each axis, the last axis changing fastest.
 
     Raises ScenarioError where a point is no valid scenario, or where there are none or too many.
     """
@@ -49,9 +49,10 @@ def points_of(
     if combinations > MOST_COMBINATIONS:
         message = f"{combinations:,} combinations of values; at most {MOST_COMBINATIONS:,}"
         raise ScenarioError([Fault.at(place, message)])
-    points: list[Point] = []
+    points: dict[tuple[int, ...], Point] = {}
     refusals = _Refusals()
-    for chosen in product(*(axis.values for axis in axes)):
+    for turn in product(*(range(len(axis.values)) for axis in axes)):
+        chosen = [axis.values[index] for axis, index in zip(axes, turn, strict=True)]
         tree, pairs = tree_at(root, axes, chosen)
         if not satisfies(tree, constraints):
             continue
@@ -60,7 +61,7 @@ def points_of(
         values = tuple(value_of(node, quantity.dimension) for quantity, _, node in pairs)
         scenario, faults, _ = modelled(Scenario, tree, context)
         if scenario is not None:
-            points.append(Point(values, scenario))
+            points[turn] = Point(values, scenario)
             continue
         refusals.add(faults, pairs, values)
         if refusals.points == _MOST_REFUSED:
@@ -70,7 +71,7 @@ def points_of(
     if not points:
         marks = [mark for mark, _ in constraints]
         raise ScenarioError([Fault.at(marks[0], "no point is left: where holds for none")])
-    return tuple(points)
+    return points
 
 
 def point_at(
