@@ -301,23 +301,24 @@ class _Handed:
         def column(name: str) -> _Integers:
             return gradients.column(GradientRow._fields.index(name))
 
-        self._worker, self._computed = column("worker"), column("computed")
-        outcome, arrived = column("outcome"), column("arrived")
-        self._outcome = outcome
-        self._ended = column("applied")
-        self._used = np.isin(outcome, (Outcome.APPLIED, Outcome.PARTLY))
-        dropped = (outcome == Outcome.DROPPED) & (arrived < 0)
-        kept = np.where(dropped, column("applied"), arrived)
+        worker, outcome, arrived = column("worker"), column("outcome"), column("arrived")
+        computed, ended = column("computed"), column("applied")
+        kept = np.where((outcome == Outcome.DROPPED) & (arrived < 0), ended, arrived)
         whole = (kept >= 0) & (outcome != Outcome.LOST)
-        marks = np.stack([self._worker, kept], axis=1)[whole]
-        self._thrown = np.array(failures.thrown_away, dtype=np.int64).reshape(-1, 2)
+        thrown = np.array(failures.thrown_away, dtype=np.int64).reshape(-1, 2)
         met = np.array(failures.met, dtype=np.int64).reshape(-1, 2)
-        self._marks = np.concatenate([met if failures.meets else marks, self._thrown])
+        marks = met if failures.meets else np.stack([worker, kept], axis=1)[whole]
+        self._thrown, self._marks = _ByWorker(thrown), _ByWorker(np.concatenate([marks, thrown]))
+        # What would be computed at the instant of its worker's death has not been.
+        unborn = (computed == ended) & (outcome == Outcome.LOST)
+        used = np.isin(outcome, (Outcome.APPLIED, Outcome.PARTLY))
+        rows = np.stack([worker, computed, ended, used], axis=1)
+        self._computed = _ByWorker(rows[(computed >= 0) & ~unborn])
 
     def lost(self, rank: int, starts: _Integers, died: Sequence[int]) -> list[_Times]:
         """When a worker did what a failure threw away: since it had last handed something over."""
-        marks = np.sort(np.append(self._marks[self._marks[:, 0] == rank, 1], 0))
-        thrown = self._thrown[self._thrown[:, 0] == rank, 1]
+        marks = np.sort(np.append(self._marks.of(rank)[:, 1], 0))
+        thrown = self._thrown.of(rank)[:, 1]
         ends = np.append(thrown, died).astype(np.int64)
         places = [*np.searchsorted(marks, thrown, "left"), *np.searchsorted(marks, died, "right")]
         handed = marks[np.array(places, dtype=np.int64) - 1]
@@ -333,17 +334,27 @@ class _Handed:
 
         So are those of updates of which nothing is left, as they were made when all is `gone`.
         """
-        # What would be computed at the instant of its worker's death has not been.
-        unborn = (self._computed == self._ended) & (self._outcome == Outcome.LOST)
-        own = (self._worker == rank) & (self._computed >= 0) & ~unborn
-        moments = self._computed[own]
+        _, moments, ended, used = self._computed.of(rank).T
         in_vain = _Painted.of([(times, 1) for times in lost]).at(moments - 1) > 0
-        undone = _Painted.of([(times, 1) for times in gone]).at(self._ended[own] - 1) > 0
-        in_vain |= undone & self._used[own]
+        undone = _Painted.of([(times, 1) for times in gone]).at(ended - 1) > 0
+        in_vain |= undone & (used > 0)
         attempt = np.searchsorted(starts, moments, side="right") - 1
-        kept = np.bincount(attempt[self._used[own] & ~in_vain], minlength=len(starts))
+        kept = np.bincount(attempt[(used > 0) & ~in_vain], minlength=len(starts))
         discarded = np.bincount(attempt[in_vain], minlength=len(starts))
         return list(map(list, zip(kept.tolist(), discarded.tolist(), strict=True)))
+
+
+class _ByWorker:
+    """Rows whose first column is a worker's rank, found by that."""
+
+    def __init__(self, rows: _Integers) -> None:
+        self._rows = rows[np.argsort(rows[:, 0], kind="stable")]
+        self._ranks = np.ascontiguousarray(self._rows[:, 0])
+
+    def of(self, rank: int) -> _Integers:
+        """Those of a worker, in order."""
+        first, last = np.searchsorted(self._ranks, [rank, rank + 1])
+        return self._rows[first:last]
 
 
 def _union(times: _Integers) -> _Integers:
