@@ -75,6 +75,7 @@ def test_it_is_told(result: Result) -> None:
     described = "\n".join(describe(result.scenario))
     assert "each worker fails every 3 days on average, repaired in 10 min" in described
     assert "spare hosts: 1 hot" in described
+    assert "replications of each 3, steps exact, seed" in described
 
 
 def test_nothing_is_told_where_nothing_fails() -> None:

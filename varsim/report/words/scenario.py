@@ -29,6 +29,8 @@ def describe(scenario: Scenario) -> list[str]:
     cluster, workload, network = scenario.cluster, scenario.workload, scenario.cluster.network
     often = max(runs_made(scenario, one) for one in scenario.strategies)
     exact = ", exact" if often < scenario.replications else ""
+    if exact and scenario.failures is not None and scenario.failures.is_random:
+        often, exact = scenario.replications, ", steps exact"
     lines = [
         f"{scenario.name}: strategies {len(scenario.strategies)}, replications of each "
         f"{often}{exact}, seed {scenario.seed}",
