@@ -197,12 +197,19 @@ def test_gradients_of_one_moment_are_taken_in_alike(needed: int) -> None:
     assert compare(tied(strategy, network=network, slow_workers=slow))
 
 
+@pytest.mark.parametrize("few", [0, 1 << 22])
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
 def test_it_draws_again_and_makes_room(
-    strategy: dict[str, object], monkeypatch: pytest.MonkeyPatch
+    strategy: dict[str, object], few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One worker is so fast that it needs many blocks of draws, and the log is often read."""
+    """One worker is so fast that it needs many blocks of draws, and the log is often read.
+
+    With `few` 0 as of very many workers only some draws of a block are kept.
+    """
+    if few == 0:
+        monkeypatch.setattr("varsim.cluster.flat.run.expected", lambda *_: 10)
     monkeypatch.setattr("varsim.cluster.flat.run._MOST_KEPT", 100)
+    monkeypatch.setattr("varsim.cluster.flat.draws._MANY", few)
     law = {"kind": "exponential", "mean": 0.01}
     run = Run(tied(strategy, 1700, compute=law, slow_workers=({"rank": 2, "factor": 0.1},)), 0, 0)
     trace = run_one(run)

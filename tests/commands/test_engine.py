@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from varsim.cli import app as cli
+from varsim.cluster.flat.compiled import INTERPRETED
 from varsim.cluster.flat.rules import ENGINE
 
 TIMED = """\
@@ -43,8 +44,9 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 
 def test_both_leave_the_same_files_and_which_it_was_goes_to_stderr(
-    file: Path, tmp_path: Path
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("varsim.cluster.flat.run.compiled", lambda: INTERPRETED)
     runs = {}
     for engine in ("simpy", "fast", "auto"):
         out = tmp_path / engine

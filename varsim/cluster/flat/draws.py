@@ -21,13 +21,25 @@ Ints: TypeAlias = NDArray[np.int64]
 _LONGEST: Final = 1 << 58
 _FOREVER: Final = 1 << 60  # draws
 _MOST_KEPT: Final = 2_000  # workers whose first draws are kept for other runs: 2 MB of them
+_MANY: Final = 1 << 22  # draws of all workers
+_TOGETHER: Final = 1 << 13  # workers that draw together
 
 
 class ComputeTimes:
-    """Compute times of workers, block by block, in integer ns."""
+    """Compute times of workers, block by block, in integer ns.
+
+    `each`: how many of them a worker needs, about; of very many workers not much more is kept of a
+    block, which is drawn again where that was too little.
+    """
 
     def __init__(
-        self, cluster: Cluster, workload: Workload, workers: int, seed: int, replication: int
+        self,
+        cluster: Cluster,
+        workload: Workload,
+        workers: int,
+        seed: int,
+        replication: int,
+        each: int = BLOCK,
     ) -> None:
         self._law = cluster.compute_distribution(workload)
         self._seed, self._replication = seed, replication
@@ -42,49 +54,62 @@ class ComputeTimes:
         self._independent = type(self._law).blocks is Distribution.blocks
         self._is_constant = self._independent and not self._law.varies
         self._is_kept = workers <= _MOST_KEPT and _has_a_hash(self._law)
+        self._kept = BLOCK
+        if self._independent and workers * BLOCK > _MANY:
+            self._kept = min(BLOCK, 8 << (each // 8).bit_length())
 
     def lay_out(self, building: Building, workers: Ints) -> None:
-        """The first block of every worker; of a constant law one time, again and again.
+        """The first draws of every worker; of a constant law one time, again and again.
 
-        There is room for two blocks: the one it draws from, and the one before or after that.
+        There is room for as many again: those that come next, or came before.
         """
         m, number = building.scalars, len(workers)
-        first = self._block(range(number), 0)
+        first = self._draws(range(number), 0)
         if self._is_constant:
             workers[:, at.TIMES] = building.add(first[:, 0]) + np.arange(number)
             workers[:, at.DRAWS] = _FOREVER
             return
-        workers[:, at.TIMES] = building.add(first) + BLOCK * np.arange(number)
+        workers[:, at.TIMES] = building.add(first) + self._kept * np.arange(number)
         building.room(first.size)
-        workers[:, at.DRAWS] = BLOCK
-        m[at.WITHIN], m[at.PLANE] = BLOCK - 1, first.size
+        workers[:, at.DRAWS] = self._kept
+        m[at.WITHIN], m[at.PLANE] = self._kept - 1, first.size
 
     def of_all(self, block: int) -> Ints:
         """Each worker's times of a block, (workers, BLOCK); blocks come in order."""
         return self._block(range(len(self._factors)), block)
 
     def refill(self, m: Any) -> None:
-        """Draw another block for the workers that have few draws left."""
-        workers = records(m)
+        """Draw more for the workers that have few draws left."""
+        workers, kept = records(m), self._kept
         draws = workers[:, at.DRAWS]
-        short = draws - workers[:, at.DRAWN] < BLOCK // 2
-        for block in np.unique(draws[short] // BLOCK).tolist():
-            ranks = np.flatnonzero(short & (draws == block * BLOCK)).tolist()
-            drawn: Any = self._block(ranks, block)
+        short = draws - workers[:, at.DRAWN] < kept // 2
+        for first_draw in np.unique(draws[short]).tolist():
+            ranks = np.flatnonzero(short & (draws == first_draw)).tolist()
+            drawn: Any = self._draws(ranks, first_draw)
             if isinstance(m, list):
                 drawn = drawn.tolist()
             for rank, times in zip(ranks, drawn, strict=True):
                 place = m[at.WORKERS] + rank * at.WORKER_SIZE
-                first = m[place + at.TIMES] + block % 2 * m[at.PLANE]
-                m[first : first + BLOCK] = times
-                m[place + at.DRAWS] += BLOCK
+                first = m[place + at.TIMES] + first_draw // kept % 2 * m[at.PLANE]
+                m[first : first + kept] = times
+                m[place + at.DRAWS] += kept
+
+    def _draws(self, ranks: Sequence[int], first: int) -> Ints:
+        """So many times of these workers as are kept, from that draw on (ranks, kept)."""
+        block, begin = divmod(first, BLOCK)
+        found = np.empty((len(ranks), self._kept), dtype=np.int64)
+        for place in range(0, len(ranks), _TOGETHER):
+            some = ranks[place : place + _TOGETHER]
+            drawn = self._block(some, block)
+            found[place : place + _TOGETHER] = drawn[:, begin : begin + self._kept]
+        return found
 
     def _block(self, ranks: Sequence[int], block: int) -> Ints:
         """The times of that block of these workers (ranks, BLOCK); of each in order."""
         draws = self._law, self._seed, self._replication
         if self._is_constant:
             seconds = np.full((len(ranks), BLOCK), self._law.draw(stream(0, 0, "compute")))
-        elif block == 0 and self._is_kept:
+        elif block == 0 and self._is_kept and len(ranks) == len(self._factors):
             seconds = _first_blocks(*draws, len(ranks))
         elif self._independent:
             seconds = _independent_blocks(*draws, ranks, block)

@@ -24,6 +24,7 @@ from varsim.cluster.slowdown import windows
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import (
     PHASE_BITS,
+    RANK_BITS,
     EvaluationRow,
     Outcome,
     Phase,
@@ -34,6 +35,7 @@ from varsim.values.gradient import EXAMPLES, STACK
 from varsim.values.workload import Workload
 
 Ints: TypeAlias = NDArray[np.int64]
+Event: TypeAlias = tuple[int, int, int]  # time, order, what
 
 _KINDS: Final = {
     "asynchronous": at.ASYNCHRONOUS,
@@ -44,7 +46,7 @@ _KINDS: Final = {
 }
 # Pairs in the log for each gradient, about; gradients after which it is read, at the latest.
 _IN_LOG: Final = 7
-_MOST_KEPT: Final = 200_000
+_MOST_KEPT: Final = 500_000
 # As large as any time of the scenario may be, so that sums of many stay within 64 bits (ns).
 _LONGEST: Final = 1 << 58
 
@@ -78,7 +80,8 @@ class FlatRun:
         self._trained = [number for number, spec in variables if spec.has_gradient]
         self._network = FlatNetwork(cluster, workload, workers, self._trained)
         self._queues = FlatQueues(cluster, workload, self._trained, seed, replication)
-        self._times = ComputeTimes(cluster, workload, workers, seed, replication)
+        each = self._expected // workers
+        self._times = ComputeTimes(cluster, workload, workers, seed, replication, each)
         self._m: Any  # see layout
         self._log: Any
         self._room: Ints  # for work
@@ -106,9 +109,9 @@ class FlatRun:
             if why == at.OVER:
                 self._read(reader, rows, record, last=True)
                 return self._traced(rows, reader.marks(), label)
-            if why == at.DRY:
-                self._times.refill(self._m)
-                self._queues.refill(self._m, self._reals)
+            # One event may have wanted both: more draws, and more room.
+            self._times.refill(self._m)
+            self._queues.refill(self._m, self._reals)
             self._make_room()
             if self._is_full():
                 self._read(reader, rows, record, last=False)
@@ -138,7 +141,7 @@ class FlatRun:
         m[at.AT_ONCE] = m[at.THREADS] and self._rules.kind != "locking"
         workers = np.zeros((number, at.WORKER_SIZE), dtype=np.int64)
         workers[:, at.RANK] = np.arange(number)
-        workers[:, at.MARK] = [code_of(rank, 0) for rank in range(number)]
+        workers[:, at.MARK] = code_of(0, 0) + (np.arange(number) << RANK_BITS)
         workers[:, at.ITERATION] = -1
         workers[:, at.PHASE] = Phase.BARRIER
         workers[:, at.GRADIENT] = -1
@@ -167,22 +170,29 @@ class FlatRun:
         self, building: Building, workers: Ints, reals: list[float], events: int | None
     ) -> None:
         """All memory, and the heap, at time 0."""
-        m, heap = building.scalars, list[tuple[int, int, int]]()
+        m, before, after = building.scalars, list[Event](), list[Event]()
         overheads, number = self._cluster.overheads, self._workers
         if self._stop.time is not None:
             time = min(round(self._stop.time * 1e9), END_OF_TIME + 1)
-            heap.append((time, at.AT_LAST, at.TIME_IS_UP))
+            after.append((time, at.AT_LAST, at.TIME_IS_UP))
         if self._rules.kind == "accumulators":
-            heap.append((0, at.URGENT + len(heap), at.CHIEF_STARTS))
+            before.append((0, at.URGENT + len(after), at.CHIEF_STARTS))
         m[at.WORKERS] = building.add(workers)
-        orders = at.URGENT + len(heap) + np.arange(number)
-        addresses = int(m[at.WORKERS]) + at.WORKER_SIZE * np.arange(number)
-        starts = (addresses << at.BITS | at.STARTS).tolist()
-        heap += [(0, order, what) for order, what in zip(orders.tolist(), starts, strict=True)]
-        m[at.MOST_NUMBER] = NEVER if events is None else len(heap) + events
+        starts = np.zeros((number, 3), dtype=np.int64)
+        starts[:, 1] = orders = at.URGENT + len(before) + len(after) + np.arange(number)
+        addresses = m[at.WORKERS] + at.WORKER_SIZE * np.arange(number)
+        starts[:, 2] = addresses << at.BITS | at.STARTS
+        put = len(before) + len(after) + number
+        m[at.MOST_NUMBER] = NEVER if events is None else put + events
         if self._stop.time is None or self._stop.time * 1e9 > END_OF_TIME:
-            heap.append((END_OF_TIME, at.AT_LAST + len(heap), at.CLOCK_ENDS))
-        m[at.NUMBER] = m[at.EVENTS] = len(heap)
+            after.append((END_OF_TIME, at.AT_LAST + put, at.CLOCK_ENDS))
+        agenda = np.concatenate(
+            [
+                np.array(some, dtype=np.int64).reshape(-1, 3)
+                for some in (before, starts, sorted(after))
+            ]
+        )
+        m[at.NUMBER] = m[at.EVENTS] = len(agenda)
         down = 0 if overheads is None else round(overheads.first_iteration * 1e9)
         workers[:, at.READY], workers[:, at.AWAITED] = down, orders
         ring = int(building.room(at.NEXT))
@@ -191,12 +201,12 @@ class FlatRun:
         slack = number + 2
         whole = building.built(2 * slack * int(m[at.ROW]))
         whole[[ring + at.OLDER, ring + at.NEWER]] = ring
-        agenda = np.zeros(3 * len(heap) + 6 * self._most_put(), dtype=np.int64)
-        agenda[: 3 * len(heap)] = np.array(sorted(heap), dtype=np.int64).reshape(-1)
-        self._m, self._reals, self._heap = whole, np.array(reals), agenda
+        heap = np.zeros((len(agenda) + 2 * self._most_put(), 3), dtype=np.int64)
+        heap[: len(agenda)] = agenda
+        self._m, self._reals, self._heap = whole, np.array(reals), heap.reshape(-1)
         if self._interpreted:
-            self._m, self._reals, self._heap = whole.tolist(), reals, agenda.tolist()
-        self._lay_out_log(min(self._expected, _MOST_KEPT) + 8 * slack)
+            self._m, self._reals, self._heap = whole.tolist(), reals, heap.reshape(-1).tolist()
+        self._lay_out_log(min(self._expected, _MOST_KEPT) + 2 * slack)
         if down:
             codes = (workers[:, at.MARK] + Phase.DOWN).tolist()
             self._write([number for code in codes for number in (down, code)])

@@ -6,7 +6,6 @@ from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.links import end_of, enqueue, hand_over, keep_starts
 from varsim.cluster.flat.sharing import start as start_flow
 from varsim.cluster.trace import Phase
-from varsim.values.distribution import BLOCK
 
 _COMPUTE, _READ = int(Phase.COMPUTE), int(Phase.READ)
 
@@ -60,7 +59,7 @@ def compute(
     """It computes a gradient from a moment on, of what it read at another."""
     draw = m[w + at.DRAWN]
     m[w + at.DRAWN] = draw + 1
-    odd = draw // BLOCK % 2
+    odd = draw // (m[at.WITHIN] + 1) % 2
     work = m[odd * m[at.PLANE] + m[w + at.TIMES] + (draw & m[at.WITHIN])]
     if draw + 1 == m[w + at.DRAWS] and m[at.HALT] == 0:
         m[at.HALT] = at.DRY
