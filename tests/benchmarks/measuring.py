@@ -87,12 +87,22 @@ def children() -> float:
     return of.ru_utime + of.ru_stime
 
 
-def command(*arguments: str, tree: Path | None = None, folder: Path | None = None) -> Task:
-    """Python in a process of its own, as users start it; of the varsim in `tree`, if not ours."""
+def command(
+    *arguments: str,
+    tree: Path | None = None,
+    folder: Path | None = None,
+    cache: Path | None = None,
+) -> Task:
+    """Python in a process of its own, as users start it; of the varsim in `tree`, if not ours.
+
+    `cache`: where machine code is kept, if not where it usually is.
+    """
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if tree is not None:
         environment["PYTHONPATH"] = str(tree)
+    if cache is not None:
+        environment["XDG_CACHE_HOME"] = str(cache)
 
     def task() -> None:
         subprocess.run(

@@ -32,7 +32,7 @@ def rows(long: bool) -> Iterator[Row]:
         }
         if long:
             tasks |= {"no record": one(full, record=False), "eager": one(full, lazy=False)}
-        turns = in_turn(tasks, 7 if long else 5)
+        turns = in_turn(tasks, 7 if long else 3)
         name = f"{kind}, W = {workers:,}"
         yield Row(f"full run / T, {name}", FULL.get((kind, workers)), turns.ratio("full", "T"))
         goal = TIMES.get((kind, workers))

@@ -110,7 +110,7 @@ class ComputeTimes:
         if self._is_constant:
             seconds = np.full((len(ranks), BLOCK), self._law.draw(stream(0, 0, "compute")))
         elif block == 0 and self._is_kept and len(ranks) == len(self._factors):
-            seconds = _first_blocks(*draws, len(ranks))
+            seconds = first_blocks(*draws, len(ranks))
         elif self._independent:
             seconds = _independent_blocks(*draws, ranks, block)
         else:
@@ -129,7 +129,7 @@ class ComputeTimes:
 
 
 @lru_cache(maxsize=32)
-def _first_blocks(law: Distribution, seed: int, replication: int, workers: int) -> Floats:
+def first_blocks(law: Distribution, seed: int, replication: int, workers: int) -> Floats:
     """The first block of so many workers (seconds): runs of one sweep begin with the same draws."""
     if type(law).blocks is Distribution.blocks:
         return _independent_blocks(law, seed, replication, range(workers), 0)
