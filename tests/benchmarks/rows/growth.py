@@ -7,10 +7,12 @@ import sys
 import tempfile
 import tracemalloc
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 from tests.benchmarks.cases import one, scenario
 from tests.benchmarks.measuring import Row, Spread, Task, in_turn
+from tests.benchmarks.rows.engines import flat
 from varsim.cluster.flat.rules import ENGINE
 from varsim.scenario.loading import dump_scenario
 from varsim.study.simulation import Run, run_one
@@ -41,6 +43,15 @@ def rows(long: bool) -> Iterator[Row]:
             turns = in_turn(tasks, 5 if long else 2)
             name = f"per worker-step, {kind}, W = {workers:,} / W = 64"
             yield Row(name, GOALS[workers], turns.ratio("large", "small"))
+            if kind == "on_write" or find_spec("numba") is None:
+                continue
+            few = flat(scenario(kind, 64, STEPS, "timing"))
+            tasks = {
+                "large": flat(scenario(kind, workers, STEPS, "timing")),
+                "small": lambda few=few, times=times: [few() for _ in range(times)],
+            }
+            turns = in_turn(tasks, 5 if long else 2)
+            yield Row(f"compiled, {name}", GOALS[workers], turns.ratio("large", "small"))
     for kind in KINDS:
         yield Row(f"kept of a worker-step, {kind}, W = 64", 150, Spread.of([kept(kind)]), " B")
     if long:

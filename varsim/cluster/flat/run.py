@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.clock import END_OF_TIME
+from varsim.cluster.clock import END_OF_TIME, uncollected
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.building import Building, NotCoveredError, enlarged, records
@@ -89,6 +89,7 @@ class FlatRun:
         self._heap: Any
         self._lay_out(events)
 
+    @uncollected()
     def trace(self, label: str, *, record: bool = True) -> Trace:
         """Carry it on to its end; its trace."""
         if self._interpreted:
