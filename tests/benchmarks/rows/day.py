@@ -2,10 +2,13 @@
 
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.benchmarks.cases import scenario
 from tests.benchmarks.measuring import Row, Spread, children, command
+from tests.benchmarks.rows.engines import flat
 from tests.benchmarks.rows.first_answer import NOT_THERE, unpacked
 
 ROOT = Path(__file__).parents[3]
@@ -80,10 +83,12 @@ BEFORE = "4df780f"  # the commit before there was a second engine
 
 def rows(long: bool) -> Iterator[Row]:
     """Both on two processes; long: beside what it took before, on one."""
+    if find_spec("numba") is not None:
+        flat(scenario("none", 2, 2, "timing"))()  # machine code is made, if it is not
     with TemporaryDirectory() as folder:
         work = Path(folder)
-        scenario = PLAN.read_text(encoding="utf-8")
-        texts = {"plan": scenario[: scenario.index("plan:\n")] + SPACE, "sweep": SWEEP}
+        text = PLAN.read_text(encoding="utf-8")
+        texts = {"plan": text[: text.index("plan:\n")] + SPACE, "sweep": SWEEP}
         names = {
             "plan": "plan_resnet50 with ten times its space, two processes",
             "sweep": "a sweep of 1,024 workers x 4 strategies x 20 points, two processes",

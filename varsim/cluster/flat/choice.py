@@ -15,7 +15,7 @@ from varsim.values.workload import Workload
 # Gradients for which SimPy takes as long as it takes to read machine code, or to make it. By
 # Python alone these functions take 1.4 to 1.7 times as long as SimPy: only tests do that.
 _TO_LOAD: Final = 200_000
-_TO_MAKE: Final = 6_000_000
+_TO_MAKE: Final = 1_500_000
 NEVER: Final = 1 << 62
 # Networks on whose links no two ranks' messages meet, whatever the collective.
 _EACH_ITS_OWN: Final = ("star", "full_mesh")
