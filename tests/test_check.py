@@ -131,10 +131,13 @@ class TestWhatAStepTakes:
         )
         alone = row(scenario({"kind": "none"}, **LONG))
         assert alone == (
-            "  none  100 ms an iteration of a worker, 33.3 ms an update (mean of 60 updates): "
+            "  async PS (none)  100 ms an iteration of a worker, 33.3 ms an update (mean of 60 "
+            "updates): "
             "compute 100 %"
         )
-        assert row(scenario({"kind": "single"}, **LONG)).startswith("  single  100 ms a step (mean")
+        assert row(scenario({"kind": "single"}, **LONG)).startswith(
+            "  one worker (single)  100 ms a step (mean"
+        )
 
 
 class TestLimits:
@@ -151,11 +154,8 @@ class TestLimits:
     def test_too_few_for_an_iteration_of_all_are_told(self) -> None:
         many = {"workers": 50, "compute": {"kind": "exponential", "mean": 0.1}}
         (line,) = beginnings([first(scenario({"kind": "none"}, cluster=many, **LONG), 920)])
-        told, wanted = (
-            line[:60],
-            r"  none  [0-9.]+ ms an update \(mean of [1-4]?\d updates, before ",
-        )
-        assert re.match(wanted, told)
+        wanted = r"  async PS \(none\)  [0-9.]+ ms an update \(mean of [1-4]?\d updates, before "
+        assert re.match(wanted, line)
         assert "before each worker has made one): " in line
 
     def test_a_larger_machine_has_more_events(self) -> None:
@@ -166,7 +166,7 @@ class TestLimits:
     def test_too_few_for_one_update_are_told(self) -> None:
         made = scenario({"kind": "on_write"}, cluster={"workers": 50}, **LONG)
         (line,) = beginnings([first(made, 50 * 18)])
-        assert line.startswith("  on_write  no update: ")
+        assert line.startswith("  mirrored all-reduce (on_write)  no update: ")
         assert line.endswith("; stopped early, after 100 events")
         assert step(first(made, 50 * 18)) == "none within 100 events"
 
@@ -194,7 +194,10 @@ class TestLimits:
     @pytest.mark.parametrize(
         ("change", "said"),
         [
-            ("cluster.workers=100000", "none           not begun: 100,000 workers take more"),
+            (
+                "cluster.workers=100000",
+                "async PS (none)                 not begun: 100,000 workers take more",
+            ),
             ("strategies.sync_replicas.total_num_replicas=1000000000", "gradients dropped"),
             ("strategies.sync_replicas.initial_tokens=1000000000", "gradients dropped"),
         ],
@@ -209,7 +212,10 @@ class TestLimits:
     def test_a_step_beyond_the_end_of_the_clock_is_told(self) -> None:
         law = {"compute": {"kind": "constant", "value": 5e9}}
         made = scenario({"kind": "on_write"}, cluster=law, **LONG)
-        assert row(made) == "  on_write  no update in the 146 years that the clock counts"
+        assert (
+            row(made)
+            == "  mirrored all-reduce (on_write)  no update in the 146 years that the clock counts"
+        )
 
 
 class TestStandstill:
@@ -220,7 +226,7 @@ class TestStandstill:
         found = first(made)
         assert found.standstill is not None
         lines = beginnings([found])
-        assert lines[0] == "  on_write  stands still from 300 ms"
+        assert lines[0] == "  mirrored all-reduce (on_write)  deadlocked at 300 ms"
         assert any("worker 1" in line for line in lines[1:])
         assert effort(made, rates([found])).gradients < 10
 
@@ -233,7 +239,7 @@ class TestStandstill:
         }
         made = scenario({**strategy, "total_num_replicas": 2}, cluster={"workers": 1}, **LONG)
         lines = beginnings([first(made)])
-        assert lines[0].startswith("  sync_replicas  stands still from ")
+        assert lines[0].startswith("  sync PS (sync_replicas)  deadlocked at ")
         assert len(lines) > 1
 
 
@@ -307,14 +313,14 @@ class TestCommand:
         begun = done.stdout[done.stdout.index("How a run") :].splitlines()
         assert begun == [
             "How a run of each begins, times only:",
-            "  on_write       303 ms a step (mean of 18 updates): barrier 43 %, compute 38 %, "
-            "write 19 %",
-            "  on_read        251 ms a step (mean of 21 updates): compute 49 %, barrier 48 %, "
-            "write 2 %",
-            "  none           173 ms an iteration of a worker, 21.6 ms an update (mean of 144 "
-            "updates): compute 63 %, read 19 %, write 19 %",
-            "  sync_replicas  218 ms a step (mean of 21 updates): compute 51 %, token 19 %, "
-            "write 15 %, rest 15 %",
+            "  mirrored all-reduce (on_write)  303 ms a step (mean of 18 updates): barrier 43 %, "
+            "compute 38 %, write 19 %",
+            "  sync on read (on_read)          251 ms a step (mean of 21 updates): compute 49 %, "
+            "barrier 48 %, write 2 %",
+            "  async PS (none)                 173 ms an iteration of a worker, 21.6 ms an update "
+            "(mean of 144 updates): compute 63 %, read 19 %, write 19 %",
+            "  sync PS (sync_replicas)         218 ms a step (mean of 21 updates): compute 51 %, "
+            "token 19 %, write 15 %, rest 15 %",
             "",
             "To run it takes about 183 MB of memory (28,426 gradients).",
         ]
@@ -350,7 +356,7 @@ class TestCommand:
         )
         assert done.exit_code == 0, done.stderr
         half = next(line for line in done.stdout.splitlines() if line.startswith("At half that"))
-        assert " ms a step; none " in half
+        assert " ms a step; async PS (none) " in half
 
     @pytest.mark.parametrize(
         "block", ["sweep: {cluster.workers: [2, 4, 8]}", PLAN], ids=["sweep", "plan"]

@@ -52,7 +52,9 @@ class TestRun:
         assert result.exit_code == 0, result.stderr
         lines = result.stdout.splitlines()
         assert lines[-1] == "report: reports/small/report.html"
-        assert lines[0].split() == ["on_write", "async"]
+        assert lines[0].startswith("The fastest is 'async': ")
+        head = next(line for line in lines if "on_write" in line and "async" in line.split())
+        assert head.split() == ["mirrored", "all-reduce", "(on_write)", "async"]
         assert any(line.startswith("examples/s ") for line in lines)
         saved = small.parent / "reports" / "small" / "scenario.yaml"
         assert load_scenario(saved) == load_scenario(small)
@@ -71,16 +73,16 @@ class TestRun:
         kill = "--set", "events=[{at: 500 ms, kill: {worker: 1}}]"
         result = run("run", small, *kill)
         assert result.exit_code == 1
-        assert result.stderr.startswith("varsim: deadlock: on_write: the run stands still at ")
+        assert result.stderr.startswith("varsim: deadlock: on_write: the run deadlocked at ")
         said = ("waiting for an all-reduce", "because worker 1 was killed at 0.5 s", "to free it")
         for words in said:
             assert words in result.stderr
         assert "Traceback" not in result.stderr
-        assert "'on_write' came to stand still" in result.stdout
+        assert "Mirrored all-reduce (on_write) deadlocked" in result.stdout
         assert result.stdout.splitlines()[-1] == "report: reports/small/report.html"
         folder = small.parent / "reports" / "small"
         page = (folder / "report.html").read_text()
-        assert "stands still" in page
+        assert "deadlocked" in page
         assert "because worker 1 was killed at 0.5 s" in page
         steps = (folder / "steps.csv").read_text().splitlines()
         # As many examples as 12 updates of three gradients.
@@ -181,7 +183,10 @@ class TestCheck:
         assert result.stdout.startswith(f"{small}: ok\n")
         assert "  workers      3, batch 4 each\n" in result.stdout
         begun = result.stdout[result.stdout.index("How a run of each begins") :]
-        assert re.search(r"\n  on_write  [0-9.]+ ms a step \(mean of \d+ updates\): ", begun)
+        assert re.search(
+            r"\n  mirrored all-reduce \(on_write\)  [0-9.]+ ms a step \(mean of \d+ updates\): ",
+            begun,
+        )
         assert re.search(r"\n  async +[0-9.]+ ms an iteration of a worker, ", begun)
 
     def test_set_is_checked_too(self, small: Path, run: Run) -> None:
@@ -357,9 +362,9 @@ class TestEndings:
         return invoke
 
     def test_a_deadlock_is_told(self, failing: Run) -> None:
-        result = failing(DeadlockError("sync_replicas: the run stands still at 1 s\n  worker 0"))
+        result = failing(DeadlockError("sync_replicas: the run deadlocked at 1 s\n  worker 0"))
         assert result.exit_code == 1
-        assert result.stderr.startswith("varsim: deadlock: sync_replicas: the run stands still")
+        assert result.stderr.startswith("varsim: deadlock: sync_replicas: the run deadlocked")
         assert "Traceback" not in result.stderr
 
     def test_a_full_disk_is_one_line(self, failing: Run) -> None:

@@ -86,7 +86,7 @@ class TestSetUp:
         readme = README.read_text(encoding="utf-8")
         (command,) = re.findall(r"^\$ varsim (.*)$", readme, re.M)
         (printed,) = blocks("text", readme)
-        monkeypatch.setenv("COLUMNS", "400")
+        monkeypatch.setenv("COLUMNS", "100")
         arguments = [*command.split(), "--no-plots", "--out", str(tmp_path / "out"), "--quiet"]
         done = CliRunner().invoke(cli.app, arguments)
         assert done.exit_code == 0, done.stderr
@@ -331,7 +331,7 @@ class TestWatchingVariables:
         return set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", tables))))
 
     def test_what_run_prints(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("COLUMNS", "200")
+        monkeypatch.setenv("COLUMNS", "100")
         arguments = [*self.COMMANDS[0].split(), "--out", str(tmp_path / "out"), "--quiet"]
         done = CliRunner().invoke(cli.app, arguments)
         assert done.exit_code == 0, done.stderr

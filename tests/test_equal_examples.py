@@ -43,8 +43,9 @@ def test_the_others_go_on_until_they_have_as_many_examples() -> None:
 def test_it_is_told_and_how_to_insist() -> None:
     made = comparing(ON_WRITE, NONE, global_steps=20)
     told = (
-        "ompared over equal examples: 240, as many as 20 updates of 'on_write' take (3 gradients "
-        "each); with stop.equal_examples=false every run ends after 20 updates"
+        "ompared over equal examples: 240, as many as 20 updates of mirrored all-reduce "
+        "(on_write) take (3 gradients each); with stop.equal_examples=false every run ends after "
+        "20 updates"
     )
     result = simulate(made)
     assert f"C{told}." in result.notes
@@ -53,8 +54,9 @@ def test_it_is_told_and_how_to_insist() -> None:
     insisted = simulate(comparing(ON_WRITE, NONE, global_steps=20, equal_examples=False))
     assert not any("equal examples" in note for note in insisted.notes)
     assert (
-        "The runs did different work: 'none' applied 80 examples, 'on_write' 240. Their losses and "
-        "costs at the end are not of equal work; to compare that: --set 'stop={examples: 80}'."
+        "The runs did different amounts of work: async PS (none) applied 80 examples, "
+        "mirrored all-reduce (on_write) 240. Their final losses and costs are not for equal work; "
+        "to compare those: --set 'stop={examples: 80}'."
     ) in insisted.notes
 
 
@@ -110,12 +112,13 @@ class TestHowMuchWork:
         (note,) = [note for note in result.notes if "Short runs" in note]
         # Worker 2 needs 300 ms for each.
         assert note == (
-            "Short runs: gradients computed per worker: 'on_write' 3.67, 'none' 7.67. Rates of so "
-            "few may be tens of percent off those of a long run; longer: --set 'stop.time=3.27 s'."
+            "Short runs: gradients computed per worker: mirrored all-reduce (on_write) 3.67, async "
+            "PS (none) 7.67. Rates from so few may be tens of percent off those of a long run; "
+            "longer: --set 'stop.time=3.27 s'."
         )
         longer = simulate(comparing(ON_WRITE, NONE, time=3.27))
         assert not any("Short runs" in note for note in longer.notes)
-        assert longer.answer().startswith("The fastest is 'none'")
+        assert longer.answer().startswith("The fastest is async PS (none)")
 
     def test_updates_are_what_is_to_be_raised_where_they_end_the_runs(self) -> None:
         result = simulate(comparing(ON_WRITE, NONE, global_steps=5))
@@ -125,15 +128,16 @@ class TestHowMuchWork:
     def test_a_run_too_short_names_no_winner(self) -> None:
         result = simulate(comparing(ON_WRITE, NONE, time=0.35))
         assert result.answer() == (
-            "Too short to say which is fastest: gradients computed per worker: 'on_write' 1.00; "
-            "longer: --set 'stop.time=4.2 s'."
+            "Too short to say which is fastest: gradients computed per worker: mirrored "
+            "all-reduce (on_write) 1.00; longer: --set 'stop.time=4.2 s'."
         )
 
     def test_few_reads_name_no_winner(self) -> None:
         # Before a read fast replicas are ahead; here they are in step, and 40 gradients four reads.
         result = simulate(comparing(ON_WRITE, ON_READ, global_steps=40))
         assert result.answer().startswith(
-            "Too short to say which is fastest: gradients computed per worker: 'on_read' "
+            "Too short to say which is fastest: gradients computed per worker: sync on read "
+            "(on_read) "
         )
         assert "(of 60 in 6 periods between reads); longer: --set stop.global_steps=" in (
             result.answer()
@@ -143,7 +147,7 @@ class TestHowMuchWork:
 
     def test_runs_of_about_equal_work_are_not_told_of(self) -> None:
         result = simulate(comparing(ON_WRITE, SOME_OF_THREE, examples=400))
-        assert not any("different work" in note for note in result.notes)
+        assert not any("different amounts of work" in note for note in result.notes)
         assert "Too short" not in a_result({"a": (1, 1), "b": (2, 2)}).answer()
 
 
@@ -162,22 +166,26 @@ def test_replicas_that_are_ahead_are_told_of_and_the_advice_makes_the_work_equal
     strategies: tuple[dict[str, Any], ...], stop: dict[str, int], advice: str
 ) -> None:
     """Two of three replicas of on_read are three times as fast, and go on until all meet."""
-    (said,) = [n for n in simulate(comparing(*strategies, **stop)).notes if "ifferent work" in n]
-    assert said.startswith("The runs did different work all the same: '")
+    (said,) = [
+        n
+        for n in simulate(comparing(*strategies, **stop)).notes
+        if "different amounts of work" in n
+    ]
+    assert said.startswith("The runs did different amounts of work all the same: ")
     assert said.endswith(
-        "Replicas of 'on_read' go on by themselves until they meet, after every 10 steps; there "
-        f"the work is equal: --set {advice}."
+        "Replicas of sync on read (on_read) meet only after every 10 steps; to stop where the work "
+        f"is equal: --set {advice}."
     )
     key, _, count = advice.removeprefix("stop.").partition("=")
     result = simulate(comparing(*strategies, **{key: int(count)}))
     assert len({examples for _, examples in ends(result).values()}) == 1
-    assert not any("ifferent work" in note for note in result.notes)
+    assert not any("different amounts of work" in note for note in result.notes)
 
 
 def test_of_runs_of_equal_time_the_advice_is_whole_rounds() -> None:
     """In 1 s on_write makes 3 steps of 12 examples, on_read more; it meets every 120."""
     result = simulate(comparing(ON_WRITE, ON_READ, time=1.0))
-    (said,) = [note for note in result.notes if "ifferent work" in note]
-    assert said.endswith("to compare that: --set 'stop={examples: 120}'.")
+    (said,) = [note for note in result.notes if "different amounts of work" in note]
+    assert said.endswith("to compare those: --set 'stop={examples: 120}'.")
     result = simulate(comparing(ON_WRITE, ON_READ, examples=120))
     assert {examples for _, examples in ends(result).values()} == {120}

@@ -88,11 +88,11 @@ class TestCosts:
         )
         told, free = simulate(both).answer().splitlines()[-2:]
         # Nothing in these runs is random; the one worker never waits for the network.
-        assert told.startswith("A million examples cost least with 'single': 20.83 USD")
-        assert "; next is 'none': 24.67 USD, 1.18 times as much" in told
+        assert told.startswith("A million examples cost least with one worker (single): 20.83 USD")
+        assert "; next is async PS (none): 24.67 USD, 1.18 times as much" in told
         assert free == (
-            "No price is given for parameter servers: 'none' takes 2 for nothing (give "
-            "prices.server_hour)."
+            "No price is given for parameter servers: async PS (none) uses 2 at no "
+            "cost (set prices.server_hour)."
         )
         priced = both.model_copy(update={"prices": Prices(device_hour=3.0, server_hour=1e-9)})
         assert "No price" not in simulate(priced).answer()

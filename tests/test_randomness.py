@@ -90,7 +90,7 @@ class TestWhatIsExactIsRunOnce:
         found = result.estimate("none", "examples_per_s")
         assert (found.low, found.high, found.replications) == (found.mean, found.mean, 1)
         assert result.notes[0] == (
-            "Exact: nothing in these runs is random, so each was made once, not 4 times."
+            "Exact: nothing in these runs is random, so each strategy was run once, not 4 times."
         )
         assert "cannot be told" not in result.answer()
         curve = result.loss_curves()
@@ -117,7 +117,9 @@ class TestWhatIsExactIsRunOnce:
             own = result.trace("on_write", number)
             made = run_one(Run(result.scenario, 1, number))
             assert (own.replication, times(own), values(own)) == (number, times(made), values(made))
-        assert result.notes[0].endswith("Exact, from one run: 'on_write'; nothing in it is random.")
+        assert result.notes[0].endswith(
+            "Exact, from one run: mirrored all-reduce (on_write); nothing there is random."
+        )
 
     def test_check_foresees_it(self) -> None:
         one, four = (scenario({"kind": "none"}, replications=count) for count in (1, 4))

@@ -180,8 +180,8 @@ class TestWords:
     def test_what_the_time_is(self) -> None:
         notes = simulate(learning("none")).notes
         assert (
-            "Time to loss 0.05: that of the first update whose loss is at or below it; all updates "
-            "were looked at, at no cost in time."
+            "Time to loss 0.05: the time of the first update whose loss is at or below it; every "
+            "update was checked, at no cost in simulated time."
         ) in notes
         assert not any("as a read" in note for note in notes)
 
@@ -191,8 +191,8 @@ class TestWords:
         first = reads.groupby("replication").time_s.first().mean()
         (note,) = [note for note in result.notes if "as a read" in note]
         assert note.startswith(
-            "In 'on_read' the loss of an update is that of the copies as a read at that moment "
-            "would aggregate them; the first that was really read at or below it came after "
+            "In sync on read (on_read) the loss at an update is that of the copies as a read at "
+            "that moment would aggregate them; a model as good was first read after "
             f"{first:.1f}"
         )
         assert first > result.estimate("on_read", "time_to_target").mean
@@ -201,7 +201,7 @@ class TestWords:
         result = simulate(learning("on_read", stop={"global_steps": 60, "loss": 0.05}))
         (note,) = [note for note in result.notes if "as a read" in note]
         assert note.endswith(
-            "; one at or below it was really read in 0 of 2 replications before the run ended."
+            "; a model as good was read in 0 of 2 replications before the run ended."
         )
 
     def test_a_loss_that_is_never_reached(self) -> None:

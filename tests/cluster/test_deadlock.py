@@ -29,7 +29,7 @@ class TestDeadlock:
 
         assert stuck(trace).time == trace.end == 250 * MS
         assert stuck(trace).report == (
-            "sync_replicas: the run stands still at 0.25 s, after 0 updates: "
+            "sync_replicas: the run deadlocked at 0.25 s, after 0 updates: "
             "nothing can happen any more.\n"
             "  workers 0, 1: waiting for a token (queue empty, 2 waiting)\n"
             "  chief: waiting for 4 gradients of step 0 (2 have come)\n"
@@ -46,7 +46,7 @@ class TestDeadlock:
         }
         said = stuck(run(settings, cluster={"workers": 2})).report
 
-        assert "stands still at 0.2 s, after 0 updates" in said
+        assert "deadlocked at 0.2 s, after 0 updates" in said
         assert "(4 have come)" in said
         assert "to free it: initial_tokens: 3 at least" in said
         freed = run({**settings, "initial_tokens": 3}, cluster={"workers": 2})

@@ -280,7 +280,9 @@ class TestCommand:
         assert "## on_read" not in done.stdout
         assert "Step 2: --steps 2 shows them all." in done.stdout
 
-    @pytest.mark.parametrize(("columns", "width"), [("40", 80), ("90", 90), ("300", 100)])
+    @pytest.mark.parametrize(
+        ("columns", "width"), [("30", 40), ("60", 60), ("90", 90), ("300", 100)]
+    )
     def test_as_wide_as_the_terminal(
         self, file: Path, monkeypatch: pytest.MonkeyPatch, columns: str, width: int
     ) -> None:
@@ -293,7 +295,9 @@ class TestCommand:
         arguments = ["explain", str(path), "--strategy", "on_write", "--quiet"]
         done = CliRunner().invoke(cli.app, arguments)
         assert done.exit_code == 0
-        assert done.stdout.startswith("'on_write' is slow because of stragglers (worker 3)")
+        assert done.stdout.startswith(
+            "Mirrored all-reduce (on_write) is slow because of stragglers (worker 3)"
+        )
         with pytest.raises(ScenarioError, match="compares training strategies"):
             explanation(load_scenario(path), str(path))
 

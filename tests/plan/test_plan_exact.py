@@ -23,7 +23,7 @@ def test_each_cell_is_run_once_where_nothing_is_random(tmp_path: Path) -> None:
     assert found.check is None
     assert found.answer.speed.half_width == 0
     said = answer(plan_of(found, cells))
-    assert "Nothing random has an effect on these numbers: they are exact, from one run." in said
+    assert "Nothing random affects these numbers: they are exact, from one run." in said
     assert not any("on average" in line or "fresh seeds" in line for line in said)
     best = [line for line in said if line.startswith("Target throughput at least 150 examples/s: ")]
     assert best[0].endswith(" to spare.")
@@ -46,7 +46,7 @@ def test_what_has_no_price_and_decides_is_named(tmp_path: Path) -> None:
     plan = plan_of(found, cells, runs.status.done)
     said = answer(plan)
     assert (
-        "No price is given for cluster.network.bandwidth: the answer takes 10 Gbit/s for nothing "
+        "No price is given for cluster.network.bandwidth: the answer uses 10 Gbit/s at no cost "
         "(zip it with prices.device_hour)." in said
     )
     facts = document(plan)
@@ -111,6 +111,10 @@ def test_every_target_that_is_missed_is_named(tmp_path: Path) -> None:
     sets = ["targets.staleness_p99=0", "targets.throughput=9000 examples/s"]
     found, _, cells = searched(question(sets=sets, base=CONSTANT), tmp_path)
     said = answer(plan_of(found, cells))
-    (own,) = (line for line in said if line.startswith("'none' surely meets every target at none"))
+    (own,) = (
+        line
+        for line in said
+        if line.startswith("Async PS (none) surely meets every target at none")
+    )
     assert "misses staleness p99 at most 0 updates: it reaches " in own
     assert "; and misses throughput at least 9,000 examples/s: it reaches " in own

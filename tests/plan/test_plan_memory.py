@@ -33,8 +33,9 @@ class TestPlan:
         assert [cell.machines.servers for cell in limited.too_large] == [1, 1]
         said = [note for note in notes(limited) if "memory" in note]
         assert said == [
-            "Cells that are left out, as they do not fit into memory: 'none' 2; the first needs "
-            "20 MB of the 15 MB of a server (memory.exceeded: mark takes them in)."
+            "Cells left out because they do not fit into memory: async PS (none) 2; the first "
+            "needs "
+            "20 MB, and a server has 15 MB (memory.exceeded: mark includes them)."
         ]
         marked = self.answer(
             tmp_path / "marked", block, base + SERVERS.replace("refuse", "mark")
@@ -47,7 +48,8 @@ class TestPlan:
             BLOCK, base=BASE + "memory: {server: 5 MB, device: 1 MB, exceeded: refuse}\n"
         )
         with pytest.raises(
-            ScenarioError, match="no cell of the space fits into memory: 'on_write' does"
+            ScenarioError,
+            match="no cell of the space fits into memory: 'on_write' does",
         ):
             Planning(asked)
 

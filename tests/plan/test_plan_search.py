@@ -148,8 +148,10 @@ class TestTheAnswer:
             return notes_of(plan_of(found, cells))
 
         assert notes(block)[0] == (
-            "Loss 0.05 is reached at the learning rates of the file, 'on_write' at learning rate "
-            "0.1, 'none' at learning rate 0.02; for the best rate of each, varsim tune FILE "
+            "Loss 0.05 is reached at the learning rates of the file, mirrored all-reduce "
+            "(on_write) at learning rate "
+            "0.1, async PS (none) at learning rate 0.02; for the best rate of each, varsim tune "
+            "FILE "
             "without the plan."
         )
         varied = block.replace("cluster.workers: [2, 4]", "workload.optimizer.learning_rate: [0.1]")
@@ -185,7 +187,7 @@ class TestNothingWillDo:
         asked = question(block, ["targets.throughput=10 examples/s"], base)
         found, _, _ = searched(asked, tmp_path)
         failed = [one for one in found.looked_at.values() if one.failure]
-        assert "stands still" in failed[0].failure
+        assert "deadlocked" in failed[0].failure
         assert failed[0].verdict == "infeasible"
         assert failed[0].shortfall == math.inf
 
@@ -293,7 +295,10 @@ class TestCells:
         asked = question(block)
         cells = all_cells(asked)
         places = Places(asked.quantities, cells)
-        assert places.full(cells[0]) == "'on_write' with workers = 4, bandwidth = 10 Gbit/s"
+        assert (
+            places.full(cells[0])
+            == "mirrored all-reduce (on_write) with workers = 4, bandwidth = 10 Gbit/s"
+        )
         assert places.told(cells[-1]) == (
             "workers = 6, parameter_servers = 2, bandwidth = 25 Gbit/s"
         )

@@ -34,8 +34,8 @@ def report(result: Result, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_spans_and_gradients_are_those_of_the_trace(result: Result) -> None:
     content = player.content(result)
     assert content["cut"] == ""
-    for told in content["strategies"]:
-        trace = result.trace(told["name"])
+    for label, told in zip(result.strategies, content["strategies"], strict=True):
+        trace = result.trace(label)
         spans = [
             [worker["rank"], *worker["spans"][i : i + 3]]
             for worker in told["workers"]

@@ -83,6 +83,14 @@ class TestTerminal:
         assert "\\u202e" in terminal(told)
         assert "\\u0007" in terminal(told)
 
+    def test_sentences_end_where_a_terminal_does(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        told = report(Text(("It is 2.98 ± 0.31 s, which 95 % of all would call fast.",)))
+        assert terminal(told) == "It is 2.98 ± 0.31 s, which 95 % of all would call fast.\n"
+        monkeypatch.setenv("COLUMNS", "30")
+        assert terminal(told).splitlines() == [
+            *("It is 2.98 ± 0.31 s, which", "  95 % of all would call fast.")
+        ]
+
     def test_as_a_text_to_read_on(self) -> None:
         told = report(
             Text(("Title",), "title"),

@@ -58,3 +58,40 @@ class TestTable:
         monkeypatch.setenv("COLUMNS", "40")
         text = re.sub(r"\x1b\[[0-9;]*m", "", drawn(self.MANY))
         assert max(len(line) for line in text.splitlines()) <= 40
+
+
+class TestNarrow:
+    FOUR = Table(
+        tuple(f"strategy {letter}" for letter in "abcd"),
+        (Row("examples/s", ("1,457.7 ± 1.8",) * 4), Row("wasted", ("21.88 ± 0.28 %",) * 4)) * 3,
+    )
+
+    def test_columns_that_do_not_fit_stand_below_with_the_labels_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "60")
+        lines = drawn(self.FOUR).splitlines()
+        assert max(map(len, lines)) <= 60
+        assert [line.split()[0] for line in lines if "±" in line] == ["examples/s", "wasted"] * 6
+        assert [line.count("±") for line in lines if "±" in line] == [2] * 12
+        monkeypatch.setenv("COLUMNS", "100")
+        assert [line.count("±") for line in drawn(self.FOUR).splitlines()] == [0, 0, *[4] * 6]
+
+    def test_columns_that_say_which_row_it_is_are_in_every_part(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "40")
+        rows = (Row("a", ("8", *["1.000 ± 0.100"] * 4)), Row("b", ("16", *["2"] * 4)))
+        table = Table(("cluster.workers", *("wxyz")), rows * 6, keys=1)
+        lines = drawn(table).splitlines()
+        assert max(map(len, lines)) <= 40
+        assert sum(line.split() == ["a", "8", "1.000", "±", "0.100"] for line in lines) == 4 * 6
+
+    def test_a_long_name_over_a_column_is_broken_at_its_parts(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "30")
+        table = Table(("replicas_to_aggregate",), (Row("a_rather_long_label", ("8",)),))
+        assert [line.strip() for line in drawn(table).splitlines()[:3]] == [
+            *("replicas_", "to_", "aggregate")
+        ]

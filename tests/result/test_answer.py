@@ -22,14 +22,14 @@ def test_the_answer_names_the_fastest_and_by_how_much() -> None:
     lines = a_result({"a": (2, 4), "b": (1, 2), "c": (3, 6)}, targets={"loss": 1.0}).answer()
     first, price, apart, target, rate = lines.splitlines()
     assert first.startswith("The fastest is 'b': ")
-    assert "that is 2.00 times what 'a' does, the next fastest." in first
+    assert "that is 2.00 times as fast as 'a', the next fastest." in first
     assert "0.354 times" in first  # against one worker alone: 0.5 and 0.25
-    assert "0.3333 updates old on average, 1 at most" in price
-    assert "30.8 % of its compute time was wasted" in price
+    assert "0.3333 updates old on average when it was applied, 1 at most" in price
+    assert "30.8 % of the compute time was wasted" in price
     assert "had missed 2 updates" in price
     assert apart == (
-        "When measured, two copies were at most this far apart: 0.500 in 'a', 0.500 in 'b', "
-        "0.500 in 'c'."
+        "The largest distance between two copies when measured: 0.500 in 'a', 0.500 in 'b', 0.500 "
+        "in 'c'."
     )
     assert target == (
         "Loss 1 at learning rate 0.1 is reached soonest by 'b': after 8 ± 32 s; next is 'a' after "
@@ -44,12 +44,9 @@ def test_final_losses_are_compared_where_no_target_is_reached() -> None:
         _, _, _, final, common, *_ = lines.splitlines()
         assert final == (
             "'a' and 'b' have the same final loss at learning rate 0.1 in every replication: "
-            "0.5000 (they are set alike)."
+            "0.5000 (their settings are the same)."
         )
-        assert (
-            "measured last in the 10 s that every run lasted at learning rate 0.1 is too close"
-            in common
-        )
+        assert "at 10 s (the end of the shortest run) at learning rate 0.1 is too close" in common
 
 
 def test_no_loss_is_the_lowest_where_none_was_measured_after_the_start() -> None:
@@ -65,20 +62,21 @@ def test_costs_that_are_practically_equal() -> None:
     ranking = ranked({"a": (100.0, 101.0), "b": (100.1, 101.2)}, equal_within=0.05)
     assert ranking is not None
     assert told(ranking, CHEAPEST, str, lambda name: "1 EUR").endswith(
-        "are practically equal: their cost of a million examples is surely within 5 %"
+        "are practically equal: their cost of a million examples surely differs by less than 5 %"
     )
 
 
 def test_the_answer_compares_with_the_first_strategy_too() -> None:
     result = a_result({"a": (8, 8), "b": (4, 4), "c": (2, 2)})
-    assert "'c' does 4.00 times what 'a' does, the first strategy." in result.answer()
+    assert "'c' is 4.00 times as fast as 'a', the first strategy." in result.answer()
 
 
 def test_the_answer_may_be_that_it_is_too_close_to_call() -> None:
     answer = a_result({"a": (3, 3, 3), "b": (2, 3, 4)}, targets={"loss": 1.0}).answer()
     first, *_, target, _ = answer.splitlines()
     assert first == (
-        "Which is the fastest is too close to call: 'b' (0.90 ± 0.79 examples/s) and 'a' (0.8333 "
+        "Which strategy is fastest is too close to call: 'b' (0.90 ± 0.79 examples/s) and 'a' "
+        "(0.8333 "
         "examples/s); apart by a factor of 1.04 (95 % interval 0.438 to 2.47)."
     )
     assert target == (
@@ -96,7 +94,8 @@ def test_one_replication_of_what_is_random_names_no_winner() -> None:
     result = a_result({"a": (1,), "b": (1,), "c": (2,)}, targets={"loss": 1.0})
     first, _, _, target, _ = result.answer().splitlines()
     assert first == (
-        "Which is the fastest cannot be told from one replication: 'a' (2.500 examples/s), 'b' "
+        "Which strategy is fastest cannot be told from one replication: 'a' (2.500 examples/s), "
+        "'b' "
         "(2.500 examples/s) and 'c' (1.250 examples/s)."
     )
     assert "learning rate 0.1 soonest cannot be told from one replication" in target
@@ -143,7 +142,7 @@ class TestRates:
         assert len(of_losses) > 2
         for line in of_losses:
             assert "learning rate 0.01 (adam)" in line or "learning rate 0.5 (adam)" in line
-        assert "reached soonest by 'b' (learning rate 0.01 (adam))" in "\n".join(lines)
+        assert "reached soonest by 'b' at learning rate 0.01 (adam)" in "\n".join(lines)
         assert "tune" not in "\n".join(lines)
 
     def test_a_final_loss_is_the_lowest_at_these_rates_only(self) -> None:

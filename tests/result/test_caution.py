@@ -69,7 +69,7 @@ class TestConvoys:
         device = {**K80, "sigma": 0.0} if compute is None else None
         said = marching(serving(device, compute=compute))
         assert said.startswith(CONVOY)
-        assert "the workers of 'none' meet at the servers in the same order" in said
+        assert "the workers of async PS (none) meet at the servers in lockstep" in said
         remedy = "write compute: {" if device is None else "write device with a sigma above 0"
         assert remedy in said
 
@@ -96,8 +96,8 @@ class TestConvoys:
 
         device = {"preset": "a100_sxm_80gb", "efficiency": 0.15}
         (note,) = said(serving(device, stop={"time": 20.0}))
-        assert note.startswith("Not settled: 1.")
-        assert "times in 'none' as many updates a second in the second half of a run" in note
+        assert note.startswith("Not settled: async PS (none) makes 1.")
+        assert "times as many updates a second in the second half of a run" in note
         assert said(serving({**device, "sigma": 0.1}, stop={"time": 200.0})) == []
         assert said(serving(device, stop={"time": 20.0}, kind="on_write")) == []
         assert said(serving({**device, "sigma": 0.0}, stop={"time": 20.0})) == []
@@ -109,10 +109,10 @@ class TestConvoys:
             varsim("check", file),
             varsim("run", file, "--out", tmp_path / "out", "--quiet"),
         ):
-            assert f"{CONVOY}100 ms: the workers of 'none' meet at the servers" in printed
+            assert f"{CONVOY}100 ms: the workers of async PS (none) meet at the servers" in printed
             assert "{kind: lognormal, mean: 100 ms, sigma: 0.01}" in printed
         explained = " ".join(varsim("explain", file).split())
-        assert f"{CONVOY}100 ms: the workers of 'none' meet at the servers" in explained
+        assert f"{CONVOY}100 ms: the workers of async PS (none) meet at the servers" in explained
 
 
 CONSTANT = """\
@@ -193,11 +193,13 @@ class TestGuesses:
         assert "The efficiency 0.4 makes 2,0" in varsim("plan", planned, *more)
 
     def test_half_and_one_and_a_half_times_are_no_bounds(self, file: Path, tmp_path: Path) -> None:
-        plain = "Half and one and a half times that speed are two points, not bounds"
+        plain = "Half and one and a half times that speed are examples, not bounds"
         low, high = (share / 0.4 for share in measured_shares())
         assert low < 0.5
         assert high > 1.5
-        said = f"{plain}: by what was measured it may be {digits(low)} to {digits(high)} times as"
+        said = (
+            f"{plain}: judging by measurements, it may be {digits(low)} to {digits(high)} times as"
+        )
         planned = file.with_name("planned.yaml")
         planned.write_text(file.read_text() + TestPlans.BLOCK)
         out = ("--quiet", "--out")
@@ -221,7 +223,7 @@ class TestGuesses:
             other = simulate(load_scenario(file, [set_]))
             assert other.scenario.cluster.doubt(other.scenario.workload) == ""
             rate = plus_minus(other.estimate("on_write", "examples_per_s"), unit="examples/s")
-            assert f"'on_write': {rate}" in line
+            assert f"mirrored all-reduce (on_write): {rate}" in line
             assert "Target throughput at least 250 examples/s: " in line
         page = (out / "report.html").read_text()
         assert "is a guess" in page
@@ -249,7 +251,7 @@ class TestGuesses:
             "--out", tmp_path / "sweep",
         )  # fmt: skip
         assert "The step time, 241 ms, is a guess" in swept
-        assert "(So at 2 of 2 points.)" in swept
+        assert "(At 2 of 2 points.)" in swept
 
 
 class TestLosses:
@@ -299,7 +301,7 @@ plan:
     ) -> None:
         out = tmp_path / "out"
         printed = varsim("plan", file, "--out", out, "--jobs", 1, "--quiet")
-        assert printed.startswith("Answer: 'on_write' with workers = 4")
+        assert printed.startswith("Answer: mirrored all-reduce (on_write) with workers = 4")
         certain = printed.split("with 95 % certainty")[1:]
         assert certain
         for after in certain:
@@ -317,7 +319,7 @@ plan:
         option = "cluster.device={preset: t4, precision: fp32, efficiency: 0.2}"
         assert f"--set '{option}'." in printed
         again = varsim("plan", file, "--out", tmp_path / "half", "--quiet", "--set", option)
-        assert again.startswith("Answer: 'on_write' with workers = 6")
+        assert again.startswith("Answer: mirrored all-reduce (on_write) with workers = 6")
         assert "guess" not in again
 
     def test_check_says_so(self, file: Path) -> None:

@@ -70,7 +70,7 @@ def test_it_is_told(result: Result) -> None:
     )
     assert "±" in row["goodput"]
     said = result.answer()
-    assert "Over 10 days 'on_write' keeps" in said
+    assert "Over 10 days, mirrored all-reduce (on_write) keeps" in said
     assert "goes into checkpoints" in said
     described = "\n".join(describe(result.scenario))
     assert "each worker fails every 3 days on average, repaired in 10 min" in described
@@ -197,7 +197,7 @@ def test_a_picture_of_the_life(result: Result, tmp_path: Path) -> None:
     from varsim.report.plots.plot import draw_one
 
     drawn = draw_one(PLOT, result, tmp_path)
-    assert "of the time is kept in 'on_write'" in drawn.title
+    assert "of the time is kept in mirrored all-reduce (on_write)" in drawn.title
     assert (tmp_path / "life.svg").exists()
     told = report(result).figures
     assert [figure.plot.name for figure in told][-1] == "life"

@@ -28,7 +28,7 @@ def test_how_much_of_sending_is_hidden_is_said_of_those_who_overlap() -> None:
         a_trace("all", sending=2, hidden=2),
     ]
     assert said(result_of(some), "hidden") == [
-        "Of the time in which gradients were on their way, hidden behind the backward pass: "
+        "Share of the time gradients were in transit, hidden behind the backward pass: "
         "62.5 % in 'one', 100 % in 'all'."
     ]
     assert said(a_result(), "hidden") == []
@@ -39,7 +39,7 @@ def test_what_is_measured_of_copies_that_neighbours_mix_is_said() -> None:
     kinds = ({"kind": "gossip"}, {**pairs, "name": "pairs"}, {"kind": "none"})
     result = simulate(a_scenario(strategies=kinds, stop={"global_steps": 2}))
     assert said(result, "all copies") == [
-        "Measured is the mean of all copies, which no replica holds: 'gossip', 'pairs'."
+        "What is measured is the mean of all copies, held by no replica: gossip averaging, 'pairs'."
     ]
     assert said(result, "Staleness") == [
         "Staleness in 'pairs' counts exchanges: how often others changed a worker's copy between "
@@ -58,8 +58,8 @@ def test_what_is_measured_of_copies_that_neighbours_mix_is_said() -> None:
 class TestTarget:
     def test_what_a_time_to_a_loss_is_is_said(self) -> None:
         assert said(a_result(targets={"loss": 1.0}), "Time to loss") == [
-            "Time to loss 1: that of the first update whose loss is at or below it; all updates "
-            "were looked at, at no cost in time."
+            "Time to loss 1: the time of the first update whose loss is at or below it; "
+            "every update was checked, at no cost in simulated time."
         ]
         assert said(a_result(), "Time to loss") == []
 
@@ -99,7 +99,9 @@ class TestGradientsPerUpdate:
     def test_very_different_ones_are_said(self) -> None:
         result = result_of([self.applying("many", 24), self.applying("one", 3)])
         (note,) = said(result, "learning rate")
-        assert note.startswith("An update holds 1.00 gradients in 'one' and 8.00 in 'many', at one")
+        assert note.startswith(
+            "An update holds 1.00 gradients in 'one' and 8.00 in 'many', at the same"
+        )
 
     def test_similar_ones_are_not(self) -> None:
         result = result_of([self.applying("four", 12), self.applying("three", 9)])

@@ -261,13 +261,13 @@ def test_a_loss_that_is_not_finite_is_said() -> None:
     result = Result(a_scenario(), [a_trace(evaluations=wild)], [])
     assert math.isnan(result.estimate("none", "final_loss").mean)
     assert any("not finite at the end of 1 of 1" in note for note in result.notes)
-    assert "ended at no finite value" in result.answer()
+    assert "the loss ended at no finite value" in result.answer()
 
 
 def test_different_ends_are_said() -> None:
     traces = [a_trace("a"), a_trace("b", stopped_by="time")]
     result = Result(a_scenario("ab"), traces, [])
-    assert "Not every run was ended by the same rule: a: global_steps (1); b: time (1)." in (
+    assert "The runs did not all stop for the same reason: a: global_steps (1); b: time (1)." in (
         result.notes
     )
 
@@ -291,7 +291,9 @@ def test_the_table_has_intervals() -> None:
 
 def test_the_answer_of_one_strategy() -> None:
     answer = a_result(targets={"loss": 1.0}).answer()
-    assert answer.startswith("'none' does 2.500 examples/s, 0.500 times what one worker does alone")
+    assert answer.startswith(
+        "'none' does 2.500 examples/s, 0.500 times as fast as one worker alone"
+    )
     assert answer.endswith("Loss 1 at learning rate 0.1 was reached after 5 s by 'none'.")
     unreached = a_result(targets={"loss": 0.1}).answer()
     assert unreached.endswith(
@@ -301,8 +303,10 @@ def test_the_answer_of_one_strategy() -> None:
 
 def test_one_replication_is_said() -> None:
     result = a_result({"a": (2,), "b": (1,)})
-    assert result.answer().startswith("Which is the fastest cannot be told from one replication: ")
-    assert result.notes[0].startswith("One replication: no intervals.")
+    assert result.answer().startswith(
+        "Which strategy is fastest cannot be told from one replication: "
+    )
+    assert result.notes[0].startswith("One replication, so no intervals;")
     assert result.estimate("b", "throughput_ratio").note == "one replication: no interval"
     assert "±" not in result.table().to_string()
 
@@ -312,7 +316,7 @@ def test_a_strategy_that_wastes_and_stales_nothing() -> None:
     scenario = a_scenario()
     calm = a_trace(gradients=gradients, copy_staleness=a_trace().copy_staleness[:1])
     answer = Result(scenario, [calm], []).answer()
-    assert "no gradient it applied was stale; none of its compute time was wasted" in answer
+    assert "no gradient was stale when it was applied; no compute time was wasted" in answer
     assert "missed" not in answer
 
 
@@ -386,5 +390,5 @@ def test_a_goal_reached_in_some_replications_is_not_reached_in_none() -> None:
 def test_one_worker_alone_is_not_compared_with_itself() -> None:
     scenario = a_scenario(strategies=({"kind": "single"},), stop={"global_steps": 9})
     first = simulate(scenario).answer().splitlines()[0]
-    assert first.startswith("'single' does ")
+    assert first.startswith("One worker (single) does ")
     assert "alone" not in first

@@ -1,4 +1,4 @@
-"""By default rates are measured between whole rounds of all workers: how runs begin and end is out.
+"""By default rates are measured over whole rounds of all workers: how runs begin and end is out.
 
 No transfer takes time: a batch of one example takes 100 ms, so a worker makes 10 examples/s.
 """
@@ -24,7 +24,7 @@ from varsim.study.why.rerun import looked_at
 ON_WRITE, NONE, SINGLE = {"kind": "on_write"}, {"kind": "none"}, {"kind": "single"}
 IN_THE_MIDDLE = {"time": 0.69}  # of the seventh step
 SAID = (
-    "Rates, shares, and the staleness and age of gradients are measured between whole rounds of "
+    "Rates, shares, and the staleness and age of gradients are measured over whole rounds of "
     "all workers, from the end of the second to that of the last (report.measure_after: 0 s "
     "measures whole runs)."
 )
@@ -71,7 +71,7 @@ def test_a_warm_up_that_is_given_counts_to_the_end() -> None:
     assert windows(result) == [(0.15, 0.69)]
     assert rate(result) == pytest.approx(15 / 0.54)
     assert len(told(result)) == 1
-    assert "measured after 150 ms" in told(result)[0]
+    assert "measured from 150 ms into a run" in told(result)[0]
 
 
 def test_fewer_than_five_rounds_are_measured_whole() -> None:
@@ -142,7 +142,11 @@ def test_a_slow_spell_is_not_left_out_of_those_it_concerns(spell: dict[str, floa
     result = ran(SINGLE, ON_WRITE, stop=IN_THE_MIDDLE, cluster={"slow_workers": slow})
     assert windows(result) == [(0.2, 0.6), (0, 0.69)]
     assert told(result) == [
-        SAID.replace("last (", "last; where that cannot be, as in 'on_write', over all of it (")
+        SAID.replace(
+            "last (",
+            "last; where that is impossible, as in mirrored all-reduce (on_write), over all of "
+            "it (",
+        )
     ]
     # As a sweep has it, alone, and without workers that take no part.
     case = case_of(result.scenario, result.scenario.strategies[0])

@@ -1,4 +1,4 @@
-"""What a result says of strategies that came to stand still."""
+"""What a result says of strategies that deadlocked."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from varsim.study.measure import measure
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
 
-REPORT = "stuck: the run stands still at 4 s\n  worker 0: waiting for x\n  to free it: restart it"
+REPORT = "stuck: the run deadlocked at 4 s\n  worker 0: waiting for x\n  to free it: restart it"
 
 
 def stuck(label: str = "stuck", time: int = 4, replication: int = 0, pace: int = 1) -> Trace:
@@ -44,9 +44,11 @@ def test_it_is_not_compared_with_the_others() -> None:
     assert list(result.standstills) == ["stuck"]
     assert result.compared == ("b", "c")
     first, *others = result.answer().splitlines()
-    assert first == "'stuck' came to stand still at 4 s; it is left out of the comparison."
-    assert others[0].startswith("Which is the fastest cannot be told from one replication: 'b' (")
-    assert not any("stuck" in line for line in others if "apart" not in line)
+    assert first == "'stuck' deadlocked at 4 s; it is left out of the comparison."
+    assert others[0].startswith(
+        "Which strategy is fastest cannot be told from one replication: 'b' ("
+    )
+    assert not any("stuck" in line for line in others if "distance" not in line)
     assert gallery.throughput_title(result).startswith("The fastest is 'b' in one replication: ")
     assert "stuck" not in curves.title(result, "time_s")
 
@@ -62,44 +64,44 @@ def test_it_does_not_shorten_the_time_of_the_comparison() -> None:
 
 def test_the_table_says_since_when() -> None:
     result = result_of([stuck(), a_trace("b")])
-    assert result.table()["stands still"].tolist() == ["from 4 s", "-"]
-    assert "stands still" not in result_of([a_trace("a"), a_trace("b")]).table()
-    (row,) = (row for row in comparison(result).rows if row.label == "stands still")
+    assert result.table()["deadlocked"].tolist() == ["at 4 s", "-"]
+    assert "deadlocked" not in result_of([a_trace("a"), a_trace("b")]).table()
+    (row,) = (row for row in comparison(result).rows if row.label == "deadlocked")
     assert "nothing could happen any more" in row.meaning
 
 
 @pytest.mark.parametrize(
     ("times", "said", "cell"),
     [
-        ((4, 4), "at 4 s, in all 2 replications", "from 4 s"),
-        ((6, 4), "between 4 s and 6 s, in all 2 replications", "from 4 s"),
-        ((None, 4), "at 4 s, in 1 of 2 replications", "from 4 s, in 1 of 2"),
+        ((4, 4), "at 4 s, in all 2 replications", "at 4 s"),
+        ((6, 4), "between 4 s and 6 s, in all 2 replications", "at 4 s"),
+        ((None, 4), "at 4 s, in 1 of 2 replications", "at 4 s, in 1 of 2"),
     ],
 )
 def test_it_is_said_how_often(times: tuple[int | None, ...], said: str, cell: str) -> None:
     result = twice(*times)
-    assert f"'stuck' came to stand still {said}" in result.answer()
-    assert result.table().loc["stuck", "stands still"] == cell
+    assert f"'stuck' deadlocked {said}" in result.answer()
+    assert result.table().loc["stuck", "deadlocked"] == cell
 
 
 def test_where_all_stand_still_nothing_is_compared() -> None:
     result = result_of([stuck("a"), stuck("b", 7)])
-    assert result.answer() == ("'a' came to stand still at 4 s.\n'b' came to stand still at 7 s.")
+    assert result.answer() == ("'a' deadlocked at 4 s.\n'b' deadlocked at 7 s.")
     assert result.common_end == 10 * SECOND
     assert gallery.throughput_title(result) == "No strategy has a throughput"
     assert curves.title(result, "time_s")
 
 
 def test_the_notes_say_why_and_what_counts() -> None:
-    (note,) = (line for line in result_of([stuck()]).notes if "stand still" in line)
+    (note,) = (line for line in result_of([stuck()]).notes if "deadlocked" in line)
     assert note == (
-        "'stuck' came to stand still at 4 s; its numbers are of the time before. worker 0: "
+        "'stuck' deadlocked at 4 s; its numbers cover the time before that. worker 0: "
         "waiting for x; to free it: restart it."
     )
     limited = result_of([stuck()], stop={"time": 10.0})
-    (note,) = (line for line in limited.notes if "stand still" in line)
-    assert "its waiting until the end of the run counts" in note
-    (note,) = (line for line in twice(None, 4).notes if "stand still" in line)
+    (note,) = (line for line in limited.notes if "deadlocked" in line)
+    assert "its wait until the end of the run is counted" in note
+    (note,) = (line for line in twice(None, 4).notes if "deadlocked" in line)
     assert "In replication 1: worker 0" in note
 
 
@@ -121,7 +123,7 @@ def test_the_error_holds_all_reports() -> None:
     assert str(result.deadlock) == f"{REPORT}\n{REPORT}"
     assert result_of([a_trace()]).deadlock is None
     assert str(twice(None, 4).deadlock) == (
-        f"{REPORT}\n  (replication 1; in 'stuck' 1 of 2 replications stand still)"
+        f"{REPORT}\n  (replication 1; in 'stuck' 1 of 2 replications deadlock)"
     )
 
 
@@ -137,7 +139,7 @@ def test_it_is_saved_and_read_back(tmp_path: Path) -> None:
         trace.standstill for trace in result.traces
     ]
     assert back.answer() == result.answer()
-    assert "came to stand still" in render(report(back), "md")
+    assert "deadlocked" in render(report(back), "md")
     assert document(back)["notes"] == list(result.notes)
 
 

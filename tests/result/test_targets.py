@@ -46,8 +46,9 @@ def test_each_strategy_meets_or_misses_each() -> None:
         ("step_time_p99", "single"): True,
     }
     assert sentences(found)[:2] == [
-        "Target throughput at least 20 examples/s: met by on_write (30 examples/s).",
-        "Target throughput at least 20 examples/s: missed by single (10 examples/s).",
+        "Target throughput at least 20 examples/s: met by mirrored all-reduce (on_write) (30 "
+        "examples/s).",
+        "Target throughput at least 20 examples/s: missed by one worker (single) (10 examples/s).",
     ]
     assert sentences(found)[0] in found.answer()
 
@@ -74,7 +75,7 @@ def test_one_replication_of_something_random_decides_nothing() -> None:
     assert [(one.met, one.missed, one.doubt) for one in found.judgements] == [
         (False, False, "once")
     ] * 2
-    assert "undecided for on_write (" in sentences(found)[0]
+    assert "undecided for mirrored all-reduce (on_write) (" in sentences(found)[0]
     assert " in one replication: --set replications=5 may decide)." in sentences(found)[0]
     assert all(one.met for one in result(({"kind": "on_write"},), targets=targets).judgements)
 
@@ -86,8 +87,8 @@ def test_runs_that_are_too_short_decide_nothing() -> None:
     of_rate, of_loss = found.judgements
     assert of_rate.doubt == "short"
     assert sentences(found)[0] == (
-        "Target throughput at least 20 examples/s: undecided for on_write "
-        "(30 examples/s, of runs that are too short to say)."
+        "Target throughput at least 20 examples/s: undecided for "
+        "mirrored all-reduce (on_write) (30 examples/s, from runs that are too short to tell)."
     )
     assert of_loss.missed  # the run ends after 100 ms, later than these 50
 
@@ -95,8 +96,8 @@ def test_runs_that_are_too_short_decide_nothing() -> None:
 def test_digits_tell_a_miss_from_its_bound() -> None:
     # Mirrored on three workers of 100 ms: 30 examples/s.
     for bound, said in (
-        (30.004, "missed by on_write (30 examples/s, 0.01 % below it)"),
-        (30 * (1 + 1e-12), "met by on_write (30 examples/s)"),
+        (30.004, "missed by mirrored all-reduce (on_write) (30 examples/s, 0.01 % below it)"),
+        (30 * (1 + 1e-12), "met by mirrored all-reduce (on_write) (30 examples/s)"),
     ):
         found = result(({"kind": "on_write"},), targets={"throughput": bound})
         assert said in sentences(found)[0]
@@ -105,8 +106,12 @@ def test_digits_tell_a_miss_from_its_bound() -> None:
 def test_a_loss_that_is_not_reached_is_missed_once_its_time_is_over() -> None:
     # Three updates, 100 ms each.
     for bound, verdict in (
-        (10.0, "undecided for on_write (not reached, but the runs end after 300 ms)."),
-        (0.2, "missed by on_write (not reached in every replication)."),
+        (
+            10.0,
+            "undecided for mirrored all-reduce (on_write) (not reached, but the runs end after "
+            "300 ms).",
+        ),
+        (0.2, "missed by mirrored all-reduce (on_write) (not reached in every replication)."),
     ):
         targets = {"loss": 1e-9, "time_to_loss": bound}
         found = result(({"kind": "on_write"},), targets=targets)
@@ -120,7 +125,7 @@ def test_who_stands_still_misses() -> None:
     events = ({"at": 0.25, "kill": {"worker": 0}},)
     found = result(({"kind": "on_write"},), events=events, targets={"wasted": 0.5})
     assert not met(found)["wasted", "on_write"]
-    assert "on_write (stands still)" in sentences(found)[0]
+    assert "mirrored all-reduce (on_write) (deadlocked)" in sentences(found)[0]
 
 
 def test_a_time_to_no_loss_is_refused() -> None:

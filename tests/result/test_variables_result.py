@@ -208,14 +208,15 @@ class TestAnswer:
             "takes 2.85 times as long and 'none' takes 6.48 times as long.",
             "A step sends 8 kB in 2 messages in 'on_read', 64 kB in 48 messages in 'on_write', "
             "52 kB in 13 messages in 'none'.",
-            "Read last from outside, 'v' was [8, 8, 8, ...] (mean 8) in 'on_read' and 'on_write', "
+            "When last read from outside, 'v' was [8, 8, 8, ...] (mean 8) in 'on_read' and "
+            "'on_write', "
             "[24, 24, 24, ...] (mean 24) in 'none'.",
         ]
 
     def test_of_a_program_as_it_is_written(self, counted: VariablesResult) -> None:
         lines = counted.answer().splitlines()
         assert lines[0].startswith("The cheapest is 'on_read': 108 us per step; 'none' takes ")
-        assert lines[-1] == "Read last from outside, 'v' was 12 in every mode."
+        assert lines[-1] == "When last read from outside, 'v' was 12 in every mode."
 
     def test_of_one_mode(self) -> None:
         fixed = variable(synchronization="on_read")
@@ -223,7 +224,7 @@ class TestAnswer:
         assert result.answer().splitlines() == [
             "A step takes 108 us.",
             "It sends 8 B in 2 messages.",
-            "Read last from outside, 'v' was 3.",
+            "When last read from outside, 'v' was 3.",
         ]
         assert list(result.table().columns) == [
             "time per step", "bytes per step", "messages per step",

@@ -113,7 +113,7 @@ class TestRanking:
 
 
 class TestSentence:
-    WORDING = Wording("The fastest is {name}: {value}", "Which is the fastest", "throughput")
+    WORDING = Wording("The fastest is {name}: {value}", "Which strategy is fastest", "throughput")
 
     def said(self, values: dict[str, list[float]]) -> str:
         found = ranked(values, equal_within=0.02, highest=True)
@@ -127,8 +127,8 @@ class TestSentence:
 
     def test_of_what_is_practically_equal(self) -> None:
         assert self.said({"a": [2.0, 2.0], "b": [1.98, 1.98], "c": [1.0, 1.0]}) == (
-            "a (2/s) and b (1.98/s) are practically equal: their throughput is surely within 2 %; "
-            "next is c: 1/s, 2.00 times as much"
+            "a (2/s) and b (1.98/s) are practically equal: their throughput surely differs by "
+            "less than 2 %; next is c: 1/s, 2.00 times as much"
         )
 
     def test_of_what_is_the_same(self) -> None:
@@ -138,7 +138,8 @@ class TestSentence:
 
     def test_of_what_is_too_close_to_call(self) -> None:
         assert self.said({"a": [2.0, 1.0], "b": [1.0, 2.0]}).startswith(
-            "Which is the fastest is too close to call: a (1.5/s) and b (1.5/s); apart by a factor"
+            "Which strategy is fastest is too close to call: a (1.5/s) and b (1.5/s); apart by a "
+            "factor"
         )
 
     def test_of_many_the_first_few_are_named(self) -> None:

@@ -217,7 +217,9 @@ class TestDropCompute:
         (waste,) = result.values("on_write", "wasted_compute")
         assert waste == pytest.approx(150 / 650)
         (note,) = [note for note in result.notes if "dropped at the threshold" in note]
-        assert note.startswith("Micro-batches dropped at the threshold: 33.3 % in 'on_write'.")
+        assert note.startswith(
+            "Micro-batches dropped at the threshold: 33.3 % in mirrored all-reduce (on_write)."
+        )
         (row,) = beginnings(begin(made))
         assert "33.3 % of the micro-batches dropped" in row
         assert account(made, 0).left_out == pytest.approx(1 / 3)
@@ -314,7 +316,9 @@ def test_what_is_refused(strategy: dict[str, Any], told: str) -> None:
 def test_a_few_steps_of_many_micro_batches_are_short() -> None:
     result = simulate(scenario(accumulating(20), stop={"global_steps": 4}))
     (note,) = [note for note in result.notes if "Short runs" in note]
-    assert note.startswith("Short runs: gradients computed per worker: 'on_write' 4.")
+    assert note.startswith(
+        "Short runs: gradients computed per worker: mirrored all-reduce (on_write) 4."
+    )
 
 
 def test_a_fast_worker_may_be_the_only_one() -> None:

@@ -162,12 +162,14 @@ class TestWords:
         table, _, _ = carried_out(sweep(block, base=two), tmp_path)
         assert list(shown(table).columns)[:2] == ["replicas_to_aggregate", "examples/s"]
         assert list(shown(table).column("replicas_to_aggregate")) == ["", "1", "2", "", "2", "3"]
-        assert any("'sync_replicas' is fastest at replicas_to_" in line for line in answer(table))
+        assert any(
+            "Sync PS (sync_replicas) is fastest at replicas_to_" in line for line in answer(table)
+        )
 
     def test_one_point(self, tmp_path: Path) -> None:
         table, _, _ = carried_out(sweep("cluster.workers: [4]"), tmp_path)
         assert "efficiency" not in shown(table).columns
-        assert answer(table)[1].startswith("'on_write' does ")
+        assert answer(table)[1].startswith("Mirrored all-reduce (on_write) does ")
         assert answer(table)[1].endswith(" examples/s at workers = 4.")
 
     def test_a_learning_rate_has_no_effect_on_throughput(self, tmp_path: Path) -> None:
@@ -177,7 +179,7 @@ class TestWords:
         block = "workload.optimizer.learning_rate: [0.1, 0.2, 0.3]"
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
         first, own, *_ = answer(table)
-        assert first.startswith("The fastest is 'on_write': ")
+        assert first.startswith("The fastest is mirrored all-reduce (on_write): ")
         assert "learning_rate" not in first
         assert own.endswith(
             " examples/s at every point: learning_rate has no effect on that, only on what is "
@@ -193,19 +195,22 @@ class TestWords:
         block = "workload.optimizer.learning_rate: [0.1, 0.2]\ncluster.parameter_servers: [1, 4]"
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
         cheapest, free = answer(table)[-2:]
-        assert cheapest.startswith("'none' at parameter_servers = 4 (")
-        assert "; next is 'backup_workers' at parameter_servers = " in cheapest
+        assert cheapest.startswith("Async PS (none) at parameter_servers = 4 (")
+        assert "; next is sync PS with backup workers at parameter_servers = " in cheapest
         assert "learning_rate" not in cheapest
         assert free == (
-            "No price is given for parameter servers: 'none' takes 1 to 4, 'backup_workers' takes "
-            "1 to 4 for nothing (give prices.server_hour)."
+            "No price is given for parameter servers: async PS (none) uses 1 to 4, sync PS with "
+            "backup workers uses 1 to 4 at no cost (set prices.server_hour)."
         )
 
     @pytest.mark.parametrize(
         ("stop", "said"),
         [
-            ("{global_steps: 10}", "none: 30 examples/s"),
-            ("{global_steps: 10, loss: 0.1}", "none at learning_rate = 0.1: 30 examples/s"),
+            ("{global_steps: 10}", "async PS (none): 30 examples/s"),
+            (
+                "{global_steps: 10, loss: 0.1}",
+                "async PS (none) at learning_rate = 0.1: 30 examples/s",
+            ),
         ],
     )
     def test_nor_does_the_progress_name_one(self, stop: str, said: str) -> None:
@@ -223,7 +228,7 @@ class TestWords:
         block = "workload.optimizer.learning_rate: [0.1, 0.2]\ncluster.workers: [2, 8]"
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
         line = answer(table)[1]
-        assert line.startswith("'on_write' is fastest at workers = 8: ")
+        assert line.startswith("Mirrored all-reduce (on_write) is fastest at workers = 8: ")
         assert "learning_rate" not in answer(table)[0]
         assert line.endswith(
             "; every other point is slower (learning_rate has no effect on that, only on what is "
@@ -242,7 +247,8 @@ class TestWords:
         table, _, _ = carried_out(sweep(block, base=base), tmp_path)
         first, own, *_ = answer(table)
         assert first.startswith(
-            "'on_write' at workers = 4, 'b' at workers = 4 and 'c' at workers = 4 are equally fast:"
+            "Mirrored all-reduce (on_write) at workers = 4, 'b' at workers = 4 and 'c' at "
+            "workers = 4 are equally fast:"
         )
         assert own.endswith("; every other point is slower.")
         block = block.replace("cluster.workers: [2, 4]", "seed: [1, 2]")
@@ -268,7 +274,7 @@ class TestWeight:
         assert refused.exit_code == 2
         line = refused.stderr.splitlines()[-1]
         assert line.startswith("varsim: about ")
-        assert "gradients to compute in one run of '" in line
+        assert "gradients to compute in one run of " in line
         assert line.endswith("1 billion at most: lower stop.time or cluster.workers")
         assert not (file.parent / "reports").exists()
 

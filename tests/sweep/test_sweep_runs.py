@@ -236,7 +236,7 @@ def test_a_failing_point_does_not_stop_the_rest(tmp_path: Path) -> None:
     assert [(row.strategy, bool(row.failure)) for row in table.rows] == [
         ("on_write", True), ("backup_workers", False), ("on_write", True), ("backup_workers", True)
     ]  # fmt: skip
-    assert "the run stands still at" in table.rows[3].failure
+    assert "the run deadlocked at" in table.rows[3].failure
     assert table.rows[3].estimates == {}
     assert table.rows[1].mean("examples_per_s") > 0
     assert books.status.failed == 4, "two cases in two replications"

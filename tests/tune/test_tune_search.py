@@ -13,7 +13,7 @@ from building import scenario
 
 from varsim.report.render import render
 from varsim.report.tune import report, scenario_text, table
-from varsim.report.words.tune import answer, heading, notes
+from varsim.report.words.tune import answer, measured, notes
 from varsim.scenario.training import Scenario
 from varsim.study.plan.runs import Runs
 from varsim.study.simulation import simulate
@@ -95,7 +95,7 @@ def test_what_was_chosen_is_measured_with_seeds_that_nobody_has_seen(tmp_path: P
     assert one.fresh.values[:2] != one.best.values[:2]
     assert one.fresh.replications >= 12
     assert "fresh seeds (seed 5)" in notes(found)[0]
-    assert "chosen by other runs (seed 4)" in notes(found)[0]
+    assert "chosen on other runs (seed 4)" in notes(found)[0]
 
 
 def test_what_is_close_to_the_best_is_run_more_often(tmp_path: Path) -> None:
@@ -152,9 +152,9 @@ def test_a_loss_between_reads_need_not_have_been_read(tmp_path: Path) -> None:
     what = made(0.5, "on_read", "none", problem=NOISY, targets={"loss": 0.3})
     (note,) = [note for note in notes(searched(what, tmp_path)) if "as a read" in note]
     assert note == (
-        "In 'on_read' the loss of an update is that of the copies as a read at that moment would "
-        "aggregate them; it may be that nobody read one then: varsim run says when one as low was "
-        "really read."
+        "In sync on read (on_read) the loss at an update is that of the copies as a read at that "
+        "moment would aggregate them; a model as good need not have been read then: varsim run "
+        "says when one was."
     )
 
 
@@ -167,7 +167,8 @@ def test_a_loss_that_no_rate_reaches_is_told_of(tmp_path: Path) -> None:
     assert 0.1 < one.best.rate < 2, "where the loss is lowest at last"
     assert answer(found) == [
         "No strategy reaches loss 1e-09 in every fresh run, each at the best of its rates.",
-        f"'single' reaches loss 1e-09 in none of 12 fresh runs at learning rate {one.best.rate:g}, "
+        f"One worker (single) reaches loss 1e-09 in none of 12 fresh runs at learning rate "
+        f"{one.best.rate:g}, "
         f"the best of {len(one.trials)}; it is left out of the comparison.",
     ]
     assert list(table(found).column("time to loss 1e-09")) == ["reached in 0 of 12"]
@@ -198,9 +199,14 @@ def test_strategies_are_compared_each_at_its_best(tmp_path: Path) -> None:
     (said, *more) = answer(found)
 
     assert rates["none"] < rates["on_write"] == pytest.approx(1.6, rel=0.2)
-    assert said.startswith("Each at its best learning rate, 'none' reaches loss 1e-06 soonest: ")
+    assert said.startswith(
+        "Each at its best learning rate, async PS (none) reaches loss 1e-06 soonest: "
+    )
     # 9 and 13 steps of 100 ms.
-    assert "; next is 'on_write': 1.300 s at learning rate 1.4, 1.44 times as long." in said
+    assert (
+        "; next is mirrored all-reduce (on_write): 1.300 s at learning rate 1.4, 1.44 times as "
+        "long." in said
+    )
     assert not more
     assert found.tuned_scenario().workload.optimizer is None
     assert {
@@ -225,7 +231,7 @@ def test_without_a_target_the_loss_at_the_common_end_counts(tmp_path: Path) -> N
     found = searched(what, tmp_path)
 
     assert found.goal.end == pytest.approx(0.6, rel=1e-3)
-    assert heading(found.goal) == "loss at 600.0 ms"
+    assert measured(found.goal) == "loss at 600.0 ms"
     assert "has the lowest loss at 600.0 ms" in answer(found)[0]
     assert all(one.fresh is not None and one.fresh.sound for one in found.tuned)
 
@@ -242,7 +248,9 @@ def test_a_strategy_that_stands_still_is_told_of(tmp_path: Path) -> None:
     found = searched(what, tmp_path)
 
     assert found.tuned[0].fresh is None
-    assert answer(found)[1].startswith("'on_write' fails at every rate that was tried: ")
+    assert answer(found)[1].startswith(
+        "Mirrored all-reduce (on_write) fails at every rate that was tried: "
+    )
     assert "failed" in list(table(found).column("time to loss 0.001"))
 
 

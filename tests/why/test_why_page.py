@@ -48,7 +48,7 @@ class TestTheAnswer:
         # Reads keep the port busy from the start to the end: 42 of them in 4.2 s. With all but the
         # port free, it is the port alone: 100 ms each, the first update at 300 ms.
         assert words.answer(told(saturated())) == (
-            "'none' is slow because of the bandwidth of the workers' links: 200 ms of the "
+            "Async PS (none) is slow because of the bandwidth of the workers' links: 200 ms of the "
             "420 ms of an iteration (48 %); next: the server's port (ps 0: 100 % of the bandwidth "
             "used), 29 %. With infinite bandwidth everywhere: 4.20 times as fast; but for the "
             "servers' ports: as fast as now."
@@ -57,7 +57,8 @@ class TestTheAnswer:
     def test_of_a_straggler(self) -> None:
         made = scenario({"kind": "on_write"}, cluster={"slow_workers": (slow(2, 4.0),)})
         assert words.answer(told(made)) == (
-            "'on_write' is slow because of stragglers (worker 2): 300 ms of the 400 ms of a step "
+            "Mirrored all-reduce (on_write) is slow because of stragglers (worker 2): 300 ms of "
+            "the 400 ms of a step "
             "(75 %). Without stragglers: 4.00 times as fast."
         )
 
@@ -67,7 +68,7 @@ class TestTheAnswer:
             ({"kind": "none"}, "nobody waits for it here."),
             ({"kind": "ssp", "staleness": 0}, "workers wait for others "),
             ({"kind": "k_async", "k": 2}, "workers wait for others "),
-            ({"kind": "local_sgd", "period": 8}, "it is waited for only where copies meet here."),
+            ({"kind": "local_sgd", "period": 8}, "others wait for it only where copies meet."),
             ({"kind": "gossip"}, "only its neighbours wait for it here, and theirs a step later."),
             ({"kind": "on_write"}, "waiting for all but one worker would take "),
         ],
@@ -109,7 +110,7 @@ class TestTheAnswer:
 
     def test_of_who_computes_all_the_time(self) -> None:
         assert words.answer(told(scenario({"kind": "single"}))) == (
-            "'single' is limited by computing: 100 ms of the 100 ms of a step (100 %). "
+            "One worker (single) is limited by computing: 100 ms of the 100 ms of a step (100 %). "
             "Nothing else is worth removing."
         )
 
@@ -127,7 +128,8 @@ class TestTheAnswer:
         made = Scenario.model_validate({**dict(base), **changes, "seed": 1})
         said = words.answer(told(made))
         assert said.startswith(
-            "'backup_workers' is not limited by computing, though that is the largest part: 50 ms "
+            "Sync PS with backup workers is not limited by computing, though that is the largest "
+            "part: 50 ms "
         )
         assert re.search(
             r"Most is to be gained with infinite bandwidth everywhere: 4\.[0-9]+ times as fast; "
@@ -149,7 +151,7 @@ class TestTheAnswer:
         """Updates of 3 gradients of 4 workers that compute for 100 ms: 4/3 of that a gradient."""
         made = scenario({"kind": "k_async", "k": 3}, cluster={"workers": 4}, stop={"time": 40.0})
         assert words.answer(told(made)) == (
-            "'k_async' is limited by computing: 133 ms of the 133 ms of an iteration (100 %); "
+            "K-async SGD is limited by computing: 133 ms of the 133 ms of an iteration (100 %); "
             "workers compute 75 % of the time and wait for others 25 %. "
             "Nothing else is worth removing."
         )
@@ -175,7 +177,9 @@ class TestTheAnswer:
         )
         found = why(made)
         said = report(found, figure=False)
-        assert render(said, "table", width=80).startswith("'on_write' came to stand still")
+        assert render(said, "table", width=80).startswith(
+            "Mirrored all-reduce (on_write) deadlocked"
+        )
         assert json.loads(render(said, "json"))["strategies"][0]["stuck"] is True
 
 
@@ -271,7 +275,9 @@ class TestFigure:
             _, (axes,) = panels(PLOT.heights(found))
             draw(found, axes)
         assert [bar.get_width() for bar in axes.patches] == pytest.approx([100, 200, 120])
-        assert title(found).startswith("In 'none' an iteration takes 420 ms; 48 % of that: ")
+        assert title(found).startswith(
+            "In async PS (none) an iteration takes 420 ms; 48 % of that: "
+        )
 
 
 class TestOptions:

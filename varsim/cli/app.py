@@ -28,6 +28,7 @@ from varsim.cli.console import (
 )
 from varsim.cli.engine import Engine, use_for
 from varsim.cli.options import (
+    All,
     File,
     Jobs,
     Kinds,
@@ -36,6 +37,7 @@ from varsim.cli.options import (
     Runs,
     Seed,
     Yes,
+    check_all,
     processes,
     with_shorthands,
 )
@@ -105,16 +107,18 @@ def run(
     jobs: Jobs = "1",  # type: ignore[assignment]
     quiet: Quiet = False,
     format: Format = "table",
+    all_rows: All = False,
     plots: Plots = True,
     yes: Yes = False,
     engine: Engine = "auto",
 ) -> None:
     """Simulate a scenario and write its report."""
+    check_all(all_rows, format)
     given = with_shorthands(sets, seed=seed, replications=replications)
     experiment = _loaded(file, given, strategy)
     by = use_for(engine, experiment)
     settings = Settings(
-        question(file), out, processes(jobs), quiet, format, yes, plots, tuple(strategy)
+        question(file), out, processes(jobs), quiet, format, yes, plots, tuple(strategy), all_rows
     )
     PRODUCTS[experiment.kind].run(experiment, settings)
     if by and not quiet:
@@ -127,10 +131,12 @@ def demo(
     jobs: Jobs = "1",  # type: ignore[assignment]
     quiet: Quiet = False,
     format: Format = "table",
+    all_rows: All = False,
 ) -> None:
     """Simulate the bundled quickstart."""
+    check_all(all_rows, format)
     file = bundled_quickstart()
-    settings = Settings(question(file), out, processes(jobs), quiet, format)
+    settings = Settings(question(file), out, processes(jobs), quiet, format, all_rows=all_rows)
     experiment = _loaded(file, [])
     PRODUCTS[experiment.kind].run(experiment, settings)
 
@@ -153,7 +159,7 @@ def check(
     """Validate a scenario and run its beginning.
 
     Says in plain words what the scenario is, and what a step takes and waits for in the first
-    iterations of each strategy, times only. Of a sweep or plan: what is varied, and how many runs
+    iterations of each strategy, times only. For a sweep or plan: what is varied, and how many runs
     that takes.
     """
     from varsim.study.experiment import load
@@ -177,31 +183,31 @@ def explain(
         typer.Option(
             min=1,
             metavar="N",
-            help="Of variables: the first N steps; default: as many as fit in 20 rows.",
+            help="For variables: the first N steps; default: as many as fit in 20 rows.",
         ),
     ] = None,
     mode: Annotated[
         list[str],
-        typer.Option(metavar="MODE", help="Of variables: only this mode; repeatable."),
+        typer.Option(metavar="MODE", help="For variables: only this mode; repeatable."),
     ] = [],  # noqa: B006
     strategy: Kinds = [],  # noqa: B006
     sets: Sets = [],  # noqa: B006
     format: Annotated[
         Literal["table", "md", "json"],
-        typer.Option("--format", help="Text, Markdown, or (of training) all numbers as JSON."),
+        typer.Option("--format", help="Text, Markdown, or (for training) all numbers as JSON."),
     ] = "table",
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Of training: write a page and a figure there, too."),
+        typer.Option(metavar="DIR", help="For training: write a page and a figure there, too."),
     ] = None,
     quiet: Quiet = False,
     yes: Yes = False,
     engine: Engine = "auto",
 ) -> None:
-    """Tell why training is slow, or what happens to variables.
+    """Explain why training is slow, or what happens to variables.
 
-    Of training: what a step of each strategy waits for, what is busiest, and how fast it would be
-    without stragglers, with free servers, and so on. Of variables: what each copy holds, what is
+    For training: what a step of each strategy waits for, what is busiest, and how fast it would be
+    without stragglers, with free servers, and so on. For variables: what each copy holds, what is
     sent where, and when, step by step.
     """
     experiment = _loaded(file, sets, strategy)

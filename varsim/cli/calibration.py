@@ -59,7 +59,7 @@ def calibrate(
         typer.Option(
             parser=byte_size,
             metavar="SIZE",
-            help="Message size that the network is to be right for, as in 100 MB; default: the "
+            help="Message size to fit the network for, as in 100 MB; default: the "
             "largest measured.",
         ),
     ] = None,
@@ -90,7 +90,7 @@ def calibrate(
     idle: Annotated[
         Literal["keep", "drop"] | None,
         typer.Option(
-            help="Of traces: whether time in which a GPU does nothing counts as compute; default: "
+            help="For traces: whether time in which a GPU does nothing counts as compute; default: "
             "keep, as a step takes it."
         ),
     ] = None,
@@ -103,7 +103,7 @@ def calibrate(
         recordings.Halves, typer.Option(help="Use the first, the second half of the runs, or all.")
     ] = "first",
 ) -> None:
-    """Make measurements into part of a scenario.
+    """Turn measurements into part of a scenario.
 
     With files: latency and bandwidth, or the law of compute times. Without: the overheads of a
     cluster, from recorded runs (--runs, --half).

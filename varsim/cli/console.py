@@ -108,6 +108,21 @@ def write(text: str, end: str = "\n") -> None:
         sys.stdout.write((text if isinstance(text, Drawn) else visible(text)) + end)
 
 
+def write_prose(text: str, hanging: int = 2) -> None:
+    """Lines of the result, to stdout, torn where a terminal ends; `hanging`: then indented so."""
+    from varsim.report.terminal import WIDEST, columns, flow
+
+    room = columns()
+    for line in text.split("\n"):
+        start = len(line) - len(line.lstrip())
+        if room is None or len(line) <= room:
+            write(line)
+            continue
+        width = min(room, WIDEST)
+        first, *rest = flow(line[start:], width - start, " " * max(0, hanging - start))
+        write("\n".join([line[:start] + first, *(line[:start] + more for more in rest)]))
+
+
 def flush() -> None:
     """Have everything written before the command says that it is done."""
     with _naming_stdout():

@@ -18,7 +18,7 @@ Engine = Annotated[
     Literal["auto", "simpy", "fast"],
     typer.Option(
         envvar=ENGINE,
-        help="What makes runs of which only times matter; the results are the same.",
+        help="Engine of runs in which only times matter; the results are the same.",
     ),
 ]
 

@@ -42,6 +42,7 @@ Kinds = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Run it even if it takes hours or gigabytes.")]
+All = Annotated[bool, typer.Option("--all", help="Print every row of the table.")]
 Plots = Annotated[
     bool, typer.Option(help="Draw the figures of the report; varsim plot DIR does so later.")
 ]
@@ -65,6 +66,12 @@ def check_backend(backend: Literal["local", "dask"], scheduler: str | None) -> N
     """Raise typer.BadParameter where one of the two is given without the other."""
     if (backend == "dask") != (scheduler is not None):
         raise typer.BadParameter("--backend dask and --scheduler ADDRESS go together")
+
+
+def check_all(all_rows: bool, format: str) -> None:
+    """Raise typer.BadParameter where every row is asked for of what has them all."""
+    if all_rows and format != "table":
+        raise typer.BadParameter(f"--all has no effect: --format {format} has every row")
 
 
 def with_shorthands(sets: Sequence[str], **shorthands: int | None) -> list[str]:

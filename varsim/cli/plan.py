@@ -40,18 +40,22 @@ def plan(
     seed: options.Seed = None,
     replications: Annotated[
         int | None,
-        typer.Option(min=2, metavar="N", help="Of the first look; the same as --set replications."),
+        typer.Option(
+            min=2, metavar="N", help="Replications of a cell's first runs; as --set replications=N."
+        ),
     ] = None,
     minimize: Annotated[
         Objectives | None,
-        typer.Option(metavar="WHAT", help="Instead of what the file says; see list objectives."),
+        typer.Option(
+            metavar="WHAT", help="Instead of what the file says; see varsim list objectives."
+        ),
     ] = None,
     sets: Annotated[
         list[str],
         typer.Option(
             "--set",
             metavar="PATH=1,2,4",
-            help="Another axis of the space, or a change of all its points; repeatable.",
+            help="Another axis of the space, or a change to all of its points; repeatable.",
         ),
     ] = [],  # noqa: B006
     strategy: options.Kinds = [],  # noqa: B006
@@ -69,10 +73,10 @@ def plan(
     yes: options.Yes = False,
     engine: Engine = "auto",
 ) -> None:
-    """Find the least that reaches the targets.
+    """Find the cheapest cluster that meets the targets.
 
     The plan block of the file says what to minimize over which space; strategies compete. Ends
-    with 3 where nothing reaches the targets. Runs are kept: the same command goes on.
+    with 3 where nothing reaches the targets. Runs are kept: the same command resumes.
     """
     options.check_backend(backend, scheduler)
     from varsim.report.files.keeping import put_report
@@ -127,7 +131,8 @@ def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
     for quantity, values in zip(question.quantities, question.texts, strict=True):
         told = ", ".join(values) if len(values) <= 12 else f"{values[0]} to {values[-1]}"
         write(f"  space        {quantity.path}: {told}")
-    write(f"  strategies   {', '.join(question.strategies)}")
+    titles = [question.base.strategy(label).title for label in question.strategies]
+    write(f"  strategies   {', '.join(titles)}")
     for said in cautions(question.base):
         write(f"  note         {said}")
     planning = Planning(question)

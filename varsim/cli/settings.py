@@ -1,16 +1,14 @@
 """How a run is to be made and shown, as the command line says."""
 
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import Final, Literal, NamedTuple, NoReturn, TypeAlias
 
 import typer
 
 from varsim.cli.console import USAGE, complain
 
-# Wider lines are hard to read; narrower ones are torn, and so they are in a pipe.
-WIDEST: Final = 100
-NARROWEST: Final = 80
+IN_A_PIPE: Final = 80  # columns of a text to read on
+NARROWEST: Final = 40
 
 Formats: TypeAlias = Literal["table", "json", "csv", "md"]
 
@@ -26,6 +24,7 @@ class Settings(NamedTuple):
     sure: bool = False  # whatever it takes
     plots: bool = True
     strategies: tuple[str, ...] = ()  # the kinds or labels of those that are wanted
+    all_rows: bool = False
 
     def directory(self, name: str) -> Path:
         """Where the report of a scenario of this name goes."""
@@ -66,9 +65,10 @@ def _refuse(option: str, why: str) -> NoReturn:
 
 
 def text_width() -> int:
-    """The width of text that is told: that of the terminal, within bounds."""
-    columns = get_terminal_size((NARROWEST, 0)).columns
-    return max(NARROWEST, min(columns, WIDEST))
+    """The width of a text to read on: that of the terminal, within bounds."""
+    from varsim.report.terminal import WIDEST, columns
+
+    return max(NARROWEST, min(columns() or IN_A_PIPE, WIDEST))
 
 
 def question(file: Path) -> str:

@@ -54,7 +54,7 @@ Sets: TypeAlias = Annotated[
     typer.Option(
         "--set",
         metavar="PATH=1,2,4",
-        help="Vary something of the scenario, or change it at all points; repeatable.",
+        help="Vary a value of the scenario, or change it at all points; repeatable.",
     ),
 ]
 Precision: TypeAlias = Annotated[
@@ -62,7 +62,7 @@ Precision: TypeAlias = Annotated[
     typer.Option(
         parser=share,
         metavar="PERCENT",
-        help="Half-width of the 95 % interval of the throughput to reach; default: 2 %.",
+        help="Half-width of the throughput's 95 % interval to aim for; default: 2 %.",
     ),
 ]
 Out: TypeAlias = Annotated[
@@ -79,10 +79,13 @@ def sweep(
     seed: options.Seed = None,
     replications: Annotated[
         int | None,
-        typer.Option(metavar="N", help="The least of every point; the same as --set replications."),
+        typer.Option(
+            metavar="N", help="Fewest replications of any point; as --set replications=N."
+        ),
     ] = None,
     most_replications: Annotated[
-        int | None, typer.Option(min=1, max=10_000, metavar="N", help="The most of every point.")
+        int | None,
+        typer.Option(min=1, max=10_000, metavar="N", help="Most replications of any point."),
     ] = None,
     precision: Precision = None,
     sets: Sets = [],  # noqa: B006
@@ -102,8 +105,8 @@ def sweep(
 ) -> None:
     """Run a scenario at many points.
 
-    Each strategy is run at each point until its throughput is known to the precision. Runs are
-    kept as they end: the same command goes on where it stopped.
+    Each strategy is run at each point until its throughput is known precisely enough. Runs are
+    kept as they end: the same command resumes where it stopped.
     """
     options.check_backend(backend, scheduler)
     if scheduler is not None and jobs:
@@ -156,13 +159,14 @@ def merge(
     sets: Sets = [],  # noqa: B006
     precision: Precision = None,
     most_replications: Annotated[
-        int | None, typer.Option(min=1, max=10_000, metavar="N", help="The most of every point.")
+        int | None,
+        typer.Option(min=1, max=10_000, metavar="N", help="Most replications of any point."),
     ] = None,
     strategy: options.Kinds = [],  # noqa: B006
     format: Format = "table",
     plots: options.Plots = True,
 ) -> None:
-    """Put the parts of a sweep together.
+    """Merge the parts of a sweep.
 
     FILE and the options are those of the parts; what is missing can be run afterwards.
     """
@@ -271,7 +275,8 @@ def _teller(experiment: "SweepExperiment") -> Callable[[str, float], str]:
     def told(key: str, speed: float) -> str:
         point, label = first[key]
         where = sweep.describe_for_times(sweep.points[point])
-        return f"{label}{where and f' at {where}'}: {speed:,.4g} examples/s"
+        who = sweep.points[point].scenario.strategy(label).title
+        return f"{who}{where and f' at {where}'}: {speed:,.4g} examples/s"
 
     return told
 

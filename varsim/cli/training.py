@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from varsim.cli.console import ERROR, OUT_OF_BOUNDS, complain, flush, read_from, tell, write
+from varsim.cli.console import (
+    ERROR,
+    OUT_OF_BOUNDS,
+    complain,
+    flush,
+    read_from,
+    tell,
+    write,
+    write_prose,
+)
 from varsim.cli.settings import Asking, Settings, question, text_width
 from varsim.cli.weighing import (
     asks_first,
@@ -24,10 +33,13 @@ if TYPE_CHECKING:
     from varsim.study.experiment import Training
 
 
+_ITEM = 15  # columns before what a line of a description says
+
+
 def run(experiment: "Training", settings: Settings) -> None:
     """Simulate a scenario, write its report, print its summary.
 
-    DeadlockError, after all that, if a strategy came to stand still; OUT_OF_BOUNDS if a
+    DeadlockError, after all that, if a strategy deadlocked; OUT_OF_BOUNDS if a
     target is not surely met by every one.
     """
     from varsim.cli.progress import Progress
@@ -45,7 +57,7 @@ def run(experiment: "Training", settings: Settings) -> None:
         result = experiment.run(settings.jobs, progress)
     if settings.plots:
         plots.prepare()
-    told = report(result, settings.question, plots=settings.plots)
+    told = report(result, settings.question, plots=settings.plots, all_rows=settings.all_rows)
     saved = save(result, directory, told)
     if other:
         complain(f"varsim: {other}")
@@ -59,7 +71,7 @@ def run(experiment: "Training", settings: Settings) -> None:
 def check(experiment: "Training", strategies: Sequence[str]) -> None:
     """Say what a scenario is, and what a step of each strategy takes, by how it begins.
 
-    DeadlockError, after all that, if a strategy comes to stand still already then.
+    DeadlockError, after all that, if a strategy deadlocks already then.
     """
     from varsim.cluster.job import DeadlockError
     from varsim.report.words.caution import SPEED_WORDS, cautions, guessed, two_points
@@ -70,23 +82,23 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
 
     scenario = experiment.scenario
     for line in describe(scenario):
-        write(line)
+        write_prose(line, _ITEM)
     weigh_step(scenario)
     begun = experiment.check()
     write("\nHow a run of each begins, times only:")
     for line in beginnings(begun):
-        write(line)
+        write_prose(line, 4)
     for said in (*memory(scenario, always=True), *cautions(scenario)):
-        write(f"\n{said}")
+        write_prose(f"\n{said}")
     if guessed(scenario):
-        write(two_points(scenario))
+        write_prose(two_points(scenario))
         for speed, words in SPEED_WORDS.items():
             there = begin(scenario.with_distribution_alone(speed), EVENTS // 4)
-            told = "; ".join(f"{one.strategy.label} {step(one)}" for one in there)
-            write(f"At {words}: {told}")
+            told = "; ".join(f"{one.strategy.title} {step(one)}" for one in there)
+            write_prose(f"At {words}: {told}")
     whole = effort(scenario, rates(begun))
     asks = " varsim run asks for --yes." if asks_first(whole) else ""
-    write(f"\nTo run it takes about {foreseen_memory(whole)}.{asks}")
+    write_prose(f"\nTo run it takes about {foreseen_memory(whole)}.{asks}")
     flush()  # what is measured of this machine is told last
     weigh_checked(scenario, whole, *seconds_here(scenario, begun))
     if stuck := [one.standstill.report for one in begun if one.standstill is not None]:

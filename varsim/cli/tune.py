@@ -41,8 +41,8 @@ def tune(
         typer.Option(
             parser=grid,
             metavar="R,R,...",
-            help="Only these learning rates, for every strategy; default: around those that they "
-            "have, and on until the best lies between others.",
+            help="Only these learning rates, for every strategy; default: around each one's own, "
+            "and further until the best lies between others.",
         ),
     ] = None,
     out: Annotated[
@@ -52,7 +52,7 @@ def tune(
     seed: options.Seed = None,
     replications: Annotated[
         int | None,
-        typer.Option(metavar="N", help="The least of every rate; the same as --set replications."),
+        typer.Option(metavar="N", help="Fewest replications of any rate; as --set replications=N."),
     ] = None,
     sets: Annotated[
         list[str],
@@ -67,13 +67,13 @@ def tune(
     quiet: options.Quiet = False,
     format: Annotated[
         Literal["table", "csv", "json"],
-        typer.Option("--format", help="How what was found is printed."),
+        typer.Option("--format", help="How the result is printed."),
     ] = "table",
 ) -> None:
     """Compare strategies, each at its best learning rate.
 
-    The best is that with which the target loss is reached soonest, or without a target loss that
-    of the lowest loss at the end. It is searched for in one set of runs and measured in another.
+    The best rate is the one that reaches the target loss soonest or, without a target loss, ends at
+    the lowest loss. It is searched for in one set of runs and measured in another.
     """
     from varsim.cli.progress import SweepProgress
     from varsim.report.files.sweep import put

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from varsim.cli.console import USAGE, complain, tell, write
+from varsim.cli.console import USAGE, complain, tell, write, write_prose
 from varsim.cli.settings import Asking, Settings, question, text_width
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ def run(experiment: "Program", settings: Settings) -> None:
 
     scenario = experiment.scenario
     refuse_strategies(scenario, settings.strategies)
+    if settings.all_rows:
+        complain("varsim: --all has no effect: the tables of variables always have every row")
+        raise typer.Exit(USAGE)
     _weigh(scenario)
     directory = settings.directory(scenario.name)
     check_target(directory)
@@ -48,11 +51,11 @@ def check(experiment: "Program", strategies: Sequence[str]) -> None:
     scenario = experiment.scenario
     refuse_strategies(scenario, strategies)
     for line in describe(scenario):
-        write(line)
+        write_prose(line, 15)
     _weigh(scenario)
     write("\nHow the program begins in each mode:")
     for line in beginnings(experiment.check(), scenario.program.longest):
-        write(line)
+        write_prose(line, 4)
 
 
 def explain(experiment: "Program", asked: Asking) -> None:

@@ -128,7 +128,7 @@ def weigh_step(scenario: "Scenario") -> None:
     if longest.seconds <= END_OF_TIME / 1e9 / _FEW_STEPS:
         return
     complain(
-        f"varsim: one step of '{longest.strategy}' takes about "
+        f"varsim: one step of {longest.strategy} takes about "
         f"{format_seconds(longest.seconds)} ({longest.why}), but the clock counts 1,281,000 h: is "
         f"the unit of {longest.field} right?"
     )
@@ -166,7 +166,7 @@ def weigh_cases(
     scenario = next(
         case.scenario for case, each in zip(some, found, strict=True) if each.gradients == most
     )
-    _weigh_one(most, scenario, f" in one run of '{scenario.strategies[0].kind}'", 1)
+    _weigh_one(most, scenario, f" in one run of {scenario.strategies[0].mention}", 1)
     instead = f"lower replications, or {fewer}" if whole.memory < LARGE else _knobs(scenario, 1)
     _decide(whole, f"{runs} take", instead, sure)
     return whole

@@ -45,7 +45,7 @@ def report(
 ) -> str:
     """The whole report of a run in which nothing is left to happen since `time` (ns)."""
     lines = [
-        f"{run}: the run stands still at {time / 1e9:.9g} s, after "
+        f"{run}: the run deadlocked at {time / 1e9:.9g} s, after "
         f"{updates} updates: nothing can happen any more."
     ]
     waits: dict[str, list[int]] = {}

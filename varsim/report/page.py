@@ -109,7 +109,7 @@ def _colors(report: Report) -> dict[str, Any]:
     from varsim.report.plots.looks import DARK, looks
 
     look = looks(report.alternatives)
-    colors = {label: f"var(--c{one.color[1:]},{one.color})" for label, one in look.items()}
+    colors = {title: f"var(--c{one.color[1:]},{one.color})" for title, one in look.items()}
     return {"colors": colors, "dark_colors": DARK}
 
 

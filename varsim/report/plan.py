@@ -67,7 +67,7 @@ def report(plan: Plan, question: str = "") -> Report:
         _provenance(plan),
         question,
         _setting(plan),
-        plan.question.families,
+        {plan.question.base.strategy(key).title: of for key, of in plan.question.families.items()},
         _source(plan),
         _FILES,
         facts=partial(document, plan),
@@ -82,7 +82,7 @@ def _cells(plan: Plan) -> tuple[Text, Table]:
     places = [plan.places.values(one.cell) for one in shown]
     heads = dict.fromkeys((name for place in places for name in place), "")
     rows = [
-        (one.cell.label, _numbers(plan, one) | heads | place | _standing(plan, one))
+        (one.cell.strategy.title, _numbers(plan, one) | heads | place | _standing(plan, one))
         for one, place in zip(shown, places, strict=True)
     ]
     left = len(every) - len(shown)
@@ -136,7 +136,7 @@ def table(plan: Plan, **more: Any) -> Table:
     rows = []
     for one in _with_answer(plan.found):
         where = {"with": plan.places.told(one.cell)}
-        rows.append((one.cell.label, _numbers(plan, one) | where | _standing(plan, one)))
+        rows.append((one.cell.strategy.title, _numbers(plan, one) | where | _standing(plan, one)))
     return Table.of(rows, "strategy", caption=_front_told(plan.found), **more)
 
 

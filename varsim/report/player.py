@@ -11,6 +11,7 @@ from varsim.inert import visible
 from varsim.report.plots.figure import ACTIVITIES
 from varsim.report.plots.looks import looks
 from varsim.report.plots.timeline import shown_workers, window
+from varsim.report.words.names import title
 from varsim.strategies import families
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _strategy(result: "Result", name: str, end: int) -> dict[str, Any]:
     columns = [_SPAN["phase"], _SPAN["end"], _SPAN["iteration"]]
     own = {rank: spans[spans[:, _SPAN["worker"]] == rank][:, columns] for rank in ranks}
     return {
-        "name": visible(name),
+        "name": visible(title(result.scenario, name)),
         "dash": _DASHES[looks(families(result.scenario.strategies))[name].line],
         "of": trace.workers,
         "workers": [{"rank": rank, "spans": own[rank].ravel().tolist()} for rank in ranks],

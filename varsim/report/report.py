@@ -42,9 +42,10 @@ class Table:
     that in short, for those who hear a page. `marked`: whether rows or columns are the alternatives
     of the report, which have colours. `holds`: what its cells are. Numbers keep to the right. A
     story is in the second column, what it takes and leaves in the last two, and a row without cells
-    begins a part of it. `folded`: under which words a page folds it away. `more`: the same in
-    detail, for a page to fold away under it. `meanings`: of columns. `axes`: the columns against
-    which a page shows its rows as points, to begin with; `front`: the rows that it joins there.
+    begins a part of it. `keys`: so many columns say which row it is, and stand in every part of a
+    table that is cut. `folded`: under which words a page folds it away. `more`: the same in detail,
+    for a page to fold away under it. `meanings`: of columns. `axes`: the columns against which a
+    page shows its rows as points, to begin with; `front`: the rows that it joins there.
     """
 
     columns: tuple[str, ...]
@@ -53,6 +54,7 @@ class Table:
     caption: str = ""
     marked: Literal["rows", "columns", ""] = "columns"
     holds: Literal["words", "numbers", "both", "story"] = "both"
+    keys: int = 0
     folded: str = ""
     more: "Table | None" = None
     label: str = ""
@@ -158,9 +160,9 @@ NO_DATA: Final = Data((), ())
 class Report:
     """All that is told of something; `blocks` are in the order of reading.
 
-    `setting`: its size in a few words; `alternatives`: what is compared, in their order, each with
-    its family, by which it gets its hue; `files`: what may lie beside its page, and what that is;
-    `facts`: makes all of it as plain data.
+    `setting`: its size in a few words; `alternatives`: what is compared, in their order, as marked
+    tables and labels call it, each with its family, by which it gets its hue; `files`: what may lie
+    beside its page, and what that is; `facts`: makes all of it as plain data.
     """
 
     kind: "Kind"

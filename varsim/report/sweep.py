@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from varsim.report.parts import NO_PLOTS
+from varsim.report.parts import MEANS, NO_PLOTS
 from varsim.report.report import Block, Data, Figure, Media, Report, Source, Text
 from varsim.report.report import Table as Shown
 from varsim.report.words.sweep import MEANINGS, SPEED, answer, cells, left_out, notes, shown
@@ -26,9 +26,10 @@ def report(table: Table, question: str = "", *, plots: bool = True) -> Report:
     """What there is to tell of a sweep, with or without `plots`; `question`: it was to answer."""
     sentences, said = tuple(answer(table)), tuple(notes(table))
     blocks: list[Block] = [
+        Text(sentences, on=Media.TERMINAL),
         replace(shown(table), on=Media.TEXT),
         Text((*left_out(table), *said), close=True, on=Media.TEXT),
-        Text(sentences, on=Media.TEXT),
+        Text(sentences, on=Media.MARKDOWN),
         *(_figures(table) if plots else NO_PLOTS),
     ]
     rest = len(table.rows) - MOST_ROWS
@@ -48,7 +49,7 @@ def report(table: Table, question: str = "", *, plots: bool = True) -> Report:
         _provenance(table) | {"result_sha256": table.sha256},
         question,
         _setting(table),
-        table.families,
+        {table.strategy(label).title: of for label, of in table.families.items()},
         Source(
             table.sweep.yaml,
             "What was swept. It is the file `sweep.yaml` beside this page.",
@@ -99,9 +100,9 @@ def _points(table: Table) -> Shown:
         for name, value in table.place(row).items():
             places.setdefault(name, set()).add(value)
     return Shown.of(
-        zip((row.strategy for row in rows), cells(table, rows), strict=True),
+        zip((table.strategy(row.strategy).title for row in rows), cells(table, rows), strict=True),
         "strategy",
-        caption=f"Means over the replications, ± half a {100 * CONFIDENCE:g} % confidence interval",
+        caption=MEANS,
         label="All points",
         meanings=MEANINGS,
         axes=(max(places, key=lambda name: len(places[name])), SPEED),

@@ -1,41 +1,52 @@
 """A report on a terminal: tables as wide as it is, sentences line by line."""
 
+import math
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
+from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final, Literal
 
 from varsim.inert import Drawn, visible
-from varsim.report.report import Block, Media, Report, Table, Text
+from varsim.report.report import Block, Media, Report, Row, Table, Text
 
 if TYPE_CHECKING:
     from rich import table as rich_table
-    from rich.measure import Measurement
 
 PIPE_WIDTH: Final = 120
+WIDEST: Final = 100  # of prose: longer lines are hard to read
+_BETWEEN: Final = 3  # columns of a table
+_NUMBER: Final = 24  # a longer cell is no number, and may break
+_LONG: Final = 16  # a longer word of a heading may
 _HANGING: Final = "  "
 _GAP: Final = "  "
 _LEAST_STORY: Final = 30
 _TERM: Final = 11  # columns of what an entry is about
 # What is not torn apart at its spaces: `6 = 3 + 1 + 2`, `3 | 1 | 2`; `4 B`, `50.1 us`, `ps 0`.
 _FORMULA: Final = re.compile(r"\S+(?: [|+/=] \S+)+")
-_QUANTITY: Final = re.compile(r"(?<=[0-9]) (?=(?:[kMGT]?B|[num]?s|%)\b)|(?<=\b(?:ps|to)) (?=[0-9])")
+_QUANTITY: Final = re.compile(
+    r"(?<=[0-9]) (?=(?:[kMGT]?B|[num]?s)\b|[%±])|(?<=±) |(?<=\b(?:ps|to)) (?=[0-9])"
+)
 _FIXED: Final = "\N{NO-BREAK SPACE}"
 
 
 def terminal(report: Report, width: int | None = None) -> Drawn:
     """The report as lines, with an empty one between blocks that do not stand close together.
 
-    With a width it is a text to read on: lines are torn there, and tables are plain.
+    With a width it is a text to read on: lines are torn there, and tables are plain. Without,
+    sentences are torn where a terminal ends, and stay whole in a pipe.
     """
     parts: list[str] = []
+    room = columns()
     before: Block | None = None
     for block in report.on(Media.TERMINAL):
         if before is not None and not _close(block, before):
             parts.append("")
-        parts += _ruled_off(block) if width is None else _flowing(block, width)
+        parts += _ruled_off(block, room) if width is None else _flowing(block, width)
         before = block
     return Drawn("".join(f"{line}\n" for line in parts))
 
@@ -53,24 +64,33 @@ def flow(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def drawn(table: Table) -> Drawn:
-    """A table with a rule under its head; on its side where it is too wide.
+    """A table with a rule under its head; on its side, or in parts, where it is too wide.
 
     A string, not printed: rich ends the process itself when the reader of a pipe has gone.
     """
     from rich.console import Console
 
-    console = Console()
-    columns = os.environ.get("COLUMNS", "")
-    has_width = console.is_terminal or (columns.isdecimal() and int(columns) > 0)
-    width = console.width if has_width else PIPE_WIDTH
-    if _measured(table).maximum > width and len(table.columns) > len(table.rows):
+    table, width = _shown(table), columns()
+    whole = _widths(table, most=True)
+    if sum(whole) + _BETWEEN * len(table.columns) > (width or PIPE_WIDTH) and len(
+        table.columns
+    ) > len(table.rows):
         table = table.turned({}, holds=table.holds)
-    if not has_width:
-        # Nobody cuts the lines of a file: cells wrap between words, and no word is broken.
-        console = Console(width=max(width, _measured(table).minimum))
+    # Nobody cuts the lines of a file: cells wrap between words, and no word is broken.
+    least = sum(_widths(table)) + _BETWEEN * len(table.columns)
+    console = Console(width=width or max(PIPE_WIDTH, least))
     with console.capture() as capture:
-        console.print(_ruled(table))
+        for index, part in enumerate(_parts(table, console.width)):
+            console.print(*[""] * min(index, 1), _ruled(part, console.width), sep="\n")
     return Drawn("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
+
+
+def columns() -> int | None:
+    """How wide the terminal is, or a pipe by COLUMNS; None where nobody says."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said) > 0:
+        return int(said)
+    return get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _close(block: Block, before: Block) -> bool:
@@ -81,10 +101,11 @@ def _close(block: Block, before: Block) -> bool:
     return heads and block.sort not in ("heading", "label", "entries")
 
 
-def _ruled_off(block: Block) -> Iterator[str]:
-    """The lines of a block as they are; a table with a rule under its head."""
+def _ruled_off(block: Block, room: int | None) -> Iterator[str]:
+    """The lines of a block, torn where there is no more room; tables have a rule under the head."""
     if isinstance(block, Text):
-        yield from map(visible, block.lines)
+        for line in map(visible, block.lines):
+            yield from [line] if room is None else flow(line, min(room, WIDEST), _HANGING)
     elif isinstance(block, Table):
         if block.caption:
             yield visible(block.caption).replace("`", "'")
@@ -107,7 +128,7 @@ def _flowing(block: Block, width: int) -> Iterator[str]:
             if block.sort == "paragraphs":
                 yield from flow(line, width)
             else:
-                yield from flow(line.replace(" %", f"{_FIXED}%"), width, _HANGING)
+                yield from flow(line, width, _HANGING)
 
 
 def _plain(table: Table) -> Iterator[str]:
@@ -155,25 +176,98 @@ def _side_by_side(cells: Sequence[Sequence[str]], widths: Sequence[int]) -> Iter
         yield _GAP.join(padded).rstrip()
 
 
-def _ruled(table: Table) -> "rich_table.Table":
+def _shown(table: Table) -> Table:
+    """The table with nothing in it that acts unseen."""
+    rows = (Row(visible(row.label), tuple(map(visible, row.cells))) for row in table.rows)
+    return replace(table, columns=tuple(map(visible, table.columns)), rows=tuple(rows))
+
+
+def _widths(table: Table, *, most: bool = False) -> list[int]:
+    """The widths of its columns, that of the labels first: the least in which no number breaks.
+
+    `most`: in which nothing does.
+    """
+    texts = [[row.label for row in table.rows]]
+    texts += [[row.cells[index] for row in table.rows] for index in range(len(table.columns))]
+    numbers = table.holds != "words"
+
+    def width(heading: str, cells: Sequence[str], *, whole: bool) -> int:
+        heads = [heading] if most else _pieces(heading)
+        lines = [line for cell in cells for line in cell.split("\n")]
+        words = lines if most or whole else [word for line in lines for word in line.split()]
+        return max((cell_len(text.rstrip()) for text in (*heads, *words)), default=0)
+
+    from rich.cells import cell_len
+
+    headings = ["", *table.columns]
+    return [
+        width(
+            heading,
+            cells,
+            whole=numbers and index > 0 and max(map(len, cells), default=0) <= _NUMBER,
+        )
+        for index, (heading, cells) in enumerate(zip(headings, texts, strict=True))
+    ]
+
+
+def _parts(table: Table, width: int) -> Iterator[Table]:
+    """The columns that fit beside one another, evenly; those that say which row it is in each."""
+    first, *rest = _widths(table)
+    others = rest[table.keys :]
+    room = width - first - sum(each + _BETWEEN for each in rest[: table.keys])
+    ends = [0]
+    used = 0
+    for index, each in enumerate(others):
+        if used + each + _BETWEEN > room and index > ends[-1]:
+            ends.append(index)
+            used = 0
+        used += each + _BETWEEN
+    count = math.ceil(len(others) / len(ends))
+    even = range(0, len(others), count)
+    if all(sum(others[at : at + count]) + count * _BETWEEN <= room for at in even):
+        ends = list(even)
+    for start, end in zip(ends, [*ends[1:], len(others)], strict=True):
+        chosen = [*range(table.keys), *range(table.keys + start, table.keys + end)]
+        rows = (Row(row.label, tuple(row.cells[at] for at in chosen)) for row in table.rows)
+        yield replace(table, columns=tuple(table.columns[at] for at in chosen), rows=tuple(rows))
+
+
+def _ruled(table: Table, width: int) -> "rich_table.Table":
     from rich import box
     from rich import table as rich_table
     from rich.text import Text as RichText
 
     justify: Literal["left", "right"] = "left" if table.holds == "words" else "right"
     found = rich_table.Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    found.add_column("")
-    for heading in table.columns:
-        found.add_column(RichText(visible(heading)), justify=justify, overflow="fold")
+    least, most = _widths(table), _widths(table, most=True)
+    left = width - sum(least) - _BETWEEN * len(table.columns)
+    for index in sorted(range(len(least)), key=lambda one: (one > 0, most[one] - least[one])):
+        more = max(0, min(left, most[index] - least[index]))
+        least[index], left = least[index] + more, left - more
+    for heading, most_wide in zip(["", *table.columns], least, strict=True):
+        head = RichText("\n".join(_lines_of(heading, most_wide)))
+        side: Literal["left", "right"] = justify if found.columns else "left"
+        found.add_column(head, justify=side, overflow="fold", max_width=most_wide)
     for row in table.rows:
-        found.add_row(*(RichText(visible(cell)) for cell in (row.label, *row.cells)))
+        found.add_row(*map(RichText, (row.label, *row.cells)))
     return found
 
 
-def _measured(table: Table) -> "Measurement":
-    """Widths that the table needs: without breaking a word, and without breaking a cell."""
-    from rich.console import Console
-    from rich.measure import Measurement
+def _pieces(heading: str) -> list[str]:
+    """Words of a heading, and parts of long names such as `strategies.0.replicas_to_aggregate`."""
+    words = re.findall(r"[^ ]+ *", heading)
+    return [
+        piece
+        for word in words
+        for piece in ([word] if len(word) <= _LONG else re.findall(r"[^_.]+[_.]*", word) or [word])
+    ]
 
-    console = Console(width=100_000)
-    return Measurement.get(console, console.options, _ruled(table))
+
+def _lines_of(heading: str, width: int) -> list[str]:
+    """A heading on as many lines as it needs."""
+    lines = [""]
+    for piece in _pieces(heading):
+        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+    return [line.rstrip() for line in lines]

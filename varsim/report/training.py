@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from varsim.cluster.trace import Trace
-from varsim.report.parts import AS_TABLE, BESIDE, CARRIED, MOST_LINKS, NO_PLOTS, busiest_links
+from varsim.report.parts import (
+    AS_TABLE,
+    BESIDE,
+    CARRIED,
+    MEANS,
+    MOST_LINKS,
+    NO_PLOTS,
+    busiest_links,
+    titled,
+)
 from varsim.report.report import Data, Figure, Media, Report, Row, Source, Table, Text
 from varsim.report.words import life
 from varsim.report.words import table as main
@@ -18,7 +27,6 @@ from varsim.report.words.cost import headings
 from varsim.report.words.notes import notes as notes
 from varsim.report.words.phrases import DOT, counted, plus_minus, time
 from varsim.scenario.provenance import MADE_BY
-from varsim.strategies import families
 from varsim.study.cost import COSTS, estimates
 from varsim.study.goodput import TO_TARGET
 from varsim.study.measure import ACTIVITIES, METRICS
@@ -63,22 +71,39 @@ FILES: Final = {
 OF_FAILURES: Final = {"lives.csv": "one row per attempt of a job, from a start to the next"}
 
 
-def report(result: "Result", question: str = "", *, plots: bool = True) -> Report:
-    """What there is to tell of a result, with or without `plots`; `question`: it was to answer."""
+def report(
+    result: "Result", question: str = "", *, plots: bool = True, all_rows: bool = False
+) -> Report:
+    """What there is to tell of a result, with or without `plots`; `question`: it was to answer.
+
+    `all_rows`: a terminal shows every row of the table, not only those that are read first.
+    """
     from varsim.scenario.loading import dump_scenario
 
     sentences = tuple(result.answer().splitlines())
+    whole = titled(result.scenario, main.table(result))
+    brief = titled(result.scenario, main.brief(result))
+    left = len(whole.columns) - len(brief.columns)
     return Report(
         "training",
         result.scenario.name,
         sentences,
         result.notes,
         (
-            replace(main.table(result), on=Media.TEXT),
+            Text(sentences, on=Media.TERMINAL),
+            *(
+                [replace(whole, on=Media.TERMINAL)]
+                if all_rows
+                else [
+                    brief.turned({}, on=Media.TERMINAL),
+                    Text((f"{left} more rows: --all",), close=True, on=Media.TERMINAL),
+                ]
+            ),
+            replace(whole, on=Media.MARKDOWN),
             Text(("Comparison",), "heading", name="comparison", on=Media.PAGE),
             comparison(result),
             Text(result.notes, "items", close=True, on=Media.TERMINAL | Media.PAGE),
-            Text(sentences, on=Media.TEXT),
+            Text(sentences, on=Media.MARKDOWN),
             Text(result.notes, "items", on=Media.MARKDOWN),
             *(_figures(result) if plots else NO_PLOTS),
             Text(("All numbers",), "heading", name="numbers", on=Media.PAGE),
@@ -87,7 +112,7 @@ def report(result: "Result", question: str = "", *, plots: bool = True) -> Repor
         result.provenance,
         question,
         _setting(result),
-        families(result.scenario.strategies),
+        {one.title: one.family for one in result.scenario.strategies},
         Source(dump_scenario(result.scenario), *BESIDE),
         FILES if result.scenario.failures is None else FILES | OF_FAILURES,
         partial(document, result),
@@ -125,7 +150,8 @@ def comparison(result: "Result") -> Table:
     broken = [
         Row(row.label, tuple(cell.replace(", ", ",\n") for cell in row.cells)) for row in first.rows
     ]
-    return replace(first, rows=tuple(broken)).turned(meanings, caption=_over(result), on=Media.PAGE)
+    first = titled(result.scenario, replace(first, rows=tuple(broken)))
+    return first.turned(meanings, caption=_over(result), on=Media.PAGE)
 
 
 def numbers(result: "Result") -> Table:
@@ -136,9 +162,8 @@ def numbers(result: "Result") -> Table:
         if any(estimate.replications for estimate in found):
             rows.append(Row(metric, tuple(_cell(each, unit) for each in found), description))
     folded = f"{len(rows)} measures of every strategy, with what they mean"
-    return Table(
-        result.strategies, tuple(rows), caption=_over(result), folded=folded, on=Media.PAGE
-    )
+    columns = tuple(one.title for one in result.scenario.strategies)
+    return Table(columns, tuple(rows), caption=_over(result), folded=folded, on=Media.PAGE)
 
 
 def time_shares(result: "Result") -> Table:
@@ -151,7 +176,8 @@ def time_shares(result: "Result") -> Table:
             meaning = METRICS[f"share_{name}"].description.rpartition(" spent ")[2]
             rows.append(Row(name, tuple(cells), meaning))
     caption = "Share of all worker time, mean over the replications"
-    return Table(result.strategies, tuple(rows), caption=caption, folded=AS_TABLE)
+    found = Table(result.strategies, tuple(rows), caption=caption, folded=AS_TABLE)
+    return titled(result.scenario, found)
 
 
 def links(result: "Result") -> Table | None:
@@ -159,7 +185,10 @@ def links(result: "Result") -> Table | None:
     if not result.carried:
         return None
     left, servers = "; {most} of {all} links: those of servers and the busiest", MOST_LINKS // 2
-    return busiest_links(result.carried, result.strategies, CARRIED, left, servers, folded=AS_TABLE)
+    found = busiest_links(
+        result.carried, result.strategies, CARRIED, left, servers, folded=AS_TABLE
+    )
+    return titled(result.scenario, found)
 
 
 def document(result: "Result", notes: Sequence[str] = ()) -> dict[str, Any]:
@@ -248,8 +277,8 @@ def _facts(trace: Trace) -> dict[str, Any]:
 
 def _meaning(result: "Result", heading: str) -> str:
     """What a row of the first table says."""
-    if heading == main.STANDS_STILL:
-        return "since when nothing could happen any more; the earliest of all replications"
+    if heading == main.DEADLOCKED:
+        return "when nothing could happen any more; the earliest of all replications"
     if heading == main.LEARNING_RATE:
         return "of the optimizer; its kind is told where it is not plain SGD"
     if heading == "where the time went":
@@ -288,7 +317,7 @@ def _over(result: "Result") -> str:
     """What the numbers of a table are."""
     if _exact(result):
         return "Exact, from one run of each: nothing in them is random"
-    return "Means over the replications, ± the half-width of a 95 % confidence interval"
+    return MEANS
 
 
 def _cell(found: "Estimate", unit: str) -> str:

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from varsim.report.parts import plain
 from varsim.report.report import Data, Media, Report, Table, Text
-from varsim.report.words.tune import amount, answer, at_an_edge, edge_of, heading, notes, verdict
+from varsim.report.words.names import title
+from varsim.report.words.tune import amount, answer, at_an_edge, edge_of, measured, notes, verdict
 from varsim.scenario.loading import dump_scenario
 from varsim.scenario.provenance import MADE_BY, provenance
 from varsim.study.statistics import CONFIDENCE
@@ -22,7 +23,12 @@ def report(found: Rates, question: str = "") -> Report:
         found.scenario.name,
         said,
         more,
-        (table(found), Text(more, close=True, on=Media.TEXT), Text(said, on=Media.TEXT)),
+        (
+            Text(said, on=Media.TERMINAL),
+            table(found),
+            Text(more, close=True, on=Media.TEXT),
+            Text(said, on=Media.MARKDOWN),
+        ),
         provenance(found.scenario),
         question,
         facts=partial(document, found),
@@ -38,13 +44,13 @@ def table(found: Rates) -> Table:
             "best learning rate": f"{one.best.rate:g}"
             + (f" ({edge.which} tried)" if (edge := edge_of(one)) else ""),
             "as good": ", ".join(f"{tie.rate:g}" for tie in one.ties) or "-",
-            heading(found.goal): "failed" if one.fresh is None else amount(found, one.fresh),
+            measured(found.goal): "failed" if one.fresh is None else amount(found, one.fresh),
             f"vs. {best}": verdict(found, one),
         }
         for one in found.tuned
     ]
-    labels = (one.label for one in found.tuned)
-    return Table.of(zip(labels, rows, strict=True), "strategy", on=Media.TEXT)
+    titles = (title(found.scenario, one.label) for one in found.tuned)
+    return Table.of(zip(titles, rows, strict=True), "strategy", on=Media.TEXT)
 
 
 def document(found: Rates) -> dict[str, Any]:
@@ -56,7 +62,7 @@ def document(found: Rates) -> dict[str, Any]:
         "provenance": provenance(found.scenario),
         "result_sha256": found.sha256,
         "confidence": CONFIDENCE,
-        "goal": heading(found.goal),
+        "goal": measured(found.goal),
         "loss": found.goal.loss,
         "answer": answer(found),
         "notes": notes(found),

@@ -54,6 +54,7 @@ def report(result: "VariablesResult", question: str = "", *, plots: bool = True)
         sentences,
         result.notes,
         (
+            Text(sentences, on=Media.TERMINAL),
             replace(main.table(result), on=Media.TEXT),
             Text(("Comparison",), "heading", name="comparison", on=Media.PAGE),
             comparison(result),
@@ -61,8 +62,8 @@ def report(result: "VariablesResult", question: str = "", *, plots: bool = True)
             links(result),
             *_values(result),
             *([over_ratios(result)] if result.ratios else []),
-            Text(result.notes, "items", on=Media.TERMINAL),
-            Text(sentences, on=Media.TEXT),
+            *([Text(result.notes, "items", on=Media.TERMINAL)] if result.notes else []),
+            Text(sentences, on=Media.MARKDOWN),
             Text(result.notes, "items", on=Media.MARKDOWN),
             *(_figures(result) if plots else NO_PLOTS),
         ),
@@ -106,8 +107,8 @@ def comparison(result: "VariablesResult") -> Table:
 def _values(result: "VariablesResult") -> Iterator[Block]:
     """What was seen of every variable."""
     said = (
-        "What each replica and the outside read last, and what the copies held at the end. Of "
-        "large values: the first elements and the mean of all."
+        "What each replica read last, what was last read from outside, and what the copies held at "
+        "the end. Of large values: the first elements and the mean of all."
     )
     yield Text(("What was seen",), "heading", name="values", on=Media.PAGE)
     yield Text((said,), "paragraphs", on=Media.PAGE)
@@ -116,7 +117,7 @@ def _values(result: "VariablesResult") -> Iterator[Block]:
         few = Media.TERMINAL if index < MOST_VARIABLES else Media(0)
         yield replace(
             main.seen(result, variable.name),
-            caption=f"`{variable.name}` ({described(variable)}), as it was read last:",
+            caption=f"`{variable.name}` ({described(variable)}), as last read:",
             on=Media.MARKDOWN | few,
         )
         yield values(result, variable)
@@ -129,7 +130,7 @@ def values(result: "VariablesResult", variable: "VariableDescription") -> Table:
     """What was seen of a variable, a column per mode."""
     meanings = {
         "replicas": "what each read last, replica 0 first",
-        "outside": "what it read or saved last",
+        "outside": "what was last read or saved from outside",
         "copies at the end": "the copy of replica 0 first",
     }
     caption = f"'{variable.name}' ({described(variable)})"

@@ -12,8 +12,8 @@ from varsim.report.words import life
 from varsim.report.words import why as words
 from varsim.report.words.caution import cautions
 from varsim.report.words.memory import misfit
+from varsim.report.words.names import title
 from varsim.scenario.provenance import MADE_BY, provenance
-from varsim.strategies import families
 from varsim.study.measure import NANOSECONDS
 from varsim.study.statistics import interval
 from varsim.study.stragglers import stragglers
@@ -58,7 +58,7 @@ def report(why: "Why", question: str = "", *, figure: bool = True) -> Report:
         provenance(why.scenario),
         question,
         _setting(why),
-        families(one for one in why.scenario.strategies if one.label in labels),
+        {one.title: one.family for one in why.scenario.strategies if one.label in labels},
         Source(
             dump_scenario(why.scenario),
             "Everything that was simulated, defaults written out.",
@@ -92,14 +92,14 @@ def _among_failures(accounts: "list[Account]") -> list[Block]:
 
 
 def _waited(account: "Account") -> Iterator[Block]:
-    yield Text((account.label,), "label", on=Media.PAGE)
+    yield Text((title(account.scenario, account.label),), "label", on=Media.PAGE)
     yield Text(tuple(paragraphs(account)), "paragraphs", on=Media.PAGE)
 
 
 def _told(account: "Account") -> Iterator[Block]:
     """What there is to say of a strategy that made steps, as a text to read on."""
     first, rest = paragraphs(account)[:3], paragraphs(account)[3:]
-    yield Text((account.label,), "label", on=Media.TEXT)
+    yield Text((title(account.scenario, account.label),), "label", on=Media.TEXT)
     yield from _paragraphs(first)
     for corner, *columns, rows in (
         ("where the time goes", "time", "share", words.parts_as_text(account)),
@@ -138,9 +138,10 @@ def paragraphs(account: "Account") -> list[str]:
 def notes(why: "Why") -> list[str]:
     """What holds for all of it."""
     first = (
-        "Time goes to causes in the order of the table, outermost first: each one's part is what a "
-        "step takes less once it is gone as well. An iteration: the time in which as many updates "
-        "are made as there are workers. Intervals: 95 %, paired over replications."
+        "Time is attributed to causes in the order of the table, outermost first: the part of "
+        "each is how much shorter a step is once it is gone as well. An iteration is the time in "
+        "which as many updates are made as there are workers. Intervals: 95 %, paired over "
+        "replications."
     )
     large = filter(None, [misfit(why.scenario)])
     told = [words.looked_at(why), words.idle_note(why.idle), *large]
@@ -193,8 +194,8 @@ def _table(
                 names.insert(place, name)
                 place += 1
     rows = [Row(name, tuple(column.get(name, "-") for column in columns)) for name in names]
-    labels = tuple(account.label for account in accounts)
-    return Table(labels, tuple(rows), caption=caption, folded=folded, on=Media.PAGE)
+    titles = tuple(title(account.scenario, account.label) for account in accounts)
+    return Table(titles, tuple(rows), caption=caption, folded=folded, on=Media.PAGE)
 
 
 def _setting(why: "Why") -> str:

@@ -6,12 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import compress
 from typing import Annotated, ClassVar, Self
 
-from pydantic import (
-    Field,
-    StringConstraints,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import Field, StringConstraints, ValidationInfo, model_validator
 
 from varsim.cluster.course import fewest
 from varsim.cluster.description import Cluster
@@ -71,10 +66,9 @@ class Scenario(Grown):
         """Check the strategies that will run: those that the context names, by default all."""
         wanted: Sequence[str] = (info.context or {}).get("strategies", ())
         chosen = meant(self.strategies, wanted)
-        labels = [strategy.label for strategy in self.strategies]
-        for label in labels:
-            if labels.count(label) > 1:
-                raise ValueError(f"two strategies are called {label!r}; give them different names")
+        names = [name for one in self.strategies for name in dict.fromkeys((one.label, one.title))]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"two strategies are called {twice[0]!r}; give them different names")
         for index, strategy in compress(enumerate(self.strategies), chosen):
             try:
                 if strategy.on is not None:
@@ -176,6 +170,10 @@ class Scenario(Grown):
         """
         cluster = self.cluster.with_distribution_alone(self.workload, speed)
         return self if cluster is self.cluster else self.model_copy(update={"cluster": cluster})
+
+    def strategy(self, label: str) -> Strategy:
+        """The strategy of this label."""
+        return next(one for one in self.strategies if one.label == label)
 
     def chosen(self, names: Sequence[str]) -> tuple[Strategy, ...]:
         """The strategies of these kinds or labels; ValueError where there is none of one."""

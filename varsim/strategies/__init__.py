@@ -1,10 +1,10 @@
 """Who waits for whom: one file per strategy, and the table of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from varsim.strategies.backup_workers import BackupWorkers
-from varsim.strategies.base import Family, Strategy, meant
+from varsim.strategies.base import Family, Strategy
 from varsim.strategies.diloco import DiLoCo
 from varsim.strategies.easgd import ElasticAveraging
 from varsim.strategies.gossip import Gossip
@@ -65,3 +65,18 @@ if TYPE_CHECKING:
     AnyStrategy: TypeAlias = Strategy
 else:
     AnyStrategy = ALL_STRATEGIES.type()
+
+
+def meant(strategies: Sequence[Strategy], names: Sequence[str]) -> list[bool]:
+    """Which of them are meant: those with these labels, and of a name that is no label that kind.
+
+    Titles are as good as labels. Of no names all are.
+    """
+    labels = {label for strategy in strategies for label in (strategy.label, strategy.title)}
+    of_kind = {each for name in names if name not in labels for each in (name, name.lower())}
+    return [
+        not names
+        or not {strategy.label, strategy.title}.isdisjoint(names)
+        or strategy.kind in of_kind
+        for strategy in strategies
+    ]

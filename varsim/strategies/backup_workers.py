@@ -32,6 +32,7 @@ class BackupWorkers(Strategy):
     SyncReplicasOptimizer, which says to be this, is `sync_replicas`.
     """
 
+    called: ClassVar[str] = "sync PS with backup workers"
     about: ClassVar[str] = (
         "textbook (K-sync): the first N gradients end the step, others are abandoned"
     )

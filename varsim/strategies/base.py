@@ -120,6 +120,8 @@ class Strategy(Grown, ABC):
     from what it `sends` and what its `round` is.
     """
 
+    # The field's name for it, with the kind where that does not tell it; by default the kind.
+    called: ClassVar[str] = ""
     # Whether workers give up gradients that they are computing.
     gives_up: ClassVar[bool] = False
     # Fields that only change values: without effect where the problem has none.
@@ -138,8 +140,18 @@ class Strategy(Grown, ABC):
 
     @property
     def label(self) -> str:
-        """What it is called in tables and plots."""
+        """What tells it apart, in files, numbers and options: its name, or its kind."""
         return self.kind if self.name is None else visible(self.name)
+
+    @property
+    def title(self) -> str:
+        """What people see in tables, plots and pages: its name, or the field's name for it."""
+        return self.label if self.name is not None else self.called or self.kind
+
+    @property
+    def mention(self) -> str:
+        """Its title within a sentence, where a given name is quoted."""
+        return self.title if self.name is None else f"'{self.title}'"
 
     @property
     def family(self) -> Family:
@@ -434,15 +446,3 @@ class AsynchronousStrategy(Strategy, ABC):
                 "no values"
             )
         self.staleness_policy.check(workload.update_rule())
-
-
-def meant(strategies: Sequence[Strategy], names: Sequence[str]) -> list[bool]:
-    """Which of them are meant: those with these labels, and of a name that is no label that kind.
-
-    Of no names all are.
-    """
-    labels = {strategy.label for strategy in strategies}
-    of_kind = {each for name in names if name not in labels for each in (name, name.lower())}
-    return [
-        not names or strategy.label in names or strategy.kind in of_kind for strategy in strategies
-    ]

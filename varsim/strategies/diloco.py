@@ -47,6 +47,7 @@ class DiLoCo(Strategy):
     Douillard et al., 2023 (DiLoCo) and 2025 (Streaming DiLoCo); torchft.
     """
 
+    called: ClassVar[str] = "DiLoCo"
     about: ClassVar[str] = "inner steps alone, then outer steps on their mean; may be streaming"
     also_known_as: ClassVar[tuple[str, ...]] = ("streaming_diloco",)
     about_values: ClassVar[tuple[str, ...]] = ("outer", "mixing")

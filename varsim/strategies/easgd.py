@@ -32,6 +32,7 @@ class ElasticAveraging(Strategy):
     Zhang, Choromanska, LeCun, 2015 (Deep Learning with Elastic Averaging SGD).
     """
 
+    called: ClassVar[str] = "elastic averaging (easgd)"
     about: ClassVar[str] = "copies on their own, drawn to a centre on the servers, and it to them"
     also_known_as: ClassVar[tuple[str, ...]] = ("elastic", "elastic_averaging")
     about_values: ClassVar[tuple[str, ...]] = ("moving_rate",)

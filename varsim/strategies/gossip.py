@@ -47,6 +47,7 @@ class Gossip(Strategy):
     Lian et al., 2017 and 2018; Assran et al., 2019 (Stochastic Gradient Push).
     """
 
+    called: ClassVar[str] = "gossip averaging"
     about: ClassVar[str] = "copies averaged with neighbours only: D-PSGD, AD-PSGD, push-sum (SGP)"
     also_known_as: ClassVar[tuple[str, ...]] = (
         "ad_psgd",

@@ -28,6 +28,7 @@ class KAsync(AsynchronousStrategy):
     kind `backup_workers`.
     """
 
+    called: ClassVar[str] = "K-async SGD"
     about: ClassVar[str] = "updates of K workers' gradients; only these K wait, nobody is stopped"
     others: ClassVar[Mapping[str, object]] = {**AsynchronousStrategy.others, "k": 1}
 

@@ -25,6 +25,7 @@ class KBatchAsync(AsynchronousStrategy):
     Dutta et al., 2018 (Slow and Stale Gradients Can Win the Race), K-batch-async SGD.
     """
 
+    called: ClassVar[str] = "K-batch-async SGD"
     about: ClassVar[str] = "updates of K gradients, whoever they come from; nobody waits"
     others: ClassVar[Mapping[str, object]] = {**AsynchronousStrategy.others, "k": 1}
 

@@ -29,6 +29,7 @@ class KBatchSync(Strategy):
     with one gradient of each worker, is the kind `backup_workers`.
     """
 
+    called: ClassVar[str] = "K-batch-sync SGD"
     about: ClassVar[str] = "the first K gradients end the step; a fast worker gives several"
     others: ClassVar[Mapping[str, object]] = {"k": 1}
 

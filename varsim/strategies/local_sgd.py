@@ -45,6 +45,7 @@ class LocalSgd(Strategy):
     Stich, 2019; Lin et al., 2020 (post-local and hierarchical). Also known as periodic averaging.
     """
 
+    called: ClassVar[str] = "local SGD"
     about: ClassVar[str] = "local steps, then copies are averaged (periodic model averaging)"
     later: ClassVar[tuple[str, ...]] = ("on_death",)
     also_known_as: ClassVar[tuple[str, ...]] = (

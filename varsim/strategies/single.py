@@ -16,6 +16,7 @@ class Single(Strategy):
     Should it die, the model is lost, and (0) nobody has it when it begins again.
     """
 
+    called: ClassVar[str] = "one worker (single)"
     about: ClassVar[str] = "one worker alone, no communication: the yardstick"
     also_known_as: ClassVar[tuple[str, ...]] = ("one_device", "sequential")
 

@@ -44,6 +44,7 @@ class SyncReplicas(Strategy):
     Abadi et al., 2016; Chen et al., 2016 (backup workers).
     """
 
+    called: ClassVar[str] = "sync PS (sync_replicas)"
     about: ClassVar[str] = "accumulators, token queue, stale gradients dropped, backup workers"
     also_known_as: ClassVar[tuple[str, ...]] = ("sync_replicas_optimizer", "syncreplicasoptimizer")
     about_values: ClassVar[tuple[str, ...]] = ("variable_averages",)

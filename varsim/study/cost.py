@@ -27,8 +27,7 @@ def costs(result: "Result", strategy: str) -> dict[str, list[float]]:
     """Each of COSTS of a strategy, a value per replication; nan where it does not exist."""
     scenario, prices = result.scenario, result.scenario.prices
     assert prices is not None, "costs are of a scenario with prices"
-    (described,) = (one for one in scenario.strategies if one.label == strategy)
-    machines = scenario.hourly(described)
+    machines = scenario.hourly(scenario.strategy(strategy))
     speed = "examples_per_s" if scenario.failures is None else KEPT
     rows = [
         prices.costs(machines, sent_per_second(result.trace(strategy, number)), rate, time)

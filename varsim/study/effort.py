@@ -171,12 +171,12 @@ def _long_step(scenario: Scenario, strategy: Strategy) -> LongStep:
     latency = share * rounds * cluster.network.delay if size else 0.0
     moving = share * size / cluster.network.worker_rate
     if computing >= latency + moving:
-        return LongStep(strategy.label, computing, "cluster.compute", "computing alone")
+        return LongStep(strategy.mention, computing, "cluster.compute", "computing alone")
     if latency >= moving:
         why = f"{format_seconds(cluster.network.delay)} in {rounds} round{'s' * (rounds > 1)}"
-        return LongStep(strategy.label, latency + moving, "cluster.network.latency", why)
+        return LongStep(strategy.mention, latency + moving, "cluster.network.latency", why)
     why = f"{format_bytes(size)} at {format_rate(cluster.network.worker_rate)}"
-    return LongStep(strategy.label, latency + moving, "cluster.network.bandwidth", why)
+    return LongStep(strategy.mention, latency + moving, "cluster.network.bandwidth", why)
 
 
 def _sent(workload: Workload, strategy: Strategy) -> float:

@@ -117,7 +117,7 @@ class Result(Told):
             assert first.standstill is not None
             said.append(first.standstill.report)
             if self.replications > 1:
-                others = f"{len(runs)} of {self.replications} replications stand still"
+                others = f"{len(runs)} of {self.replications} replications deadlock"
                 said.append(f"  (replication {first.replication}; in '{strategy}' {others})")
         return DeadlockError("\n".join(said)) if said else None
 

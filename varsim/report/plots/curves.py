@@ -88,7 +88,7 @@ def compared(result: "Result", by: Against) -> Compared:
 
     Against time, those measured last by the end of the shortest run; against updates, those at
     the last number of updates after which every run was measured. Strategies in which some
-    replication has no finite loss there, or came to stand still, are left out.
+    replication has no finite loss there, or deadlocked, are left out.
     """
     strategies = result.compared or result.strategies
     runs = [run for run in result.traces if run.evaluations and run.strategy in strategies]

@@ -25,6 +25,7 @@ from matplotlib.transforms import BboxBase
 from varsim.inert import visible
 from varsim.report.plots.looks import Look
 from varsim.report.words.memory import too_large
+from varsim.report.words.names import mention, title
 from varsim.scenario.training import Scenario
 
 INK: Final = "#1f2328"
@@ -123,19 +124,19 @@ def wrapped(text: str, width: int = 22) -> str:
     return "\n".join(textwrap.wrap(drawable(text), width) or [text])
 
 
-def named(strategy: str) -> str:
-    """A strategy's label inside a sentence, shortened and quoted: 'none'."""
-    return f"'{short(strategy)}'"
+def named(mode: str) -> str:
+    """A mode within a sentence, shortened and quoted: 'on_read'."""
+    return f"'{short(mode)}'"
 
 
 def marked(scenario: Scenario, strategy: str) -> str:
-    """A strategy's label, and whether it is too large for the memory there is."""
-    return strategy + too_large(scenario, strategy)
+    """A strategy's title, and whether it is too large for the memory there is."""
+    return title(scenario, strategy) + too_large(scenario, strategy)
 
 
 def called(scenario: Scenario, strategy: str) -> str:
-    """`named`, with the same mark."""
-    return named(strategy) + too_large(scenario, strategy)
+    """A strategy in a sentence, with the same mark."""
+    return short(mention(scenario, strategy), 32) + too_large(scenario, strategy)
 
 
 def short(text: str, width: int = 30) -> str:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from varsim.report.words import cost, life, rates, targets
 from varsim.report.words.memory import called, misfit
+from varsim.report.words.names import mention
 from varsim.report.words.phrases import (
     Wording,
+    capital,
     digits,
     joined,
     plus_minus,
@@ -28,10 +30,10 @@ if TYPE_CHECKING:
 
 FASTEST: Final = Wording(
     "The fastest is {name}: {value}",
-    "Which is the fastest",
+    "Which strategy is fastest",
     "throughput",
     next="",
-    by="; that is {times} what {name} does, the next fastest",
+    by="; that is {times} as fast as {name}, the next fastest",
     headline=", {times} {name}",
     equal="are equally fast",
 )
@@ -40,9 +42,12 @@ FASTEST: Final = Wording(
 def answer(result: "Result") -> str:
     """Which strategy is fastest, by how much, at what price; plain sentences, one per line.
 
-    One that came to stand still is not compared with the others.
+    One that deadlocked is not compared with the others.
     """
-    stuck = [f"'{name}' {stands_still(result, name)}" for name in result.standstills]
+    stuck = [
+        capital(f"{mention(result.scenario, name)} {deadlocked(result, name)}")
+        for name in result.standstills
+    ]
     wanted = targets.sentences(result)
     if not result.compared:
         return "\n".join([*(f"{sentence}." for sentence in stuck), *wanted])
@@ -52,8 +57,8 @@ def answer(result: "Result") -> str:
     return "\n".join([*stuck, *misfits, _comparison(result), *lived, *wanted])
 
 
-def stands_still(result: "Result", strategy: str) -> str:
-    """Since when a strategy does, and how often it did."""
+def deadlocked(result: "Result", strategy: str) -> str:
+    """When a strategy deadlocked, and how often."""
     runs = result.standstills[strategy]
     times = [run.standstill.time / NANOSECONDS for run in runs if run.standstill is not None]
     early, late = time(min(times)), time(max(times))
@@ -62,7 +67,7 @@ def stands_still(result: "Result", strategy: str) -> str:
     if len(runs) < result.replications:
         often += str(result.replications)
     said = f", in {often} replications" if result.replications > 1 else ""
-    return f"came to stand still {when}{said}"
+    return f"deadlocked {when}{said}"
 
 
 def _comparison(result: "Result") -> str:
@@ -76,7 +81,7 @@ def _comparison(result: "Result") -> str:
         sentences.append(_lowest(result, "final_loss", "final loss"))
         ends = [trace.end for trace in result.traces if trace.strategy in result.compared]
         if min(ends) != max(ends):
-            when = f"measured last in the {time(min(ends) / NANOSECONDS)} that every run lasted"
+            when = f"at {time(min(ends) / NANOSECONDS)} (the end of the shortest run)"
             sentences.append(_lowest(result, "loss_at_100", f"loss {when}"))
     if result.target_loss is not None:
         sentences.append(soonest(result, result.target_loss))
@@ -89,11 +94,11 @@ def _fastest(result: "Result", ranking: Ranking[str]) -> str:
     best, name = ranking.best, partial(called, result.scenario)
     alone = result.estimate(best, "speedup")
     is_yardstick = result.scenario.strategies[result.strategies.index(best)].kind == "single"
-    worth = f", {times(alone)} what one worker does alone"
+    worth = f", {times(alone)} as fast as one worker alone"
     if is_yardstick or math.isnan(alone.mean):
         worth = ""
     if not ranking.rivals:
-        return f"{name(best)} does {_rate(result, best)}{worth}."
+        return f"{capital(name(best))} does {_rate(result, best)}{worth}."
     text = told(
         ranking,
         FASTEST,
@@ -109,10 +114,10 @@ def _fastest(result: "Result", ranking: Ranking[str]) -> str:
     if first is not None and first.said != SAME and first is not told_of:
         sure = "" if first.said == WORSE else f": {first.said}"
         text += (
-            f". {name(best)} does {times(first.lead, ranking.comparisons)} what "
-            f"{name(result.first)} does, the first strategy{sure}"
+            f". {capital(name(best))} is {times(first.lead, ranking.comparisons)} as fast as "
+            f"{name(result.first)}, the first strategy{sure}"
         )
-    return f"{text}."
+    return f"{capital(text)}."
 
 
 def _rate(result: "Result", strategy: str) -> str:
@@ -123,21 +128,21 @@ def _price(result: "Result", best: str) -> str:
     of = {metric: result.estimate(best, metric) for metric in METRICS}
     worst = largest(result, best, "staleness_max")
     clauses = [
-        "no gradient it applied was stale"
+        "no gradient was stale when it was applied"
         if worst == 0
-        else f"a gradient it applied was {plus_minus(of['staleness_mean'])} "
-        f"{ages_by(result.scenario, best)} old on average, {worst:,.0f} at most"
+        else f"a gradient was {plus_minus(of['staleness_mean'])} {ages_by(result.scenario, best)} "
+        f"old on average when it was applied, {worst:,.0f} at most"
     ]
     if of["copy_staleness_max"].mean > 0:
         missed = plus_minus(of["copy_staleness_mean"])
-        clauses.append(f"a copy, when read, had missed {missed} updates of other replicas")
+        clauses.append(f"a copy had missed {missed} updates of other replicas when it was read")
     wasted = _part(of["wasted_compute"].mean)
-    clauses.append(f"{wasted} of its compute time was wasted on gradients never applied")
+    clauses.append(f"{wasted} compute time was wasted on gradients that were never applied")
     if result.scenario.workload.has_values:
         final = of["final_loss"]
         loss = plus_minus(final) if final.replications else "no finite value"
-        clauses.append(f"its loss ended at {loss} ({rates.rate(result.scenario, best)})")
-    return f"In {called(result.scenario, best)} {'; '.join(clauses)}."
+        clauses.append(f"the loss ended at {loss} ({rates.rate(result.scenario, best)})")
+    return f"With {called(result.scenario, best)}, {'; '.join(clauses)}."
 
 
 def _apart(result: "Result") -> str:
@@ -148,7 +153,7 @@ def _apart(result: "Result") -> str:
     ]
     if not drifted:
         return ""
-    return f"When measured, two copies were at most this far apart: {', '.join(drifted)}."
+    return f"The largest distance between two copies when measured: {', '.join(drifted)}."
 
 
 def _how_many(result: "Result", metric: str) -> str:
@@ -159,8 +164,8 @@ def _how_many(result: "Result", metric: str) -> str:
 
 def _part(share: float) -> str:
     if share >= 0.0005:
-        return f"{100 * share:.1f} %"
-    return "next to none" if share > 0 else "none"
+        return f"{100 * share:.1f} % of the"
+    return "almost no" if share > 0 else "no"
 
 
 def target_reached(result: "Result") -> bool:
@@ -181,7 +186,7 @@ def _lowest(result: "Result", metric: str, loss: str) -> str:
     )
     why = why_same(result, ranking.same)
     means = {name: _mean(result, name, metric) for name in result.compared}
-    return told(ranking, wording, _at_rate(result), means.__getitem__, why_same=why) + "."
+    return capital(told(ranking, wording, _at_rate(result), means.__getitem__, why_same=why)) + "."
 
 
 def learnt(result: "Result", until: float = math.inf) -> bool:
@@ -232,8 +237,8 @@ def why_same(result: "Result", names: Sequence[str]) -> str:
         key for key in settings[0] if any(one[key] != settings[0][key] for one in settings[1:])
     ]
     if not apart:
-        return "they are set alike"
-    return f"{joined(apart)} makes no difference to it here"
+        return "their settings are the same"
+    return f"{joined(apart)} makes no difference here"
 
 
 def _mean(result: "Result", name: str, metric: str) -> str:

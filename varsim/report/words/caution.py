@@ -1,21 +1,16 @@
 """What misleads about compute times: guesses, and workers in step."""
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from varsim.cluster.recovery import in_run
-from varsim.study.plan.guess import Guess
-from varsim.study.speeds import SPEEDS
-
-if TYPE_CHECKING:
-    pass
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 from varsim.cluster.accelerator import DEVICE_SIGMA
-from varsim.report.words.phrases import digits
+from varsim.cluster.recovery import in_run
+from varsim.report.words.phrases import capital, digits
 from varsim.scenario.training import Scenario
-from varsim.study.speeds import result_at
+from varsim.strategies import Strategy
+from varsim.study.plan.guess import Guess
+from varsim.study.speeds import SPEEDS, result_at
 from varsim.study.statistics import ratio
 from varsim.units import format_seconds
 
@@ -44,7 +39,8 @@ def in_vain(scenario: Scenario) -> Iterator[str]:
     for strategy in scenario.strategies:
         vain, why = strategy.dropped_at_first()
         if vain >= _MANY_UPDATES * strategy.gradients_per_update(scenario.cluster_of(strategy)):
-            yield f"'{strategy.label}' drops {vain:,} gradients after its first update: {why}."
+            who = capital(strategy.mention)
+            yield f"{who} drops {vain:,} gradients after its first update: {why}."
 
 
 def contradicted(scenario: Scenario) -> str:
@@ -61,15 +57,15 @@ def two_points(scenario: Scenario) -> str:
     known = "."
     if device.step_time(scenario.workload).measured is None:
         low, high = map(digits, device.within)
-        known = f": by what was measured it may be {low} to {high} times as fast."
-    return f"Half and one and a half times that speed are two points, not bounds{known}"
+        known = f": judging by measurements, it may be {low} to {high} times as fast."
+    return f"Half and one and a half times that speed are examples, not bounds{known}"
 
 
-def as_read(strategy: str) -> str:
+def as_read(strategy: Strategy) -> str:
     """What the loss of an update is where every worker has a copy; without the full stop."""
     return (
-        f"In '{strategy}' the loss of an update is that of the copies as a read at that moment "
-        "would aggregate them"
+        f"In {strategy.mention} the loss at an update is that of the copies as a read at that "
+        "moment would aggregate them"
     )
 
 
@@ -82,9 +78,9 @@ def guessed(scenario: Scenario) -> str:
     assert device is not None
     mean = format_seconds(device.step_time(scenario.workload).seconds)
     return (
-        f"The step time, {mean}, is a guess: {doubt}. Surer is a time of your own: "
-        f"compute: {{kind: lognormal, mean: ..., sigma: {device.sigma or DEVICE_SIGMA:g}}} in "
-        "place of device."
+        f"The step time, {mean}, is a guess: {doubt}. A measured time is surer: "
+        f"compute: {{kind: lognormal, mean: ..., sigma: {device.sigma or DEVICE_SIGMA:g}}} "
+        "instead of device."
     )
 
 
@@ -98,7 +94,7 @@ def marching(scenario: Scenario) -> str:
     ):
         return ""
     queueing = [
-        f"'{one.label}'"
+        one.mention
         for one in scenario.strategies
         if one.round.of == "iteration"
         and one.uses_servers
@@ -113,9 +109,9 @@ def marching(scenario: Scenario) -> str:
         instead += "" if share is None else f" and backward_share: {share:.3g}"
     return (
         f"Every step computes for exactly {mean}: the workers of {' and '.join(queueing)} meet at "
-        "the servers in the same order and at the same distances for ever, in step, and the rate "
-        "is that of such a convoy. Step times of real workers differ by 1 % and more, which "
-        f"breaks it up; to see that, write {instead}."
+        "the servers in lockstep, for ever in the same order, and the rate is that of this convoy. "
+        "Step times of real workers differ by 1 % and more, which breaks it up; to see that, write "
+        f"{instead}."
     )
 
 
@@ -137,12 +133,12 @@ def unsettled(result: "Result") -> Iterator[str]:
         ]
         later = ratio([second for _, second in halves], [first for first, _ in halves])
         if later.mean > _SETTLED and not later.low < 1:
-            found.append(f"{digits(later.mean)} times in '{strategy.label}'")
+            found.append(f"{strategy.mention} makes {digits(later.mean)} times")
     if found:
         yield (
             f"Not settled: {', '.join(found)} as many updates a second in the second half of a run "
-            "as in the first. Workers that start at one moment queue as a convoy until they have "
-            "fallen out of step; a longer run (stop) says what they come to."
+            "as in the first. Workers that start together queue as a convoy until they have fallen "
+            "out of step; a longer run (stop) shows the rate that they settle at."
         )
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from varsim.report.words.memory import called
-from varsim.report.words.phrases import Wording, plus_minus, told
+from varsim.report.words.phrases import Wording, capital, plus_minus, told
 from varsim.scenario.targets import Prices, counted
 from varsim.study.cost import costs, estimates
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CHEAPEST: Final = Wording(
     "A million examples cost least with {name}: {value}",
-    "With which a million examples cost least",
+    "With which strategy a million examples cost least",
     "cost of a million examples",
 )
 
@@ -58,18 +58,18 @@ def sentence(result: "Result") -> str:
     counts = {}
     for one in result.scenario.strategies:
         if one.label in found:
-            counts[one.label] = [counted(one, result.scenario.cluster_of(one))]
+            counts[one.mention] = [counted(one, result.scenario.cluster_of(one))]
     name = partial(called, result.scenario)
     text = f"A million examples cost {price(ranking.best)} with {name(ranking.best)}"
     if ranking.rivals:
-        text = told(ranking, CHEAPEST, name, price)
+        text = capital(told(ranking, CHEAPEST, name, price))
     return "\n".join([f"{text}.", *for_nothing(prices, counts)])
 
 
 def for_nothing(prices: Prices, counts: Mapping[str, Sequence[tuple[int, int]]]) -> list[str]:
     """The machines that cost nothing here, as they have no price; a line for each kind.
 
-    `counts`: of each strategy workers and servers, as often as they differ.
+    `counts`: of each strategy, as it is mentioned, workers and servers, as often as they differ.
     """
     lines = []
     kinds = {"workers": "device_hour", "parameter servers": "server_hour"}
@@ -77,12 +77,12 @@ def for_nothing(prices: Prices, counts: Mapping[str, Sequence[tuple[int, int]]])
         own = {name: [one[place] for one in found] for name, found in counts.items()}
         taking = {name: _few_or_many(found) for name, found in own.items() if max(found)}
         if taking and not getattr(prices, price):
-            has = ", ".join(f"'{name}' {often}" for name, often in taking.items())
-            lines.append(f"No price is given for {kind}: {has} for nothing (give prices.{price}).")
+            has = ", ".join(f"{name} {often}" for name, often in taking.items())
+            lines.append(f"No price is given for {kind}: {has} at no cost (set prices.{price}).")
     return lines
 
 
 def _few_or_many(numbers: Sequence[int]) -> str:
     """`3`, or `1 to 16`."""
     least, most = min(numbers), max(numbers)
-    return f"takes {most}" if least == most else f"takes {least} to {most}"
+    return f"uses {most}" if least == most else f"uses {least} to {most}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.failing import FailureSource, RecordedFailures
 from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, goes_on, in_run
+from varsim.report.words.names import mention
 from varsim.report.words.phrases import digits, plus_minus, time
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import DOWN
@@ -62,7 +63,7 @@ def sentences(result: "Result") -> Iterator[str]:
         return
     horizon = result.scenario.failures.horizon
     down = (
-        "is down, or of hosts that are missing" if goes_on(result.scenario.recovery) else "is down"
+        "is downtime, or of missing hosts" if goes_on(result.scenario.recovery) else "is downtime"
     )
     for strategy in result.compared:
         of = {name: result.estimate(strategy, name) for name in result.metrics}
@@ -77,15 +78,16 @@ def sentences(result: "Result") -> Iterator[str]:
             if found.mean > 0
         )
         costs = "" if math.isnan(each.mean) else f", which cost {time(each)} each"
+        who = mention(result.scenario, strategy)
         if horizon is None:
             yield (
-                f"Of all time of its workers '{strategy}' keeps "
+                f"Of all time of its workers, {who} keeps "
                 f"{plus_minus(of['goodput'], 100, '%')}{f': {rest}' if rest else ''}; they are "
                 f"interrupted {plus_minus(often)} times{costs}."
             )
             continue
         yield (
-            f"Over {_long(horizon)} '{strategy}' keeps {plus_minus(of['goodput'], 100, '%')} of "
+            f"Over {_long(horizon)}, {who} keeps {plus_minus(of['goodput'], 100, '%')} of "
             f"its time{f': {rest}' if rest else ''}; it is interrupted {plus_minus(often)} "
             f"times{costs}."
         )
@@ -97,9 +99,9 @@ def helped(helps: "Sequence[Help]") -> str:
     kept = plus_minus(base.goodput, 100, "%")
     best = max(changes, key=lambda one: one.gain.mean, default=None)
     if best is None or best.gain.mean <= 0:
-        return f"Among failures it keeps {kept} of its time; nothing that was tried would help."
+        return f"With failures it keeps {kept} of its time; nothing that was tried would help."
     return (
-        f"Among failures it keeps {kept} of its time; of what was tried, {best.title} would help "
+        f"With failures it keeps {kept} of its time; of what was tried, {best.title} would help "
         f"most: {_points(best.gain)}."
     )
 
@@ -128,7 +130,7 @@ def notes(result: "Result") -> Iterator[str]:
         )
     drawn = [one for one in result.scenario.strategies if steps_are_random(result.scenario, one)]
     if drawn:
-        names = " and ".join(f"'{one.label}'" for one in drawn)
+        names = " and ".join(one.mention for one in drawn)
         few = min(int(result.trace(one.label).global_step) for one in drawn)
         yield (
             f"The life of {names} is approximate: its {_drawn(result, drawn)}, each for itself, "

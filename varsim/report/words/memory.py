@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from varsim.cluster.memory import Memory
-from varsim.report.words.phrases import joined
+from varsim.report.words.names import mention
+from varsim.report.words.phrases import capital, joined
 from varsim.scenario.fitting import MemoryLimits
 from varsim.scenario.training import Scenario
 from varsim.units import format_bytes
@@ -19,15 +20,18 @@ def memory(scenario: Scenario, *, always: bool = False) -> list[str]:
     if not asked and not any(one.shards or scenario.too_large(one) for one in every):
         return []
     sizes, found = limits.sizes(scenario.cluster), _kept(scenario)
-    parts = "parameters, gradients and optimizer state; activations, which no scenario says, come "
-    parts += "on top"
+    parts = "parameters, gradients and optimizer state, without activations, which are not given"
     if limits.activations is not None:
         parts = "parameters, gradients, optimizer state and activations"
-    said = [f"Memory that each device needs for {parts}: {'; '.join(_each(found, sizes))}."]
+    said = [
+        f"Memory that each device needs for {parts}: {'; '.join(_each(scenario, found, sizes))}."
+    ]
     served = _served(scenario) if asked else {}
     if served:
         room = () if limits.server is None else (limits.server,)
-        said.append(f"Memory that the fullest server needs: {'; '.join(_each(served, room))}.")
+        said.append(
+            f"Memory that the fullest server needs: {'; '.join(_each(scenario, served, room))}."
+        )
     return [*said, *_doubts(scenario, [*found.values(), *served.values()])]
 
 
@@ -36,7 +40,7 @@ def misfit(scenario: Scenario) -> str:
     said = []
     for where, all_of_it in (("device", _kept(scenario)), ("server", _served(scenario))):
         large = {
-            one.label: all_of_it[one.label].total
+            one.mention: all_of_it[one.label].total
             for one in scenario.strategies
             if any(found.where == where for found in scenario.misfits(one))
         }
@@ -49,7 +53,7 @@ def misfit(scenario: Scenario) -> str:
         if where == "device" and limits.activations is None:
             before = " before any activation"
         said.append(
-            f"{' and '.join(map(repr, large))} {'does' if len(large) == 1 else 'do'} not fit into "
+            f"{capital(' and '.join(large))} {'does' if len(large) == 1 else 'do'} not fit into "
             f"the {format_bytes(room)} of a {where}, with {format_bytes(min(large.values()))} or "
             f"more{before}: the times are those with enough memory."
         )
@@ -58,14 +62,13 @@ def misfit(scenario: Scenario) -> str:
 
 def too_large(scenario: Scenario, label: str) -> str:
     """What follows the name of a strategy that is known not to fit; empty of any other."""
-    (strategy,) = (one for one in scenario.strategies if one.label == label)
-    found = [one.where for one in scenario.misfits(strategy)]
+    found = [one.where for one in scenario.misfits(scenario.strategy(label))]
     return f" (too large for its {found[0]})" if found else ""
 
 
 def called(scenario: Scenario, label: str) -> str:
     """The name of a strategy in a sentence, with that."""
-    return f"'{label}'{too_large(scenario, label)}"
+    return mention(scenario, label) + too_large(scenario, label)
 
 
 def _kept(scenario: Scenario) -> dict[str, Memory]:
@@ -77,10 +80,10 @@ def _served(scenario: Scenario) -> dict[str, Memory]:
     return {label: kept for label, kept in every.items() if kept is not None}
 
 
-def _each(found: Mapping[str, Memory], sizes: Sequence[float]) -> Iterator[str]:
+def _each(scenario: Scenario, found: Mapping[str, Memory], sizes: Sequence[float]) -> Iterator[str]:
     alike: dict[Memory, list[str]] = {}
     for label, kept in found.items():
-        alike.setdefault(kept, []).append(f"'{label}'")
+        alike.setdefault(kept, []).append(mention(scenario, label))
     for kept, labels in alike.items():
         further = [f"{format_bytes(size)} of {what}" for what, size in kept.further]
         if kept.whole:
@@ -102,8 +105,8 @@ def _doubts(scenario: Scenario, found: Sequence[Memory]) -> Iterator[str]:
         yield "Problem timing has no optimizer: its state, which may be most of it, is not counted."
     if not sizes:
         yield (
-            "How much memory the devices have is not known, so nobody can say here whether it "
-            "fits: name a device (varsim list devices)."
+            "The memory of the devices is not known, so neither is whether this fits: name a "
+            "device (varsim list devices)."
         )
     elif any(
         min(sizes) < scenario.memory_of(one).total <= max(sizes) for one in scenario.strategies

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from varsim.report.words import life, rates, work
-from varsim.report.words.answer import stands_still
+from varsim.report.words.answer import deadlocked
 from varsim.report.words.caution import (
     as_read,
     at_other_speeds,
@@ -18,7 +18,8 @@ from varsim.report.words.caution import (
     unsettled,
 )
 from varsim.report.words.memory import memory
-from varsim.report.words.phrases import digits, margin, time
+from varsim.report.words.names import heading, mention
+from varsim.report.words.phrases import capital, digits, margin, time
 from varsim.report.words.scenario import equal_examples
 from varsim.study.measure import NANOSECONDS, left_out
 from varsim.study.statistics import interval
@@ -57,9 +58,9 @@ def notes(result: "Result") -> tuple[str, ...]:
 
 def _means_of_copies(result: "Result") -> Iterator[str]:
     """Whose loss is that of a model that no replica holds."""
-    mixed = [f"'{each.label}'" for each in _of_neighbours(result)]
+    mixed = [each.mention for each in _of_neighbours(result)]
     if mixed:
-        yield f"Measured is the mean of all copies, which no replica holds: {', '.join(mixed)}."
+        yield f"What is measured is the mean of all copies, held by no replica: {', '.join(mixed)}."
 
 
 def _between_partners(result: "Result") -> Iterator[str]:
@@ -67,7 +68,7 @@ def _between_partners(result: "Result") -> Iterator[str]:
     for each in _of_neighbours(result):
         if each.round.of == "iteration":
             yield (
-                f"Staleness in '{each.label}' counts exchanges: how often others changed a "
+                f"Staleness in {each.mention} counts exchanges: how often others changed a "
                 "worker's copy between its read and its own step, not the updates of all replicas."
             )
 
@@ -91,17 +92,15 @@ def _intervals(result: "Result") -> str:
     exact = [name for name in result.strategies if result.exact(name, "final_loss")]
     if result.replications > 1:
         said = f"{margin(result.replications)}."
-        names = " and ".join(f"'{name}'" for name in exact)
-        return f"{said} Exact, from one run: {names}; nothing in it is random." if exact else said
+        names = " and ".join(mention(result.scenario, name) for name in exact)
+        return f"{said} Exact, from one run: {names}; nothing there is random." if exact else said
     if len(exact) == len(result.strategies):
         asked = result.scenario.replications
         instead = f", not {asked} times" if asked > 1 else ""
-        return f"Exact: nothing in these runs is random, so each was made once{instead}."
+        return f"Exact: nothing in these runs is random, so each strategy was run once{instead}."
     if all(result.exact(strategy, "examples_per_s") for strategy in result.strategies):
-        return (
-            "Times are exact: nothing random has an effect on them. Losses are of one replication."
-        )
-    return "One replication: no intervals. More replications show how sure this is."
+        return "Times are exact: nothing random affects them. Losses are from one replication."
+    return "One replication, so no intervals; more replications would show how sure this is."
 
 
 def _events(result: "Result") -> Iterator[str]:
@@ -113,43 +112,43 @@ def _events(result: "Result") -> Iterator[str]:
 
 
 def _standstills(result: "Result") -> Iterator[str]:
-    """What stood still, why, and what its numbers are about."""
+    """What deadlocked, why, and what its numbers are about."""
     for strategy, runs in result.standstills.items():
         first = runs[0].standstill
         assert first is not None
         causes = [line.strip() for line in first.report.splitlines()[1:]]
         lasts = (
-            "its waiting until the end of the run counts"
+            "its wait until the end of the run is counted"
             if result.scenario.stop.time is not None
-            else "its numbers are of the time before"
+            else "its numbers cover the time before that"
         )
         which = f"In replication {runs[0].replication}: " if result.replications > 1 else ""
-        yield (
-            f"'{strategy}' {stands_still(result, strategy)}; {lasts}. {which}{'; '.join(causes)}."
-        )
+        who = capital(mention(result.scenario, strategy))
+        yield f"{who} {deadlocked(result, strategy)}; {lasts}. {which}{'; '.join(causes)}."
 
 
 def _target(result: "Result", target: float) -> Iterator[str]:
     """What a time to the target loss is, and who reached it in some replications only."""
     yield (
-        f"Time to loss {target:g}: that of the first update whose loss is at or below it; all "
-        "updates were looked at, at no cost in time."
+        f"Time to loss {target:g}: the time of the first update whose loss is at or below it; "
+        "every update was checked, at no cost in simulated time."
     )
     for each in result.scenario.strategies:
         if each.round.of == "outer step":
-            yield _read(result, each.label, target)
+            yield _read(result, each, target)
     for strategy in result.strategies:
         reached = result.estimate(strategy, "time_to_target").replications
         if 0 < reached < result.replications:
+            who = heading(result.scenario, strategy)
             yield (
-                f"{strategy}: loss {target:g} was reached in {reached} of "
+                f"{who}: loss {target:g} was reached in {reached} of "
                 f"{result.replications} replications; a mean of those alone would mislead."
             )
 
 
-def _read(result: "Result", strategy: str, target: float) -> str:
+def _read(result: "Result", described: "Strategy", target: float) -> str:
     """What the loss is of copies that differ, and when somebody read one as low as the target."""
-    said = as_read(strategy)
+    said, strategy = as_read(described), described.label
     firsts = []
     for number in range(result.replications):
         run = result.trace(strategy, number)
@@ -158,12 +157,12 @@ def _read(result: "Result", strategy: str, target: float) -> str:
         firsts.append(next((row.time for row in read if row.loss <= target), math.nan))
     found = interval([first / NANOSECONDS for first in firsts])
     if found.replications == result.replications:
-        return f"{said}; the first that was really read at or below it came after {time(found)}."
+        return f"{said}; a model as good was first read after {time(found)}."
     if result.estimate(strategy, "time_to_target").replications == 0:
         return f"{said}."
     return (
-        f"{said}; one at or below it was really read in {found.replications} of "
-        f"{result.replications} replications before the run ended."
+        f"{said}; a model as good was read in {found.replications} of {result.replications} "
+        "replications before the run ended."
     )
 
 
@@ -173,20 +172,20 @@ def _diverged(result: "Result") -> Iterator[str]:
     for strategy in result.strategies:
         runs = [result.trace(strategy, number).evaluations for number in range(count)]
         losses = [(run[0].loss, run[-1].loss) for run in runs if run]
-        rate = rates.rate(result.scenario, strategy)
+        who, rate = heading(result.scenario, strategy), rates.rate(result.scenario, strategy)
         wild = count - sum(math.isfinite(last) for _, last in losses)
         if wild:
             yield (
-                f"{strategy}: the loss is not finite at the end of {wild} of {count} "
-                f"replications, at {rate}; try a smaller one."
+                f"{who}: the loss is not finite at the end of {wild} of {count} replications, "
+                f"at {rate}; try a smaller one."
             )
         most = _ASTRAY if strategy in short else 1.0
         grown = [pair for pair in losses if most * pair[0] < pair[1] < math.inf]
         if grown:
             first, last = max(grown, key=lambda pair: pair[1])
             yield (
-                f"{strategy}: the loss grew in {len(grown)} of {count} replications, from "
-                f"{first:.3g} to {last:.3g} in the worst, at {rate}; try a smaller one."
+                f"{who}: the loss grew in {len(grown)} of {count} replications, from {first:.3g} "
+                f"to {last:.3g} in the worst, at {rate}; try a smaller one."
             )
 
 
@@ -203,10 +202,11 @@ def _gradients_per_update(result: "Result") -> Iterator[str]:
     few, many = min(size, key=size.__getitem__), max(size, key=size.__getitem__)
     alike = rates.shared(result, *result.strategies)  # else somebody has chosen rates
     if size[many] > _MUCH * size[few] and rates.shared(result, few, many):
+        less, more = (mention(result.scenario, name) for name in (few, many))
         yield (
-            f"An update holds {digits(size[few])} gradients in '{few}' and {digits(size[many])} in "
-            f"'{many}', at one {rates.rate(result.scenario, few)}: from the same examples '{few}' "
-            "makes more full steps, and part of what the losses differ by is that."
+            f"An update holds {digits(size[few])} gradients in {less} and {digits(size[many])} in "
+            f"{more}, at the same {rates.rate(result.scenario, few)}: from as many examples {less} "
+            "takes more steps, which explains part of the difference in loss."
             + (" To compare each at its best rate: varsim tune FILE." if alike else "")
         )
 
@@ -222,15 +222,15 @@ def _hidden(result: "Result") -> Iterator[str]:
         if sending and (hidden or strategy.overlaps):
             share = 100 * hidden / sending
             said.setdefault("both" if strategy.by_layers else strategy.sends.what, []).append(
-                f"{digits(share)} % in '{strategy.label}'"
+                f"{digits(share)} % in {strategy.mention}"
             )
     behind = {
-        "gradients": "gradients were on their way, hidden behind the backward pass",
-        "both": "gradients and parameters were on their way, hidden behind computation",
-        "parameters": "outer gradients were on their way, hidden behind inner steps",
+        "gradients": "gradients were in transit, hidden behind the backward pass",
+        "both": "gradients and parameters were in transit, hidden behind computation",
+        "parameters": "outer gradients were in transit, hidden behind inner steps",
     }
     for what, shares in said.items():
-        yield f"Of the time in which {behind[what]}: {', '.join(shares)}."
+        yield f"Share of the time {behind[what]}: {', '.join(shares)}."
 
 
 def _dropped(result: "Result") -> Iterator[str]:
@@ -242,11 +242,11 @@ def _dropped(result: "Result") -> Iterator[str]:
             pairs = zip(result.traces, result.gradients, strict=True)
             shares = [left_out(*one, most) for one in pairs if one[0].strategy == strategy.label]
             mean = 100 * math.fsum(shares) / len(shares)
-            said.append(f"{digits(mean)} % in '{strategy.label}'")
+            said.append(f"{digits(mean)} % in {strategy.mention}")
     if said:
         yield (
             f"Micro-batches dropped at the threshold: {', '.join(said)}. Throughput counts the "
-            "others; wasted compute is that of those broken off, not of those never begun."
+            "rest; wasted compute counts those that were cut short, not those never begun."
         )
 
 
@@ -264,7 +264,8 @@ def _ends(result: "Result") -> Iterator[str]:
     }
     if len(set().union(*rules.values())) > 1:
         each = "; ".join(
-            f"{strategy}: " + ", ".join(f"{rule} ({n})" for rule, n in sorted(counts.items()))
+            f"{heading(result.scenario, strategy)}: "
+            + ", ".join(f"{rule} ({n})" for rule, n in sorted(counts.items()))
             for strategy, counts in rules.items()
         )
-        yield f"Not every run was ended by the same rule: {each}."
+        yield f"The runs did not all stop for the same reason: {each}."

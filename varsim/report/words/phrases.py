@@ -23,7 +23,7 @@ def margin(count: int, runs: str = "replications") -> str:
 
 
 def plus_minus(found: Estimate, scale: float = 1.0, unit: str = "") -> str:
-    """A mean and half its interval, `1.23 ± 0.04 unit`, both multiplied by `scale`."""
+    """A mean and the half-width of its interval, `1.23 ± 0.04 unit`, both multiplied by `scale`."""
     if math.isnan(found.mean):
         return found.note or "-"
     mean, half = found.mean * scale, found.half_width * scale
@@ -147,7 +147,8 @@ def told(
         return f"{text}; --set replications=5 tells more" if few else text
     if ranking.of(EQUAL):
         within = f"{100 * ranking.equal_within:.2g} %"
-        text = f"{listed(ranking.tied)} are {EQUAL}: their {wording.noun} is surely within {within}"
+        text = f"{listed(ranking.tied)} are {EQUAL}: their {wording.noun} surely differs by less "
+        text += f"than {within}"
     elif len(ranking.same) > 1:
         same = [name(key) for key in ranking.same]
         text = wording.alike(same, 1 + len(ranking.rivals), _often(ranking))

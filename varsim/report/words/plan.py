@@ -12,7 +12,8 @@ from varsim.report.words.caution import (
     guess_said,
 )
 from varsim.report.words.memory import misfit, too_large
-from varsim.report.words.phrases import plus_minus, time
+from varsim.report.words.names import mention
+from varsim.report.words.phrases import capital, plus_minus, time
 from varsim.report.words.rates import rate
 from varsim.report.words.resources import busy, resource
 from varsim.report.words.targets import amount, said
@@ -63,16 +64,16 @@ def _binding(plan: Plan) -> list[str]:
         return []
     lines = []
     near = bound.nearest
-    less = _BETTER.get(plan.question.objective.partition("_")[0], "less")
+    less = _BETTER.get(plan.question.objective.partition("_")[0], "lower")
     if near is not None and near.missed:
         worst = max(near.missed, key=_gap)
         lines.append(
-            f"What keeps it from being {less}: {_missed(plan, worst)}. The closest that would "
-            f"be {less}, {plan.places.told(near.cell) or near.cell.label} "
+            f"What keeps it from being {less}: {_missed(plan, worst)}. The closest that is "
+            f"{less}, {plan.places.told(near.cell) or near.cell.strategy.title} "
             f"({_value(plan, near)}), {_reaches(plan, worst, near)}."
         )
     elif near is None:
-        lines.append(f"No {less} cell of '{best.cell.label}' is in the space: widen it?")
+        lines.append(f"The space has no {less} cell of {best.cell.strategy.mention}: widen it?")
     first = bound.busy[:1]
     most = first + [use for use in bound.busy if use.kind != first[0].kind][:1]
     if most:
@@ -98,13 +99,13 @@ def effort(plan: Plan) -> str:
     if not plan.question.enumerated:
         whole = plan.question.combinations
         return (
-            f"{text}; these were chosen from {whole:,} combinations, so that a better one may "
-            "have been missed."
+            f"{text}; these were chosen from {whole:,} combinations, so a better one may have "
+            "been missed."
         )
     if count < cells:
         about = OBJECTIVES[plan.question.objective].about
         text += (
-            f"; of the other {cells - count:,} {about} alone, known beforehand, is no lower "
+            f"; for the other {cells - count:,}, {about} alone, known in advance, is no lower "
             "than that of a cell that meets the targets"
         )
     return text + "."
@@ -144,16 +145,16 @@ def notes(plan: Plan) -> list[str]:
 
 def left_out(cells: Sequence[Cell]) -> list[str]:
     """Which cells are not run as they do not fit into memory, by strategy."""
-    counts = Counter(cell.label for cell in cells)
+    counts = Counter(cell.strategy.mention for cell in cells)
     if not counts:
         return []
-    said = ", ".join(f"'{label}' {count:,}" for label, count in counts.items())
+    said = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     first = cells[0]
     (misfit, *_) = first.point.scenario.misfits(first.strategy)
     needs, has = format_bytes(misfit.needs), format_bytes(misfit.has)
     return [
-        f"Cells that are left out, as they do not fit into memory: {said}; the first needs {needs} "
-        f"of the {has} of a {misfit.where} (memory.exceeded: mark takes them in)."
+        f"Cells left out because they do not fit into memory: {said}; the first needs {needs}, and "
+        f"a {misfit.where} has {has} (memory.exceeded: mark includes them)."
     ]
 
 
@@ -173,7 +174,10 @@ def _rates(plan: Plan) -> list[str]:
     varied = any("learning_rate" in quantity.place for quantity in question.quantities)
     if not asked or varied:
         return []
-    own = ", ".join(f"'{name}' at {rate(question.base, name)}" for name in question.strategies)
+    own = ", ".join(
+        f"{mention(question.base, name)} at {rate(question.base, name)}"
+        for name in question.strategies
+    )
     return [
         f"Loss {question.loss:g} is reached at the learning rates of the file, {own}; for the "
         "best rate of each, varsim tune FILE without the plan."
@@ -216,7 +220,7 @@ def _margins(plan: Plan, best: Standing) -> list[str]:
 def _checked(plan: Plan) -> list[str]:
     check = plan.found.check
     if check is None:
-        return ["Nothing random has an effect on these numbers: they are exact, from one run."]
+        return ["Nothing random affects these numbers: they are exact, from one run."]
     seed = check.cell.point.scenario.seed
     text = f"Run {check.replications} times with fresh seeds (seed {seed})"
     reached = [f"{amount(one.target, one.mean)} ({_spare(one)})" for one in check.judgements]
@@ -245,7 +249,7 @@ def _guesses(plan: Plan) -> list[str]:
         lines.append(f"At {SPEED_WORDS[speed]} {told}.")
     if plan.guess.answers:
         half, again = SPEED_WORDS[min(SPEED_WORDS)], guess_again(plan.guess)
-        lines.append(f"What to take at {half} says the same plan with {again}.")
+        lines.append(f"For the answer at {half}, run the same plan with {again}.")
     return lines
 
 
@@ -266,9 +270,9 @@ def _runner_up(plan: Plan) -> list[str]:
 
 
 def _free(plan: Plan) -> list[str]:
-    """What the answer has for nothing, as it has no price."""
+    """What the answer has at no cost, as it has no price."""
     return [
-        f"No price is given for {one.name}: the answer takes {one.has} for nothing ({one.remedy})."
+        f"No price is given for {one.name}: the answer uses {one.has} at no cost ({one.remedy})."
         for one in unpriced(plan.found)
     ]
 
@@ -285,7 +289,7 @@ def _others(plan: Plan, best: Standing | None) -> list[str]:
             where = plan.places.told(first.cell)
             large = too_large(first.cell.scenario, label)
             lines.append(
-                f"The best of '{label}'{large}{where and f', with {where}'}: "
+                f"The best of {first.cell.strategy.mention}{large}{where and f', with {where}'}: "
                 f"{_value(plan, first)}, {_more(plan, first)}."
             )
         elif (near := closest(plan.found, label)) is not None:
@@ -308,11 +312,12 @@ def _none(plan: Plan) -> list[str]:
 
 def _in_vain(plan: Plan, label: str, near: Standing) -> str:
     count = sum(one.cell.label == label for one in plan.found.looked_at.values())
+    who = capital(near.cell.strategy.mention)
     if not near.missed:
-        return f"'{label}' meets the targets at none of {count} cells."
+        return f"{who} meets the targets at none of {count} cells."
     where = plan.places.told(near.cell)
     return (
-        f"'{label}' surely meets every target at none of {count} cells: the closest"
+        f"{who} surely meets every target at none of {count} cells: the closest"
         f"{where and f', with {where}'} ({_value(plan, near)}), {_misses(plan, near)}."
     )
 

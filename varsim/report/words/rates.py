@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from varsim.report.words.memory import called
-from varsim.report.words.phrases import joined
+from varsim.report.words.names import mention
+from varsim.report.words.phrases import capital, joined
 from varsim.scenario.training import Scenario
 
 if TYPE_CHECKING:
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
 
 def rate(scenario: Scenario, strategy: str) -> str:
     """The learning rate of the strategy of this label: `learning rate 0.5`."""
-    (described,) = (one for one in scenario.strategies if one.label == strategy)
-    return scenario.workload_of(described).update_rule().told
+    return scenario.workload_of(scenario.strategy(strategy)).update_rule().told
 
 
 def common(result: "Result") -> str:
@@ -28,7 +28,7 @@ def these(result: "Result") -> str:
 
 def named(result: "Result", strategy: str) -> str:
     """A strategy, with its learning rate where not all have the same."""
-    own = "" if common(result) else f" ({rate(result.scenario, strategy)})"
+    own = "" if common(result) else f" at {rate(result.scenario, strategy)}"
     return f"{called(result.scenario, strategy)}{own}"
 
 
@@ -46,7 +46,7 @@ def caveat(result: "Result") -> str:
     if len(sharing) < 2 or not scenario.workload.has_values:
         return ""
     if len(sharing) < len(result.compared):  # somebody has chosen rates
-        who = joined([f"'{name}'" for name in sharing])
+        who = capital(joined([mention(scenario, name) for name in sharing]))
         return (
             f"{who} trained at {rate(scenario, sharing[0])}, the others at rates of their own. "
             "Which of them learns best holds at these rates alone."

@@ -97,7 +97,7 @@ def equal_examples(scenario: Scenario) -> list[str]:
     updates = f"{steps:,} update{'' if steps == 1 else 's'}"
     up_to = "up to " if largest.round.varies else ""
     return [
-        f"compared over equal examples: {examples:,}, as many as {updates} of '{largest.label}' "
+        f"compared over equal examples: {examples:,}, as many as {updates} of {largest.mention} "
         f"take ({up_to}{most} gradients each); with stop.equal_examples=false every run ends after "
         f"{updates}"
     ]
@@ -105,7 +105,7 @@ def equal_examples(scenario: Scenario) -> list[str]:
 
 def beginnings(begun: Sequence[Beginning]) -> list[str]:
     """What an update takes in each strategy and what its workers' time goes into, a row each."""
-    names = [one.strategy.label for one in begun]
+    names = [one.strategy.title for one in begun]
     width = max(map(len, names))
     return [
         f"  {name:<{width}}  {line}"
@@ -129,7 +129,7 @@ def step(one: Beginning) -> str:
 def _beginning(one: Beginning) -> Iterator[str]:
     if not one.begun:
         yield (
-            f"not begun: {one.workers:,} workers take more events than check has; a short run "
+            f"not begun: {one.workers:,} workers take more events than check allows; a short run "
             "tells (--set 'stop={global_steps: 10}')"
         )
         return
@@ -153,7 +153,7 @@ def _beginning(one: Beginning) -> Iterator[str]:
     if not one.standstill:
         yield "; ".join(parts)
         return
-    yield f"stands still from {format_seconds(one.standstill.time / NANOSECONDS)}"
+    yield f"deadlocked at {format_seconds(one.standstill.time / NANOSECONDS)}"
     yield from (f"  {line.strip()}" for line in one.standstill.report.splitlines()[1:])
 
 

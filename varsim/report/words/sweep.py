@@ -9,7 +9,7 @@ from varsim.report.words.answer import reaching
 from varsim.report.words.caution import contradicted, guessed, in_vain, marching
 from varsim.report.words.cost import CHEAPEST, for_nothing
 from varsim.report.words.memory import misfit, too_large
-from varsim.report.words.phrases import Wording, joined, plus_minus, time, told
+from varsim.report.words.phrases import Wording, capital, joined, plus_minus, time, told
 from varsim.report.words.rates import rate
 from varsim.report.words.work import short_rows
 from varsim.scenario.targets import counted
@@ -68,7 +68,10 @@ def notes(table: Table) -> list[str]:
         found.append(f"{which} exact: nothing in these runs is random, so each was run once.")
     for row in table.failed[:3]:
         where = table.told(row)
-        found.append(f"'{row.strategy}' failed at {where}: {row.failure.splitlines()[0]}")
+        found.append(
+            f"{capital(table.strategy(row.strategy).mention)} failed at {where}: "
+            f"{row.failure.splitlines()[0]}"
+        )
     if len(table.failed) > 3:
         found.append(f"{len(table.failed) - 3} more rows failed; see the column 'failure'.")
     points = table.sweep.points
@@ -76,7 +79,7 @@ def notes(table: Table) -> list[str]:
     for caution in every:
         said = [text for point in points if (text := caution(point.scenario))]
         if said:
-            often = "" if len(points) == 1 else f" (So at {len(said)} of {len(points)} points.)"
+            often = "" if len(points) == 1 else f" (At {len(said)} of {len(points)} points.)"
             found.append(said[0] + often)
     return found
 
@@ -85,7 +88,10 @@ def _short(table: Table, rows: Sequence[Row]) -> list[str]:
     """That some runs are short, and what makes them longer unless that is swept."""
     swept = any(quantity.place[0] == "stop" for quantity in table.sweep.quantities)
     stop = None if swept else table.sweep.points[0].scenario.stop
-    done = {f"'{row.strategy}' at {table.told(row)}": row.done for row in _distinct(rows)}
+    done = {
+        f"{table.strategy(row.strategy).mention} at {table.told(row)}": row.done
+        for row in _distinct(rows)
+    }
     return short_rows(done, "rows that differ", stop)
 
 
@@ -128,8 +134,9 @@ def shown(table: Table) -> Shown:
     rows = list(table.rows)
     if len(rows) > LONGEST_TABLE:
         rows = [row for label in table.strategies if (row := best(table, label)) is not None]
-    labels = [row.strategy + _mark(table, row) for row in rows]
-    return Shown.of(zip(labels, cells(table, rows), strict=True), "strategy")
+    labels = [table.strategy(row.strategy).title + _mark(table, row) for row in rows]
+    keys = len({name for row in rows for name in table.place(row)})
+    return Shown.of(zip(labels, cells(table, rows), strict=True), "strategy", keys=keys)
 
 
 def cells(table: Table, rows: Sequence[Row]) -> list[dict[str, str]]:
@@ -195,13 +202,13 @@ def _of_all(table: Table, bests: Sequence[Row]) -> str:
         row = bests[index]
         return _named(table, row, _speed(row))
 
-    return told(ranking, wording, name, lambda index: _rate(bests[index])) + "."
+    return capital(told(ranking, wording, name, lambda index: _rate(bests[index]))) + "."
 
 
 def _named(table: Table, row: Row, metric: str) -> str:
     """A row in words: the strategy, and where it lies as far as that matters to a metric."""
     where = table.told_for(row, metric)
-    who = f"'{row.strategy}'{_mark(table, row)}"
+    who = table.strategy(row.strategy).mention + _mark(table, row)
     return f"{who} at {where}" if where else who
 
 
@@ -213,11 +220,11 @@ def _mark(table: Table, row: Row) -> str:
 def _at_its_best(table: Table, row: Row) -> str:
     """Where a strategy is at its best; `row`: of its highest throughput."""
     label = row.strategy
-    who = f"'{label}'{_mark(table, row)}"
+    who = table.strategy(row.strategy).mention + _mark(table, row)
     if len(table.sweep.points) == 1:
-        return f"{who} does {_rate(row)} at {table.told(row)}."
+        return f"{capital(who)} does {_rate(row)} at {table.told(row)}."
     if not table.mattering(label):
-        return f"{who} does {_rate(row)}, whatever is swept here."
+        return f"{capital(who)} does {_rate(row)}: nothing that is swept affects it."
     idle = table.idle(label, _speed(row))
     no_effect = _no_effect([table.sweep.quantities[index].path for index in idle])
     # Of points that differ in nothing else, one.
@@ -232,14 +239,14 @@ def _at_its_best(table: Table, row: Row) -> str:
     assert ranking is not None, "one has the highest throughput"
     if len(ranking.same) == len(rows):
         why = no_effect or "what is swept has no effect on that"
-        return f"{who} does {_rate(row)} at every point: {why}."
+        return f"{capital(who)} does {_rate(row)} at every point: {why}."
     only = len(table.strategies) == 1
     wording = Wording(
         "Throughput is highest at {name}: {value}"
         if only
-        else f"{who} is fastest at {{name}}: {{value}}",
+        else f"{capital(who)} is fastest at {{name}}: {{value}}",
         "Where throughput is highest" if only else f"Where {who} is fastest",
-        "throughput" if only else f"throughput with '{label}'",
+        "throughput" if only else f"throughput with {table.strategy(row.strategy).mention}",
         next="; every other point is slower",
         by="",
     )
@@ -287,9 +294,9 @@ def _cheapest(table: Table) -> list[str]:
     counts: dict[str, list[tuple[int, int]]] = {}
     for row in table.rows:
         scenario = table.sweep.points[row.point].scenario
-        (strategy,) = (one for one in scenario.strategies if one.label == row.strategy)
+        strategy = scenario.strategy(row.strategy)
         own = counted(strategy, scenario.cluster_of(strategy))
-        counts.setdefault(row.strategy, []).append(own)
+        counts.setdefault(strategy.mention, []).append(own)
     return lines + for_nothing(prices, counts)
 
 
@@ -316,7 +323,7 @@ def _least(
         row = rows[index]
         name, trained = _named(table, row, metric), ""
         if metric == TARGET and "learning_rate" not in name:
-            trained = f" ({rate(table.sweep.points[row.point].scenario, row.strategy)})"
+            trained = f" at {rate(table.sweep.points[row.point].scenario, row.strategy)}"
         return f"{name}{trained}"
 
     def shown(index: int) -> str:
@@ -324,7 +331,7 @@ def _least(
 
     if not ranking.rivals:
         return [alone.format(name=name(ranking.best), value=shown(ranking.best)) + "."]
-    return [told(ranking, wording, name, shown) + "."]
+    return [capital(told(ranking, wording, name, shown)) + "."]
 
 
 def _ranking(

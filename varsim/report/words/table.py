@@ -15,14 +15,39 @@ if TYPE_CHECKING:
     from varsim.study.result import Result
 
 
-# The heading over what came to stand still.
-STANDS_STILL = "stands still"
+# The heading over what deadlocked.
+DEADLOCKED = "deadlocked"
 LEARNING_RATE = "learning rate"
 
 
 def table(result: "Result") -> Table:
     """The main numbers as text, with the half width of their intervals; a row per strategy."""
     return Table.of(((name, _row(result, name)) for name in result.strategies), "strategy")
+
+
+def brief(result: "Result") -> Table:
+    """The numbers that are read first; a row per strategy."""
+    return Table.of(((name, _first(result, name)) for name in result.strategies), "strategy")
+
+
+def _first(result: "Result", strategy: str) -> dict[str, str]:
+    of = {metric: result.estimate(strategy, metric) for metric in METRICS}
+    cells = _standstill(result, strategy) | {"examples/s": plus_minus(of["examples_per_s"])}
+    if len(result.strategies) > 1:
+        ratio = result.against_first(strategy, "throughput_ratio")
+        note = of["throughput_ratio"].note
+        cells["times the first"] = plus_minus(ratio) + (
+            f",\n{note}" if note in (CLOSE, EQUAL) else ""
+        )
+    if result.scenario.failures is not None:
+        cells |= {"examples/s kept": plus_minus(result.estimate(strategy, "kept_examples_per_s"))}
+    cells["staleness"] = plus_minus(of["staleness_mean"])
+    cells["wasted"] = plus_minus(of["wasted_compute"], 100, "%")
+    if result.scenario.workload.has_values:
+        cells["final loss"] = plus_minus(of["final_loss"])
+    if result.target_loss is not None:
+        cells[f"time to loss {result.target_loss:g}"] = time(of["time_to_target"])
+    return cells
 
 
 def largest(result: "Result", strategy: str, metric: str) -> float:
@@ -65,15 +90,15 @@ def _rate(result: "Result", strategy: str) -> dict[str, str]:
 
 
 def _standstill(result: "Result", strategy: str) -> dict[str, str]:
-    """Since when and how often a strategy stood still, if some strategy did."""
+    """When and how often a strategy deadlocked, if some strategy did."""
     if not result.standstills:
         return {}
     runs = result.standstills.get(strategy, [])
     times = [run.standstill.time / NANOSECONDS for run in runs if run.standstill is not None]
     if not times:
-        return {STANDS_STILL: "-"}
+        return {DEADLOCKED: "-"}
     share = f", in {len(runs)} of {result.replications}" if len(runs) < result.replications else ""
-    return {STANDS_STILL: f"from {time(min(times))}{share}"}
+    return {DEADLOCKED: f"at {time(min(times))}{share}"}
 
 
 def _copies(result: "Result", strategy: str) -> dict[str, str]:

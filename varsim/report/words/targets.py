@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from varsim.report.words import rates
-from varsim.report.words.memory import too_large
+from varsim.report.words.memory import called
 from varsim.report.words.phrases import time
 from varsim.scenario.targets import BOUNDS
 from varsim.study.measure import NANOSECONDS
@@ -54,11 +54,11 @@ def sentences(result: "Result") -> list[str]:
 
 def _said(one: Judgement, result: "Result") -> str:
     """A strategy with its number, and why that decides nothing where it does not."""
-    who = one.strategy + too_large(result.scenario, one.strategy)
+    who = called(result.scenario, one.strategy)
     own = one.target == "time_to_loss" and not rates.common(result)
     trained = f", {rates.rate(result.scenario, one.strategy)}" if own else ""
     if one.strategy in result.standstills:
-        return f"{who} (stands still)"
+        return f"{who} (deadlocked)"
     if one.doubt == "ended":
         ends = [run.end for run in result.traces if run.strategy == one.strategy]
         ended = time(max(ends) / NANOSECONDS)
@@ -70,7 +70,7 @@ def _said(one: Judgement, result: "Result") -> str:
     if one.doubt == "once":
         told += " in one replication: --set replications=5 may decide"
     elif one.doubt == "short":
-        told += ", of runs that are too short to say"
+        told += ", from runs that are too short to tell"
     elif one.doubt:
         sign = "at least" if BOUNDS[one.target].at_least else "at most"
         told += (

@@ -2,10 +2,20 @@
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
 from varsim.report.words.caution import as_read, cautions
-from varsim.report.words.phrases import Wording, margin, plus_minus, quoted, ratio_cell, time, told
+from varsim.report.words.names import heading, mention, title
+from varsim.report.words.phrases import (
+    Wording,
+    capital,
+    margin,
+    plus_minus,
+    ratio_cell,
+    time,
+    told,
+)
 from varsim.study.tune.search import Rates, Search, Tuned
 from varsim.study.tune.trial import Goal, Trial
 from varsim.study.verdict import WORSE
@@ -26,11 +36,11 @@ def notes(found: Rates) -> list[str]:
     if again is not None and again.fresh is not None:
         lines.append(
             f"{margin(again.fresh.replications, 'runs')} with fresh seeds "
-            f"(seed {again.fresh.seed}): each rate was chosen by other runs "
-            f"(seed {again.best.seed}), in which it may have been lucky."
+            f"(seed {again.fresh.seed}): each rate was chosen on other runs "
+            f"(seed {again.best.seed}), where it may have been lucky."
         )
     if any(one.ties for one in found.tuned):
-        lines.append("As good: other rates that those runs do not tell from the best.")
+        lines.append("As good: other rates that those runs cannot tell from the best.")
     return [*lines, *_edges(found), *_unread(found), *cautions(found.scenario)]
 
 
@@ -49,7 +59,7 @@ def verdict(found: Rates, one: Tuned) -> str:
     return told if rival.lead.note else f"{ratio_cell(rival.lead)}, {told}"
 
 
-def heading(goal: Goal) -> str:
+def measured(goal: Goal) -> str:
     """What is measured."""
     return f"loss at {time(goal.end)}" if goal.loss is None else f"time to loss {goal.loss:g}"
 
@@ -68,7 +78,7 @@ def _reaches(goal: Goal) -> str:
 
 
 def _first(found: Rates) -> str:
-    ranking, goal = found.ranking, found.goal
+    ranking, goal, name = found.ranking, found.goal, partial(mention, found.scenario)
 
     def value(label: str) -> str:
         """`3.2 ± 0.4 s at learning rate 0.5`."""
@@ -80,28 +90,29 @@ def _first(found: Rates) -> str:
     each = "Each at its best learning rate" + (" of those tried" if at_an_edge(found) else "")
     if not ranking.rivals:
         alone = "" if len(found.tuned) == 1 else "; no other does in every fresh run"
-        return f"{each}, '{ranking.best}' {_reaches(goal)}: {value(ranking.best)}{alone}."
-    wins, much = f"has the lowest {heading(goal)}", "as much"
+        return f"{each}, {name(ranking.best)} {_reaches(goal)}: {value(ranking.best)}{alone}."
+    wins, much = f"has the lowest {measured(goal)}", "as much"
     if goal.loss is not None:
         wins, much = f"{_reaches(goal)} soonest", "as long"
     wording = Wording(
         f"{each}, {{name}} {wins}: {{value}}",
         f"{each}, which {wins}",
-        heading(goal),
+        measured(goal),
         by=f", {{times}} {much}",
     )
-    return told(ranking, wording, quoted, value) + "."
+    return told(ranking, wording, name, value) + "."
 
 
 def _in_vain(found: Rates) -> Iterator[str]:
     """The strategies whose best rate does not reach the goal in every run."""
     for one in found.tuned:
+        who = capital(mention(found.scenario, one.label))
         if one.fresh is None:
             why = one.best.failure.splitlines()[0]
-            yield f"'{one.label}' fails at every rate that was tried: {why}"
+            yield f"{who} fails at every rate that was tried: {why}"
         elif not one.fresh.sound:
             yield (
-                f"'{one.label}' {_reaches(found.goal)} in {one.fresh.reached or 'none'} of "
+                f"{who} {_reaches(found.goal)} in {one.fresh.reached or 'none'} of "
                 f"{one.fresh.replications} fresh runs at learning rate {one.best.rate:g}, the "
                 f"best of {len(one.trials)}; it is left out of the comparison."
             )
@@ -112,8 +123,8 @@ def _unread(found: Rates) -> Iterator[str]:
     for strategy in found.scenario.strategies:
         if found.goal.loss is not None and strategy.round.of == "outer step":
             yield (
-                f"{as_read(strategy.label)}; it may be that nobody read one then: varsim run "
-                "says when one as low was really read."
+                f"{as_read(strategy)}; a model as good need not have been read then: varsim run "
+                "says when one was."
             )
 
 
@@ -128,17 +139,18 @@ def _edges(found: Rates) -> Iterator[str]:
         if found.goal.loss is not None and not any(trial.reached for trial in one.trials):
             yield _unreached(found, one)
         elif end := edge_of(one):
+            who = heading(found.scenario, one.label)
             rates = [float(f"{one.best.rate * by:.2g}") for by in end.next]
             yield (
-                f"'{one.label}': its best rate, {one.best.rate:g}, is the {end.which} that was "
-                f"tried; {end.beyond} may do better: try --rates "
+                f"{who}: its best rate, {one.best.rate:g}, is the "
+                f"{end.which} that was tried; {end.beyond} may do better: try --rates "
                 f"{','.join(f'{rate:g}' for rate in rates)}."
             )
 
 
 def _unreached(found: Rates, one: Tuned) -> str:
     """That the target loss was reached at no rate, and what there is to try."""
-    (strategy,) = (own for own in found.scenario.strategies if own.label == one.label)
+    strategy = found.scenario.strategy(one.label)
     stop = found.scenario.stop_of(strategy)
     typed = [
         f"--set 'stop.time={format_seconds(_LONGER * stop.time)}'" if stop.time else "",
@@ -147,10 +159,11 @@ def _unreached(found: Rates, one: Tuned) -> str:
     ]
     lows = [math.fsum(trial.losses) / len(trial.losses) for trial in one.trials if trial.losses]
     low = min(filter(math.isfinite, lows), default=math.nan)
+    who = heading(found.scenario, one.label)
     return (
-        f"'{one.label}': {_reaches(found.goal)} at none of the {len(one.trials)} rates, before its "
-        f"runs were stopped; the lowest loss that they ended at is {low:.3g} on average. Where it "
-        f"still falls then, longer runs help, not other rates: {' '.join(filter(None, typed))}."
+        f"{who}: {_reaches(found.goal)} at none of the {len(one.trials)} rates, "
+        f"before its runs were stopped; their lowest final loss is {low:.3g} on average. If it is "
+        f"still falling then, longer runs help, not other rates: {' '.join(filter(None, typed))}."
     )
 
 
@@ -179,5 +192,6 @@ def edge_of(one: Tuned) -> Edge | None:
 def best_so_far(search: Search, number: str, value: float) -> str:
     """What the progress of a search says of the best rate."""
     label, rate = search.at(int(number))
+    who = title(search.asked, label)
     amount = f"loss {value:.4g}" if search.goal.loss is None else time(value)
-    return f"'{label}' at {rate:g}: {amount}"
+    return f"{who} at {rate:g}: {amount}"

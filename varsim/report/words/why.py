@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from varsim.report.words.activity import noun, verb
+from varsim.report.words.names import mention
 from varsim.report.words.phrases import capital, plus_minus, time
 from varsim.report.words.resources import (
     article,
@@ -50,10 +51,10 @@ _WHAT_IF: Final = {
 
 def answer(account: Account) -> str:
     """Why it is slow, in one or two sentences."""
-    name, unit = f"'{account.label}'", unit_of(account)
+    name, unit = capital(mention(account.scenario, account.label)), unit_of(account)
     if account.stuck:
         if any(trace.standstill for trace in account.reruns.traces):
-            return f"{name} came to stand still; see varsim run."
+            return f"{name} deadlocked; see varsim run."
         return f"{name} made no update before its run was stopped: there is nothing to explain."
     main, step = account.main, format_seconds(account.step_time.mean)
     share, taken = percent(account.share(main)), format_seconds(main.seconds.mean)
@@ -148,7 +149,7 @@ def bottleneck(account: Account) -> str:
     if first.kind == "compute":
         others = [use for use in account.uses if use.kind != "compute"]
         if others:
-            said += f" Next but computing is {resource(others[0])}: {busy(others[0])}."
+            said += f" The busiest after computing is {resource(others[0])}: {busy(others[0])}."
         return said
     computing = [use for use in account.uses if use.kind == "compute"]
     most, least = percent(computing[0].share), percent(computing[-1].share)
@@ -159,7 +160,7 @@ def bottleneck(account: Account) -> str:
     whose = "Workers wait" if account.asynchronous else "Steps wait"
     said += (
         f" {whose} for it {percent(waiting)} of the time, and workers compute {between}: more or "
-        "faster ones would only wait longer."
+        "faster workers would only wait longer."
     )
     return said
 
@@ -181,11 +182,11 @@ def straggling(account: Account) -> str:
             return f"{said}; nobody waits for it here."
         return f"{said}; workers wait for others {percent(_waited(account))} of the time here."
     if strategy.round.of == "outer step" and strategy.round.steps > 1:
-        return f"{said}; it is waited for only where copies meet here."
+        return f"{said}; others wait for it only where copies meet."
     if strategy.sends.to == "neighbours":
-        return f"{said}; only its neighbours wait for it here, and theirs a step later."
+        return f"{said}; only its neighbours wait for it, and theirs a step later."
     if strategy.gradients_per_update(account.scenario.cluster_of(strategy)) < account.workers:
-        return f"{said}; not all are waited for here."
+        return f"{said}; here nobody waits for all workers."
     return (
         f"{said}; waiting for all but one worker would take {plus_minus(saved, 100, '%')} less "
         "compute time."
@@ -205,17 +206,17 @@ def overlap(account: Account) -> str:
     ]
     saved, alone = base - account.together.step_time.mean, math.fsum(single)
     text = (
-        f"Without all of these but compute {article(unit)} would take "
-        f"{format_seconds(account.together.step_time.mean)}: {format_seconds(saved)} less."
+        f"Without all of these except compute, {article(unit)} would take "
+        f"{format_seconds(account.together.step_time.mean)}, {format_seconds(saved)} less."
     )
     if abs(alone - saved) <= NEGLIGIBLE * base:
-        return f"{text} One by one they save the same in sum: they do not overlap."
+        return f"{text} One by one they save as much in total: they do not overlap."
     relation = (
         "they overlap: what two of them would save is counted twice"
         if alone > saved
-        else "some of them only pay when others are gone, too"
+        else "some of them only pay off once others are gone"
     )
-    return f"{text} One by one they save {format_seconds(alone)} in sum; {relation}."
+    return f"{text} One by one they save {format_seconds(alone)} in total; {relation}."
 
 
 def slower(account: Account) -> str:
@@ -225,8 +226,8 @@ def slower(account: Account) -> str:
         return ""
     names = " and ".join(gain.title for gain in worse)
     return (
-        f"Slower with {names}: workers that are alike move in step, and all want the same link in "
-        "the same direction at the same moment."
+        f"Slower {names}: identical workers move in lockstep, and all want the same link in the "
+        "same direction at the same moment."
     )
 
 
@@ -321,8 +322,8 @@ def _shorter(account: Account) -> str:
     best = min(helping, key=lambda part: part.seconds.mean)
     taken, step = account.main.seconds.mean, account.step_time.mean
     return (
-        f"{format_seconds(taken)}, of which {cause(account, best)} even save "
-        f"{format_seconds(-best.seconds.mean)}; {unit_of(account)} takes {format_seconds(step)}"
+        f"{format_seconds(taken)}, less {format_seconds(-best.seconds.mean)} saved by "
+        f"{cause(account, best)}; {unit_of(account)} takes {format_seconds(step)}"
     )
 
 

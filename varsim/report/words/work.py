@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.stop import Stop
+from varsim.report.words.names import mention
 from varsim.report.words.phrases import digits
 from varsim.report.words.scenario import equal_examples
 from varsim.study.measure import NANOSECONDS
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 # A run that took so much of the time it may take was ended by that.
 _ALL: Final = 1 - 1e-9
 _COUNTED: Final = ("global_steps", "examples")
+_FEW_TELL_LITTLE: Final = "Rates from so few may be tens of percent off those of a long run"
 # With fewer of them, what they take is not known.
 _FEW_READS: Final = 2
 
@@ -31,8 +33,8 @@ def short_rows(rows: Mapping[str, Done], what: str, stop: Stop | None) -> list[s
     fewest = min(short, key=lambda where: short[where].gradients)
     text = (
         f"Short runs: in {len(short):,} of {len(rows):,} {what} a worker computed few gradients, "
-        f"{done_told(short[fewest])} on average in the shortest, {fewest}. Rates of so "
-        "few may be tens of percent off those of a long run"
+        f"{done_told(short[fewest])} on average in the shortest, {fewest}. "
+        f"{_FEW_TELL_LITTLE}"
     )
     if stop is not None:
         timed = {stop.time is not None and one.time >= stop.time * _ALL for one in short.values()}
@@ -48,7 +50,7 @@ def longer(stop: Stop, rules: Collection[str], short: Sequence[Done]) -> str:
     """What makes short runs long enough: the limits that ended them, in proportion."""
     more = 1.2 * max(one.needed / one.gradients if one.gradients else math.inf for one in short)
     if math.isinf(more):
-        return "; raise what stops a run"
+        return "; raise the limits in stop"
     typed = []
     if "time" in rules and stop.time is not None:
         typed.append(f"'stop.time={format_seconds(stop.time * more)}'")
@@ -71,8 +73,7 @@ def notes(result: "Result") -> list[str]:
         found.append(_different(result, examples))
     if short := result.short:
         found.append(
-            f"Short runs: {_told(short)}. Rates of so few may be tens of percent off those of a "
-            f"long run{_more(result, short)}."
+            f"Short runs: {_told(result, short)}. {_FEW_TELL_LITTLE}{_more(result, short)}."
         )
     return found
 
@@ -80,15 +81,18 @@ def notes(result: "Result") -> list[str]:
 def _different(result: "Result", examples: dict[str, float]) -> str:
     """That strategies applied different numbers of examples, and what makes them equal."""
     few, many = min(examples, key=examples.__getitem__), max(examples, key=examples.__getitem__)
-    text = f"'{few}' applied {examples[few]:,.0f} examples, '{many}' {examples[many]:,.0f}"
     scenario, stop = result.scenario, result.scenario.stop
+    text = (
+        f"{mention(scenario, few)} applied {examples[few]:,.0f} examples, "
+        f"{mention(scenario, many)} {examples[many]:,.0f}"
+    )
     period = result.done[many].period
     counted = {run.stopped_by for run in result.traces} <= set(_COUNTED)
     if period == 1 or not counted or not (stop.equal_examples or scenario.largest_update is None):
         whole = math.ceil(examples[few] / _rounds(scenario)) * _rounds(scenario)
         return (
-            f"The runs did different work: {text}. Their losses and costs at the end are not of "
-            f"equal work; to compare that: --set 'stop={{examples: {whole:.0f}}}'."
+            f"The runs did different amounts of work: {text}. Their final losses and costs are not "
+            f"for equal work; to compare those: --set 'stop={{examples: {whole:.0f}}}'."
         )
     if stop.global_steps is None:
         assert stop.examples is not None
@@ -99,9 +103,9 @@ def _different(result: "Result", examples: dict[str, float]) -> str:
         each = math.lcm(_rounds(scenario), update) // update
         wanted = f"stop.global_steps={math.ceil(stop.global_steps / each) * each}"
     return (
-        f"The runs did different work all the same: {text}. Replicas of '{many}' go on by "
-        f"themselves until they meet, after every {period} steps; there the work is equal: "
-        f"--set {wanted}."
+        f"The runs did different amounts of work all the same: {text}. Replicas of "
+        f"{mention(scenario, many)} meet only after every {period} steps; to stop where the work "
+        f"is equal: --set {wanted}."
     )
 
 
@@ -122,7 +126,7 @@ def too_short(result: "Result") -> str:
         return _never_read(result, short)
     if not short:
         return ""
-    return f"Too short to say which is fastest: {_told(short)}{_more(result, short)}."
+    return f"Too short to say which is fastest: {_told(result, short)}{_more(result, short)}."
 
 
 def _never_read(result: "Result", short: Mapping[str, Done]) -> str:
@@ -130,9 +134,9 @@ def _never_read(result: "Result", short: Mapping[str, Done]) -> str:
     for name, one in short.items():
         if one.period > 1 and one.gradients < one.period:
             return (
-                f"Too short to say how fast '{name}' is: replicas meet after every "
-                f"{one.period:,} steps, and before the runs ended none had made so many "
-                f"({digits(one.gradients)} on average). Its rates are of work that no read has "
+                f"Too short to say how fast {mention(result.scenario, name)} is: replicas meet "
+                f"after every {one.period:,} steps, and none had made so many when the runs ended "
+                f"({digits(one.gradients)} on average). Its rates count work that no read has "
                 f"seen{_more(result, short)}."
             )
     return ""
@@ -148,17 +152,22 @@ def _warm_up(result: "Result") -> list[str]:
         for name in result.strategies
         if (ends := [run.end for run in result.traces if run.strategy == name])
     }
-    shares = ", ".join(f"{digits(100 * share)} % of '{name}'" for name, share in left.items())
+    shares = ", ".join(
+        f"{digits(100 * share)} % of {mention(result.scenario, name)}"
+        for name, share in left.items()
+    )
     return [
-        f"Rates, shares, and the staleness and age of gradients are measured after "
-        f"{format_seconds(after / 1e9)} of a run, which leaves out {shares}; totals, losses, times "
-        "to a loss, links, the staleness of copies and the yardstick of the speed-up count from "
-        "the start."
+        f"Rates, shares, and the staleness and age of gradients are measured from "
+        f"{format_seconds(after / 1e9)} into a run, which leaves out {shares}; totals, losses, "
+        "times to a loss, links, the staleness of copies and the yardstick of the speed-up count "
+        "from the start."
     ]
 
 
-def _told(short: Mapping[str, Done]) -> str:
-    counts = ", ".join(f"'{name}' {done_told(one)}" for name, one in short.items())
+def _told(result: "Result", short: Mapping[str, Done]) -> str:
+    counts = ", ".join(
+        f"{mention(result.scenario, name)} {done_told(one)}" for name, one in short.items()
+    )
     return f"gradients computed per worker: {counts}"
 
 
@@ -182,17 +191,19 @@ def whole_rounds(result: "Result") -> Iterator[str]:
             if run.strategy == name and run.end > 0
         ]
         if not all(start for _, start in runs):
-            whole.append(f"'{name}'")
+            whole.append(mention(result.scenario, name))
         before = interval([speed for speed, _ in runs]).mean
         change = abs(result.estimate(name, "examples_per_s").mean - before)
         different |= change > result.scenario.report.equal_within * before
     if different:
         but = (
-            f"; where that cannot be, as in {' and '.join(whole)}, over all of it" if whole else ""
+            f"; where that is impossible, as in {' and '.join(whole)}, over all of it"
+            if whole
+            else ""
         )
         yield (
-            "Rates, shares, and the staleness and age of gradients are measured between whole "
-            "rounds of all workers, from the end of the second to that of the last"
+            "Rates, shares, and the staleness and age of gradients are measured over whole rounds "
+            "of all workers, from the end of the second to that of the last"
             f"{but} (report.measure_after: 0 s measures whole runs)."
         )
 

@@ -38,7 +38,7 @@ class Cell(NamedTuple):
     @property
     def strategy(self) -> Strategy:
         """The strategy as the scenario of the point has it."""
-        return next(one for one in self.point.scenario.strategies if one.label == self.label)
+        return self.point.scenario.strategy(self.label)
 
     @property
     def scenario(self) -> Scenario:
@@ -68,7 +68,7 @@ class Cell(NamedTuple):
 def cell_of(number: int, point: Point, label: str) -> Cell:
     """The cell of a strategy at a point."""
     scenario = point.scenario
-    (strategy,) = (one for one in scenario.strategies if one.label == label)
+    strategy = scenario.strategy(label)
     machines = Machines.of(scenario, strategy)
     fits = scenario.memory.exceeded == "mark" or not scenario.too_large(strategy)
     return Cell(number, label, point, case_of(scenario, strategy), machines, fits)
@@ -140,7 +140,7 @@ class Places:
     def full(self, cell: Cell) -> str:
         """The strategy, and where."""
         where = self.told(cell)
-        return f"'{cell.label}' with {where}" if where else f"'{cell.label}'"
+        return f"{cell.strategy.mention} with {where}" if where else cell.strategy.mention
 
     def _named(self, cells: Sequence[Cell]) -> dict[str, int]:
         """What to tell of a strategy's cells: its name, and which quantity it is."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
 from varsim.scenario.sweep.space import Number, Sweep
 from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
-from varsim.strategies import families
+from varsim.strategies import Strategy, families
 from varsim.study.cost import COSTS
 from varsim.study.formatter import Shown
 from varsim.study.goodput import KEPT, OF_LIVES
@@ -108,6 +108,11 @@ class Table(Shown):
         points = self.sweep.points
         every = families(one for each in points for one in each.scenario.strategies)
         return {label: every[label] for label in self.strategies}
+
+    def strategy(self, label: str) -> Strategy:
+        """The strategy of this label, as it is where it is first run."""
+        point = next(row.point for row in self.rows if row.strategy == label)
+        return self.sweep.points[point].scenario.strategy(label)
 
     def mattering(self, strategy: str) -> list[int]:
         """The indexes of the quantities that make a difference to the runs of a strategy."""
@@ -367,8 +372,7 @@ def _costs(
     prices = scenario.prices
     if prices is None:
         return {}
-    (strategy,) = (one for one in scenario.strategies if one.label == label)
-    machines = scenario.hourly(strategy)
+    machines = scenario.hourly(scenario.strategy(label))
     each = [
         prices.costs(
             machines,

@@ -186,7 +186,7 @@ class Search:
     """The search over the strategies of a scenario; `given`: these rates, and no others."""
 
     def __init__(self, scenario: Scenario, given: Sequence[float] = ()) -> None:
-        self._asked = self._scenario = scenario
+        self.asked = self._scenario = scenario
         self._within = scenario.report.equal_within
         self._ladders = {
             strategy.label: Ladder(
@@ -225,7 +225,7 @@ class Search:
         runs.make((cell, self.most) for cell in cells.values())
         ladders = self._ladders.items()
         tuned = tuple(self._tuned(ladder, cells.get(label), runs) for label, ladder in ladders)
-        return Rates(self._asked, self.goal, tuned)
+        return Rates(self.asked, self.goal, tuned)
 
     def _settle_the_end(self, runs: Runs) -> None:
         """Runs end at the target loss; without one all last as long as the shortest."""

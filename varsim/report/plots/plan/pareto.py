@@ -81,7 +81,7 @@ def legend(plan: "Plan") -> list[Artist]:
     handles: list[Artist] = []
     for label, (color, marker, _) in looks(question.families).items():
         if label in there:
-            handles.append(_mark(label, marker, color, color))
+            handles.append(_mark(question.base.strategy(label).title, marker, color, color))
     handles.append(_mark("misses a target", "o", FAINT, PAPER))
     handles.append(
         Line2D([], [], color=FAINT, linewidth=1.1, label="most for its cost, other targets met")

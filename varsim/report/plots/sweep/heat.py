@@ -65,7 +65,7 @@ def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
             label="examples/s",
             format=plain_numbers(),
         )
-        panel_title(axes, strategy, "", 4)
+        panel_title(axes, table.strategy(strategy).title, "", 4)
         if values.shape[1] <= _MOST_WRITTEN:
             _write(axes, values, highest)
     panels[-1].set_xlabel(drawable(table.sweep.quantities[across.index].path))

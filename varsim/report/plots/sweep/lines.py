@@ -113,7 +113,9 @@ def heights(table: "Table") -> list[float]:
 def legend(table: "Table", *, rings: bool = False) -> list[Artist]:
     """What stands for each strategy; and the ring, where there is one."""
     look = looks(table.families)
-    handles: list[Artist] = [strategy_line(name, look[name]) for name in table.strategies]
+    handles: list[Artist] = [
+        strategy_line(table.strategy(name).title, look[name]) for name in table.strategies
+    ]
     drawn = (line for _, rows in _beside(table) for line in lines(table, rows, THROUGHPUT))
     if rings and any(line.has_best for line in drawn):
         ring = Line2D([], [], marker="o", linestyle="none", markersize=10, mfc="none", color=INK)

@@ -117,4 +117,7 @@ def legend(table: "Table") -> list[Artist]:
     """What stands for each strategy, and for the front."""
     look = looks(table.families)
     line = Line2D([], [], color=INK, linewidth=1, label="most for its cost")
-    return [*(strategy_line(name, look[name], "none") for name in table.strategies), line]
+    marks = (
+        strategy_line(table.strategy(name).title, look[name], "none") for name in table.strategies
+    )
+    return [*marks, line]

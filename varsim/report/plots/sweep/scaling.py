@@ -91,8 +91,8 @@ def title(table: "Table") -> str:
     of_what = "one does" if fewest == 1 else f"{fewest:,.0f} do"
     return (
         f"{most:,.0f} workers do at most {best.scaling['speedup'] / fewest:,.3g} times what "
-        f"{of_what}: "
-        f"'{best.strategy}', an efficiency of {100 * best.scaling['efficiency_fraction']:.0f} %"
+        f"{of_what}: {table.strategy(best.strategy).mention}, an efficiency of "
+        f"{100 * best.scaling['efficiency_fraction']:.0f} %"
     )
 
 
@@ -100,7 +100,10 @@ def legend(table: "Table") -> list[Artist]:
     """What stands for each strategy, and for the ideal."""
     look = looks(table.families)
     ideal = Line2D([], [], color=FAINT, linewidth=1, linestyle=":", label="ideal")
-    return [*(strategy_line(name, look[name]) for name in _scaled(table)), ideal]
+    return [
+        *(strategy_line(table.strategy(name).title, look[name]) for name in _scaled(table)),
+        ideal,
+    ]
 
 
 def _axis(table: "Table") -> SweptAxis:

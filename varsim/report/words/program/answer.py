@@ -94,10 +94,10 @@ def _outside(result: "VariablesResult") -> Iterator[str]:
             said.setdefault("nothing" if seen is None else shown(seen), []).append(mode)
         if len(said) == 1:
             which = "" if len(result.modes) == 1 else " in every mode"
-            yield f"Read last from outside, '{name}' was {next(iter(said))}{which}."
+            yield f"When last read from outside, '{name}' was {next(iter(said))}{which}."
         else:
             each = ", ".join(f"{text} in {_and(modes)}" for text, modes in said.items())
-            yield f"Read last from outside, '{name}' was {each}."
+            yield f"When last read from outside, '{name}' was {each}."
 
 
 def _changes(result: "VariablesResult") -> Iterator[str]:
