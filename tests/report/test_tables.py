@@ -92,6 +92,7 @@ def column(table: Any, place: int) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.product
 class TestInABrowser:
     def test_a_click_sorts_rows_by_what_numbers_are_worth(self, shown: Any) -> None:
         table = shown.locator("table").first
