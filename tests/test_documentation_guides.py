@@ -51,6 +51,23 @@ def test_a_trace_is_read_as_shown(
     assert capsys.readouterr().out == blocks("text", text)[0]
 
 
+@pytest.mark.slow
+@pytest.mark.product
+@pytest.mark.parametrize(
+    ("command", "printed"),
+    re.findall(r"^\$ varsim ([^\n]*)\n```\n\n```text\n(.*?)^```$", page("tutorials"), re.M | re.S),
+    ids=lambda text: text.partition(".yaml")[0].partition("/")[2],
+)
+def test_a_tutorial_shows_what_is_printed(
+    command: str, printed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    out = [] if command.startswith("explain") else ["--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(cli.app, [*shlex.split(command), *out, "--quiet"])
+    assert done.exit_code == 0, done.stderr
+    assert " ".join(printed.split()) in " ".join(done.stdout.split())
+
+
 def test_a_target_decides_how_a_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     shown = re.findall(r"^\$ varsim (.*)$", page("how_to/targets"), re.M)
