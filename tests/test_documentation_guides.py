@@ -68,6 +68,14 @@ def test_a_tutorial_shows_what_is_printed(
     assert " ".join(printed.split()) in " ".join(done.stdout.split())
 
 
+def test_the_first_answer_is_what_is_read_line_by_line() -> None:
+    (printed,) = blocks("text", (ROOT / "README.md").read_text(encoding="utf-8"))
+    said = re.findall(r"^- \*([^*]+)\*:", page("start"), re.M)
+    assert len(said) == 5
+    for words in said:
+        assert words in " ".join(printed.split()), words
+
+
 def test_a_target_decides_how_a_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     shown = re.findall(r"^\$ varsim (.*)$", page("how_to/targets"), re.M)
