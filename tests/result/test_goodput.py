@@ -253,7 +253,7 @@ def inside() -> Result:
 def test_failures_inside_a_run_are_told_and_saved(inside: Result, tmp_path: Path) -> None:
     loaded = load_result(save(inside, tmp_path / "run").directory)
 
-    assert "Of all time of its workers 'none' keeps" in inside.answer()
+    assert "Of all time of its workers, async PS (none) keeps" in inside.answer()
     assert "inside the run, noticed after 500 ms" in "\n".join(describe(inside.scenario))
     assert set(inside.lives["worker"]) == {0, 1, 2}
     assert loaded.scenario == inside.scenario

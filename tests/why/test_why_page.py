@@ -69,7 +69,7 @@ class TestTheAnswer:
             ({"kind": "ssp", "staleness": 0}, "workers wait for others "),
             ({"kind": "k_async", "k": 2}, "workers wait for others "),
             ({"kind": "local_sgd", "period": 8}, "others wait for it only where copies meet."),
-            ({"kind": "gossip"}, "only its neighbours wait for it here, and theirs a step later."),
+            ({"kind": "gossip"}, "only its neighbours wait for it, and theirs a step later."),
             ({"kind": "on_write"}, "waiting for all but one worker would take "),
         ],
     )
