@@ -69,7 +69,7 @@ class TestWhatSteers:
         assert all(row.replications == 7 for row in wide)
         assert "of the time to the target loss" in notes(aimed)[0]
         (soonest,) = (line for line in answer(aimed) if "target loss" in line)
-        assert "(learning rate 0.5)" in soonest, "a sentence on losses says at which rate"
+        assert "at learning rate 0.5 (" in soonest, "a sentence on losses says at which rate"
 
     def test_what_is_not_random_is_run_once_and_is_exact(self, tmp_path: Path) -> None:
         base = BASE.replace("{kind: uniform, low: 80 ms, high: 120 ms}", CONSTANT)
