@@ -182,12 +182,14 @@ class FlatNetwork:
                     moved.add(key, link if link >= 0 else own - link, passed)
                     for size in passed_on:
                         relayed.add(key, link, size)
-        names, links = zip(*self._links(), strict=True)
-        speeds = np.array([link.bandwidth for link in links])
+        links = self._links()
+        speeds = np.array([link.bandwidth for _, link in links])
         carried = np.minimum(moved.totals(len(links)), speeds * end / 1e9)
-        left = carried - relayed.totals(len(links))
+        left = (carried - relayed.totals(len(links))).tolist()
+        names = [name for name, _ in links]
         rows = list(map(LinkRow, names, speeds.tolist(), carried.tolist()))
-        return rows, math.fsum(left[[link.begins for link in links]].tolist())
+        begun = (size for size, (_, link) in zip(left, links, strict=True) if link.begins)
+        return rows, math.fsum(begun)
 
     def _hops(self, rank: int, which: int) -> int:
         """Links of a worker's batch."""
