@@ -188,8 +188,8 @@ class FlatNetwork:
         left = (carried - relayed.totals(len(links))).tolist()
         names = [name for name, _ in links]
         rows = list(map(LinkRow, names, speeds.tolist(), carried.tolist()))
-        begun = (size for size, (_, link) in zip(left, links, strict=True) if link.begins)
-        return rows, math.fsum(begun)
+        sent = (size for size, (_, link) in zip(left, links, strict=True) if link.begins)
+        return rows, math.fsum(sent)
 
     def _hops(self, rank: int, which: int) -> int:
         """Links of a worker's batch."""
