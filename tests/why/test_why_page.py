@@ -320,4 +320,5 @@ def test_every_bundled_scenario_is_explained(file: Path) -> None:
     for each in found.accounts:
         assert not each.stuck
         assert sum(each.share(part) for part in each.parts) == pytest.approx(1)
-        assert any(line.startswith(f"== {each.label} ") for line in lines)
+        (strategy,) = each.scenario.strategies
+        assert any(line.startswith(f"== {strategy.title} ") for line in lines)

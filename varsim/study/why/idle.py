@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import PydanticUndefined
 
+from varsim.cluster.course import PaceError
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study.effort import closer_effort
@@ -96,7 +97,12 @@ class _Runs:
         if stop.examples is None or stop.examples > examples:
             stop = stop.model_copy(update={"examples": examples})
         limited = scenario.model_copy(update={"stop": stop})
-        return _content(run_one(Run(limited if values else times_only(limited), strategy, 0)))
+        for one in (limited, scenario):
+            try:
+                return _content(run_one(Run(one if values else times_only(one), strategy, 0)))
+            except PaceError as error:  # of so few steps no life is made
+                told = str(error)
+        return [told]
 
 
 def _content(trace: Trace) -> list[object]:

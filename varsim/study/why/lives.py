@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from varsim.cluster.course import PaceError
 from varsim.cluster.mortality import check_life
 from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, Spares, in_run
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import of_life
-from varsim.study.lives import Smaller, with_life
+from varsim.study.lives import Smaller, check_pace, with_life
 from varsim.study.measure import Gradients
 from varsim.study.simulation import Run, run_alone, run_one
 from varsim.study.statistics import Estimate, difference, interval
@@ -39,6 +40,8 @@ def helps(scenario: Scenario, traces: list[Trace]) -> list[Help]:
     if scenario.failures is None:
         return []
     inside = bool(in_run(scenario.failures))
+    if not inside:
+        traces = [_long_enough(scenario, trace) for trace in traces]
     if not inside and not steps_are_random(scenario, scenario.strategies[0]):
         numbers = range(scenario.replications if scenario.failures.is_random else 1)
         traces = [replace(traces[0], replication=number) for number in numbers]
@@ -63,6 +66,15 @@ def helps(scenario: Scenario, traces: list[Trace]) -> list[Help]:
         values = goodput(change(rules))
         found.append(Help(key, title, interval(values), difference(values, base)))
     return found
+
+
+def _long_enough(scenario: Scenario, trace: Trace) -> Trace:
+    """The trace, or that of a whole run where no life can be made of its few steps."""
+    try:
+        check_pace(scenario, trace)
+    except PaceError:
+        return run_alone(times_only(scenario), trace.replication)
+    return trace
 
 
 def _changes(
