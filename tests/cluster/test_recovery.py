@@ -330,6 +330,26 @@ def test_one_gpu_fails_less_often_than_its_machine() -> None:
         )
 
 
+def test_all_that_need_more_steps_are_named_at_once() -> None:
+    """Updates of DiLoCo are of three gradients, as those of on_write: examples are updates x 3."""
+    pair = (
+        {"kind": "on_write"},
+        {"kind": "diloco", "inner_steps": 4},
+        {"kind": "diloco", "inner_steps": 9, "name": "nine"},
+    )
+    case = {**MORTAL, "strategies": pair}
+    del case["strategy"]
+    for stop, said in (
+        ({"global_steps": 8}, r"global_steps must be 19 .* \(at least: 'diloco' 9, 'nine' 19\)"),
+        ({"examples": 30}, r"examples must be 57 or more: .* \(at least: 'nine' 57\)"),
+    ):
+        with pytest.raises(ValidationError, match=said):
+            scenario(pair[0], **{**case, "stop": stop})
+    for_a_time = scenario(pair[0], **{**case, "stop": {"time": 0.75}})
+    with pytest.raises(PaceError, match=r"(?s)DiLoCo: .* 9 at least\n'nine': .* 19 at least"):
+        begin(for_a_time)
+
+
 def test_check_refuses_what_a_run_would() -> None:
     """Of too few updates by a time limit, of which only a run knows how many there are."""
     case = {**MORTAL, "cluster": {"workers": 3, "compute": {"kind": "exponential", "mean": 1.0}}}

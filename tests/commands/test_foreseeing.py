@@ -9,6 +9,9 @@ from typer.testing import CliRunner, Result
 
 from varsim.cli import app as cli
 from varsim.cli import weighing
+from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario
+from varsim.study import simulation
 from varsim.study.effort import effort
 from varsim.study.simulation import simulate
 
@@ -88,6 +91,36 @@ def test_gradients_that_are_foreseen_are_about_those_that_are_computed() -> None
     computed = len(simulate(made).traces[0].gradients)
 
     assert effort(made).gradients == pytest.approx(computed, rel=0.1)
+
+
+@pytest.mark.parametrize("random", [True, False])
+def test_runs_on_fewer_hosts_are_foreseen(random: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A life that goes on with those who are left needs the steps of each number of them."""
+    away = {"kind": "exponential", "mean": 5e4}
+    steps = {"kind": "exponential", "mean": 1.0} if random else {"kind": "constant", "value": 1.0}
+    made = scenario(
+        {"kind": "on_write"},
+        cluster={"workers": 40, "compute": steps},
+        failures={"horizon": 1e6, "of": ({"domain": "worker", "mtbf": 5e5, "repair": away},)},
+        recovery={"policy": "continue_with_fewer", "spares": {"hot": 1}},
+        stop={"global_steps": 20},
+        replications=4,
+    )
+    found = set[tuple[int, int]]()
+    run_alone = simulation.run_alone
+
+    def counting(smaller: Scenario, replication: int) -> Trace:
+        found.add((smaller.cluster.workers, replication))
+        return run_alone(smaller, replication)
+
+    monkeypatch.setattr(simulation, "run_alone", counting)
+    simulate(made)
+
+    whole = made.replications if random else 1
+    computed = 20 * (40 * whole + sum(workers for workers, _ in found))
+    assert len(found) > 5 * whole
+    assert effort(made).gradients == pytest.approx(computed, rel=0.2)
+    assert effort(made.undisturbed).gradients == 20 * 40 * whole
 
 
 def test_tokens_that_nobody_waits_for_are_counted_not_kept(file: Path) -> None:

@@ -1,5 +1,6 @@
 """Goodput of a result: its parts, its intervals, its words, its files, and sweeps over it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,27 @@ def test_explain_says_what_would_leave_more_of_the_time() -> None:
     assert "writes beside the work, at no cost would help most" in " ".join(text.split())
 
 
+def test_what_does_not_help_is_not_offered() -> None:
+    """Saved at the end of a round only: the optimal interval, a bit more than one, becomes two."""
+    outer = {"kind": "diloco", "inner_steps": 100}
+    source = {"domain": "worker", "mtbf": 3 * DAY}
+    changes = {
+        **MORTAL,
+        "cluster": {"workers": 3, "compute": {"kind": "constant", "value": 30.0}},
+        "failures": {**MORTAL["failures"], "horizon": 60 * DAY, "of": (source,)},
+        "recovery": {"restart": 180.0},
+        "stop": {"global_steps": 201},
+    }
+    found = why(scenario(outer, **changes))
+    (account,) = found.accounts
+    (interval,) = (one for one in account.helps if one.key == "interval")
+    assert interval.gain.mean < 0
+
+    text = " ".join(render(explained(found, figure=False), "table").split())
+    assert "Of no help: checkpoints at the optimal interval." in text
+    assert text.count(interval.title) == 1
+
+
 def test_a_picture_of_the_life(result: Result, tmp_path: Path) -> None:
     from varsim.report.plots.life import PLOT
     from varsim.report.plots.plot import draw_one
@@ -270,6 +292,14 @@ def test_explain_runs_again_among_the_same_failures(inside: Result) -> None:
     gains = {one.key: one.gain.mean for one in changes}
     assert set(gains) == {"interval", "detection", "restart", "spare"}
     assert gains["detection"] > 0
+
+
+def test_what_helps_inside_a_run_is_data_too(inside: Result) -> None:
+    data = json.loads(render(explained(why(inside.scenario), figure=False), "json"))
+    rows = data["strategies"][0]["among_failures"]
+
+    assert [row["change"] for row in rows] == ["", "interval", "detection", "restart", "spare"]
+    assert rows[0]["goodput"]["mean"] == pytest.approx(inside.estimate("none", "goodput").mean)
 
 
 def test_a_picture_of_workers_among_failures(inside: Result) -> None:

@@ -1,6 +1,6 @@
 """What goes with failures at random, and what does not: refusals, each with what to write."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from varsim.cluster.description import Cluster
@@ -43,18 +43,20 @@ def check_beside(
         )
 
 
-def check_steps(stop: Stop, least: int, examples: int) -> None:
-    """Raise ValueError where a run surely makes fewer updates than a life can be made of.
+def check_steps(stop: Stop, needs: Mapping[str, tuple[int, int]]) -> None:
+    """Raise ValueError where runs surely make fewer updates than lives can be made of.
 
-    `examples`: of an update.
+    `needs`: of each strategy, by its label, the least global steps and the least examples.
     """
-    counts = {"global_steps": (stop.global_steps, 1), "examples": (stop.examples, examples)}
-    for key, (given, each) in counts.items():
-        if given is not None and given < least * each:
-            raise ValueError(
-                f"stop.{key} must be {least * each} or more: from these steps the life of a job is "
-                "made"
-            )
+    for place, key in enumerate(("global_steps", "examples")):
+        given, least = getattr(stop, key), {one: need[place] for one, need in needs.items()}
+        if given is None or given >= max(least.values()):
+            continue
+        said = f"stop.{key} must be {max(least.values())} or more: from these steps "
+        if len(needs) == 1:
+            raise ValueError(f"{said}the life of a job is made")
+        short = ", ".join(f"{one!r} {need}" for one, need in least.items() if given < need)
+        raise ValueError(f"{said}the lives of jobs are made (at least: {short})")
 
 
 def check_life(

@@ -104,12 +104,18 @@ class Scenario(Grown):
             cluster = self.cluster_of(strategy)
             rules = self.failures, self.checkpoint_of(strategy), self.recovery or Recovery()
             check_life(*rules, cluster, strategy.workers(cluster))
-            if in_run(self.failures):
-                continue
-            each = strategy.gradients_per_update(cluster) * self.workload.batch_size
-            random, rounds = steps_are_random(self, strategy), strategy.recurs_after(cluster)
-            least = fewest(random=random, each=rounds, drifts=strategy.drifts)
-            check_steps(self.stop_of(strategy), least, each)
+        if not in_run(self.failures):
+            check_steps(self.stop, {one.label: self.least_steps(one) for one in running})
+
+    def least_steps(self, strategy: Strategy) -> tuple[int, int]:
+        """With fewer global steps, and fewer examples, in `stop` no life of a job is made."""
+        cluster = self.cluster_of(strategy)
+        random, rounds = steps_are_random(self, strategy), strategy.recurs_after(cluster)
+        least = fewest(random=random, each=rounds, drifts=strategy.drifts)
+        each = strategy.gradients_per_update(cluster)
+        alike = self.stop_of(strategy) == self.stop
+        most = each if alike or self.largest_update is None else self.largest_update
+        return -(-least * each // most), least * each * self.workload.batch_size
 
     def checkpoint_of(self, strategy: Strategy) -> Checkpoint | None:
         """How a job of a strategy is saved, with the time that takes."""
@@ -162,6 +168,11 @@ class Scenario(Grown):
         if own is None and self.workload.optimizer is None:
             own = self.strategies[0].optimizer
         return self.workload if own is None else self.workload.with_optimizer(own)
+
+    @property
+    def undisturbed(self) -> "Scenario":
+        """The scenario with nothing that fails at random."""
+        return self.model_copy(update=dict.fromkeys(("failures", "checkpoint", "recovery")))
 
     def with_distribution_alone(self, speed: float = 1.0) -> "Scenario":
         """The scenario with its device replaced by the distribution that it implies, sped up.

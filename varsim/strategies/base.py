@@ -398,7 +398,8 @@ class Strategy(Grown, ABC):
     def check_events(self, events: Sequence[Deaths]) -> None:
         """Raise ValueError where workers cannot be ended, or begin again, in this strategy."""
         if self.leaves_out_the_dead and not events:
-            raise ValueError("on_death has no effect: nobody dies (events)")
+            who = "nobody dies inside the run (events, or failures without a horizon)"
+            raise ValueError(f"on_death has no effect: {who}")
         if events and isinstance(events[0], RandomFailures) and not self.outlives_workers:
             can = []
             if "on_death" in type(self).model_fields:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from varsim.cluster.course import PaceError
 from varsim.cluster.job import TooLongError
 from varsim.cluster.trace import Outcome, Standstill, Trace
 from varsim.scenario.training import Scenario
@@ -80,16 +81,24 @@ class Beginning(NamedTuple):
 def begin(scenario: Scenario, events: int | None = None) -> list[Beginning]:
     """The beginning of every strategy, in the first replication; each has its share of the events.
 
-    What one leaves over goes to those after it. `events`: by default EVENTS or more.
+    What one leaves over goes to those after it. `events`: by default EVENTS or more. A PaceError
+    names all of whose steps no life can be made.
     """
     found, count = [], len(scenario.strategies)
     if events is None:
         workers = sum(one.workers(scenario.cluster_of(one)) for one in scenario.strategies)
         events = min(_MOST_EVENTS, max(EVENTS, _PER_WORKER * workers))
+    missing = []
     for index in range(count):
-        one, taken = _beginning(scenario, index, events // (count - index))
+        try:
+            one, taken = _beginning(scenario, index, events // (count - index))
+        except PaceError as error:
+            missing.append(str(error))
+            continue
         events -= taken
         found.append(one)
+    if missing:
+        raise PaceError("\n".join(missing))
     return found
 
 

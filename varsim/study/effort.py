@@ -12,10 +12,14 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
+from varsim.cluster.flat.reducing import Reading, Reducing
 from varsim.cluster.rows import MOST_KEPT
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
 from varsim.study.beginning import Beginning, begin, rates, seconds_per_gradient
+from varsim.study.engine import picks_fast
+from varsim.study.lives import groups_met
+from varsim.study.why.times import times_only
 from varsim.units import format_bytes, format_rate, format_seconds
 from varsim.values.gradient import EXAMPLES, STACK
 from varsim.values.problem import VariableSpec
@@ -23,6 +27,7 @@ from varsim.values.workload import Workload
 
 # Seconds and bytes: of a gradient, a worker.
 _GRADIENT: Final = (25e-6, 1000.0)
+_IN_ARRAYS: Final = 5e-6  # seconds of a gradient whose times are worked out in arrays
 _ON_DISK: Final = 60.0  # bytes of a gradient that is on disk, while the run is measured
 _WORKER: Final = (250e-6, 20e3)
 _FLOPS: Final = 1e9  # a second, in small matrices
@@ -65,9 +70,14 @@ def effort(
         _gradients(scenario, strategy, (rates or {}).get(strategy.label))
         for strategy in scenario.strategies
     ]
-    gradients = sum(map(operator.mul, each, often))
-    seconds = gradients * _GRADIENT[0] + max(often) * sum(workers) * _WORKER[0]
-    seconds += gradients * _seconds_of_values(scenario)
+    own = sum(map(operator.mul, each, often))
+    smaller = [_smaller(scenario, strategy) for strategy in scenario.strategies]
+    seconds = own * _seconds_of_values(scenario) + max(often) * sum(workers) * _WORKER[0]
+    gradients, alone = own, times_only(scenario.undisturbed)
+    for strategy, number, runs, more in zip(scenario.strategies, each, often, smaller, strict=True):
+        gradients += number * more
+        seconds += number * runs * _seconds_of_times(scenario, strategy)
+        seconds += number * more * _seconds_of_times(alone, strategy)
     memory = _BASE + max(workers) * _WORKER[1]
     for number, count in zip(each, often, strict=True):
         on_disk = 0.0 if in_memory else max(0.0, number - MOST_KEPT)
@@ -104,6 +114,7 @@ def seconds_here(scenario: Scenario, begun: Sequence[Beginning]) -> tuple[float,
 def _seconds_here(scenario: Scenario, begun: Sequence[Beginning]) -> float:
     """Where short runs would be long themselves: times by the beginnings, values by FLOPs."""
     known, found, values = rates(begun), 0.0, _seconds_of_values(scenario)
+    alone = times_only(scenario.undisturbed)
     most = int(_TRIAL / (_GRADIENT[0] + values))
     for one in begun:
         often = runs_made(scenario, one.strategy)
@@ -112,6 +123,13 @@ def _seconds_here(scenario: Scenario, begun: Sequence[Beginning]) -> float:
         if each is None:
             each = values + (one.seconds / one.gradients if one.gradients else _GRADIENT[0])
         found += number * each
+        if smaller := _smaller(scenario, one.strategy):
+            found += (
+                number
+                / often
+                * smaller
+                * (_seconds_of_times(alone, one.strategy) if values else each)
+            )
     return found
 
 
@@ -157,6 +175,16 @@ def _gradients(scenario: Scenario, strategy: Strategy, rate: float | None) -> fl
     return min(limits)
 
 
+def _smaller(scenario: Scenario, strategy: Strategy) -> float:
+    """Runs that are made on fewer hosts, for lives that go on with them: as so many whole ones."""
+    machines = scenario.cluster_of(strategy).network.machines(
+        strategy.workers(scenario.cluster_of(strategy))
+    )
+    return math.fsum(
+        often * hosts / machines for hosts, often in groups_met(scenario, strategy).items()
+    )
+
+
 def _long_step(scenario: Scenario, strategy: Strategy) -> LongStep:
     """A gradient is computed, or sent over a worker's link; to all workers in rounds of a ring."""
     cluster, workload = scenario.cluster_of(strategy), scenario.workload
@@ -198,6 +226,13 @@ def _seconds_of_values(scenario: Scenario) -> float:
     if not workload.has_values:
         return 0.0
     return workload.batch_size * workload.problem.flops_per_example() / _FLOPS
+
+
+def _seconds_of_times(scenario: Scenario, strategy: Strategy) -> float:
+    """Seconds in which the times of a gradient are found."""
+    rules = strategy.rules(scenario.cluster_of(strategy))
+    in_arrays = isinstance(rules, Reducing | Reading) and picks_fast(scenario, strategy)
+    return _IN_ARRAYS if in_arrays else _GRADIENT[0]
 
 
 def _fastest(scenario: Scenario, strategy: Strategy) -> float:

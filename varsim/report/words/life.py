@@ -94,23 +94,26 @@ def sentences(result: "Result") -> Iterator[str]:
 
 
 def helped(helps: "Sequence[Help]") -> str:
-    """What is left of a job's time among failures, and which change would help most."""
+    """What is left of a job's time among failures, which change would help most, which not."""
     base, *changes = helps
     kept = plus_minus(base.goodput, 100, "%")
     best = max(changes, key=lambda one: one.gain.mean, default=None)
     if best is None or best.gain.mean <= 0:
         return f"With failures it keeps {kept} of its time; nothing that was tried would help."
+    sure = "" if best.gain.low > 0 else ", if anything does"
+    useless = ", ".join(one.title for one in changes if one.gain.mean <= 0)
     return (
         f"With failures it keeps {kept} of its time; of what was tried, {best.title} would help "
-        f"most: {_points(best.gain)}."
+        f"most{sure}: {_points(best.gain)}.{f' Of no help: {useless}.' if useless else ''}"
     )
 
 
 def helps_as_text(helps: "Sequence[Help]") -> list[tuple[str, str, str]]:
-    """What if: the change, goodput, how much more that is."""
+    """What if: the change, goodput, how much more that is; of those that leave more."""
     return [
         (one.title, plus_minus(one.goodput, 100, "%"), _points(one.gain) if one.key else "-")
         for one in helps
+        if not one.key or one.gain.mean > 0
     ]
 
 

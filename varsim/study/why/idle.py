@@ -116,7 +116,7 @@ def _content(trace: Trace) -> list[object]:
 def _all_looked_at(scenario: Scenario) -> bool:
     """Whether a run of no strategy computes more gradients than are looked at."""
     once = scenario.model_copy(update={"replications": 1})
-    alone = (once.with_only((each,)) for each in once.strategies)
+    alone = (once.with_only((each,)).undisturbed for each in once.strategies)
     return all(
         closer_effort(one, lambda most: most.gradients <= MOST_GRADIENTS).gradients
         <= MOST_GRADIENTS

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from varsim.cluster.recovery import in_run
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import GradientRow, Outcome, Trace
 from varsim.scenario.training import Scenario
@@ -24,6 +25,8 @@ MOST_REPLICATIONS: Final = 3
 MOST_GRADIENTS_OF_EVENTS: Final = 6_000
 # A counterfactual that takes so many times as long as the run has come to stand still.
 _PATIENCE: Final = 20
+# What is tried with a run among failures (see varsim.study.why.lives), each in one more run.
+_CHANGES: Final = 4
 
 
 class Gain(NamedTuple):
@@ -49,11 +52,17 @@ def foreseen(scenario: Scenario) -> Effort:
     """What it takes to run all strategies as they are, and with causes taken away, one by one."""
     parts = []
     for index in range(len(scenario.strategies)):
-        once = looked_at(alone(scenario, index)).model_copy(update={"replications": 1})
+        whole = alone(scenario, index).model_copy(update={"replications": 1})
+        once, each = looked_at(whole), min(scenario.replications, MOST_REPLICATIONS)
         # As it is; without each cause, and without it and those before; without any; idle fields.
         reruns = 3 + 2 * len(levers(once))
-        often = reruns * min(scenario.replications, MOST_REPLICATIONS)
-        parts.append((effort(times_only(once), in_memory=True), often))
+        parts.append((effort(times_only(once.undisturbed), in_memory=True), reruns * each))
+        # Among failures: as it is, and with each change; of lives the steps are known.
+        if scenario.failures is not None:
+            inside = bool(in_run(scenario.failures))
+            parts.append(
+                (effort(times_only(whole if inside else once)), (1 + _CHANGES * inside) * each)
+            )
     return Effort.one_by_one(parts)
 
 
@@ -173,8 +182,7 @@ class Reruns:
 
     def _run(self, scenario: Scenario, stop: Stop, replication: int) -> Trace:
         # Steps are looked at; what failures leave of them is told beside.
-        undisturbed = {"failures": None, "checkpoint": None, "recovery": None}
-        changed = times_only(scenario.model_copy(update={"stop": stop, **undisturbed}))
+        changed = times_only(scenario.undisturbed.model_copy(update={"stop": stop}))
         return run_one(Run(changed, 0, replication))
 
     def _step_time(self, trace: Trace) -> float:
