@@ -6,7 +6,7 @@ import pytest
 from building import MS, life, run
 from network_cases import NEEDED
 
-from varsim.cluster.batch import Message, MessageBatch
+from varsim.cluster.batch import Message, MessageBatch, Schedule
 from varsim.cluster.link import Link
 from varsim.cluster.topology import TOPOLOGIES
 
@@ -21,6 +21,16 @@ MORE: dict[str, dict[str, Any]] = {
 def link(name: str, bandwidth: float = 1e9, latency: int = 0, overhead: int = 0) -> Link:
     """1 ns per byte, unless it is said otherwise."""
     return Link(name, bandwidth, latency=latency, overhead=overhead)
+
+
+def starts(batch: MessageBatch, now: int) -> list[int]:
+    """When it would start on each link (ns)."""
+    return batch.schedule.starts(now, [link.free_at for link in batch.links])
+
+
+def arrivals(batch: MessageBatch, now: int) -> list[int]:
+    """When each item would be there (ns)."""
+    return batch.schedule.arrivals(starts(batch, now), now)
 
 
 @pytest.mark.parametrize("sharing", ["first_come", "fair"])
@@ -52,23 +62,21 @@ class TestCutThrough:
         # first at 200, the second at 300; 5 + 7 + 11 on the way.
         route = (link("a", latency=5), link("b", 5e8, latency=7), link("c", latency=11))
         batch = MessageBatch([Message(0, route, 100.0), Message(1, route, 50.0)])
-        starts = batch.starts(1_000)
-        assert batch.arrivals(starts, 1_000) == [1_223, 1_323]
+        assert arrivals(batch, 1_000) == [1_223, 1_323]
         assert batch.alone == 323
 
     def test_a_busy_link_makes_those_behind_it_wait(self) -> None:
         route = (link("a"), link("b"), link("c"))
         batch = MessageBatch([Message(0, route, 100.0)])
         route[1].free_at, route[2].free_at = 70, 30
-        starts = batch.starts(0)
-        assert list(starts.values()) == [0, 70, 70]
-        assert batch.arrivals(starts, 0) == [170]
+        assert starts(batch, 0) == [0, 70, 70]
+        assert arrivals(batch, 0) == [170]
 
     def test_the_overhead_of_every_message_is_on_its_first_link(self) -> None:
         # 40 each: a has passed them at 140 and 230; b starts at 40, and is done at 140 and 190.
         route = (link("a", overhead=40), link("b", overhead=40))
         batch = MessageBatch([Message(0, route, 100.0), Message(1, route, 50.0)])
-        assert batch.arrivals(batch.starts(0), 0) == [140, 230]
+        assert arrivals(batch, 0) == [140, 230]
 
     def test_routes_that_part(self) -> None:
         # The first link carries both, one after the other; the others start at once.
@@ -76,20 +84,46 @@ class TestCutThrough:
         batch = MessageBatch(
             [Message(0, (first, near), 100.0), Message(1, (first, near, far), 50.0)], stored=False
         )
-        assert not batch.even
-        assert batch.arrivals(batch.starts(0), 0) == [200, 300]
+        assert not batch.schedule.even
+        assert arrivals(batch, 0) == [200, 300]
 
     def test_what_crosses_no_link_is_there_at_once(self) -> None:
         batch = MessageBatch([Message(0, (), 100.0), Message(1, (link("a"), link("b")), 50.0)])
-        assert batch.arrivals(batch.starts(7), 7) == [7, 57]
+        assert arrivals(batch, 7) == [7, 57]
         assert batch.alone == 50
 
     def test_a_star_without_anything_else_takes_the_short_way(self) -> None:
         route = (link("a", latency=5), link("b", latency=6))
         batch = MessageBatch([Message(0, route, 100.0)])
-        assert batch.even
-        assert batch.only == (route[0], 100, route[1], 100)
-        assert (batch.alone, batch.latency) == (111, 11)
+        assert batch.links == route
+        schedule = batch.schedule
+        assert schedule.even
+        assert schedule.pair == (100, 100, 11)
+        assert batch.alone == 111
+
+
+class TestSharedSchedules:
+    def test_equal_batches_share_one(self) -> None:
+        known: dict[object, Schedule] = {}
+        routes = [(link(name, latency=5), link("z")) for name in "abc"]
+        slow = (link("d", 5e8, latency=5), link("z"))
+        one, two, longer, slower = (
+            MessageBatch([Message(0, route, size)], known=known)
+            for route, size in ((routes[0], 9.0), (routes[1], 9.0), (routes[2], 8.0), (slow, 9.0))
+        )
+        assert one.schedule is two.schedule
+        assert len({id(batch.schedule) for batch in (one, longer, slower)}) == len(known) == 3
+
+    def test_each_has_links_and_a_time_of_its_own(self) -> None:
+        # Both want the second link: 100 ns of it each.
+        known: dict[object, Schedule] = {}
+        middle = link("m")
+        first, second = (
+            MessageBatch([Message(0, (link(name), middle, link("z")), 100.0)], known=known)
+            for name in "ab"
+        )
+        assert (first.hand_over(0), second.hand_over(10)) == (100, 200)
+        assert starts(second, 300) == [300, 300, 300]
 
 
 def test_stored_one_link_after_the_other() -> None:

@@ -47,7 +47,7 @@ class Forwarding(WaitingNetwork):
         return found
 
     def _batch(self, messages: Sequence[Message]) -> MessageBatch:
-        return MessageBatch(messages, stored=True)
+        return MessageBatch(messages, stored=True, known=self._schedules)
 
 
 class FirstComeForwarding(Forwarding):
@@ -61,7 +61,8 @@ class FirstComeForwarding(Forwarding):
     def _batch(self, messages: Sequence[Message]) -> MessageBatch:
         batch = super()._batch(messages)
         # The first link takes them in the order of the batch, whatever their routes.
-        batch.marks = [(route, [item], [size]) for item, route, size in messages]
+        schedule = batch.schedule
+        schedule.connections = [(way, [item], [size]) for item, way, size in schedule.messages]
         return batch
 
     def _carry(self, route: Route, marks: Sequence[float], reached: Callable[[int], None]) -> None:

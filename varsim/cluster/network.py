@@ -107,10 +107,10 @@ class FirstComeNetwork(Network):
 
     def _batch(self, messages: Sequence[Message]) -> MessageBatch:
         batch = super()._batch(messages)
-        fan = batch.fan
-        self._banks.use(batch.loads if fan is None else [fan.link])
+        fan, links = batch.schedule.fan, batch.links
+        self._banks.use(links if fan is None else [links[fan.link]])
         if fan is not None:
-            batch.bank = self._banks.bank(fan.ports)
+            batch.bank = self._banks.bank([(hold, links[number]) for hold, number in fan.ports])
         return batch
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from simpy.events import Event
 
-from varsim.cluster.batch import Message, MessageBatch
+from varsim.cluster.batch import Message, MessageBatch, Schedule
 from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.link import Link, Route
 from varsim.cluster.topology.base import Place, Topology
@@ -40,6 +40,7 @@ class Network(ABC):
         self.clock = clock
         self.routing = topology.routing()
         self._batches: list[MessageBatch] = []
+        self._schedules: dict[object, Schedule] = {}  # of them, as far as they differ
         self._counts: list[Callable[[int], None]] = []
 
     def host(self, name: str, bandwidth: float, count: int = 1) -> tuple[Link, Link]:
@@ -109,7 +110,7 @@ class Network(ABC):
         return math.fsum(begun)
 
     def _batch(self, messages: Sequence[Message]) -> MessageBatch:
-        return MessageBatch(messages)
+        return MessageBatch(messages, known=self._schedules)
 
     @abstractmethod
     def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
@@ -170,19 +171,19 @@ class WaitingNetwork(Network):
     def _transfer(
         self, worker: Worker, batch: MessageBatch, deliver: Callable[[int], None], phase: int
     ) -> Activity[None]:
-        clock = self.clock
-        arrivals = Arrivals(clock, batch.parts, deliver)
+        clock, schedule = self.clock, batch.schedule
+        arrivals = Arrivals(clock, schedule.parts, deliver)
 
         # Of parts that are equally long on the way only the last one makes a difference.
         def reached(items: list[int], latency: int, mark: int) -> None:
             item = items[mark]
-            if not batch.even:
+            if not schedule.even:
                 clock.call_at(clock.time + latency, partial(arrivals.part, item))
             elif arrivals.is_last(item):
                 clock.call_at(clock.time + latency, partial(arrivals.item, item))
 
         for route, items, marks in batch.marks:
-            latency = batch.latency if batch.even else self.latency(route)
+            latency = schedule.latency if schedule.even else self.latency(route)
             told = partial(reached, items, latency)
             if route:
                 self._carry(route, marks, told)

@@ -70,13 +70,13 @@ class FlatNetwork:
         self._counted = first + len(routing.links)
         for both in self._batches:  # limits of flows are links that nobody counts
             for batch in both:
-                for link in batch.loads:
+                for link in batch.links:
                     self._numbers.setdefault(link, first + len(self._numbers))
 
     @property
     def most_hops(self) -> int:
         """Links of a batch, at most."""
-        return max(len(batch.hops) for both in self._batches for batch in both)
+        return max(len(batch.links) for both in self._batches for batch in both)
 
     def lay_out(self, memory: Building) -> Ints:
         """Lay out links and batches; of each worker its own links, both batches, and their hops."""
@@ -84,7 +84,7 @@ class FlatNetwork:
         addresses = np.array(
             [
                 [0, *(self._batch(memory, batch, free, like) for batch in both)]
-                + [len(batch.hops) for batch in both]
+                + [len(batch.links) for batch in both]
                 for like, both in enumerate(self._batches)
             ]
         )[self._like]
@@ -176,8 +176,8 @@ class FlatNetwork:
             like, own, key = int(self._like[rank]), _OWN * rank - 1, 2 * rank + which
             batch = self._batches[like][which]
             for starts in begun:
-                for hop, start in zip(batch.hops, starts, strict=True):
-                    link = self._link(hop.link, like)
+                for hop, start in zip(batch.schedule.hops, starts, strict=True):
+                    link = self._link(batch.links[hop.link], like)
                     _, passed, passed_on = batch.passed_on(hop.link, end - start)
                     moved.add(key, link if link >= 0 else own - link, passed)
                     for size in passed_on:
@@ -193,7 +193,7 @@ class FlatNetwork:
 
     def _hops(self, rank: int, which: int) -> int:
         """Links of a worker's batch."""
-        return len(self._batches[self._like[rank]][which].hops)
+        return len(self._batches[self._like[rank]][which].links)
 
     def _links(self) -> list[tuple[str, Link]]:
         """Every link that is counted, by its name; one that stands for those of equal workers."""
@@ -215,30 +215,32 @@ class FlatNetwork:
         return -1 - (number - self._numbers[self._routing.links[0]] - _OWN * like)
 
     def _batch(self, memory: Building, batch: MessageBatch, free: int, like: int) -> int:
-        place = {hop.link: number for number, hop in enumerate(batch.hops)}
+        schedule = batch.schedule
+        place = {hop.link: number for number, hop in enumerate(schedule.hops)}
         hops: list[int] = []
-        for link, hold, after, begins in batch.hops:
-            number = self._link(link, like)
+        for one, hold, after, begins in schedule.hops:
+            number = self._link(batch.links[one], like)
             waits = memory.add([one for other, wait in after for one in (place[other], wait)])
             hops += [number if number < 0 else free + number, hold, begins, waits, len(after)]
         messages: list[int] = []
-        for item, links, latency in batch.passed:
+        for item, links, latency in schedule.passed:
             passes = memory.add([one for link, time in links for one in (place[link], time)])
             messages += [item, latency, passes, len(links)]
         record = [0] * at.BATCH
         record[at.ITEMS], record[at.ALONE] = batch.items, batch.alone
-        record[at.LATENCY], record[at.PAIR] = batch.latency, batch.only is not None
-        record[at.HOPS], record[at.HOP_COUNT] = memory.add(hops), len(batch.hops)
-        record[at.MESSAGES], record[at.MESSAGE_COUNT] = memory.add(messages), len(batch.passed)
+        record[at.LATENCY], record[at.PAIR] = schedule.latency, schedule.pair is not None
+        record[at.HOPS], record[at.HOP_COUNT] = memory.add(hops), len(schedule.hops)
+        record[at.MESSAGES], record[at.MESSAGE_COUNT] = memory.add(messages), len(schedule.passed)
         return memory.add(record)
 
     def _loads(
         self, batch: MessageBatch, like: int
     ) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
         """What a batch puts on links, and what it is passed on over."""
+        numbers = [self._link(link, like) for link in batch.links]
         return (
-            [(self._link(link, like), size) for link, size in batch.loads.items()],
-            [(self._link(link, like), size) for link, size in batch.passed_on_over()],
+            [(numbers[link], size) for link, size in enumerate(batch.schedule.loads)],
+            [(numbers[link], size) for link, size in batch.schedule.relayed],
         )
 
 
