@@ -1,11 +1,14 @@
 """The two verbs of the package: what they refuse, and how many processes they start."""
 
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from threadpoolctl import threadpool_limits
 
 import varsim
+from varsim.study.simulation import mapped
 
 SMALL = Path(__file__).parent / "small.yaml"
 
@@ -74,3 +77,17 @@ def test_threads_of_blas_change_no_bit() -> None:
         with threadpool_limits(threads, user_api="blas"):
             losses.append(training.run().evaluations["loss"].to_list())
     assert losses[0] == losses[1]
+
+
+def _kept(run: int) -> int:
+    """A run that leaves 320 MB behind in its process, as a cache does."""
+    vars(sys).setdefault("kept_by_a_test", []).append(b"x" * 320_000_000)
+    time.sleep(1.1)  # loky looks once a second
+    return run
+
+
+@pytest.mark.slow
+def test_processes_that_grow_are_no_warning() -> None:
+    """Warnings are errors here: loky's would end all that is under way."""
+    pytest.importorskip("psutil")  # without which loky looks at nothing
+    assert list(mapped(_kept, range(6), 2)) == list(range(6))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from warnings import filterwarnings
 
 from varsim.cluster.clock import uncollected
 from varsim.cluster.interruptions import Rules
@@ -239,6 +240,8 @@ def mapped(function: Callable[[A], B], runs: Iterable[A], jobs: int) -> Iterator
         return
     from loky import get_reusable_executor
 
+    # loky replaces a process that has grown by 300 MB and warns of a leak: ours keep their draws.
+    filterwarnings("ignore", "A worker was restarted", UserWarning)
     executor = get_reusable_executor(max_workers=jobs, initializer=may_be_terminated)
     folder = TemporaryDirectory(prefix="varsim-", ignore_cleanup_errors=True)
     try:
