@@ -17,10 +17,9 @@ from varsim.cluster.network import network
 from varsim.cluster.topology import Star
 from varsim.distribute.container import Write
 from varsim.distribute.context import Context
-from varsim.distribute.creation import VariableOptions
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, tensor
-from varsim.distribute.variable import DistributedVariable
+from varsim.distribute.variable import DistributedVariable, VariableOptions
 from varsim.values.operation import CurrentTime, Device, Operation, finish
 from varsim.values.variable import Aggregation, Synchronization
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from varsim.calibration.forms import combine_ranks
 from varsim.calibration.kineto import (
     Trace,
     clipped,
@@ -21,7 +22,6 @@ from varsim.calibration.kineto import (
     union,
 )
 from varsim.calibration.measurement import UnreadableError
-from varsim.calibration.ranks import combine_ranks
 from varsim.cluster.description import Cluster
 
 DATA = Path(__file__).parent.parent / "data" / "calibration"

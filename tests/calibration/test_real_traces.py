@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from varsim.calibration.forms import combine_ranks
 from varsim.calibration.kineto import Trace, read_kineto
 from varsim.calibration.measurement import UnreadableError
-from varsim.calibration.ranks import combine_ranks
 
 DATA = Path(__file__).parent.parent / "data" / "kineto"
 FACTS: dict[str, dict[str, Any]] = json.loads((DATA / "facts.json").read_text())

@@ -37,11 +37,10 @@ from varsim.distribute.central import (
     ParameterServerStrategy,
 )
 from varsim.distribute.context import DEFAULT_CONTEXT, Context
-from varsim.distribute.creation import VariableOptions
 from varsim.distribute.mirrored_strategy import MirroredStrategy, MultiWorkerMirroredStrategy
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, tensor
-from varsim.distribute.variable import DistributedVariable, restore, save
+from varsim.distribute.variable import DistributedVariable, VariableOptions, restore, save
 from varsim.values.operation import (
     DEFAULT_DEVICE,
     Computation,

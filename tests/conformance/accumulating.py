@@ -9,7 +9,7 @@ from conformance.cases import Record
 from conformance.comparison import assert_close
 from varsim.values.accumulator import ConditionalAccumulator, Take
 from varsim.values.gradient_form import DenseForm, GradientForm, IndexedSlices, SparseForm
-from varsim.values.refusal import DistributionError
+from varsim.values.operation import DistributionError
 
 
 def replay(case: Record) -> None:

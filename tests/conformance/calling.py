@@ -17,8 +17,8 @@ from conformance.scripted import Script, ScriptedJob, ScriptedTask, cluster
 from conformance.training import Training
 from varsim.strategies.sync_replicas import SyncReplicas
 from varsim.values.gradient import Gradient, Gradients
+from varsim.values.operation import DistributionError
 from varsim.values.optimizer import Sgd
-from varsim.values.refusal import DistributionError
 from varsim.values.task import Batches, Parameters, VariableSpec
 
 

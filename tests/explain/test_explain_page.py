@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from varsim.cli import app as cli
 from varsim.report.explain.look import looks
 from varsim.report.explain.report import Scale, explanation, lines_of
-from varsim.report.markdown import markdown
+from varsim.report.render import markdown
 from varsim.report.terminal import flow, terminal
 from varsim.scenario.fault import ScenarioError
 from varsim.scenario.loading import load_scenario

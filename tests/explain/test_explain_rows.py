@@ -9,9 +9,8 @@ from telling import acting, rows, scenario, traced
 from varsim.cluster.program import ProgramTrace
 from varsim.distribute.program_run import CROSS_REPLICA, MOST_COPIES, ValueSummary
 from varsim.scenario.variables import VariablesScenario
-from varsim.study.program.metrics import METRICS
-from varsim.study.program.rows import MOST_MOMENTS, Row, rows_of
-from varsim.study.program.telling import MOST_ROWS, told
+from varsim.study.program.rows import MOST_MOMENTS, MOST_ROWS, Row, rows_of, told
+from varsim.study.program.tables import METRICS
 
 ACTS = ["compute", "add, value: 3", "read", "moving_average, momentum: 0.9, value: 2"]
 ACTS += ["sub, value: 1, times: 5"]
@@ -248,7 +247,7 @@ class TestHowManySteps:
         assert read.steps == (MOST_ROWS - 1) // 6
 
     def test_what_is_too_long_is_not_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("varsim.study.program.telling.MOST_ACTS", 10)
+        monkeypatch.setattr("varsim.study.program.rows.MOST_ACTS", 10)
         made = acting("on_read", "sum", ["add, value: 1"], (), "program.steps=9")
         # Three replicas, which wait for each other at the end only.
         for steps in (None, 1):

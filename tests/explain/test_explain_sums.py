@@ -6,8 +6,8 @@ import pytest
 from telling import acting, rows_and_looks, scenario, sentences
 
 from varsim.distribute.program_run import ValueSummary
+from varsim.report.explain.numbers import reduced, remark
 from varsim.report.explain.report import explanation
-from varsim.report.explain.sums import reduced, remark
 from varsim.report.terminal import terminal
 from varsim.scenario.variables import VariablesScenario
 

@@ -7,7 +7,7 @@ from planning import BASE, BLOCK, plan_of, question, searched
 
 from varsim.report.plan import document
 from varsim.report.words.plan import answer, effort
-from varsim.study.plan.unpriced import unpriced
+from varsim.study.plan.findings import unpriced
 from varsim.study.verdict import EQUAL
 
 CONSTANT = BASE.replace(

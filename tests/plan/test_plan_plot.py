@@ -13,7 +13,7 @@ from varsim.report.plots.plan.pareto import PLOT, draw, legend
 from varsim.report.render import render
 from varsim.report.words.plan import sentences
 from varsim.study.plan.cell import Places
-from varsim.study.plan.pareto import trade
+from varsim.study.plan.findings import trade
 from varsim.study.plan.plan import Plan
 from varsim.study.statistics import student_t
 

@@ -12,10 +12,8 @@ from varsim.report.words.plan import answer
 from varsim.report.words.plan import notes as notes_of
 from varsim.scenario.plan import OBJECTIVES
 from varsim.study.plan import search as searching
-from varsim.study.plan.binding import binding, closest
-from varsim.study.plan.cell import Cell, Places, all_cells, distinct
-from varsim.study.plan.objective import value
-from varsim.study.plan.pareto import trade
+from varsim.study.plan.cell import Cell, Places, all_cells, distinct, value
+from varsim.study.plan.findings import binding, closest, trade
 from varsim.study.plan.search import FRESH
 from varsim.study.plan.standing import Standing, margin, may_be_lower, standing
 from varsim.study.simulation import simulate

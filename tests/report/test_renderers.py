@@ -9,9 +9,8 @@ import pytest
 from varsim.report import page
 from varsim.report.files.claim import FACTS
 from varsim.report.files.keeping import put_report
-from varsim.report.markdown import markdown
 from varsim.report.plots.plot import Plot
-from varsim.report.render import csv_text, render
+from varsim.report.render import csv_text, markdown, render
 from varsim.report.report import (
     Block,
     Data,

@@ -9,8 +9,7 @@ from programs import MODES, WIRE, add, read, scenario, variable
 
 from varsim.report.words.program.table import by_ratio, copies, seen
 from varsim.scenario.variables import VariablesScenario
-from varsim.study.program.metrics import METRICS
-from varsim.study.program.tables import COLUMNS
+from varsim.study.program.tables import COLUMNS, METRICS
 from varsim.study.simulation import simulate, simulate_variables
 from varsim.study.variables import VariablesResult
 

@@ -1,6 +1,6 @@
 """The front of cost and throughput, which sweeps and plans draw and tell of."""
 
-from varsim.study.sweep.front import front
+from varsim.study.verdict import front
 
 
 def test_the_front_is_beaten_by_none() -> None:

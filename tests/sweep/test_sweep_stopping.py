@@ -7,7 +7,7 @@ from sweeping import BASE, carried_out, sweep
 
 from varsim.report.words.sweep import answer, notes
 from varsim.study.statistics import interval
-from varsim.study.sweep.stopping import precise, replications
+from varsim.study.sweep.campaign import precise, replications
 
 
 class TestStopping:

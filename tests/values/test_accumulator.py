@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from varsim.values.accumulator import ConditionalAccumulator, GradientAccumulator, Take
 from varsim.values.gradient import Gradient
 from varsim.values.gradient_form import DenseForm, IndexedSlices, SparseForm
-from varsim.values.refusal import InvalidArgumentError, RefusedValueError
+from varsim.values.operation import InvalidArgumentError, RefusedValueError
 
 
 def gradient(number: int) -> Gradient:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from varsim.values.gradient import STACK, Gradient, Gradients, Parameters
 from varsim.values.gradient_form import IndexedSlices
+from varsim.values.operation import RefusedValueError
 from varsim.values.problem import Task
-from varsim.values.refusal import RefusedValueError
 from varsim.values.task import Batches, StackedGradients
 
 PROBLEMS: dict[str, dict[str, Any]] = {

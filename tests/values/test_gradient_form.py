@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from varsim.values.gradient_form import DenseForm, GradientForm, IndexedSlices, SparseForm
-from varsim.values.refusal import InvalidArgumentError, RefusedValueError
+from varsim.values.operation import InvalidArgumentError, RefusedValueError
 
 FORMS: list[type[GradientForm[Any]]] = [DenseForm, SparseForm]
 

@@ -5,10 +5,10 @@ import pytest
 from building import mean
 from numpy.typing import NDArray
 
+from varsim.distribute.central import PlainVariable
 from varsim.distribute.context import DEFAULT_CONTEXT
 from varsim.distribute.mirrored import MirroredVariable, SyncOnReadVariable
 from varsim.distribute.mirrored_strategy import MirroredStrategy
-from varsim.distribute.plain import PlainVariable
 from varsim.distribute.tensor import Tensor
 from varsim.values.operation import Device, finish
 from varsim.values.optimizer import Momentum, Optimizer, Sgd

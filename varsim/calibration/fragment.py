@@ -2,12 +2,28 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from statistics import median
+from typing import Final, NamedTuple
 
 from varsim.calibration.compute_text import compute_part
 from varsim.calibration.forms import Measurements, Options, read_files
-from varsim.calibration.measurement import UnreadableError
-from varsim.calibration.network_text import network_part, nodes_part
+from varsim.calibration.measurement import Transfer, TransferTable, UnreadableError, with_unit
+from varsim.calibration.network_fit import (
+    MOST_PIECES,
+    WORST,
+    Line,
+    Piece,
+    described,
+    fit,
+    fit_cards,
+    fit_latency,
+    piece_for,
+    pieces,
+    ring_time,
+    rounded,
+    split,
+)
+from varsim.units import format_seconds
 
 
 class Fragment(NamedTuple):
@@ -74,3 +90,183 @@ def calibrate(
     paths = [Path(file) for file in files]
     measured = read_files(paths, Options() if options is None else options, lambda line: None)
     return fragment(measured, size, None, per_node)
+
+
+_MOST_SHOWN: Final = 60
+
+
+class NetworkPart(NamedTuple):
+    """Lines of comment, and the line of YAML that stands under `cluster`."""
+
+    comments: tuple[str, ...]
+    yaml: str
+
+
+def network_part(tables: Sequence[TransferTable], size: float | None) -> NetworkPart:
+    """The line that is right for `size` bytes (default: the largest measured).
+
+    Raises UnreadableError where times say nothing of a bandwidth.
+    """
+    transfers = [one for table in tables for one in table.transfers]
+    found = pieces(transfers)
+    asked = max(one.size for one in transfers) if size is None else size
+    piece = piece_for(found, asked)
+    line, extra = _usable(piece, found, transfers)
+    yaml = (
+        f"network: {{kind: star, bandwidth: {with_unit(line.bandwidth, 'rate')}, "
+        f"latency: {with_unit(line.latency, 'time')}}}"
+    )
+    comments = [
+        *_sources(tables),
+        *_fits(found, piece, transfers, asked, extra, line),
+        *_residuals(tables, piece, line),
+    ]
+    return NetworkPart(tuple(comments), yaml)
+
+
+def nodes_part(tables: Sequence[TransferTable], per_node: int) -> NetworkPart:
+    """Nodes of so many workers: links inside, and one network card each.
+
+    Raises UnreadableError where times say nothing of either.
+    """
+    inner, outer = split(tables, per_node)
+    inside = fit([one for table in inner for one in table.transfers])
+    if inside.per_byte <= 0:
+        raise UnreadableError(["the times inside a node do not grow with the size"])
+    inside = rounded(inside)
+    cards = fit_cards(outer, per_node, inside)
+    nodes = described(per_node, inside, cards)
+    links = [
+        f"bandwidth: {with_unit(one.bandwidth, 'rate')}, latency: {with_unit(one.latency, 'time')}"
+        for one in (inside, cards)
+    ]
+    kind = f"kind: nodes, workers_per_node: {per_node}"
+    yaml = f"network: {{{kind}, inside: {{{links[0]}}}, {links[1]}}}"
+    comments = [
+        *_sources(tables),
+        "  inside a node fitted first, then the cards, on the network of nodes, as one card a node",
+        f"  {'size':>14} {'measured':>10} {'modelled':>10} {'error':>8}",
+    ]
+    for table in [*inner, *outer]:
+        assert table.collective is not None
+        name, ranks = table.collective
+        comments.append(f"  {table.what} ({table.source}):")
+        for one in table.transfers:
+            modelled = (
+                inside.time(one) if table in inner else ring_time(name, ranks, one.size, nodes)
+            )
+            comments.append(
+                f"  {_bytes(one.size):>14} {format_seconds(one.seconds):>10} "
+                f"{format_seconds(modelled):>10} {modelled / one.seconds - 1:>+8.1%}"
+            )
+    return NetworkPart(tuple(comments), yaml)
+
+
+def _usable(
+    piece: Piece, found: Sequence[Piece], transfers: Sequence[Transfer]
+) -> tuple[Line, list[str]]:
+    """The line of a piece; where it does not rise, with the bandwidth of the larger sizes."""
+    if piece.line.per_byte > 0:
+        return piece.line, []
+    rising = [one for one in found if one.line.per_byte > 0]
+    if not rising:
+        raise UnreadableError(
+            ["the times do not grow with the size: no bandwidth can be seen; measure larger sizes"]
+        )
+    note = "times do not grow with the size here: the bandwidth is that of the largest sizes"
+    return fit_latency(_inside(piece, transfers), rising[-1].line.per_byte), [note]
+
+
+def _inside(piece: Piece, transfers: Sequence[Transfer]) -> list[Transfer]:
+    return [one for one in transfers if piece.smallest <= one.size <= piece.largest]
+
+
+def _sources(tables: Sequence[TransferTable]) -> list[str]:
+    lines = []
+    for table in tables:
+        sizes = [one.size for one in table.transfers]
+        lines += [
+            f"network, from {table.source}: {table.what}",
+            f"  {len(sizes)} times of {len(set(sizes))} sizes, {_bytes(min(sizes))} to "
+            f"{_bytes(max(sizes))}",
+            f"  in varsim's model: time = {table.formula}",
+            *(f"  {note}" for note in table.notes),
+        ]
+    return lines
+
+
+def _fits(
+    found: Sequence[Piece],
+    piece: Piece,
+    transfers: Sequence[Transfer],
+    asked: float,
+    extra: Sequence[str],
+    line: Line,
+) -> list[str]:
+    lines = ["  fitted by least squares of relative errors; fitted / measured - 1:"]
+    single = rounded(fit(transfers))
+    worst = max(abs(single.error(one)) for one in transfers)
+    if len(found) == 1:
+        lines.append(f"  one line: {_errors(transfers, line)}")
+        if worst > WORST:
+            lines.append(
+                f"  the worst error is above {WORST:.0%}; pieces are no better, or need more sizes"
+            )
+    else:
+        lines.append(
+            f"  one line would be {worst:.2%} off at worst, more than {WORST:.0%}; in "
+            f"{len(found)} pieces:"
+        )
+        lines.append(f"  {'from':>14} {'to':>14} {'latency':>9} {'bandwidth':>13} {'worst':>7}")
+        for one in found:
+            rate = with_unit(one.line.bandwidth, "rate") if one.line.per_byte else "not seen"
+            lines.append(
+                f"  {_bytes(one.smallest):>14} {_bytes(one.largest):>14} "
+                f"{format_seconds(one.line.latency):>9} {rate:>13} {one.worst:>7.1%}"
+            )
+        if max(one.worst for one in found) > WORST:
+            lines.append(f"  errors above {WORST:.0%} stay with up to {MOST_PIECES} pieces: noise")
+        where = f"{_bytes(piece.smallest)} to {_bytes(piece.largest)}"
+        lines.append(f"  below stands the one of {where}, for {_bytes(asked)} (--size chooses):")
+        lines.append(f"  {_errors(_inside(piece, transfers), line)}")
+    lines += [f"  {note}" for note in extra]
+    sizes = len({one.size for one in _inside(piece, transfers)})
+    if sizes == 1:
+        lines.append("  one size cannot tell latency from bandwidth: the latency is put at 0")
+    elif sizes == 2:
+        lines.append("  two sizes are met by any line: the errors say nothing")
+    elif line.latency == 0:
+        lines.append("  no latency is to be seen in these sizes: it is put at 0")
+    return lines
+
+
+def _errors(transfers: Sequence[Transfer], line: Line) -> str:
+    off = [abs(line.error(one)) for one in transfers]
+    return f"median error {median(off):.2%}, worst {max(off):.2%}"
+
+
+def _residuals(tables: Sequence[TransferTable], piece: Piece, line: Line) -> list[str]:
+    """One line per size, of all sizes: those of other pieces are marked."""
+    lines = [f"  {'size':>14} {'measured':>10} {'this line':>10} {'error':>8}"]
+    for table in tables:
+        if len(tables) > 1:
+            lines.append(f"  {table.what} ({table.source}):")
+        by_size: dict[float, list[Transfer]] = {}
+        for one in table.transfers:
+            by_size.setdefault(one.size, []).append(one)
+        stride = -(-len(by_size) // _MOST_SHOWN)
+        if stride > 1:
+            lines.append(f"  of every {stride} sizes one is shown:")
+        for size in sorted(by_size)[::stride]:
+            seconds = median(one.seconds for one in by_size[size])
+            shown = by_size[size][0]._replace(seconds=seconds)
+            mark = "" if piece.smallest <= size <= piece.largest else "  (not its sizes)"
+            lines.append(
+                f"  {_bytes(size):>14} {format_seconds(seconds):>10} "
+                f"{format_seconds(line.time(shown)):>10} {line.error(shown):>+8.1%}{mark}"
+            )
+    return lines
+
+
+def _bytes(size: float) -> str:
+    return f"{size:.0f} B" if size == int(size) else f"{size:g} B"

@@ -26,7 +26,6 @@ from varsim.cli.console import (
     flush,
     write,
 )
-from varsim.cli.engine import Engine, use_for
 from varsim.cli.options import (
     All,
     File,
@@ -42,7 +41,7 @@ from varsim.cli.options import (
     with_shorthands,
 )
 from varsim.cli.recordings import percent
-from varsim.cli.settings import Asking, Formats, Settings, question
+from varsim.cli.settings import Asking, Engine, Formats, Settings, question, use_for
 
 if TYPE_CHECKING:
     from varsim.study.experiment import AnyExperiment

@@ -10,8 +10,7 @@ import typer
 from varsim.cli import options
 from varsim.cli.campaign import claim, making, opened, tell_effort
 from varsim.cli.console import USAGE, complain, read_from, tell, write
-from varsim.cli.engine import Engine, use_in_campaign
-from varsim.cli.settings import question
+from varsim.cli.settings import Engine, question, use_in_campaign
 from varsim.cli.weighing import weigh_cases
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ def check(experiment: "Program", strategies: Sequence[str]) -> None:
 def explain(experiment: "Program", asked: Asking) -> None:
     """Print what each copy holds, what is sent where, and when."""
     from varsim.report.explain.report import explanation
-    from varsim.report.markdown import markdown
+    from varsim.report.render import markdown
     from varsim.report.terminal import terminal
 
     scenario = experiment.scenario

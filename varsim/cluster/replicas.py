@@ -15,11 +15,10 @@ from varsim.cluster.trace import Phase
 from varsim.cluster.transport import nothing
 from varsim.cluster.worker import Read, Worker
 from varsim.distribute.context import DEFAULT_CONTEXT
-from varsim.distribute.creation import VariableOptions
 from varsim.distribute.mirrored import MirroredVariable, SyncOnReadVariable
 from varsim.distribute.mirrored_strategy import MirroredStrategy
 from varsim.distribute.tensor import Tensor
-from varsim.distribute.variable import DistributedVariable
+from varsim.distribute.variable import DistributedVariable, VariableOptions
 from varsim.values.gradient import Array, Gradient, Parameters, Value
 from varsim.values.gradient_form import sum_in_order
 from varsim.values.operation import Device, finish

@@ -24,7 +24,7 @@ from varsim.cluster.wait_free import WaitFreePush
 from varsim.cluster.waiting import Lock, TokenQueue
 from varsim.cluster.worker import Read, Worker
 from varsim.distribute.central import ParameterServerStrategy
-from varsim.distribute.creation import VariableOptions
+from varsim.distribute.variable import VariableOptions
 from varsim.values.gradient import Array, Gradient, Parameters, Value, mean_of_values
 from varsim.values.operation import finish
 from varsim.values.staleness import DropAbove, StalenessPolicy

@@ -18,8 +18,7 @@ from varsim.distribute.cross_device_ops import (
     unpack,
 )
 from varsim.distribute.tensor import Tensor, Values, add_in_order, divide
-from varsim.values.operation import Operation, Transfer, movement
-from varsim.values.refusal import InvalidArgumentError
+from varsim.values.operation import InvalidArgumentError, Operation, Transfer, movement
 from varsim.values.variable import ReduceOp
 
 

@@ -5,8 +5,7 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from varsim.distribute.context import Context
 from varsim.distribute.tensor import Tensor, Values
-from varsim.values.operation import Device, Operation
-from varsim.values.refusal import RefusedAssertionError, RefusedAttributeError
+from varsim.values.operation import Device, Operation, RefusedAssertionError, RefusedAttributeError
 from varsim.values.variable import Variable
 
 Write: TypeAlias = Literal["assign", "assign_add", "assign_sub"]

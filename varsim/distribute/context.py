@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
-from varsim.values.operation import DEFAULT_DEVICE, Device, Merge, Operation
-from varsim.values.refusal import RefusedRuntimeError
+from varsim.values.operation import DEFAULT_DEVICE, Device, Merge, Operation, RefusedRuntimeError
 from varsim.values.variable import Aggregation, Variable
 
 

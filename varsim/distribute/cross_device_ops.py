@@ -15,12 +15,17 @@ from typing import ClassVar, Final
 import numpy as np
 
 from varsim.distribute.tensor import Tensor, Values, add_in_order, divide
-from varsim.values.operation import Device, Exchange, Movement, Operation, Transfer, movement
-from varsim.values.refusal import (
+from varsim.values.operation import (
+    Device,
+    Exchange,
     InvalidArgumentError,
+    Movement,
+    Operation,
     RefusedIndexError,
     RefusedTypeError,
     RefusedValueError,
+    Transfer,
+    movement,
 )
 from varsim.values.variable import ReduceOp
 

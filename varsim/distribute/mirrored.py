@@ -16,14 +16,15 @@ from varsim.distribute.variable import (
     refuse_scatter,
 )
 from varsim.values.gradient_form import IndexedSlices
-from varsim.values.operation import Merge, Operation
-from varsim.values.optimizer import State
-from varsim.values.refusal import (
+from varsim.values.operation import (
+    Merge,
+    Operation,
     RefusedAttributeError,
     RefusedNotImplementedError,
     RefusedTypeError,
     RefusedValueError,
 )
+from varsim.values.optimizer import State
 from varsim.values.variable import Aggregation, ReduceOp
 
 T = TypeVar("T")

@@ -6,7 +6,6 @@ import numpy as np
 
 from varsim.distribute.container import is_mirrored, is_per_replica, select, tensors_of
 from varsim.distribute.context import Context
-from varsim.distribute.creation import check_mean, initial_value, mirrored_attributes
 from varsim.distribute.cross_device_ops import (
     CollectiveAllReduce,
     CrossDeviceOps,
@@ -26,9 +25,21 @@ from varsim.distribute.reducing import (
 )
 from varsim.distribute.strategy import NewVariable, Strategy
 from varsim.distribute.tensor import Tensor, Values
-from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import Device, Exchange, Operation, Transfer, movement
-from varsim.values.refusal import RefusedAssertionError, RefusedValueError
+from varsim.distribute.variable import (
+    DistributedVariable,
+    check_mean,
+    initial_value,
+    mirrored_attributes,
+)
+from varsim.values.operation import (
+    Device,
+    Exchange,
+    Operation,
+    RefusedAssertionError,
+    RefusedValueError,
+    Transfer,
+    movement,
+)
 from varsim.values.variable import ReduceOp, Synchronization, Variable
 
 

@@ -23,9 +23,8 @@ from pydantic import Field, PositiveInt, StringConstraints, model_validator
 
 from varsim.distribute.container import Write
 from varsim.distribute.context import Context
-from varsim.distribute.creation import VariableOptions
 from varsim.distribute.tensor import Tensor, Values
-from varsim.distribute.variable import DistributedVariable, restore, save
+from varsim.distribute.variable import DistributedVariable, VariableOptions, restore, save
 from varsim.values.operation import Computation, Operation
 from varsim.values.schema import Model, one_of
 from varsim.values.variable import Aggregation, Synchronization

@@ -18,12 +18,16 @@ from varsim.distribute.context import Context
 from varsim.distribute.cross_device_ops import CrossDeviceOps, Options, same_devices
 from varsim.distribute.tensor import Tensor, Values, shown, tensor_of
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import DEFAULT_DEVICE, Device, Operation, Transfer, movement
-from varsim.values.refusal import (
+from varsim.values.operation import (
+    DEFAULT_DEVICE,
+    Device,
+    Operation,
     RefusedAssertionError,
     RefusedAttributeError,
     RefusedTypeError,
     RefusedValueError,
+    Transfer,
+    movement,
 )
 from varsim.values.variable import ReduceOp, Variable
 

@@ -7,8 +7,15 @@ from typing import Any, ClassVar, NamedTuple, cast
 from varsim.distribute.container import regroup, select
 from varsim.distribute.context import DEFAULT_CONTEXT, Context, StrategyInterface
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import DEFAULT_DEVICE, Device, Merge, Operation, Parallel
-from varsim.values.refusal import RefusedRuntimeError, RefusedValueError
+from varsim.values.operation import (
+    DEFAULT_DEVICE,
+    Device,
+    Merge,
+    Operation,
+    Parallel,
+    RefusedRuntimeError,
+    RefusedValueError,
+)
 from varsim.values.variable import Variable
 
 

@@ -19,7 +19,6 @@ from varsim.distribute.container import (
     select,
 )
 from varsim.distribute.context import Context
-from varsim.distribute.creation import VariableOptions, checked, initial_value
 from varsim.distribute.cross_device_ops import Options
 from varsim.distribute.mirrored import reduce_op
 from varsim.distribute.reducing import (
@@ -31,10 +30,16 @@ from varsim.distribute.reducing import (
 )
 from varsim.distribute.scope import StrategyScope, call_for_each_replica, run_if_operation
 from varsim.distribute.tensor import Tensor, Values, divide, tensor_of
-from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import Device, Merge, Operation
+from varsim.distribute.variable import DistributedVariable, VariableOptions, checked, initial_value
+from varsim.values.operation import (
+    Device,
+    Merge,
+    Operation,
+    RefusedRuntimeError,
+    RefusedTypeError,
+    RefusedValueError,
+)
 from varsim.values.optimizer import Optimizer
-from varsim.values.refusal import RefusedRuntimeError, RefusedTypeError, RefusedValueError
 from varsim.values.variable import Aggregation, Attributes, ReduceOp, Variable
 
 

@@ -6,8 +6,9 @@ from typing import Any, ClassVar, Final, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from varsim.values.operation import DEFAULT_DEVICE, Device
-from varsim.values.refusal import (
+from varsim.values.operation import (
+    DEFAULT_DEVICE,
+    Device,
     InvalidArgumentError,
     RefusedAttributeError,
     RefusedTypeError,

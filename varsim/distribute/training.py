@@ -11,13 +11,11 @@ import numpy as np
 
 from varsim.distribute.container import Component
 from varsim.distribute.context import Context
-from varsim.distribute.creation import VariableOptions
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, Values, kind_of
-from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import Operation
+from varsim.distribute.variable import DistributedVariable, VariableOptions
+from varsim.values.operation import InvalidArgumentError, Operation, RefusedAttributeError
 from varsim.values.optimizer import Adam, Optimizer
-from varsim.values.refusal import InvalidArgumentError, RefusedAttributeError
 from varsim.values.variable import Aggregation
 
 

@@ -1,22 +1,30 @@
-"""DistributedVariable, the base of all variables: reads, writes, sparse updates, checkpoints."""
+"""DistributedVariable, the base of all variables: reads, writes, sparse updates, checkpoints.
+
+And the options that one is created with, their checks, and its initial value.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
 from varsim.distribute.container import Component, Mirrored, Unread, Write, is_per_replica, select
 from varsim.distribute.context import DEFAULT_CONTEXT, Context, StrategyInterface
-from varsim.distribute.tensor import Tensor, Values, convert, shown
-from varsim.values.operation import DEFAULT_DEVICE, Device, Operation, Transfer, movement
-from varsim.values.optimizer import Optimizer
-from varsim.values.refusal import (
+from varsim.distribute.tensor import Tensor, Values, array_of, convert, kind_of, shown
+from varsim.values.operation import (
+    DEFAULT_DEVICE,
+    Device,
     InvalidArgumentError,
+    Operation,
     RefusedNotImplementedError,
     RefusedValueError,
+    Transfer,
+    movement,
 )
-from varsim.values.variable import Attributes, Variable
+from varsim.values.optimizer import Optimizer
+from varsim.values.variable import Aggregation, Attributes, Synchronization, Variable
 
 ScatterMethod: TypeAlias = Literal["add", "sub", "mul", "div", "min", "max", "update"]
 
@@ -334,3 +342,75 @@ def restore(
     for name, variable in variables.items():
         if name in checkpoint:
             yield from variable.restore(checkpoint[name])
+
+
+@dataclass(frozen=True, slots=True)
+class VariableOptions:
+    """Options of a new variable, unchecked; `trainable` None where it is not given."""
+
+    synchronization: object = Synchronization.AUTO
+    aggregation: object = Aggregation.NONE
+    trainable: bool | None = None
+    name: str = ""
+    optimizer: Optimizer | None = None
+
+
+def checked(options: VariableOptions) -> Attributes:
+    """The attributes with the default of `trainable`: all but ON_READ variables are.
+
+    ValueError for what is not a member of its enum; members may be given by name, as written
+    (ops/variables.py, validate_synchronization_aggregation_trainable).
+    """
+    aggregation, synchronization = options.aggregation, options.synchronization
+    if isinstance(aggregation, str):
+        aggregation = Aggregation.__members__.get(aggregation)
+    if not isinstance(aggregation, Aggregation):
+        raise RefusedValueError(
+            "invalid_aggregation",
+            f"Invalid variable aggregation mode: {options.aggregation}; "
+            f"use one of {', '.join(Aggregation.__members__)}",
+        )
+    if isinstance(synchronization, str):
+        synchronization = Synchronization.__members__.get(synchronization)
+    if not isinstance(synchronization, Synchronization):
+        raise RefusedValueError(
+            "invalid_synchronization",
+            f"Invalid variable synchronization mode: {options.synchronization}; "
+            f"use one of {', '.join(Synchronization.__members__)}",
+        )
+    trainable = options.trainable
+    if trainable is None:
+        trainable = synchronization is not Synchronization.ON_READ
+    return Attributes(synchronization, aggregation, trainable, options.name)
+
+
+def mirrored_attributes(attributes: Attributes) -> Attributes:
+    """The mirrored family turns AUTO into ON_WRITE and refuses NONE (distribute_utils.py)."""
+    if attributes.synchronization is Synchronization.NONE:
+        raise RefusedValueError(
+            "synchronization_none",
+            "`NONE` variable synchronization mode is not supported with mirrored copies: use "
+            "ON_READ for independent copies, or a strategy that keeps one copy",
+        )
+    if attributes.synchronization is Synchronization.AUTO:
+        return attributes._replace(synchronization=Synchronization.ON_WRITE)
+    return attributes
+
+
+def check_mean(attributes: Attributes, value: Values) -> None:
+    """The mirrored family refuses MEAN of anything but floats (values.DistributedVariable)."""
+    if attributes.aggregation is Aggregation.MEAN and kind_of(value.dtype) != "f":
+        raise RefusedValueError(
+            "mean_of_non_float",
+            f"creating distributed variables with aggregation=MEAN and a non-floating dtype is not "
+            f"supported: {value.dtype}; use a float dtype, or SUM",
+        )
+
+
+def initial_value(initial: object) -> Values:
+    """The array that a variable starts from; a function is called for it, once."""
+    if isinstance(initial, Callable):  # type: ignore[arg-type]
+        initial = initial()  # type: ignore[operator]
+    if isinstance(initial, Tensor):
+        return initial.array
+    return array_of(initial)

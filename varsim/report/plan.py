@@ -15,11 +15,10 @@ from varsim.report.words.plan import amount_told, sentences
 from varsim.report.words.sweep import MEANINGS, SPEED
 from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.provenance import MADE_BY, provenance_of_many
-from varsim.study.plan.pareto import shown, trade
+from varsim.study.plan.findings import shown, trade, unpriced
 from varsim.study.plan.plan import Plan
 from varsim.study.plan.search import Found
 from varsim.study.plan.standing import Standing, Verdict
-from varsim.study.plan.unpriced import unpriced
 from varsim.study.statistics import CONFIDENCE
 
 SCENARIO: Final = "plan.yaml"

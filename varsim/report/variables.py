@@ -12,10 +12,9 @@ from varsim.report.words.phrases import DOT, counted
 from varsim.report.words.program import table as main
 from varsim.report.words.program.answer import answer as answer
 from varsim.report.words.program.answer import notes as notes
-from varsim.report.words.program.values import described, shown
+from varsim.report.words.program.table import described, shown
 from varsim.scenario.provenance import MADE_BY
-from varsim.study.program.metrics import METRICS
-from varsim.study.program.tables import COLUMNS
+from varsim.study.program.tables import COLUMNS, METRICS
 
 if TYPE_CHECKING:
     from pandas import DataFrame

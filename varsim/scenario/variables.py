@@ -7,8 +7,7 @@ from pydantic import Field, StringConstraints, model_validator
 from varsim.cluster.program import ReplicaCluster
 from varsim.distribute.program import Program, Read, VariableDescription, Writing, check_written
 from varsim.distribute.program_run import Algorithm, Mode, ProgramRun
-from varsim.values.operation import finish
-from varsim.values.refusal import DistributionError
+from varsim.values.operation import DistributionError, finish
 from varsim.values.schema import Model
 from varsim.values.stream import stream
 

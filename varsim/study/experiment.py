@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from varsim.study.beginning import Beginning
     from varsim.study.plan.plan import Plan
     from varsim.study.program.beginning import ProgramBeginning
-    from varsim.study.program.telling import Telling
+    from varsim.study.program.rows import Telling
     from varsim.study.result import Result
     from varsim.study.sweep.campaign import Books, Watcher
     from varsim.study.sweep.case import Case
@@ -123,7 +123,7 @@ class Program(Changeable):
         steps: int | None = None,
     ) -> "list[Telling]":
         """What happens to the variables in the first steps; ValueError if that is too much."""
-        from varsim.study.program.telling import told
+        from varsim.study.program.rows import told
 
         return told(self.scenario, modes or self.scenario.all_modes, steps)
 

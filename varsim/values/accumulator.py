@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from varsim.values.gradient import Gradient
 from varsim.values.gradient_form import GradientForm
-from varsim.values.refusal import InvalidArgumentError
+from varsim.values.operation import InvalidArgumentError
 
 G = TypeVar("G")
 

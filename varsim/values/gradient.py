@@ -23,8 +23,8 @@ from varsim.values.gradient_form import (
     sum_in_order,
     sum_of_slices,
 )
+from varsim.values.operation import DistributionError, RefusedValueError
 from varsim.values.problem import Task
-from varsim.values.refusal import DistributionError, RefusedValueError
 from varsim.values.task import StackedGradients
 
 Array: TypeAlias = NDArray[np.float64]

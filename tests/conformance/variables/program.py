@@ -11,8 +11,13 @@ from varsim.distribute.container import Component, Mirrored, PerReplica, part_on
 from varsim.distribute.context import Context
 from varsim.distribute.tensor import Tensor
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import Device, Operation
-from varsim.values.refusal import DistributionError, RefusedIndexError, RefusedTypeError
+from varsim.values.operation import (
+    Device,
+    DistributionError,
+    Operation,
+    RefusedIndexError,
+    RefusedTypeError,
+)
 from varsim.values.variable import Aggregation, Variable
 
 ARITHMETIC: dict[str, Callable[[object, object], object]] = {"add": add, "sub": sub, "mul": mul}

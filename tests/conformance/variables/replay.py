@@ -13,8 +13,7 @@ from conformance.variables.table import STEPS
 from conformance.variables.world import World, make_worlds
 from varsim.distribute.container import Component, Container
 from varsim.distribute.tensor import Tensor
-from varsim.values.operation import Operation, finish_together
-from varsim.values.refusal import DistributionError
+from varsim.values.operation import DistributionError, Operation, finish_together
 
 # How the operations of all workers are carried out.
 Driver = Callable[[list[Operation[Observed]]], list[Observed]]

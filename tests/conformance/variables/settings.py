@@ -13,8 +13,7 @@ from varsim.distribute.all_reduce import ALGORITHMS
 from varsim.distribute.context import DEFAULT_CONTEXT, Context
 from varsim.distribute.cross_device_ops import concat_and_split, group_by_size, options
 from varsim.distribute.tensor import Tensor
-from varsim.values.operation import Operation
-from varsim.values.refusal import DistributionError
+from varsim.values.operation import DistributionError, Operation
 
 PROPERTIES: Final = (
     "num_replicas_in_sync",

@@ -11,11 +11,9 @@ from conformance.variables.world import World
 from varsim.distribute.central import create_without_scope
 from varsim.distribute.container import Component
 from varsim.distribute.context import DEFAULT_CONTEXT, Context
-from varsim.distribute.creation import VariableOptions
 from varsim.distribute.tensor import Tensor, tensor_of
-from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import Operation
-from varsim.values.refusal import DistributionError
+from varsim.distribute.variable import DistributedVariable, VariableOptions
+from varsim.values.operation import DistributionError, Operation
 
 Observed = dict[str, Any]
 Step = Callable[[World, Record], Operation[Observed]]

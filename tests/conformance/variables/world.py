@@ -23,8 +23,7 @@ from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor
 from varsim.distribute.training import DistributedOptimizer
 from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import Device
-from varsim.values.refusal import DistributionError
+from varsim.values.operation import Device, DistributionError
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ import pytest
 
 from varsim.distribute.program import VariableDescription
 from varsim.distribute.program_run import ValueSummary
-from varsim.report.words.program.values import described, number, shown, side_by_side
+from varsim.report.words.program.table import described, number, shown, side_by_side
 from varsim.study.program.tables import exact
 
 

@@ -8,15 +8,22 @@ from varsim.cluster.replicas import LocalReplicas
 from varsim.distribute.central import DefaultStrategy
 from varsim.distribute.container import Mirrored, PerReplica
 from varsim.distribute.context import DEFAULT_CONTEXT, Context
-from varsim.distribute.creation import VariableOptions
 from varsim.distribute.mirrored import SyncOnReadVariable
 from varsim.distribute.mirrored_strategy import MirroredStrategy
 from varsim.distribute.tensor import Tensor, convert, tensor
 from varsim.distribute.training import DistributedOptimizer
-from varsim.distribute.variable import DistributedVariable
-from varsim.values.operation import DEFAULT_DEVICE, Device, Movement, Operation, finish
+from varsim.distribute.variable import DistributedVariable, VariableOptions
+from varsim.values.operation import (
+    DEFAULT_DEVICE,
+    Device,
+    DistributionError,
+    Movement,
+    Operation,
+    RefusedAssertionError,
+    RefusedRuntimeError,
+    finish,
+)
 from varsim.values.optimizer import Adam, Momentum, Sgd
-from varsim.values.refusal import DistributionError, RefusedAssertionError, RefusedRuntimeError
 from varsim.values.variable import Aggregation, Synchronization
 
 TWO = [Device(number=0), Device(number=1)]

@@ -16,12 +16,11 @@ from varsim.distribute.central import (
 )
 from varsim.distribute.container import PerReplica
 from varsim.distribute.context import DEFAULT_CONTEXT, Context
-from varsim.distribute.creation import VariableOptions
 from varsim.distribute.cross_device_ops import Options, chunk_length, ring_sum
 from varsim.distribute.mirrored_strategy import MirroredStrategy, MultiWorkerMirroredStrategy
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, tensor
-from varsim.distribute.variable import DistributedVariable
+from varsim.distribute.variable import DistributedVariable, VariableOptions
 from varsim.values.operation import Device, Movement, Operation, finish, finish_together
 from varsim.values.variable import Aggregation, Synchronization
 

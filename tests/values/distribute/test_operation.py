@@ -9,24 +9,24 @@ from varsim.distribute.central import (
     MaxSizePartitioner,
     MinSizePartitioner,
     ParameterServerStrategy,
+    PlainVariable,
     create_without_scope,
 )
 from varsim.distribute.container import Component, Mirrored, PerReplica, regroup, select
 from varsim.distribute.context import DEFAULT_CONTEXT, Context
-from varsim.distribute.creation import VariableOptions
 from varsim.distribute.mirrored_strategy import MirroredStrategy, MultiWorkerMirroredStrategy
-from varsim.distribute.plain import PlainVariable
 from varsim.distribute.tensor import Tensor, convert, divide, kind_of, share, shown, tensor
-from varsim.distribute.variable import restore, save
+from varsim.distribute.variable import VariableOptions, restore, save
 from varsim.values.operation import (
     DEFAULT_DEVICE,
     Device,
+    DistributionError,
     Exchange,
+    InvalidArgumentError,
     Operation,
     finish,
     finish_together,
 )
-from varsim.values.refusal import DistributionError, InvalidArgumentError
 from varsim.values.variable import Aggregation, Synchronization
 
 TWO = [Device(number=0), Device(number=1)]

@@ -10,7 +10,7 @@ import pytest
 
 import varsim.distribute
 from varsim.distribute import program
-from varsim.values import refusal
+from varsim.values import operation
 
 # The reasons that the recorded cases of TensorFlow's variables know (their README, "Categories").
 CATEGORIES = {
@@ -34,7 +34,7 @@ ADVICE = {
 
 # What a program's YAML may say is refused by its models, in words of the scenario.
 SOURCES = sorted(set(Path(varsim.distribute.__path__[0]).glob("*.py")) - {Path(program.__file__)})
-REFUSALS = {name for name in vars(refusal) if name.endswith("Error")} | {"refuse_scatter"}
+REFUSALS = {name for name in vars(operation) if name.endswith("Error")} | {"refuse_scatter"}
 
 
 class Refusal(NamedTuple):
@@ -61,7 +61,7 @@ def refusals() -> Iterator[Refusal]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
                 continue
-            if node.func.id not in REFUSALS or path.name == "refusal.py":
+            if node.func.id not in REFUSALS:
                 continue
             place = f"{path.name}:{node.lineno}"
             *first, message = node.args

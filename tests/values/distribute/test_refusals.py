@@ -11,15 +11,20 @@ from varsim.distribute.all_reduce import NcclAllReduce
 from varsim.distribute.central import CentralStorageStrategy, DefaultStrategy, create_without_scope
 from varsim.distribute.container import PerReplica
 from varsim.distribute.context import DEFAULT_CONTEXT, Context
-from varsim.distribute.creation import VariableOptions
 from varsim.distribute.cross_device_ops import options
 from varsim.distribute.mirrored_strategy import MirroredStrategy, MultiWorkerMirroredStrategy
 from varsim.distribute.strategy import Strategy
 from varsim.distribute.tensor import Tensor, tensor
-from varsim.distribute.variable import DistributedVariable
+from varsim.distribute.variable import DistributedVariable, VariableOptions
 from varsim.scenario.loading import ScenarioError, load_text
-from varsim.values.operation import DEFAULT_DEVICE, Device, Operation, finish, finish_together
-from varsim.values.refusal import DistributionError
+from varsim.values.operation import (
+    DEFAULT_DEVICE,
+    Device,
+    DistributionError,
+    Operation,
+    finish,
+    finish_together,
+)
 from varsim.values.variable import Aggregation, Synchronization
 
 TWO = [Device(number=0), Device(number=1)]

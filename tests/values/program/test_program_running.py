@@ -18,8 +18,8 @@ from programs import (
     without_a_clock,
 )
 
+from varsim.distribute.central import PlainVariable
 from varsim.distribute.mirrored import MirroredVariable, SyncOnReadVariable
-from varsim.distribute.plain import PlainVariable
 from varsim.distribute.program_run import CROSS_REPLICA, MOST_COPIES, Mode, ProgramRun
 from varsim.values.operation import DEFAULT_DEVICE, Device, finish
 

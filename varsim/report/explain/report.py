@@ -14,8 +14,7 @@ from varsim.scenario.fault import Fault, ScenarioError, Source
 from varsim.scenario.provenance import provenance
 from varsim.scenario.training import Scenario
 from varsim.scenario.variables import VariablesScenario
-from varsim.study.program.rows import Row
-from varsim.study.program.telling import Telling, told
+from varsim.study.program.rows import Row, Telling, told
 
 _MOST_DECIMALS: Final = 3
 # The end of a heading over several steps.

@@ -14,13 +14,14 @@ from varsim.report.explain.numbers import (
     number,
     per_cent,
     ranks,
+    reduced,
+    remark,
     sending,
     several,
     shared_out,
     time,
     total,
 )
-from varsim.report.explain.sums import reduced, remark
 from varsim.study.program.rows import Row
 
 _LONGEST_NAME: Final = 12

@@ -9,7 +9,7 @@ from varsim.cluster.recovery import in_run
 from varsim.report.words.phrases import capital, digits
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
-from varsim.study.plan.guess import Guess
+from varsim.study.plan.findings import Guess
 from varsim.study.speeds import SPEEDS, result_at
 from varsim.study.statistics import ratio
 from varsim.units import format_seconds

@@ -22,11 +22,10 @@ from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.targets import BOUNDS
 from varsim.study.cost import COSTS
 from varsim.study.measure import ACTIVITIES
-from varsim.study.plan.binding import closest
 from varsim.study.plan.cell import Cell
+from varsim.study.plan.findings import closest, unpriced
 from varsim.study.plan.plan import Plan
 from varsim.study.plan.standing import Standing, margin
-from varsim.study.plan.unpriced import unpriced
 from varsim.study.statistics import Estimate
 from varsim.study.targets import Judgement
 from varsim.study.verdict import CLOSE, SAME, WORSE

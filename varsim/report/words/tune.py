@@ -16,8 +16,7 @@ from varsim.report.words.phrases import (
     time,
     told,
 )
-from varsim.study.tune.search import Rates, Search, Tuned
-from varsim.study.tune.trial import Goal, Trial
+from varsim.study.tune.search import Goal, Rates, Search, Trial, Tuned
 from varsim.study.verdict import WORSE
 from varsim.units import format_seconds
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from varsim.report.words.activity import noun, verb
 from varsim.report.words.names import mention
 from varsim.report.words.phrases import capital, plus_minus, time
 from varsim.report.words.resources import (
@@ -12,9 +11,11 @@ from varsim.report.words.resources import (
     busy,
     faster,
     named,
+    noun,
     percent,
     ports,
     resource,
+    verb,
     workers,
 )
 from varsim.study.measure import NANOSECONDS

@@ -1,6 +1,6 @@
-"""Cells: one strategy at one point of the space, and which of them differ."""
+"""Cells: one strategy at one point of the space, which of them differ, and their objective."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
@@ -8,10 +8,46 @@ from varsim.scenario.plan import OBJECTIVES, Machines, Question
 from varsim.scenario.sweep.space import Point, Quantity
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
-from varsim.study.plan.objective import costs, known, value
+from varsim.study.cost import COSTS
+from varsim.study.goodput import KEPT
 from varsim.study.statistics import interval
-from varsim.study.sweep.case import Case, Finished, case_of
+from varsim.study.sweep.case import SENT, Case, Finished, case_of
 from varsim.study.sweep.table import short_names
+
+
+def known(name: str, machines: Machines) -> bool:
+    """Whether an objective is known without simulating anything."""
+    if name == "cost_per_hour":
+        return machines.prices is not None and not machines.prices.gigabyte
+    return name in ("workers", "parameter_servers")
+
+
+def free(name: str, machines: Machines) -> int:
+    """How many of its machines an objective takes no account of."""
+    prices = machines.prices if name in COSTS else None
+    priced = prices is not None and prices.device_hour, prices is not None and prices.server_hour
+    workers = 0 if name == "workers" or priced[0] else machines.workers
+    return workers + (0 if name == "parameter_servers" or priced[1] else machines.servers)
+
+
+def value(name: str, machines: Machines, measured: Mapping[str, float]) -> float:
+    """An objective in one run; nan where it does not exist."""
+    objective = OBJECTIVES[name]
+    if objective.metric:
+        return measured[objective.metric]
+    if name in COSTS:
+        return costs(machines, measured)[name]
+    assert objective.floor is not None
+    return objective.floor(machines)
+
+
+def costs(machines: Machines, measured: Mapping[str, float]) -> dict[str, float]:
+    """What one run costs, by the names in COSTS; nothing without prices."""
+    if machines.prices is None:
+        return {}
+    speed = measured.get(KEPT, measured["examples_per_s"])
+    return machines.prices.costs(machines.hourly, measured[SENT], speed, measured["time_to_target"])
+
 
 # What makes a difference to a cell: its name, what is simulated, what it costs, whether it fits.
 Identity: TypeAlias = tuple[str, str, Machines, bool]

@@ -10,9 +10,8 @@ from varsim.scenario.fault import Fault, ScenarioError, Source
 from varsim.scenario.plan import Question
 from varsim.scenario.training import Scenario
 from varsim.study.formatter import Shown
-from varsim.study.plan.binding import Binding, binding
 from varsim.study.plan.cell import Cell, Places, all_cells, distinct, some_cells
-from varsim.study.plan.guess import Guess, guess
+from varsim.study.plan.findings import Binding, Guess, binding, guess
 from varsim.study.plan.runs import Runs
 from varsim.study.plan.search import Found, Search
 from varsim.study.plan.standing import Standing

@@ -7,8 +7,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from varsim.scenario.plan import Question
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import is_random, steps_repeat, times_are_random
-from varsim.study.plan.cell import Cell
-from varsim.study.plan.objective import free
+from varsim.study.plan.cell import Cell, free
 from varsim.study.statistics import Estimate, interval, one_sided
 from varsim.study.sweep.case import COMPUTED, Finished
 from varsim.study.targets import Judgement, judged

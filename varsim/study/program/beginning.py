@@ -14,7 +14,7 @@ from varsim.cluster.program import run_program
 from varsim.distribute.program import Action, MovingAverage, Program, VariableDescription, Writing
 from varsim.distribute.program_run import Mode
 from varsim.scenario.variables import VariablesScenario
-from varsim.study.program.metrics import METRICS
+from varsim.study.program.tables import METRICS
 
 STEPS: Final = 20  # or more, where something happens less often
 # Acts and messages of all modes together, about a quarter of a second; so many bytes of the values

@@ -1,17 +1,17 @@
-"""The tables of a result of variables: their columns, and how they come out of its traces."""
+"""The tables of a result of variables: metrics, columns, and how they come out of its traces."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from varsim.cluster.program import ProgramTrace
 from varsim.distribute.program_run import CROSS_REPLICA, ValueSummary
 from varsim.study.measure import NANOSECONDS, utilization
-from varsim.study.program.metrics import METRICS
 from varsim.study.statistics import Estimate
 from varsim.values.operation import DEFAULT_DEVICE, Device
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
 
 # The runs of the program as it is written, each with its mode.
 Written: TypeAlias = Sequence[tuple[str, ProgramTrace]]
@@ -210,3 +210,30 @@ def _frame(name: str, rows: Iterable[tuple[object, ...]]) -> "DataFrame":
         if column.endswith("_s"):
             frame[column] = frame[column] / NANOSECONDS
     return frame
+
+
+class ProgramMetric(NamedTuple):
+    """One number of a run of a program."""
+
+    unit: str
+    description: str
+    of: Callable[[ProgramTrace, int], float]  # the trace and its number of steps
+
+
+METRICS: Final = {
+    "time_per_step": ProgramMetric(
+        "s",
+        "from the moment the variables are there to the end, divided by the steps",
+        lambda trace, steps: (trace.end - trace.began) / 1e9 / steps,
+    ),
+    "bytes_per_step": ProgramMetric(
+        "bytes",
+        "bytes sent over the network once the variables are there, divided by the steps",
+        lambda trace, steps: trace.moved / steps,
+    ),
+    "messages_per_step": ProgramMetric(
+        "messages",
+        "messages sent over the network once the variables are there, divided by the steps",
+        lambda trace, steps: trace.messages / steps,
+    ),
+}

@@ -1,5 +1,6 @@
-"""Carrying out a sweep: which runs are still to be made, in what order, and what came of them."""
+"""Carrying out a sweep: which runs are still to be made, how often, and what came of them."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
@@ -12,7 +13,6 @@ from varsim.study.goodput import KEPT
 from varsim.study.statistics import interval
 from varsim.study.sweep.case import Case, Finished, Task, packed
 from varsim.study.sweep.execution import Backend
-from varsim.study.sweep.stopping import replications
 from varsim.study.sweep.store import Store
 
 # By these the campaign is steered: their intervals say how often a case is run.
@@ -256,3 +256,40 @@ class _Queue:
         if key not in self._packed:
             self._packed[key] = packed(self._books.cases[key])
         return Task(key, replication, self._packed[key])
+
+
+def precise(values: Sequence[float], precision: float) -> bool:
+    """Whether the half-width of the 95 % interval is at most the share `precision` of the mean."""
+    found = interval(values)
+    return not math.isnan(found.mean) and found.half_width <= precision * abs(found.mean)
+
+
+def replications(
+    values: Sequence[float], first: int, most: int, precision: float, *others: Sequence[float]
+) -> tuple[int, bool]:
+    """How many replications a case has after which to stop, and whether these are all there.
+
+    `values` are those of replications 0, 1, ... that are there; `others` are other numbers of the
+    same replications that are to be as precise: of those that do not exist in all of them there is
+    no mean to know. Where more are wanted the number is the next at which to look again: as many
+    as would do if they scattered as those before, but at most twice as many as now. So it follows
+    from the values alone, not from the order in which runs end.
+    """
+    count = first
+    while count <= len(values):
+        known = [own[:count] for own in others if all(map(math.isfinite, own[:count]))]
+        wide = [own for own in (values[:count], *known) if not precise(own, precision)]
+        if count >= most or not wide:
+            return count, True
+        count = min(most, max(_next(own, precision) for own in wide))
+    return count, False
+
+
+def _next(values: Sequence[float], precision: float) -> int:
+    """When to look again, after these values did not do."""
+    count = len(values)
+    found = interval(values)
+    wanted = precision * abs(found.mean)
+    if math.isnan(found.half_width) or wanted <= 0:
+        return count + 1 if count == 1 else 2 * count
+    return max(count + 1, min(2 * count, math.ceil(count * (found.half_width / wanted) ** 2)))

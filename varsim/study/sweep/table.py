@@ -16,11 +16,10 @@ from varsim.study.formatter import Shown
 from varsim.study.goodput import KEPT, OF_LIVES
 from varsim.study.measure import METRICS, OF_VALUES
 from varsim.study.statistics import Estimate, interval
-from varsim.study.sweep.campaign import STEERING, Books, steering
+from varsim.study.sweep.campaign import STEERING, Books, precise, steering
 from varsim.study.sweep.case import COMPUTED, SENT, Case, Finished
 from varsim.study.sweep.scaling import COLUMNS as SPEEDS
 from varsim.study.sweep.scaling import Speed, Yardstick, scaling
-from varsim.study.sweep.stopping import precise
 from varsim.study.work import Done
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
 from varsim.report.words.memory import too_large
 from varsim.report.words.plan import amount_told as told
-from varsim.study.plan.pareto import trade
+from varsim.study.plan.findings import trade
 
 if TYPE_CHECKING:
     from varsim.study.plan.plan import Plan

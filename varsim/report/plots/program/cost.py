@@ -15,8 +15,7 @@ from varsim.report.plots.figure import (
 from varsim.report.plots.looks import looks
 from varsim.report.words.phrases import headline, plus_minus, time
 from varsim.report.words.program.answer import CHEAPEST
-from varsim.report.words.program.comparison import ranking_of
-from varsim.report.words.program.table import size
+from varsim.report.words.program.table import ranking_of, size
 
 if TYPE_CHECKING:
     from varsim.study.variables import VariablesResult

@@ -26,8 +26,7 @@ from varsim.report.plots.looks import looks
 from varsim.report.words.phrases import digits, time
 
 if TYPE_CHECKING:
-    from varsim.study.program.crossover import Crossover
-    from varsim.study.variables import VariablesResult
+    from varsim.study.variables import Crossover, VariablesResult
 
 # A crossing lower than this share of the axis, or ratios that far apart, ask for a logarithm.
 LOW: Final = 1 / 8

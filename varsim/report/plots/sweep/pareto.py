@@ -18,9 +18,8 @@ from varsim.report.plots.figure import (
 from varsim.report.plots.looks import looks
 from varsim.report.plots.sweep.axis import chosen
 from varsim.study.sweep.campaign import STEERING
-from varsim.study.sweep.front import front
 from varsim.study.sweep.table import short_names
-from varsim.study.verdict import surely_more
+from varsim.study.verdict import front, surely_more
 
 if TYPE_CHECKING:
     from varsim.study.sweep.table import Row, Table

@@ -17,10 +17,8 @@ from varsim.report.words.phrases import (
     time,
     told,
 )
-from varsim.report.words.program.comparison import longer, ranking_of, step_time
-from varsim.report.words.program.table import size
-from varsim.report.words.program.values import number, shown
-from varsim.study.program.crossover import Crossover
+from varsim.report.words.program.table import longer, number, ranking_of, shown, size, step_time
+from varsim.study.variables import Crossover
 from varsim.study.verdict import WORSE
 
 if TYPE_CHECKING:

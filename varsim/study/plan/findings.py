@@ -1,0 +1,211 @@
+"""What is found of an answer besides: what binds, what more throughput costs, guesses, prices.
+
+Which target keeps it from being cheaper, and what it is busy with; what becomes of it where its
+step time is a guess, and wrong; what decides it and costs nothing, as nobody said what it costs.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from varsim.scenario.sweep.space import Point, Quantity
+from varsim.scenario.training import Scenario
+from varsim.study.cost import COSTS
+from varsim.study.measure import ACTIVITIES
+from varsim.study.plan.cell import Cell, cell_of
+from varsim.study.plan.runs import Runs
+from varsim.study.plan.search import Found
+from varsim.study.plan.standing import RATES, Standing, standing
+from varsim.study.simulation import Run, run_one
+from varsim.study.speeds import SPEEDS, is_guess
+from varsim.study.statistics import interval
+from varsim.study.sweep.case import Finished
+from varsim.study.verdict import front, surely_more
+from varsim.study.why.levers import alone
+from varsim.study.why.resources import Use, uses
+
+# Runs of which the links are looked at.
+_LOOKED_AT = 2
+
+
+class Binding(NamedTuple):
+    """What stands in the way of less.
+
+    `nearest`: of the cells of the answer's strategy that would be cheaper, the one that comes
+    closest to the targets; None where nothing cheaper is in the space. `busy`: what the answer
+    uses most, busiest first. `shares`: of the workers' time, by activity, largest first.
+    """
+
+    nearest: Standing | None
+    busy: list[Use]
+    shares: list[tuple[str, float]]
+
+
+def binding(found: Found, answer: Standing, runs: list[Finished]) -> Binding:
+    """What binds an answer; `runs` are its own."""
+    return Binding(_nearest(found, answer), busy(answer.cell), _shares(runs))
+
+
+def closest(found: Found, label: str | None = None) -> Standing | None:
+    """Of the cells that miss a target, of a strategy or of all, the one that comes closest."""
+    own = [
+        one
+        for one in found.looked_at.values()
+        if one.verdict in ("infeasible", "open") and label in (None, one.cell.label)
+    ]
+    return min(own, key=lambda one: (one.shortfall, one.order), default=None)
+
+
+def busy(cell: Cell) -> list[Use]:
+    """What was used most in the runs of a cell, busiest first."""
+    scenario = alone(cell.scenario, 0)
+    traces = [run_one(Run(scenario, 0, number)) for number in range(_LOOKED_AT)]
+    return uses(scenario, traces)
+
+
+def _nearest(found: Found, answer: Standing) -> Standing | None:
+    cheaper = [
+        one
+        for one in found.looked_at.values()
+        if one.cell.label == answer.cell.label
+        and one.verdict in ("infeasible", "open")
+        and not one.failure
+        and one.objective.mean < answer.objective.mean
+    ]
+    return min(cheaper, key=lambda one: (one.shortfall, one.order), default=None)
+
+
+def _shares(runs: list[Finished]) -> list[tuple[str, float]]:
+    shares = [
+        (name, interval([run.measured[f"share_{name}"] for run in runs]).mean)
+        for name in ACTIVITIES
+    ]
+    return sorted(((n, s) for n, s in shares if s > 0), key=lambda pair: -pair[1])
+
+
+class Guess(NamedTuple):
+    """`scenario`: whose step time is one; `answers`: the answer at SPEEDS (none without one)."""
+
+    scenario: Scenario
+    answers: dict[float, Standing]
+
+
+def guess(found: Found, runs: Runs) -> Guess | None:
+    """What is guessed of the answer, or of what came closest; None where nothing is."""
+    best = found.answer or closest(found)
+    if best is None or not is_guess(best.cell.scenario):
+        return None
+    cells = {speed: _at(best.cell, speed) for speed in SPEEDS} if found.answer else {}
+    runs.make([(cell, best.replications) for cell in cells.values()])
+    answers = {
+        speed: standing(found.question, cell, runs.of(cell, best.replications))
+        for speed, cell in cells.items()
+    }
+    return Guess(best.cell.scenario, answers)
+
+
+def _at(cell: Cell, speed: float) -> Cell:
+    point = cell.point
+    return cell_of(
+        cell.number, Point(point.values, point.scenario.with_distribution_alone(speed)), cell.label
+    )
+
+
+class Free(NamedTuple):
+    """Something without a price: what it is called, what the answer has of it, how to price it."""
+
+    name: str
+    has: str
+    remedy: str
+
+
+def unpriced(found: Found) -> list[Free]:
+    """What a plan for the least cost could choose, and took for nothing."""
+    best, question = found.answer, found.question
+    prices = question.base.prices
+    if best is None or prices is None or question.objective not in COSTS:
+        return []
+    own = best.cell.machines
+    others = [one.cell for one in found.looked_at.values() if one.cell.number != best.cell.number]
+    free = []
+    if not prices.device_hour and any(one.machines.workers < own.workers for one in others):
+        free.append(Free("workers", f"{own.workers}", "give prices.device_hour"))
+    if not prices.server_hour and any(one.machines.servers < own.servers for one in others):
+        free.append(Free("parameter servers", f"{own.servers}", "give prices.server_hour"))
+    for index in question.unpriced:
+        quantity = question.quantities[index]
+        least = quantity.dimension in RATES and not any(
+            _number(one, index) < _number(best.cell, index) for one in others
+        )
+        if least:
+            continue
+        if any(_apart_in(quantity, one, best.cell, question.quantities) for one in others):
+            price = "server_hour" if quantity.place[1] == "server_update" else "device_hour"
+            has = best.cell.point.values[index].text
+            free.append(Free(quantity.path, has, f"zip it with prices.{price}"))
+    return free
+
+
+def _number(cell: Cell, index: int) -> float:
+    """A quantity with a unit, at a cell."""
+    number = cell.point.values[index].number
+    return float(number) if isinstance(number, (int, float)) else 0.0
+
+
+def _apart_in(quantity: Quantity, one: Cell, other: Cell, every: Sequence[Quantity]) -> bool:
+    """Whether two cells of a strategy differ in a quantity, and in nothing of another group."""
+    pairs = zip(every, one.point.values, other.point.values, strict=True)
+    groups = {own.group for own, mine, theirs in pairs if mine.text != theirs.text}
+    return one.label == other.label and groups == {quantity.group}
+
+
+MOST_ROWS: Final = 12
+
+
+class Trade(NamedTuple):
+    """Cells by cost and throughput: `front` are those surely faster than the cheaper ones of it.
+
+    On the front are only cells that meet the targets but for throughput itself, which is traded.
+    `unsure`: those that are faster than all that cost less by their means alone.
+    """
+
+    every: list[Standing]
+    front: list[Standing]
+    unsure: list[Standing]
+
+
+def trade(found: Found) -> Trade:
+    """All cells that were run, cheapest first, and the front of them."""
+    every = [one for one in found.looked_at.values() if one.hourly == one.hourly]
+    every.sort(key=lambda one: (one.hourly, -one.speed.mean, one.cell.number))
+    fine = [
+        one
+        for one in every
+        if one.speed.mean > 0
+        and one.verdict != "short"
+        and all(miss.target == "throughput" for miss in one.missed)
+    ]
+
+    def faster(index: int, than: int) -> bool:
+        one, other = fine[index], fine[than]
+        return surely_more(
+            (one.speeds, one.exact),
+            (other.speeds, other.exact),
+            comparisons=len(fine) - 1,
+            equal_within=found.question.base.report.equal_within,
+        )
+
+    pairs = [(one.hourly, one.speed.mean) for one in fine]
+    best = front(pairs, faster)
+    unsure = [index for index in front(pairs) if index not in best]
+    return Trade(every, [fine[index] for index in best], [fine[index] for index in unsure])
+
+
+def shown(front: list[Standing], answer: Standing | None) -> list[Standing]:
+    """At most MOST_ROWS of a front, those around the answer first of all."""
+    if len(front) <= MOST_ROWS:
+        return front
+    place = 0
+    if answer is not None:
+        place = sum(one.hourly <= answer.hourly for one in front)
+    start = max(0, min(place - MOST_ROWS // 2, len(front) - MOST_ROWS))
+    return front[start : start + MOST_ROWS]
