@@ -277,7 +277,11 @@ def test_a_run_that_stands_still_is_not_kept_alive_by_failures() -> None:
         ({"kind": "single"}, {}, "cannot go on with: failures.horizon"),
         ({"kind": "on_read", "read_every": 2}, {}, "cannot go on with: failures.horizon"),
         ({"kind": "gossip"}, {}, "gossip does not go with failures inside a run"),
-        ({"kind": "none"}, {"checkpoint": {"every": 1.0, "write": 0.1}}, "no effect: inside a run"),
+        (
+            {"kind": "easgd"},
+            {"checkpoint": {"every": 1.0, "write": 0.1}},
+            "no effect: inside a run",
+        ),
         ({"kind": "none"}, {"recovery": {"policy": "wait"}}, "on_death of those"),
         ({"kind": "none"}, {"cluster": {"servers_on": "workers"}}, "servers_on: dedicated"),
     ],

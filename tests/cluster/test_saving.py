@@ -1,5 +1,6 @@
 """Servers that fail inside a run, with the model, and what was saved of it; by hand, times in s."""
 
+import math
 import random
 from typing import Any
 
@@ -7,10 +8,12 @@ import numpy as np
 import pytest
 from building import NO_TIME, assert_same, declared, example, run, scenario
 from pydantic import ValidationError
+from scipy.special import lambertw
 from test_interruptions import NEVER, NS, lived
 
 from varsim.cluster.trace import Attempt, Phase, Trace
 from varsim.strategies import STRATEGIES
+from varsim.study.measure import Gradients, measure, worker_time
 
 CHECKPOINT: dict[str, Any] = {"every": 2.0, "write": 0.25, "restore": 0.25}
 
@@ -162,6 +165,167 @@ def test_a_checkpoint_is_read_over_the_links() -> None:
         assert (writes[:, 3] - writes[:, 2]).max() / NS == pytest.approx(2 * size)
 
 
+CHIEF = {
+    "of": (
+        {
+            "domain": "worker",
+            "law": {"kind": "trace", "seconds": ((5.5, NEVER), (NEVER,) * 2)},
+            "repair": 2.0,
+        },
+    ),
+    "detection": 1.0,
+}
+
+
+def test_a_chief_that_comes_back_restores_the_checkpoint_while_others_go_on() -> None:
+    # It saved at 2 and at 4.25, died at 5.5 and is back at 9.25. Five updates that the other made
+    # from 5 to 9 are undone; its gradient under way is not.
+    trace = struck("none", {}, failures=CHIEF)
+    chief, chief_again, other = lived(trace)
+
+    assert chief == {
+        **{"productive": 4, "checkpoint": 0.5, "lost": 1, "detection": 1, "repair": 2},
+        **{"restart": 0.75, "steps": 4, "checkpoints": 2, "failures": 1},
+    }
+    assert chief_again == {
+        **{"start": 9.25, "productive": 2.5, "checkpoint": 0.25, "steps": 2, "checkpoints": 1},
+    }
+    assert other == {"productive": 7.25, "lost": 4.75, "steps": 7, "steps_lost": 5}
+    assert (trace.global_step, len(trace.steps)) == (13, 18)
+    found = losses(trace)
+    saved = next(loss for _, step, loss in found if step == 8)
+    assert [(step, loss) for time, step, loss in found if time == 9.25] == [(13, saved)]
+
+
+def test_without_checkpoints_it_takes_the_model_as_it_is() -> None:
+    trace = struck("none", {}, failures=CHIEF, checkpoint=None)
+
+    assert trace.rolled_back is None
+    assert trace.global_step == len(trace.steps)
+
+
+def test_the_global_step_falls_and_accumulators_follow_it() -> None:
+    # Step 5, at 5.5, is undone when the chief, dead since 6, is back at 9.75. The other one's
+    # gradient has waited since 6.5; the chief's own makes step 5 with it at 10.75.
+    strategy = {"kind": "sync_replicas", "replicas_to_aggregate": 2, "initial_tokens": 0}
+    law = {"kind": "trace", "seconds": ((6.0, NEVER), (NEVER,) * 2)}
+    source = {"domain": "worker", "law": law, "repair": 2.0}
+    trace = struck(strategy, source)
+
+    assert (trace.steps / NS).tolist() == [1, 2, 3.25, 4.25, 5.5, 10.75, 11.75]
+    assert trace.kept_steps.tolist() == [True] * 4 + [False] + [True] * 2
+    assert trace.global_step == 6
+
+
+def test_a_session_begins_when_the_chief_is_there_too() -> None:
+    # The server is back at 7; but the chief, which fails at 5.75, only at 8.75: 9.5 for all.
+    server = {"domain": "server", "law": {"kind": "trace", "seconds": ((5.5, NEVER),)}}
+    trace = struck(
+        "none",
+        {},
+        failures={
+            "detection": 1.0,
+            "of": (
+                {
+                    "domain": "worker",
+                    "law": {"kind": "trace", "seconds": ((5.75, NEVER), (NEVER,) * 2)},
+                    "repair": 2.0,
+                },
+                {**server, "repair": 0.5},
+            ),
+        },
+    )
+    chief, chief_again, other, other_again = lived(trace)
+
+    assert (chief_again["start"], other_again["start"]) == (9.5, 9.5)
+    assert (chief["detection"], chief["repair"], chief["restart"]) == (1.25, 2, 0.75)
+    assert (other["detection"], other["repair"], other["restart"]) == (1.25, 2, 0.75)
+
+
+ASYNCHRONOUS: dict[str, Any] = {
+    **{"every": 2.0, "write": 1.0, "mode": "asynchronous", "snapshot": 0.5, "slowdown": 1.0},
+}
+
+
+def test_a_write_beside_the_chiefs_work_slows_its_steps() -> None:
+    # Stops at 2 and at 5, half a second each; from 2.5 to 3.5 and from 5.5 to 6.5 it makes half a
+    # step in a second.
+    alone = {"workers": 1, "compute": {"kind": "constant", "value": 1.0}}
+    stop = {"time": 7.0}
+    never = fail((NEVER, NEVER))
+    trace = struck("none", never, cluster=alone, checkpoint=ASYNCHRONOUS, stop=stop)
+
+    assert (trace.steps / NS).tolist() == [1, 2, 4, 5, 7]
+    assert lived(trace) == [{"productive": 5, "checkpoint": 2, "steps": 5, "checkpoints": 2}]
+
+
+def test_a_write_beside_work_counts_when_it_is_complete() -> None:
+    # Struck at 6.25, in the second write: back to 2; of the first one's cost nothing is lost.
+    alone = {"workers": 1, "compute": {"kind": "constant", "value": 1.0}}
+    trace = struck("none", fail((6.25, NEVER)), cluster=alone, checkpoint=ASYNCHRONOUS)
+    first, _ = lived(trace)
+
+    assert (first["productive"], first["checkpoint"], first["lost"]) == (2, 1, 3.25)
+    assert (first["steps"], first["steps_lost"], first["checkpoints"]) == (2, 2, 1)
+
+
+@pytest.mark.parametrize(("kind", "workers", "share"), [("none", 4, 0.25), ("sync_replicas", 4, 1)])
+def test_the_optimal_interval(kind: str, workers: int, share: float) -> None:
+    # Daly's by Lambert's W. The model is lost with one of 2 servers, every 100 s, or with worker 0,
+    # every 200 s; of the 20 ms of a write the job loses all, or a worker's share where none waits.
+    of = ({"domain": "server", "mtbf": 200.0}, {"domain": "worker", "mtbf": 200.0})
+    step = 0.001
+    trace = run(
+        example(kind, workers),
+        cluster={
+            "workers": workers,
+            "parameter_servers": 2,
+            "compute": {"kind": "constant", "value": step},
+        },
+        problem={"kind": "quadratic", "dimension": 2},
+        failures={"of": of},
+        checkpoint={"every": "optimal", "write": 0.02},
+        network=NO_TIME,
+        stop={"time": 3.0},
+    )
+    mean, cost = 200 / 3, 0.02 * share
+    best = mean * (1 + lambertw(-math.exp(-cost / mean - 1)).real)
+    writes = trace.spans[(trace.spans[:, 1] == Phase.WRITE) & (trace.spans[:, 0] == 0)]
+    begun = writes[writes[:, 3] - writes[:, 2] == 0.02 * NS][0, 2] / NS
+
+    assert begun == pytest.approx(math.ceil(best / step) * step, abs=1e-9)
+
+
+def test_averages_of_variables_come_back_with_them() -> None:
+    # As with slots: one worker, noticed and back at once; the decay goes by the global step.
+    source = {"domain": "server", "law": {"kind": "trace", "seconds": ((4.0, NEVER),)}}
+    averages = {"variable_averages": {"decay": 0.9, "num_updates": True}}
+    trace = struck(
+        {"kind": "sync_replicas", "replicas_to_aggregate": 1, "initial_tokens": 0, **averages},
+        source,
+        cluster={"workers": 1, "compute": {"kind": "constant", "value": 1.0}},
+        failures={"of": (source,)},
+        checkpoint={"every": 2.0, "write": 0.0},
+        recovery=None,
+        stop={"time": 7.0},
+    )
+    at = {time: loss for time, _, loss in losses(trace)}
+
+    assert at[4.0] == at[2.0]
+    assert at[5.0] == at[3.0]
+    assert at[6.0] != at[4.0]
+
+
+def test_a_run_ends_with_so_many_updates_that_were_kept() -> None:
+    # Nine are made by 5.5, one of which is undone; the twelfth that is kept comes at 11.25.
+    trace = struck("none", fail((5.5, NEVER)), stop={"global_steps": 12})
+    values = measure(trace, Gradients.of(trace), worker_time(trace), None, trace.end)
+
+    assert (trace.global_step, len(trace.steps), trace.end / NS) == (12, 13, 11.25)
+    assert values["updates"] == 12
+    assert values["examples_per_s"] == pytest.approx(12 * trace.batch_size / 11.25)
+
+
 SERVED = [kind for kind in STRATEGIES if declared(example(kind)).sends.to in ("servers", "centre")]
 
 
@@ -218,22 +382,21 @@ def test_strategies_without_servers_have_none_to_fail() -> None:
 @pytest.mark.parametrize(
     ("strategy", "changes", "said"),
     [
-        ({"kind": "none"}, {"failures": {"of": ({"domain": "worker", "mtbf": 9.0},)}}, "no effect"),
-        ({"kind": "none"}, {"checkpoint": {"every": "optimal", "write": 1.0}}, "needs failures"),
+        (
+            {"kind": "easgd"},
+            {"failures": {"of": ({"domain": "worker", "mtbf": 9.0},)}},
+            "checkpoint has no effect",
+        ),
         (
             {"kind": "none"},
-            {"checkpoint": {**CHECKPOINT, "mode": "asynchronous"}},
-            "only the chief stops",
+            {"failures": {"recorded": {"failures": ((1.0, "worker", 1),)}}},
+            "checkpoint has no effect",
         ),
+        ({"kind": "none"}, {"checkpoint": {"every": "optimal", "write": 1.0}}, "exponential times"),
         (
             {"kind": "on_write", "on_death": "continue_with_fewer"},
             {"checkpoint": None},
             "none of the strategies uses parameter servers",
-        ),
-        (
-            {**example("sync_replicas"), "variable_averages": {"decay": 0.5}},
-            {},
-            "not their averages",
         ),
     ],
 )

@@ -4,11 +4,12 @@ Written from the rules of MODEL.md, with no code of varsim's. Whole milliseconds
 takes no time, one number that is trained: its gradient is x - 1. At one instant who is back begins
 first, in the order in which they were struck; then failures strike, of workers before servers;
 then a checkpoint is complete; then what is computed is applied, in the order in which it was begun.
-What every ms of every worker went into is written down ms by ms.
+Who comes back as the chief restores what was saved, while all others go on. What every ms of every
+worker went into is written down ms by ms.
 """
 
 from itertools import cycle
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -28,6 +29,7 @@ class Case(TypedDict):
     restart: int
     every: int | None  # no checkpoints
     write: int
+    snapshot: int | None  # of a write beside the chief's work, which it slows by a quarter
     restore: int
     rate: float
     momentum: float
@@ -44,7 +46,7 @@ def drawn(seed: int) -> Case:
         return [[5 * whole(shortest, 150) for _ in range(whole(1, 3))] for _ in range(members)]
 
     workers = whole(1, 3)
-    return Case(
+    case = Case(
         steps=[[10 * whole(1, 5) for _ in range(whole(1, 3))] for _ in range(workers)],
         deaths=gaps(workers, 4),
         losses=gaps(whole(1, 2), 20),
@@ -56,11 +58,25 @@ def drawn(seed: int) -> Case:
         restore=5 * whole(0, 4),
         rate=[0.1, 0.3][whole(0, 1)],
         momentum=[0.0, 0.9][whole(0, 1)],
+        snapshot=None,
     )
+    if case["every"] is not None and draw.random() < 0.5:
+        case["snapshot"] = 5 * whole(1, 3)
+        case["steps"][0] = [2 * step for step in case["steps"][0]]
+    return case
+
+
+class Saved(NamedTuple):
+    """The model of a moment, and how many updates of each worker were in it."""
+
+    at: int
+    x: float
+    velocity: float
+    made: list[int]
 
 
 class Worker:
-    """A worker: down until `back`, or computing until `end`, or the chief that saves until then."""
+    """A worker: down until it is `ready`, or computing until `end`; or the chief that saves."""
 
     def __init__(self, steps: list[int]) -> None:
         self.steps, self.begun = steps, 0
@@ -68,8 +84,10 @@ class Worker:
         self.end: int | None = None
         self.order = 0
         self.read = 0.0
-        self.down, self.back = False, 0
+        self.down = False
+        self.computed: list[tuple[int, int]] = []
         self.handed = 0  # since when nothing was handed over, or since it began
+        self.ready = self.turn = 0
         self.waits: list[tuple[int, int, int]] = []
         self.labels = np.full(UNTIL, PRODUCTIVE)
         self.starts = [0]
@@ -106,10 +124,13 @@ class Run:
         self.hosts = [Member(gaps, case["repair"]) for gaps in case["deaths"]]
         self.servers = [Member(gaps, case["repair"]) for gaps in case["losses"]]
         self.x = self.velocity = 0.0
-        self.saved: tuple[float, float, int] | None = None
+        self.saved = Saved(0, 0.0, 0.0, [0] * len(self.workers))
+        self.complete = 0  # checkpoints
         self.since = 0  # of the chief's next checkpoint
-        self.saves: tuple[int, float, float] | None = None  # the one under way: since when, what
+        self.saves: Saved | None = None  # the one that the chief stops for
+        self.beside: tuple[Saved, int, int] | None = None  # written from when to when
         self.servers_there = self.model_there = -1
+        self.lost, self.turns = False, 0
         self.steps = self.begun = 0
         self.losses = [(0, 0, 0.5)]
         for worker in self.workers:
@@ -119,16 +140,29 @@ class Run:
         for worker in self.workers:
             if worker.down:
                 self.account(worker, UNTIL)
+        if self.lost:
+            self.measure(UNTIL)
 
     def moment(self, now: int) -> None:
         self.come_back(now)
         self.strike(now)
         self.come_back(now)  # who needs no time for that
         chief = self.workers[0]
+        if self.beside is not None and self.beside[2] == now:
+            saved, resumed, _ = self.beside
+            chief.labels[saved.at : resumed] = CHECKPOINT
+            for start, end in chief.computed:
+                first, last = max(start, resumed), min(end, now)
+                if first < last:
+                    chief.labels[last - (last - first) // 5 : last] = CHECKPOINT
+            self.saved, self.beside, self.complete = saved, None, self.complete + 1
         if self.saves is not None and chief.end == now:
-            begun, *content = self.saves
-            chief.labels[begun:now] = CHECKPOINT
-            self.saved, self.saves, self.since = (content[0], content[1], begun), None, now
+            if self.case["snapshot"] is None:
+                chief.labels[self.saves.at : now] = CHECKPOINT
+                self.saved, self.complete = self.saves, self.complete + 1
+            else:
+                self.beside = self.saves, now, now + self.case["write"]
+            self.saves, self.since = None, now
             self.compute(chief, now)
         ended = [worker for worker in self.workers if worker.end == now]
         for worker in sorted(ended, key=lambda one: one.order):
@@ -142,18 +176,38 @@ class Run:
 
     def come_back(self, now: int) -> None:
         """Servers with the model, then workers."""
-        if now == self.model_there:
-            self.model_there = -1
-            self.x, self.velocity, _ = self.saved or (0.0, 0.0, 0)
-            self.since = now
+        back = [worker for worker in self.workers if worker.down and worker.ready == now]
+        if now == self.model_there and self.lost:
+            self.lost, self.since = False, now
             self.measure(now)
-        back = [worker for worker in self.workers if worker.down and worker.back == now]
-        for worker in sorted(back, key=lambda one: one.waits[-1][0]):
+            back = [worker for worker in self.workers if worker.down and worker.ready <= now]
+        elif self.lost:
+            return
+        if self.workers[0] in back and self.case["every"] is not None:
+            self.restore(now)
+        for worker in sorted(back, key=lambda one: one.turn):
             worker.down = False
             self.account(worker, now)
             worker.starts.append(now)
             worker.handed = now
             self.begin(worker, now)
+
+    def restore(self, now: int) -> None:
+        """What the chief does that begins again; nothing if all do."""
+        if self.model_there == now:
+            return
+        self.roll_back(now)
+        self.since = now
+        self.measure(now)
+
+    def roll_back(self, now: int) -> None:
+        """What was saved is there again; what was undone before or after all died is lost."""
+        at, self.x, self.velocity, made = self.saved
+        for worker, number in zip(self.workers, made, strict=True):
+            worker.made, undone = worker.made[:number], worker.made[number:]
+            worker.undone += undone
+            gone = worker.labels[at : now if self.lost else max([at, *undone])]
+            gone[gone == PRODUCTIVE] = LOST
 
     def strike(self, now: int) -> None:
         """Failures of this instant."""
@@ -163,18 +217,19 @@ class Run:
         for worker, host, hit in zip(self.workers, self.hosts, struck, strict=True):
             if hit:
                 self.fall(worker, now, max(now + detection, host.there))
-        if not lost:
+        if lost:
+            self.lost = True
+            self.roll_back(now)
+            there = max(now + detection, *(server.there for server in lost))
+            self.servers_there = max(self.servers_there, there)
+        if not lost and not (self.lost and struck[0]):
             return
-        at, restore = (0, 0) if self.saved is None else (self.saved[2], self.case["restore"])
-        there = max(now + detection, *(server.there for server in lost))
-        self.servers_there = max(self.servers_there, there)
-        self.model_there = self.servers_there + self.case["restart"] + restore
+        # A session begins when all servers and the chief are there.
+        there = max(self.servers_there, now + detection, self.hosts[0].there)
+        restore = self.case["restore"] if self.complete else 0
+        self.model_there = there + self.case["restart"] + restore
         for worker, host in zip(self.workers, self.hosts, strict=True):
-            self.fall(worker, now, max(self.servers_there, host.there))
-            gone = worker.labels[at:now]
-            gone[gone == PRODUCTIVE] = LOST
-            worker.undone += [time for time in worker.made if time > at]
-            worker.made = [time for time in worker.made if time <= at]
+            self.fall(worker, now, max(there, host.there))
 
     def fall(self, worker: Worker, now: int, there: int) -> None:
         """A worker dies, or waits anew."""
@@ -186,9 +241,16 @@ class Run:
             )
             worker.down, worker.end, worker.waits = True, None, []
             if worker is self.workers[0]:
-                self.saves = None
+                if self.beside is not None:
+                    stopped = worker.labels[self.beside[0].at : self.beside[1]]
+                    stopped[stopped == PRODUCTIVE] = LOST
+                self.saves = self.beside = None
         worker.waits.append((now, now + self.case["detection"], there))
-        worker.back = max(there + self.case["restart"], self.model_there)
+        worker.ready = there + self.case["restart"]
+        if worker is self.workers[0] and self.case["every"] is not None and self.complete:
+            worker.ready += self.case["restore"]
+        self.turns += 1
+        worker.turn = self.turns
 
     def account(self, worker: Worker, end: int) -> None:
         """Its time down is over."""
@@ -202,15 +264,23 @@ class Run:
     def begin(self, worker: Worker, now: int) -> None:
         """An iteration, or before that a checkpoint."""
         every = self.case["every"]
-        if worker is self.workers[0] and every is not None and now - self.since >= every:
-            self.saves = now, self.x, self.velocity
-            worker.end, worker.order = now + self.case["write"], -1
+        chief = worker is self.workers[0] and self.beside is None
+        if chief and every is not None and now - self.since >= every:
+            made = [len(one.made) for one in self.workers]
+            self.saves = Saved(now, self.x, self.velocity, made)
+            stops = self.case["snapshot"] or self.case["write"]
+            worker.end, worker.order = now + stops, -1
         else:
             self.compute(worker, now)
 
     def compute(self, worker: Worker, now: int) -> None:
         worker.read, worker.computes_since = self.x, now
-        worker.end = now + worker.steps[worker.begun % len(worker.steps)]
+        work = worker.steps[worker.begun % len(worker.steps)]
+        worker.end = now + work
+        if worker is self.workers[0] and self.beside is not None:
+            slow = min(work * 5 // 4, self.beside[2] - now)
+            worker.end = now + work + slow - slow * 4 // 5
+        worker.computed.append((now, worker.end))
         worker.begun += 1
         self.begun += 1
         worker.order = self.begun

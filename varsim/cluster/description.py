@@ -131,6 +131,11 @@ class Cluster(Model):
         return self.network.workers_per_node if isinstance(self.network, Nodes) else 1
 
     @property
+    def set_up(self) -> int:
+        """How long (ns) a worker needs before it works, also when it begins again."""
+        return 0 if self.overheads is None else round(self.overheads.first_iteration * 1e9)
+
+    @property
     def device_memory(self) -> tuple[float, ...]:
         """Bytes of memory of a worker's device, of every size it comes in; none if not known."""
         if self.device is None or self.device.preset is None:

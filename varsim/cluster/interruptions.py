@@ -12,14 +12,14 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.clock import LAST, Clock
+from varsim.cluster.clock import END_OF_TIME, LAST, Clock
 from varsim.cluster.description import Cluster
 from varsim.cluster.failures import Failures
 from varsim.cluster.recovery import LONGEST, Checkpoint, RandomFailures, Recovery
 from varsim.cluster.rows import Rows
 from varsim.cluster.saving import Saver
 from varsim.cluster.striking import Strike, Strikes
-from varsim.cluster.trace import GradientRow, Outcome, Phase, Span
+from varsim.cluster.trace import GradientRow, Outcome, Phase, Span, Trace
 
 _NS: Final = 1e9
 _FIRST: Final = 4.0  # failures of the job that are drawn at first
@@ -40,20 +40,35 @@ class Rules(NamedTuple):
     failures: RandomFailures
     checkpoint: Checkpoint | None
     recovery: Recovery
+    chief: bool = False  # worker 0 restores the model whenever it begins again
+
+
+class Session(NamedTuple):
+    """What is done with a model on servers: it is rolled back to what was saved, and measured.
+
+    Or all that work on it begin `anew`.
+    """
+
+    roll_back: Callable[[], None]
+    measure: Callable[[], None]
+    anew: Callable[[], None]
+    saver: Saver | None
 
 
 class _Fall:
     """A worker's time down, from its death until it works again (ns).
 
     Struck before it has begun again, it waits anew: `waits` are since when, until it is noticed,
-    until its host is there.
+    until its host is there. It is `ready` then, after a restart, and `back` when there is a model,
+    too; `turn`: its place among all that wait.
     """
 
     def __init__(self, rank: int, died: int) -> None:
         self.rank, self.died = rank, died
         self.failures = self.spares = 0
         self.waits: list[tuple[int, int, int]] = []
-        self.back = died
+        self.ready, self.turn = died, 0
+        self.back = END_OF_TIME
 
     def parts(self) -> list[tuple[_Times, int]]:
         """All of it, in spans and what each is."""
@@ -69,8 +84,8 @@ class Interruptions:
     """Random failures of a run: they end workers and bring them back.
 
     `set_up`: how long (ns) a worker needs besides whenever it begins. `stop`: called when there
-    have been too many. A server that fails ends all workers: when all servers are there, `anew` is
-    called, and all begin again from what is `saved`.
+    have been too many. A server that fails ends all workers: when all servers and the chief are
+    there, all begin again from what was saved. If the chief alone dies, it may restore that, too.
     """
 
     def __init__(
@@ -81,19 +96,23 @@ class Interruptions:
         cluster: Cluster,
         workers: int,
         stop: Callable[[], None],
-        anew: Callable[[], None],
-        saver: Saver | None,
+        session: Session,
         *,
         set_up: int,
         seed: int,
         replication: int,
     ) -> None:
         self._clock, self._failures, self._stop = clock, failures, stop
-        self._anew, self._saver = anew, saver
+        self._session, self._saver = session, session.saver
+        self._chief = rules.chief and rules.checkpoint is not None
         self._machines = cluster.network.machines(workers)
-        self._servers_there = self._model_there = 0  # when they are, or were (ns)
-        self._times_lost = 0  # how often servers were
-        self._gone: list[_Times] = []  # of what was done then nothing is left
+        self._servers_there = 0  # when they are, or were (ns)
+        self._sessions = 0  # that were to begin when servers had been lost
+        self._model_lost = False
+        # Of what was done to the model then nothing is left, as often as it was rolled back; and
+        # whether all that worked on it had died.
+        self._gone: list[tuple[_Times, bool]] = []
+        self._turns = 0
         self._each, self._set_up = cluster.workers_of_a_host, set_up
         self._detection = round(rules.failures.detection * _NS)
         self._restart = round(rules.recovery.restart * _NS)
@@ -144,7 +163,9 @@ class Interruptions:
                 hit += self._hit(rank, now, there)
         if len(machines) < len(hosts):
             servers = hosts.difference(machines)
-            hit += self._lose_servers(now, [self._source.hosts.there(one) for one in servers])
+            self._lose_servers(now, [self._source.hosts.there(one) for one in servers])
+        if len(machines) < len(hosts) or (self._model_lost and 0 in hosts):
+            hit += self._begin_session(now)
         if hit:
             # Of one failure that takes several workers the first tells.
             hit[0].failures += struck.failures
@@ -163,38 +184,67 @@ class Interruptions:
             return []
         fall = self._falls[rank][-1]
         fall.waits.append((now, now + self._detection, there))
-        fall.back = max(there + self._restart, self._model_there)
-        self._clock.call_first(fall.back, partial(self._return, rank, len(fall.waits), fall))
+        fall.ready = there + self._restart
+        if rank == 0 and self._saver is not None:
+            self._saver.breaks_off()
+            fall.ready += self._saver.restores * self._chief
+        self._turns += 1
+        fall.turn = self._turns
+        self._clock.call_first(fall.ready, partial(self._return, fall, fall.turn))
         return [fall]
 
-    def _lose_servers(self, now: int, there: Sequence[int]) -> list[_Fall]:
-        """Servers fail, with the model; all workers wait until all servers are there (ns) again."""
-        restores, since = 0, 0
-        if self._saver is not None:
-            restores, since = self._saver.restores, self._saver.lost_since
-        self._gone.append((since, now))
+    def _lose_servers(self, now: int, there: Sequence[int]) -> None:
+        """Servers fail, with the model, and are there again at these times (ns)."""
+        assert self._saver is not None, "nobody knows what the model began as"
+        self._gone.append(((self._saver.saved_at, now), True))
+        self._session.roll_back()
+        self._model_lost = True
         self._servers_there = max(self._servers_there, now + self._detection, *there)
-        self._model_there = self._servers_there + self._restart + restores
-        self._times_lost += 1
-        self._clock.call_first(self._model_there, partial(self._begin_anew, self._times_lost))
+
+    def _begin_session(self, now: int) -> list[_Fall]:
+        """All workers wait until all servers, and the chief, are there with the model."""
+        assert self._saver is not None
+        hosts = self._source.hosts
+        there = max(self._servers_there, now + self._detection, hosts.there(0))
+        self._sessions += 1
+        ready = there + self._restart + self._saver.restores
+        self._clock.call_first(ready, partial(self._begin_anew, self._sessions))
         hit = []
         for rank in range(len(self._falls)):
-            own = self._source.hosts.there(rank // self._each)
-            hit += self._hit(rank, now, max(self._servers_there, own))
+            hit += self._hit(rank, now, max(there, hosts.there(rank // self._each)))
         return hit
 
-    def _begin_anew(self, times_lost: int) -> None:
-        """All servers are there with the model, unless one was lost again meanwhile."""
-        if times_lost == self._times_lost:
-            self._anew()
+    def _begin_anew(self, session: int) -> None:
+        """The model is there, unless servers or the chief were struck again meanwhile."""
+        if session != self._sessions:
+            return
+        now = self._clock.time
+        self._model_lost = False
+        if self._saver is not None:
+            self._saver.begins(now)
+        self._session.anew()
+        waiting = [own[-1] for own in self._falls if own and own[-1].back > now >= own[-1].ready]
+        for fall in sorted(waiting, key=lambda one: one.turn):
+            self._bring_back(fall, now)
 
-    def _return(self, rank: int, waits: int, fall: _Fall) -> None:
-        """A worker begins again, unless it was struck anew meanwhile."""
-        if len(fall.waits) == waits:
-            self._away -= 1
-            self._failures.restart(rank)
+    def _return(self, fall: _Fall, turn: int) -> None:
+        """A worker begins again, unless it was struck anew meanwhile, or there is no model."""
+        now = self._clock.time
+        if fall.turn != turn or self._model_lost or fall.back <= now:
+            return
+        if fall.rank == 0 and self._chief and self._saver is not None:
+            self._gone.append(((self._saver.saved_at, now), False))
+            self._session.roll_back()
+            self._session.measure()
+            self._saver.begins(now)
+        self._bring_back(fall, now)
 
-    def attempts(self, spans: Rows, gradients: Rows, end: int) -> _Integers:
+    def _bring_back(self, fall: _Fall, now: int) -> None:
+        fall.back = now
+        self._away -= 1
+        self._failures.restart(fall.rank)
+
+    def attempts(self, trace: Trace) -> _Integers:
         """What all time of all workers went into: each worker's attempts, one after the other.
 
         An Attempt in a row, and whose it is (WORKER). It ends with the worker's death, and has the
@@ -202,28 +252,34 @@ class Interruptions:
         stands still: that is time down of all of them, of the same kind as that of whoever died
         last.
         """
+        end = trace.end
         for own in self._falls:
             until = end
             for fall in reversed(own):
                 fall.back = min(fall.back + self._set_up, until)
                 until = fall.died
-        ledger = _Handed(gradients, self._failures)
-        still = self._stood_still(spans)
+        ledger = _Handed(trace, self._failures)
+        still = self._stood_still(trace.span_rows)
         found = []
         for rank, falls in enumerate(self._falls):
             starts = np.array([0, *(fall.back for fall in falls)], dtype=np.int64)
-            lost = [*ledger.lost(rank, starts, [fall.died for fall in falls]), *self._gone]
+            lost = ledger.lost(rank, starts, [fall.died for fall in falls])
+            lost += [times for times, died in self._gone if died]
+            counts = ledger.counts(rank, starts, lost)
+            lost += ledger.undone(rank, self._gone)
             down = [part for fall in falls for part in fall.parts()]
             down.append(((0, min(self._set_up, end)), _RESTART))
-            written = self._saver.written if self._saver is not None and rank == 0 else []
-            times = _sums(starts, end, still, lost, down, written)
-            counts = ledger.counts(rank, starts, lost, self._gone)
-            saved = np.searchsorted(starts, [time for _, time in written], side="left") - 1
+            saving, complete = list[_Times](), list[int]()
+            if self._saver is not None and rank == 0:
+                saving, complete = self._saver.cost(trace.span_rows)
+                lost += self._saver.thrown_away
+            times = _sums(starts, end, still, lost, down, saving)
+            saved = np.searchsorted(starts, complete, side="left") - 1
             for row, start in enumerate(starts.tolist()):
                 fall = falls[row] if row < len(falls) else _Fall(rank, end)
                 ends = fall.failures, fall.spares
-                complete = int((saved == row).sum())
-                found.append((start, *times[row], *counts[row], complete, *ends, rank))
+                checkpoints = int((saved == row).sum())
+                found.append((start, *times[row], *counts[row], checkpoints, *ends, rank))
         rows = np.array(found, dtype=np.int64)
         assert rows[:, 1:7].sum() == end * len(self._falls), "the parts of a run are not its whole"
         return rows
@@ -272,10 +328,10 @@ def _sums(
     still: _Painted,
     lost: Sequence[_Times],
     down: Sequence[tuple[_Times, int]],
-    written: Sequence[_Times],
+    saving: Sequence[_Times],
 ) -> list[list[int]]:
     """How long each attempt of a worker was each of the parts of Attempt (ns)."""
-    own = _Painted.of([*((times, _CHECKPOINT) for times in written), *down])
+    own = _Painted.of([*((times, _CHECKPOINT) for times in saving), *down])
     thrown = _Painted.of([(times, _LOST) for times in lost])
     cuts = np.unique(np.concatenate([starts, still.cuts, own.cuts, thrown.cuts, [0, end]]))
     cuts = cuts[cuts <= end]
@@ -297,9 +353,9 @@ class _Handed:
     of the model meet, what each has learnt has when it has met the others.
     """
 
-    def __init__(self, gradients: Rows, failures: Failures) -> None:
+    def __init__(self, trace: Trace, failures: Failures) -> None:
         def column(name: str) -> _Integers:
-            return gradients.column(GradientRow._fields.index(name))
+            return trace.gradient_rows.column(GradientRow._fields.index(name))
 
         worker, outcome, arrived = column("worker"), column("outcome"), column("arrived")
         computed, ended = column("computed"), column("applied")
@@ -312,8 +368,11 @@ class _Handed:
         # What would be computed at the instant of its worker's death has not been.
         unborn = (computed == ended) & (outcome == Outcome.LOST)
         used = np.isin(outcome, (Outcome.APPLIED, Outcome.PARTLY))
-        rows = np.stack([worker, computed, ended, used], axis=1)
+        undone = used & ~trace.kept_gradients
+        rows = np.stack([worker, computed, used, undone], axis=1)
         self._computed = _ByWorker(rows[(computed >= 0) & ~unborn])
+        self._rolled_back = [] if trace.rolled_back is None else trace.rolled_back.tolist()
+        self._rows = np.stack([worker, arrived, used], axis=1)
 
     def lost(self, rank: int, starts: _Integers, died: Sequence[int]) -> list[_Times]:
         """When a worker did what a failure threw away: since it had last handed something over."""
@@ -327,17 +386,22 @@ class _Handed:
         begun = starts[np.array(attempts, dtype=np.int64)]
         return list(zip(np.maximum(handed, begun).tolist(), ends.tolist(), strict=True))
 
-    def counts(
-        self, rank: int, starts: _Integers, lost: Sequence[_Times], gone: Sequence[_Times]
-    ) -> list[list[int]]:
-        """Gradients of each attempt of a worker: used and kept, and computed but lost.
+    def undone(self, rank: int, gone: Sequence[tuple[_Times, bool]]) -> list[_Times]:
+        """When a worker did what was undone though it went on: till it had handed all of it over.
 
-        So are those of updates of which nothing is left, as they were made when all is `gone`.
+        What it did after that is for what came then.
         """
-        _, moments, ended, used = self._computed.of(rank).T
-        in_vain = _Painted.of([(times, 1) for times in lost]).at(moments - 1) > 0
-        undone = _Painted.of([(times, 1) for times in gone]).at(ended - 1) > 0
-        in_vain |= undone & (used > 0)
+        found = []
+        for ((since, _), died), (_, _, first, last) in zip(gone, self._rolled_back, strict=True):
+            worker, arrived, used = self._rows[first:last].T
+            until = int(arrived[(worker == rank) & (used > 0)].max(initial=since))
+            found += [(since, until)] * (not died)
+        return found
+
+    def counts(self, rank: int, starts: _Integers, lost: Sequence[_Times]) -> list[list[int]]:
+        """Gradients of each attempt of a worker: used and kept, and computed but lost or undone."""
+        _, moments, used, undone = self._computed.of(rank).T
+        in_vain = (_Painted.of([(times, 1) for times in lost]).at(moments - 1) > 0) | (undone > 0)
         attempt = np.searchsorted(starts, moments, side="right") - 1
         kept = np.bincount(attempt[(used > 0) & ~in_vain], minlength=len(starts))
         discarded = np.bincount(attempt[in_vain], minlength=len(starts))

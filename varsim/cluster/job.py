@@ -3,6 +3,7 @@
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, count, repeat
 from typing import Final, TypeVarTuple
@@ -14,7 +15,7 @@ from varsim.cluster.deadlock import Remedy, report, restart_any
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.failures import Cutoff, Failures
-from varsim.cluster.interruptions import MOST, Interruptions, Rules
+from varsim.cluster.interruptions import MOST, Interruptions, Rules, Session
 from varsim.cluster.ledger import Ledger
 from varsim.cluster.network import network
 from varsim.cluster.saving import Saver
@@ -90,8 +91,7 @@ class Job:
         number = cluster.workers if workers is None else workers
         self._evaluate_every = workload.examples_between_evaluations(number)
         self._next_evaluation = self._evaluate_every
-        self._last_step = math.inf if stop.global_steps is None else stop.global_steps
-        self._last_example = math.inf if stop.examples is None else stop.examples
+        self._last_step, self._last_example = stop.most  # of all made, what is undone included
         self._evaluated_step = -1  # global_step at the latest evaluation on the grid
         wanted = {loss for loss in (stop.loss, target_loss) if loss is not None}
         self._awaited = sorted(wanted)  # losses not reached yet, the next one last
@@ -100,20 +100,22 @@ class Job:
         self.workers = [self._worker(rank) for rank in range(number)]
         if events or rules:
             self.allow_breaking_off()
-        self.failures = Failures(
-            self.clock, self.workers, self.network, self.ledger, events, random=rules is not None
-        )
+        known = self.clock, self.workers, self.network, self.ledger, events
+        self.failures = Failures(*known, random=rules is not None)
         self.saver: Saver | None = None
         self._start: Callable[[], None] = lambda: None
-        if rules is not None and rules.checkpoint is not None:
-            self.saver = Saver(rules.checkpoint, cluster.network.worker_rate)
-        self._interruptions = self._struck_by(rules)
+        self._interruptions = None if rules is None else self._struck_by(rules)
         if stop.time is not None:
             self.clock.call_last(round(stop.time * 1e9), self._time_is_up)
 
     @property
     def global_step(self) -> int:
-        """Updates made to the model."""
+        """Updates that the model is made of; it falls when servers go back to what was saved."""
+        return self.ledger.global_step - self.ledger.undone
+
+    @property
+    def updates(self) -> int:
+        """Updates that have been made, whatever has become of them."""
         return self.ledger.global_step
 
     def begin(self, start: Callable[["Job"], None]) -> None:
@@ -122,9 +124,19 @@ class Job:
         self._start()
 
     def _start_anew(self) -> None:
-        """Servers were lost: all is made anew, with the variables as they were saved last."""
+        """Servers that were lost are there again: all is made anew, as it was saved last."""
         self.failures.forget()
         self._start()
+
+    def _roll_back(self) -> None:
+        """The model on the servers is what was saved last, or what it was at the start."""
+        assert self.saver is not None, "nothing is served"
+        self.saver.restore()
+        self.ledger.roll_back(self.saver.balance)
+        steps, examples = self._stop.most
+        self._last_step = steps + self.ledger.undone
+        self._last_example = examples + self.ledger.examples_undone
+        self._evaluated_step = -1
 
     def start_on(
         self,
@@ -204,6 +216,9 @@ class Job:
             math.floor(self.ledger.examples / self._evaluate_every) + 1
         ) * self._evaluate_every
 
+    def _measure(self) -> None:
+        self.evaluate(self.model(), self._divergence() if self._divergence else 0.0)
+
     def _look(self) -> None:
         """Measure the model also off the grid, if its loss is one that is waited for."""
         parameters = self.model()
@@ -221,11 +236,13 @@ class Job:
         self, parameters: Parameters, loss: float, divergence: float, *, off_grid: bool
     ) -> None:
         if not off_grid:
-            self._evaluated_step = self.global_step
+            self._evaluated_step = self.ledger.global_step
         now, accuracy = self.clock.time, self.task.accuracy(parameters)
         examples = round(self.ledger.examples)
         self.recorder.evaluations.append(
-            EvaluationRow(now, self.global_step, examples, loss, accuracy, divergence, off_grid)
+            EvaluationRow(
+                now, self.ledger.global_step, examples, loss, accuracy, divergence, off_grid
+            )
         )
         while self._awaited and loss <= self._awaited[-1]:
             if self._awaited.pop() == self._stop.loss:
@@ -237,7 +254,7 @@ class Job:
         ledger.count_step(self.clock.time)
         examples = ledger.examples
         if examples >= self._next_evaluation and not self._at_reads_only:
-            self.evaluate(self.model(), self._divergence() if self._divergence else 0.0)
+            self._measure()
         elif self._awaited:
             self._look()
         if ledger.global_step >= self._last_step:
@@ -278,8 +295,8 @@ class Job:
             standstill = self._stands_still(label)
         end = self.clock.time
         recorder, ledger = self.recorder, self.ledger
-        if self._model is not None and self._evaluated_step != self.global_step:
-            self.evaluate(self._model(), self._divergence() if self._divergence else 0.0)
+        if self._model is not None and self._evaluated_step != ledger.global_step:
+            self._measure()
         for worker in self.workers:
             worker.close(end)
         computing = ledger.close(end)
@@ -288,10 +305,8 @@ class Job:
         self.sends_on = last > end
         links, sent = self._carried(max(last, end))
         assert begun == len(rows) + computing, "a gradient was lost"
-        spans, life = recorder.span_rows(len(self.workers), end), None
-        if self._interruptions is not None:
-            life = self._interruptions.attempts(spans, rows, end)
-        return Trace(
+        spans = recorder.span_rows(len(self.workers), end)
+        trace = Trace(
             strategy=label,
             replication=self.replication,
             workers=len(self.workers),
@@ -299,7 +314,7 @@ class Job:
             batch_size=self.workload.batch_size,
             end=end,
             stopped_by=self.stopped_by,
-            global_step=ledger.global_step,
+            global_step=self.global_step,
             span_rows=spans,
             gradient_rows=rows,
             evaluations=recorder.evaluations,
@@ -313,8 +328,11 @@ class Job:
             gradients_evaluated=self.gradients.evaluated,
             gradients_aggregated=ledger.aggregated,
             standstill=standstill,
-            life=life,
+            rolled_back=np.array(ledger.rolled_back) if ledger.rolled_back else None,
         )
+        if self._interruptions is None:
+            return trace
+        return replace(trace, life=self._interruptions.attempts(trace))
 
     def carried_by(self, time: int) -> tuple[list[LinkRow], float]:
         """Run until a moment (ns) instead: what every link has carried by then, and `Trace.sent`.
@@ -376,11 +394,9 @@ class Job:
         struck = self._interruptions
         return self.clock.idle or (struck is not None and struck.alone)
 
-    def _struck_by(self, rules: Rules | None) -> Interruptions | None:
-        """Failures of this run that strike at random."""
-        if rules is None:
-            return None
-        overheads = self.cluster.overheads
+    def _struck_by(self, rules: Rules) -> Interruptions:
+        rate = self.cluster.network.worker_rate
+        self.saver = Saver.of(rules.checkpoint, rules.failures, rate, self.ledger)
         return Interruptions(
             rules,
             self.clock,
@@ -388,9 +404,8 @@ class Job:
             self.cluster,
             len(self.workers),
             lambda: self._end(_TOO_MANY),
-            self._start_anew,
-            self.saver,
-            set_up=round((0.0 if overheads is None else overheads.first_iteration) * 1e9),
+            Session(self._roll_back, self._measure, self._start_anew, self.saver),
+            set_up=self.cluster.set_up,
             seed=self._seed,
             replication=self.replication,
         )
@@ -417,8 +432,8 @@ class Job:
             self.recorder.spans,
             round((cluster.optimizer_time or 0.0) * always * 1e9),
         )
-        if cluster.overheads is not None and cluster.overheads.first_iteration:
-            worker.sets_up(round(cluster.overheads.first_iteration * 1e9))
+        if cluster.set_up:
+            worker.sets_up(cluster.set_up)
         return worker
 
     def _compute_times(self, rank: int, factor: float) -> Iterator[int]:

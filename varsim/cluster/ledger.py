@@ -1,6 +1,6 @@
 """Ledger of a run: the fate of every gradient, updates and examples, time spent on sending."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from varsim.cluster.trace import Outcome, Recorder
 from varsim.values.gradient import Gradient
@@ -9,11 +9,21 @@ _APPLIED, _DROPPED, _PARTLY, _, _LOST = map(int, Outcome)
 _NO_STEP: Final = -1  # of a gradient that no update took
 
 
+class Balance(NamedTuple):
+    """What a model is made of at a moment, and what had been done by then."""
+
+    kept: int = 0  # updates
+    parts: int = 0  # of gradients, kept
+    updates: int = 0  # made, undone ones among them
+    rows: int = 0  # of gradients, written
+
+
 class Ledger:
     """Updates, examples and gradients of a run; a gradient's row is written when it has ended.
 
-    `in_flight`: gradients that are computed or on their way, oldest first. `variables`: the number
-    of those with a gradient. `batch_size`: examples in a gradient.
+    `global_step`: updates made, also those that are `undone` since the model went back to what it
+    was before them. `in_flight`: gradients that are computed or on their way, oldest first.
+    `variables`: the number of those with a gradient. `batch_size`: examples in a gradient.
     """
 
     def __init__(self, recorder: Recorder, variables: int, batch_size: int) -> None:
@@ -24,12 +34,32 @@ class Ledger:
         self.aggregated = 0  # gradients of which any variable was applied
         self.sending = self.hidden = 0  # ns; see Trace
         self.in_flight: dict[Gradient, None] = {}
+        self.rolled_back: list[tuple[int, int, int, int]] = []  # see Trace
         self._parts = 0  # applied, of gradients; whole numbers, as thirds would not add up
+        self.undone = self._parts_undone = 0
 
     @property
     def examples(self) -> float:
         """In applied gradients."""
         return self._parts * self.batch_size / self.variables
+
+    @property
+    def examples_undone(self) -> float:
+        """In those of them that the model is not made of any more."""
+        return self._parts_undone * self.batch_size / self.variables
+
+    @property
+    def balance(self) -> Balance:
+        """That of this moment."""
+        kept, parts = self.global_step - self.undone, self._parts - self._parts_undone
+        return Balance(kept, parts, self.global_step, self.recorder.gradients_written)
+
+    def roll_back(self, to: Balance) -> None:
+        """The model is again what it was: what was done to it since is undone."""
+        now = self.balance
+        self.rolled_back.append((to.updates, now.updates, to.rows, now.rows))
+        self.undone = now.updates - to.kept
+        self._parts_undone = self._parts - to.parts
 
     def count_step(self, now: int) -> None:
         """The model has been updated once more."""

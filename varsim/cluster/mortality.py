@@ -14,11 +14,17 @@ _MOST: Final = 1_000_000
 
 
 def check_beside(
-    failures: RandomFailures, events: Sequence[ProcessEvent], cluster: Cluster, *, servers: bool
+    failures: RandomFailures,
+    checkpoint: Checkpoint | None,
+    events: Sequence[ProcessEvent],
+    cluster: Cluster,
+    *,
+    servers: bool,
+    chief: bool,
 ) -> None:
     """Raise ValueError where something does not go with failures at random.
 
-    `servers`: whether there are any.
+    `servers`: whether there are any; `chief`: whether some have the model, and a worker is chief.
     """
     if failures.of_servers and failures.horizon is not None:
         raise ValueError(
@@ -35,6 +41,14 @@ def check_beside(
             "random"
         )
     if in_run(failures):
+        if checkpoint is not None and not (
+            failures.of_servers or (chief and failures.of_chief(cluster))
+        ):
+            raise ValueError(
+                "checkpoint has no effect: inside a run it is read back when servers fail, or "
+                "worker 0 where servers have the model; here servers, or the workers that are "
+                "left, keep it"
+            )
         return
     if any(slow.after or slow.until for slow in cluster.slow_workers):
         raise ValueError(
@@ -85,7 +99,7 @@ def check_life(
                 "are followed: shorten it"
             )
     else:
-        _check_in_run(failures, checkpoint, recovery, cluster)
+        _check_in_run(failures, recovery, cluster)
     spares = recovery.spares
     if spares is not None:
         hosts = cluster.network.machines(workers)
@@ -164,9 +178,7 @@ def _check_policy(
         )
 
 
-def _check_in_run(
-    failures: RandomFailures, checkpoint: Checkpoint | None, recovery: Recovery, cluster: Cluster
-) -> None:
+def _check_in_run(failures: RandomFailures, recovery: Recovery, cluster: Cluster) -> None:
     """Raise ValueError where failures cannot strike inside a run like that."""
     if any(domain == "link" for domain, _ in failures.repairs):
         raise ValueError(
@@ -178,8 +190,6 @@ def _check_in_run(
             f"failures.strike {failures.strike} needs failures.horizon: inside a run members age "
             "and fail always"
         )
-    if checkpoint is not None:
-        _check_saved(failures, checkpoint)
     if recovery.policy != "restart":
         raise ValueError(
             "recovery.policy needs failures.horizon: inside a run the strategy says what the "
@@ -189,22 +199,4 @@ def _check_in_run(
         raise ValueError(
             "failures without a horizon need cluster.servers_on: dedicated: a host that fails "
             "inside a run would take a server with it"
-        )
-
-
-def _check_saved(failures: RandomFailures, checkpoint: Checkpoint) -> None:
-    """Raise ValueError where servers cannot be saved like that inside a run."""
-    if not failures.of_servers:
-        raise ValueError(
-            "checkpoint has no effect: inside a run servers, or the workers that are left, keep "
-            "the model; only where servers fail (domain: server) it is read back"
-        )
-    if checkpoint.every == "optimal":
-        raise ValueError(
-            "checkpoint.every: optimal needs failures.horizon: give a time, or sweep over it"
-        )
-    if checkpoint.mode != "blocking":
-        raise ValueError(
-            "checkpoint.mode asynchronous needs failures.horizon: inside a run only the chief "
-            "stops for a write"
         )

@@ -102,6 +102,22 @@ class RandomFailures(Grown):
         known = 0 if self.recorded is None else len(self.recorded.failures)
         return drawn + known / (self.horizon or LONGEST)
 
+    def of_chief(self, cluster: Cluster) -> bool:
+        """Whether worker 0 may fail."""
+        recorded = () if self.recorded is None else self.recorded.failures
+        return any(one.domain != "server" for one in self.of) or any(
+            member // cluster.workers_of_a_host == 0 if domain == "worker" else member == 0
+            for _, domain, member in recorded
+            if domain != "server"
+        )
+
+    def rate_of_rollbacks(self, cluster: Cluster, *, chief: bool) -> float:
+        """Of those random ones per second that take a server, or the `chief` with its host."""
+        each = {"server": cluster.parameter_servers, "worker": cluster.workers_of_a_host * chief}
+        return math.fsum(
+            each.get(one.domain, int(chief)) / one.between.expectation() for one in self.of
+        )
+
     @property
     def memoryless(self) -> bool:
         """Whether the time to the next failure of the job is exponential."""
@@ -134,6 +150,8 @@ class Checkpoint(Model):
     (`mode: blocking`), or goes on, its steps `slowdown` longer, after a `snapshot` in which it
     stops (`asynchronous`); a checkpoint counts when its write is complete. `restore`: how long a
     job that begins again reads the last one, beside what `storage` takes.
+    Inside a run (`failures` without `horizon`) servers are saved: the chief reads all variables,
+    and it alone stops, or goes on beside its write; time counts, not work.
     """
 
     every: Interval
@@ -212,6 +230,19 @@ class Checkpoint(Model):
         alone = failures.strike == "while_computing"
         lost = cost / (mean + down) if alone else -math.expm1(-cost / mean)
         return max(mean * _root(lost), self.beside)
+
+    def in_run(self, network: Topology, size: float, rate: float, share: float) -> "Checkpoint":
+        """The same with the best interval in a run, if that is asked for.
+
+        What so many bytes take the chief to read and to write costs the job a `share` of it, and
+        models are lost at a `rate` (1/s). How long links are busy with other things is not known.
+        """
+        if self.every != "optimal":
+            return self
+        through = self.through(network, size)
+        cost = share * (network.delay + size / network.worker_rate + through.stops)
+        best = max(_root(-math.expm1(-cost * rate)) / rate, through.beside)
+        return self.model_copy(update={"every": best})
 
 
 def _root(lost: float) -> float:

@@ -17,6 +17,7 @@ from varsim.cluster.placement import (
 )
 from varsim.cluster.replicas import full_slots
 from varsim.cluster.request_queue import AnsweredTokenQueue, Handling, RequestQueues, queue_columns
+from varsim.cluster.saving import Saver
 from varsim.cluster.trace import Phase
 from varsim.cluster.transport import Arrived, Content
 from varsim.cluster.updating import Updater
@@ -27,6 +28,7 @@ from varsim.distribute.central import ParameterServerStrategy
 from varsim.distribute.variable import VariableOptions
 from varsim.values.gradient import Array, Gradient, Parameters, Value, mean_of_values
 from varsim.values.operation import finish
+from varsim.values.optimizer import MovingAverages, VariableAverages
 from varsim.values.staleness import DropAbove, StalenessPolicy
 from varsim.values.variable import Synchronization
 
@@ -46,7 +48,8 @@ class ParameterServer(GradientExchange[Gradient]):
     handled, or, once there is a `token_queue`, that it has a token. With `server_update` handling a
     gradient includes applying it. `overlap`: gradients are sent while they are computed. `whole`:
     what travels is all rows of all variables, as parameters, and not what a gradient needs.
-    `policy`: what becomes of stale gradients.
+    `policy`: what becomes of stale gradients. `averages` of the variables are kept, and saved, with
+    them.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class ParameterServer(GradientExchange[Gradient]):
         overlap: bool = False,
         whole: bool = False,
         policy: StalenessPolicy | None = None,
+        averages: VariableAverages | None = None,
     ) -> None:
         self._wait_free = WaitFreePush(job) if overlap else None
         super().__init__(job, () if self._wait_free is None else self._wait_free.ready)
@@ -85,21 +89,14 @@ class ParameterServer(GradientExchange[Gradient]):
             ports = server_places(network.routing, job.cluster, sizes)
         else:
             ports = self._wait_free.ports
+        self.averages = None if averages is None else MovingAverages(averages, self.parameters)
         if self._saver is not None:
-            first = self.variables[0]
-            each = 1 + full_slots(first.states[0], first.values[0])
-            placed = bytes_per_port(job.workload.tensor_sizes(), job.cluster)
-            self._saver.serves(self.variables, each * sum(map(sum, placed)), job.clock.time)
-            self._parameters = None
-            held = server_places(network.routing, job.cluster, placed)
-            chief = job.workers[0].place
-            self._saves = network.batch(
-                [Message(0, network.route(at, chief), each * sum(sizes)) for at, sizes in held]
-            )
+            self._serve(self._saver)
         self._queues: RequestQueues | None = None
         if job.cluster.overheads is not None or job.cluster.server_update is not None:
             self._queues = _queues(job, sizes, ratios)
-        self._takes_more = self._queues is not None or self._saver is not None  # than links
+        self._saves = self._saver is not None and self._saver.saves
+        self._takes_more = self._queues is not None or self._saves  # than links
         self._confirms = True
         self._content = self._read_now  # the same object each time
         self.on_arrival(_keep)
@@ -227,6 +224,22 @@ class ParameterServer(GradientExchange[Gradient]):
             gradient.given_up = True
             self._ledger.ended(gradient, self._clock.time)
 
+    def _serve(self, saver: Saver) -> None:
+        """Have the variables saved, and as they were saved last."""
+        first, network, cluster = self.variables[0], self._job.network, self._job.cluster
+        each = 1 + full_slots(first.states[0], first.values[0]) + (self.averages is not None)
+        placed = bytes_per_port(self._job.workload.tensor_sizes(), cluster)
+        held = server_places(network.routing, cluster, placed)
+        chief = self._job.workers[0].place
+        batch = network.batch(
+            [Message(0, network.route(at, chief), each * sum(sizes)) for at, sizes in held]
+        )
+        size = each * sum(map(sum, placed))
+        saver.serves(self.variables, self.averages, batch, size, self._restored)
+
+    def _restored(self) -> None:
+        self._parameters = None
+
     def _read_now(self) -> Read:
         parameters = self._parameters or self.parameters
         return Read(parameters, self._clock.time, self._ledger.global_step)
@@ -277,8 +290,8 @@ class ParameterServer(GradientExchange[Gradient]):
         return self._network.send(worker, self._pushes[worker.rank], content, arrived)
 
     def _fetch_handled(self, worker: Worker) -> Activity[Read]:
-        if self._saver is not None and worker.rank == 0:
-            yield from self._saver.save(worker, self._network, self._saves, self.variables)
+        if self._saver is not None and self._saves and worker.rank == 0:
+            yield from self._saver.save(worker, self._network)
         if self._queues is not None:
             yield from self._queues.handle_read(worker)
         return (yield from self._network.fetch(worker, self._reads[worker.rank], self._read_now))

@@ -43,6 +43,18 @@ def end_of(windows: Sequence[tuple[int, float]], start: int, work: int) -> int:
     return time + round(left * windows[index][1])
 
 
+def slowed(
+    windows: Sequence[tuple[int, float]], start: int, end: int, factor: float
+) -> list[tuple[int, float]]:
+    """Windows that are slower by a factor between two moments (ns)."""
+
+    def at(time: int) -> float:
+        return next(factor for since, factor in reversed(windows) if since <= time)
+
+    bounds = sorted({*(since for since, _ in windows), start, end})
+    return [(one, at(one) * (factor if start <= one < end else 1.0)) for one in bounds]
+
+
 class Slowed(NamedTuple):
     """Slowdown to a `share` of the usual pace `until` a moment.
 

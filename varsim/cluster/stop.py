@@ -1,5 +1,6 @@
 """Stop rule of a run."""
 
+import math
 from typing import Self
 
 from pydantic import Field, PositiveInt, model_validator
@@ -39,6 +40,14 @@ class Stop(Model):
                 "equal_examples has no effect without global_steps: no other limit counts updates"
             )
         return self
+
+    @property
+    def most(self) -> tuple[float, float]:
+        """How many updates and examples end a run; infinitely many where that is not said."""
+        return (
+            math.inf if self.global_steps is None else self.global_steps,
+            math.inf if self.examples is None else self.examples,
+        )
 
     def over_equal_examples(self, each: int) -> "Stop":
         """The same, with `each` examples for an update, instead of so many updates."""

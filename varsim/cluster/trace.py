@@ -163,6 +163,12 @@ class Recorder:
         self._packed_spans = Rows(len(_Code._fields))
         self._packed_gradients = Rows(len(GradientRow._fields))
 
+    @property
+    def gradients_written(self) -> int:
+        """Rows of gradients so far."""
+        rows = len(self.gradients) // len(GradientRow._fields)
+        return len(self._packed_gradients) + rows
+
     def pack(self) -> None:
         """Make room, if much has been written."""
         if len(self.gradients) >= _MANY:
@@ -258,11 +264,11 @@ class Trace:
     batch_size: int
     end: int  # ns of simulated time
     stopped_by: str  # which stop rule ended it; or "deadlock", or "chief" where that ended all
-    global_step: int
+    global_step: int  # updates that the model is made of in the end
     span_rows: Rows  # by worker and time
     gradient_rows: Rows  # in order of their end
     evaluations: list[EvaluationRow]
-    steps: NDArray[np.int64]  # (global_step,)
+    steps: NDArray[np.int64]  # when each update was made
     copy_staleness: NDArray[np.int64]
     links: list[LinkRow]
     heap_events: int
@@ -277,6 +283,27 @@ class Trace:
     hidden: int = 0
     # Of a scenario with random failures the life of the job: an Attempt in a row.
     life: NDArray[np.int64] | None = None
+    # Where servers went back to what was saved: after how many updates they had been saved, and
+    # were lost, and how many rows of gradients had been written by then (n, 4). What lies between
+    # is undone.
+    rolled_back: NDArray[np.int64] | None = None
+
+    @property
+    def kept_steps(self) -> NDArray[np.bool_]:
+        """Which updates the model is made of in the end."""
+        return self._kept(len(self.steps), 0)
+
+    @property
+    def kept_gradients(self) -> NDArray[np.bool_]:
+        """Which rows of gradients have not been undone."""
+        return self._kept(len(self.gradient_rows), 2)
+
+    def _kept(self, number: int, column: int) -> NDArray[np.bool_]:
+        kept = np.ones(number, dtype=bool)
+        if self.rolled_back is not None:
+            for since, until in self.rolled_back[:, column : column + 2].tolist():
+                kept[since:until] = False
+        return kept
 
     @property
     def spans(self) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from varsim.cluster.clock import AT_ONCE, END_OF_TIME, Activity, Clock
-from varsim.cluster.slowdown import end_of
+from varsim.cluster.slowdown import end_of, slowed
 from varsim.cluster.topology.base import Place
 from varsim.cluster.trace import GOES_ON, PHASE_BITS, Phase, code_of
 from varsim.values.gradient import Gradient, Parameters
@@ -47,6 +47,7 @@ class Worker:
         "_since",
         "_spans",
         "_update",
+        "_usual",
         "_windows",
         "iteration",
         "place",
@@ -77,7 +78,7 @@ class Worker:
         self.waits_for: object = None
         self.reads_ahead = True  # what is read is for the next gradient
         self._compute_times = compute_times
-        self._windows = windows
+        self._windows = self._usual = windows
         self._batches = batches
         self._clock = clock
         self._in_flight = in_flight
@@ -223,6 +224,10 @@ class Worker:
         self._since = self.ready_at = end = self._clock.time + duration
         self._spans += (end, self._code + _NEXT + _DOWN)
 
+    def slows_down(self, start: int, end: int, factor: float) -> None:
+        """It computes more slowly by a factor between two moments (ns), unless it dies."""
+        self._windows = slowed(self._usual or [(0, 1.0)], start, end, factor)
+
     def remember_draws(self) -> None:
         """From now on an iteration that was not begun after all can be taken back."""
         self._compute_times = _Draws(self._compute_times)
@@ -255,6 +260,7 @@ class Worker:
         """It is running again."""
         self.turns_to(_BARRIER)
         self.restarts += 1
+        self._windows = self._usual
         if self._set_up:
             self.sets_up(self._set_up)
 

@@ -263,6 +263,7 @@ def _facts(trace: Trace) -> dict[str, Any]:
         "global_step": trace.global_step,
         "heap_events": trace.heap_events,
         "sent_bytes": trace.sent,
+        **({} if trace.rolled_back is None else {"rolled_back": trace.rolled_back.tolist()}),
         **({"sending_ns": trace.sending, "hidden_ns": trace.hidden} if trace.sending else {}),
         "gradients_evaluated": trace.gradients_evaluated,
         "gradients_aggregated": trace.gradients_aggregated,

@@ -99,7 +99,10 @@ class Scenario(Grown):
                     raise ValueError(f"{key} has no effect without failures (failures: of: ...)")
             return
         servers = any(strategy.uses_servers for strategy in self.strategies)
-        check_beside(self.failures, self.events, self.cluster, servers=servers)
+        chief = any(strategy.sends.to == "servers" for strategy in self.strategies)
+        check_beside(
+            self.failures, self.checkpoint, self.events, self.cluster, servers=servers, chief=chief
+        )
         for strategy in running:
             cluster = self.cluster_of(strategy)
             rules = self.failures, self.checkpoint_of(strategy), self.recovery or Recovery()
@@ -118,9 +121,9 @@ class Scenario(Grown):
         return -(-least * each // most), least * each * self.workload.batch_size
 
     def checkpoint_of(self, strategy: Strategy) -> Checkpoint | None:
-        """How a job of a strategy is saved, with the time that takes."""
-        if self.checkpoint is None:
-            return None
+        """How a job of a strategy is saved, with the time that takes where that is foreseen."""
+        if self.checkpoint is None or in_run(self.failures):
+            return self.checkpoint
         cluster = self.cluster_of(strategy)
         return self.checkpoint.through(cluster.network, strategy.saves(cluster, self.workload))
 

@@ -328,24 +328,25 @@ class Strategy(Grown, ABC):
         return kept._replace(further=further)
 
     def saves(self, cluster: Cluster, workload: Workload) -> float:
-        """How many bytes a worker writes into a checkpoint."""
+        """How many bytes a worker writes into a checkpoint, or the chief if servers are saved."""
         kept, each = self.memory(cluster, workload), workload.bytes_per_parameter
         besides = further_bytes(self.saved_besides(cluster), kept.parameters, 0.0, each)
-        own = kept.parameters + (kept.optimizer or 0.0)
-        return own + sum(size for _, size in besides)
+        state = kept.optimizer or 0.0
+        if self.sends.to in ("servers", "centre"):
+            state = workload.size() * workload.update_rule().numbers_each
+        return kept.parameters + state + sum(size for _, size in besides)
 
     def server_memory(self, cluster: Cluster, workload: Workload) -> Memory | None:
         """What the fullest server keeps; None where there are none."""
         if not self.uses_servers:
             return None
-        to = self.sends.to
         return server_memory(
             workload,
             self.optimizer or workload.optimizer,
             cluster,
             self.holds(cluster).servers,
-            model=to != "sums",
-            updates=to == "servers",
+            model=self.sends.to != "sums",
+            updates=self.sends.to == "servers",
         )
 
     def subject_to(self) -> frozenset[str]:

@@ -85,7 +85,7 @@ class KBatchSync(Strategy):
         while True:
             try:
                 read = yield from server.fetch(worker)  # (1)
-                while read.global_step == job.global_step:  # (4)
+                while read.global_step == job.updates:  # (4)
                     gradient = yield from server.begin(worker, read)  # (2)
                     yield from buffer.push(worker, gradient)  # (3)
             except StepOverError:

@@ -12,11 +12,10 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.flat.rules import Rules
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
-from varsim.cluster.recovery import RandomFailures
 from varsim.cluster.server import ParameterServer
 from varsim.cluster.waiting import Countdown, QueueClosedError, TokenQueue
 from varsim.cluster.worker import Worker
-from varsim.strategies.base import Deaths, Round, Sends, Strategy, Vain
+from varsim.strategies.base import Round, Sends, Strategy, Vain
 from varsim.values.accumulator import GradientAccumulator, Take
 from varsim.values.gradient import Gradient, Parameters
 from varsim.values.optimizer import MovingAverages, VariableAverages
@@ -40,7 +39,8 @@ class SyncReplicas(Strategy):
     backward pass has made it (wait-free back-propagation).
     `initial_tokens`: -1, as nothing, stands for N; below N - T they are refused; 0 or less is none.
     A worker that begins again is labelled with the global step and needs no token. A chief that
-    does, begins with (C0). Servers, accumulators and queue outlive them.
+    does, begins with (C0), after it has restored the variables if there are checkpoints. Servers,
+    accumulators and queue outlive them.
     Abadi et al., 2016; Chen et al., 2016 (backup workers).
     """
 
@@ -97,9 +97,13 @@ class SyncReplicas(Strategy):
             f"initial_tokens: {needed} (the default) drops none",
         )
 
+    def saved_besides(self, cluster: Cluster) -> tuple[Copies, ...]:
+        """The averages."""
+        return (Copies("averages of variables"),) * (self.variable_averages is not None)
+
     def holds(self, cluster: Cluster) -> Holds:
         """And accumulators, in which gradients are added up as they come, and the averages."""
-        averages = (Copies("averages of variables"),) * (self.variable_averages is not None)
+        averages = self.saved_besides(cluster)
         accumulators = Copies("accumulators", of="gradients")
         return super().holds(cluster) + Holds(servers=(accumulators, *averages))
 
@@ -119,19 +123,11 @@ class SyncReplicas(Strategy):
                 f"total_num_replicas), or -1 for the default, not {self.initial_tokens}"
             )
 
-    def check_events(self, events: Sequence[Deaths]) -> None:
-        """A checkpoint holds the variables, not their averages."""
-        super().check_events(events)
-        of_servers = any(isinstance(one, RandomFailures) and one.of_servers for one in events)
-        if of_servers and self.variable_averages is not None:
-            raise ValueError(
-                "variable_averages does not go with failures of servers: a checkpoint holds the "
-                "variables, and not their averages"
-            )
-
     def start(self, job: Job) -> None:
         """Start the servers, the chief and a replica on every worker."""
-        server = ParameterServer(job, drops=True, overlap=self.overlap)
+        server = ParameterServer(
+            job, drops=True, overlap=self.overlap, averages=self.variable_averages
+        )
         accumulators = [GradientAccumulator() for _ in server.variables]
         tokens = server.token_queue()
 
@@ -140,11 +136,10 @@ class SyncReplicas(Strategy):
                 server.drop(gradient)
 
         server.on_arrival(receive)
-        averages = None
-        if self.variable_averages is None:
+        averages = server.averages
+        if averages is None:
             job.observe(lambda: server.parameters)
         else:
-            averages = MovingAverages(self.variable_averages, server.parameters)
             job.observe(partial(_averaged, job, server, averages))
         job.explain(partial(self._remedy, accumulators))
         job.start_on(

@@ -88,8 +88,7 @@ def _life_of(scenario: Scenario, trace: Trace, smaller: Smaller | None) -> Life 
     assert scenario.failures is not None
     strategy = _strategy(scenario, trace)
     cluster, recovery = scenario.cluster_of(strategy), scenario.recovery or Recovery()
-    overheads = cluster.overheads
-    start_up = round((0.0 if overheads is None else overheads.first_iteration) * 1e9)
+    start_up = cluster.set_up
     each, random = strategy.recurs_after(cluster), steps_are_random(scenario, strategy)
     checkpoint = scenario.checkpoint_of(strategy)
 

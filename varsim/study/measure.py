@@ -177,6 +177,7 @@ class Gradients:
 
     rows: Rows
     variables: int
+    kept: NDArray[np.bool_] | None = None  # which have not been undone; nothing: all
 
     worker: ClassVar = _Column()
     iteration: ClassVar = _Column()
@@ -193,7 +194,8 @@ class Gradients:
     @classmethod
     def of(cls, trace: Trace) -> "Gradients":
         """Those of a trace."""
-        return cls(trace.gradient_rows, trace.variables)
+        kept = None if trace.rolled_back is None else trace.kept_gradients
+        return cls(trace.gradient_rows, trace.variables, kept)
 
     def parts(self) -> Iterator["Gradients"]:
         """The same, some rows at a time."""
@@ -206,8 +208,9 @@ class Gradients:
 
     @property
     def used(self) -> NDArray[np.bool_]:
-        """Which gradients were applied, at least to some variables."""
-        return np.asarray((self.outcome == Outcome.APPLIED) | (self.outcome == Outcome.PARTLY))
+        """Which gradients were applied, at least to some variables, and not undone."""
+        used = np.asarray((self.outcome == Outcome.APPLIED) | (self.outcome == Outcome.PARTLY))
+        return used if self.kept is None else used & self.kept
 
     @property
     def ended(self) -> NDArray[np.bool_]:
@@ -237,7 +240,8 @@ def measure(
     window = window or Window(0, trace.end)
     inside = gradients.used & window.holds(gradients.applied)
     applied = float(gradients.weight[inside].sum())
-    updates = int(window.holds(trace.steps).sum())
+    kept = trace.steps if trace.rolled_back is None else trace.steps[trace.kept_steps]
+    updates = int(window.holds(kept).sum())
     lasted = window.length
     steps = trace.steps[(trace.steps >= window.start) & (trace.steps <= window.end)]
     values = {

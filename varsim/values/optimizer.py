@@ -249,6 +249,15 @@ class MovingAverages:
         self._step = 0
         self.values = initial  # one array per variable
 
+    @property
+    def state(self) -> tuple[int, Parameters]:
+        """The global step that was taken in last, and the averages."""
+        return self._step, self.values
+
+    def restore(self, state: tuple[int, Parameters]) -> None:
+        """All is as it was."""
+        self._step, self.values = state
+
     def update(self, step: int, variables: Parameters) -> None:
         """Take in the variables of a global step, once, however often it is asked for."""
         if step == self._step:

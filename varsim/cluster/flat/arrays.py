@@ -69,8 +69,7 @@ class Workers:
         self.update = any(updates)
         self._windows = {rank: found for rank, found in slowness.items() if len(found) > 1}
         self.slow = list(self._windows)
-        overheads = cluster.overheads
-        self.down = 0 if overheads is None else round(overheads.first_iteration * 1e9)
+        self.down = cluster.set_up
         self._times = ComputeTimes(cluster, workload, number, seed, replication)
         self._blocks: dict[int, Times] = {}
         self._kept = 2 + together // BLOCK

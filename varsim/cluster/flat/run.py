@@ -172,7 +172,7 @@ class FlatRun:
     ) -> None:
         """All memory, and the heap, at time 0."""
         m, before, after = building.scalars, list[Event](), list[Event]()
-        overheads, number = self._cluster.overheads, self._workers
+        number = self._workers
         if self._stop.time is not None:
             time = min(round(self._stop.time * 1e9), END_OF_TIME + 1)
             after.append((time, at.AT_LAST, at.TIME_IS_UP))
@@ -194,7 +194,7 @@ class FlatRun:
             ]
         )
         m[at.NUMBER] = m[at.EVENTS] = len(agenda)
-        down = 0 if overheads is None else round(overheads.first_iteration * 1e9)
+        down = self._cluster.set_up
         workers[:, at.READY], workers[:, at.AWAITED] = down, orders
         ring = int(building.room(at.NEXT))
         m[at.UNEVALUATED] = ring

@@ -309,4 +309,5 @@ def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
         sending=run.get("sending_ns", 0),
         hidden=run.get("hidden_ns", 0),
         life=life,
+        rolled_back=np.array(run["rolled_back"]) if run.get("rolled_back") else None,
     )

@@ -157,7 +157,7 @@ def _ended(trace: Trace) -> dict[int, list[tuple[int, int]]]:
 
 def _lasts(trace: Trace) -> list[tuple[int, int, int]]:
     """For every step the gradient that came last: its worker, its iteration, its arrival (ns)."""
-    rows = Gradients.of(trace)
+    rows = Gradients(trace.gradient_rows, trace.variables)  # undone ones, too
     keys = np.stack([rows.applied, rows.arrived, rows.computed, -rows.worker])
     chosen: list[tuple[int, int, int]] = []
     order = np.lexsort(keys[::-1])  # by applied, then arrived, and so on
