@@ -321,42 +321,18 @@ def _schema(dimension: str) -> WithJsonSchema:
     )
 
 
-def _text_of(dimension: str) -> PlainSerializer:
-    return PlainSerializer(lambda value: to_text(value, dimension), str, "json")
+def _read_as(dimension: str) -> tuple[object, ...]:
+    """Metadata of a quantity's type: what it is, how it is read, written, and in the schema."""
+    return (
+        DIMENSIONS[dimension],
+        BeforeValidator(_validator(dimension)),
+        PlainSerializer(lambda value: to_text(value, dimension), str, "json"),
+        _schema(dimension),
+    )
 
 
-Seconds: TypeAlias = Annotated[
-    float,
-    DIMENSIONS["time"],
-    BeforeValidator(_validator("time")),
-    _text_of("time"),
-    _schema("time"),
-]
-Bytes: TypeAlias = Annotated[
-    float,
-    DIMENSIONS["bytes"],
-    BeforeValidator(_validator("bytes")),
-    _text_of("bytes"),
-    _schema("bytes"),
-]
-BytesPerSecond: TypeAlias = Annotated[
-    float,
-    DIMENSIONS["rate"],
-    BeforeValidator(_validator("rate")),
-    _text_of("rate"),
-    _schema("rate"),
-]
-FlopsPerSecond: TypeAlias = Annotated[
-    float,
-    DIMENSIONS["flops"],
-    BeforeValidator(_validator("flops")),
-    _text_of("flops"),
-    _schema("flops"),
-]
-ExamplesPerSecond: TypeAlias = Annotated[
-    float,
-    DIMENSIONS["throughput"],
-    BeforeValidator(_validator("throughput")),
-    _text_of("throughput"),
-    _schema("throughput"),
-]
+Seconds: TypeAlias = Annotated[float, *_read_as("time")]
+Bytes: TypeAlias = Annotated[float, *_read_as("bytes")]
+BytesPerSecond: TypeAlias = Annotated[float, *_read_as("rate")]
+FlopsPerSecond: TypeAlias = Annotated[float, *_read_as("flops")]
+ExamplesPerSecond: TypeAlias = Annotated[float, *_read_as("throughput")]

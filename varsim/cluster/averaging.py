@@ -162,12 +162,10 @@ class AveragedReplicas(LocalReplicas):
         self._updates[rank] = self._contained[self.members, rank].max(initial=0)
 
     def hand_over(self, source: int, rank: int) -> None:
-        """See LocalReplicas."""
         super().hand_over(source, rank)
         self._contained[rank] = self._contained[source]
 
     def missed(self, rank: int) -> int:
-        """How many updates, made by others, a copy does not contain."""
         return int(self._updates.sum() - self._contained[rank].sum())
 
     def _meeting(self, worker: Worker, ranks: int) -> Meeting:

@@ -55,19 +55,16 @@ class DrawnSteps(Steps):
         self._ends = self._ahead
 
     def end_of(self, step: int) -> int:
-        """See Steps."""
         while len(self._ends) < step:
             self._draw()
         return int(self._ends[step - 1])
 
     def by(self, time: int) -> int:
-        """See Steps."""
         while not len(self._ends) or self._ends[-1] <= time:
             self._draw()
         return int(np.searchsorted(self._ends, time, side="right"))
 
     def advance(self, steps: int) -> None:
-        """See Steps."""
         self._ahead = self._ahead[steps:]
         self._ends = np.cumsum(self._ahead)
 
@@ -109,12 +106,10 @@ class Pace(Steps):
         )
 
     def end_of(self, step: int) -> int:
-        """See Steps."""
         more = max(0, -((len(self._ends) - step) // self._period))
         return self._ends[step - more * self._period - 1] + more * self._lasts
 
     def by(self, time: int) -> int:
-        """See Steps."""
         more = max(0, -((self._ends[-1] - time) // self._lasts))
         return bisect_right(self._ends, time - more * self._lasts) + more * self._period
 
@@ -169,7 +164,6 @@ class Steady(Course):
         self.length = self.work + saving.stops + saving.slowed
 
     def attempt(self, exposure: int | None, left: int) -> tuple[Attempt, bool]:
-        """See Course."""
         saving = self._saving
         first = self.work + saving.stops + saving.beside
         if exposure is not None:
@@ -195,7 +189,6 @@ class Steady(Course):
         ), False
 
     def end_of(self, step: int) -> int:
-        """See Course."""
         cycles, rest = divmod(step - 1, self.steps)
         work = self._pace.end_of(rest + 1)
         if not cycles:
@@ -237,7 +230,6 @@ class Drawn(Course):
         self._many *= self._each
 
     def attempt(self, exposure: int | None, left: int) -> tuple[Attempt, bool]:
-        """See Course."""
         saving = self._saving
         cycles: list[tuple[int, int]] = []  # steps and work of each that is behind
         begun = exempt = 0

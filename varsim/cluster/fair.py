@@ -230,7 +230,6 @@ class Hub(Sharing):
         return self._epoch + round(self._first()[0] * 1e9)
 
     def dissolve(self, now: int) -> list[tuple[Flow, float]]:
-        """See Sharing."""
         self._advance((now - self._epoch) / 1e9)
         self.expected = NEVER
         flows = [(flow, g.virtual - flow.entered) for g in self._groups for *_, flow in g.heap]

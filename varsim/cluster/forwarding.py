@@ -32,14 +32,12 @@ class Forwarding(WaitingNetwork):
         return route[-1].latency if route else 0
 
     def hold(self, route: Route, size: float) -> int:
-        """See Network."""
         if not route:
             return 0
         between = sum([link.latency for link in route[:-1]])
         return route[0].overhead + between + sum([link.hold(size) for link in route])
 
     def passing(self, route: Route, size: float) -> list[tuple[Link, int, int]]:
-        """See Network."""
         later, found = route[0].overhead if route else 0, []
         for link in route:
             found.append((link, later, link.hold(size)))

@@ -188,7 +188,6 @@ class Mesh(Sharing):
         return self._next(now)
 
     def dissolve(self, now: int) -> list[tuple[Flow, float]]:
-        """See Sharing."""
         self._advance((now - self._epoch) / 1e9)
         return [*zip(self._flows, self._rows[0].tolist(), strict=False), *self._coming]
 

@@ -84,7 +84,6 @@ class FirstComeNetwork(Network):
     def pass_on(
         self, route: Route, size: float, passed: Callable[[], None], arrived: Callable[[], None]
     ) -> None:
-        """See Network."""
         if self._banks.any:
             self._banks.use(route)
         end = start = self.clock.time
@@ -123,7 +122,6 @@ class FairNetwork(WaitingNetwork):
         self.also_count(self._share.count)
 
     def passing(self, route: Route, size: float) -> list[tuple[Link, int, int]]:
-        """See Network."""
         slowest = max([link.hold(size) for link in route], default=0)
         return [(link, later, slowest) for link, later, _ in super().passing(route, size)]
 

@@ -182,7 +182,6 @@ class AnsweredTokenQueue(TokenQueue):
         self._queues = queues
 
     def dequeue(self, worker: Worker) -> Activity[int]:
-        """See TokenQueue."""
         step = yield from super().dequeue(worker)
         yield from self._queues.answer(worker, _TOKEN)
         return step

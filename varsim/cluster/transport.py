@@ -140,7 +140,6 @@ class WaitingNetwork(Network):
         """
 
     def fetch(self, worker: Worker, batch: MessageBatch, content: Callable[[], T]) -> Activity[T]:
-        """See Network."""
         yield from worker.catch_up()
         requested = content()
         yield from self._transfer(worker, batch, lambda item: None, READ)
@@ -149,7 +148,6 @@ class WaitingNetwork(Network):
     def send(
         self, worker: Worker, batch: MessageBatch, content: Content, arrived: Arrived
     ) -> Activity[None]:
-        """See Network."""
         yield from worker.catch_up()
         deliver = partial(deliver_item, self.clock, content=content, arrived=arrived)
         yield from self._transfer(worker, batch, deliver, WRITE)
@@ -157,8 +155,6 @@ class WaitingNetwork(Network):
     def pass_on(
         self, route: Route, size: float, passed: Callable[[], None], arrived: Callable[[], None]
     ) -> None:
-        """See Network."""
-
         def reached(_: int) -> None:
             passed()
             self.clock.call_at(self.clock.time + self.latency(route), arrived)

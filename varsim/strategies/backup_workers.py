@@ -54,12 +54,10 @@ class BackupWorkers(Strategy):
 
     @property
     def sends(self) -> Sends:
-        """See Strategy."""
         return Sends("gradients", to="servers")
 
     @property
     def round(self) -> Round:
-        """See Strategy."""
         return Round("step", gradients=self.replicas_to_aggregate)
 
     def iterations_per_update(self, cluster: Cluster) -> int:
@@ -73,7 +71,6 @@ class BackupWorkers(Strategy):
         return super().holds(cluster) + Holds(servers=(kept,) * (not self.overlaps))
 
     def rules(self, cluster: Cluster) -> Rules | None:
-        """See Strategy."""
         return None if self.overlap else Rules("cutoff", self.replicas_to_aggregate)
 
     def check(self, cluster: Cluster) -> None:

@@ -159,7 +159,6 @@ class DiLoCo(Strategy):
         return self.inner_steps
 
     def saved_besides(self, cluster: Cluster) -> tuple[Copies, ...]:
-        """See Strategy."""
         return (
             Copies("the shared model"),
             Copies("the outer optimizer's state", self._outer.numbers_each, of="slots"),
@@ -205,7 +204,6 @@ class DiLoCo(Strategy):
 
     @property
     def outlives_workers(self) -> bool:
-        """See Strategy."""
         return True
 
     def check_events(self, events: Sequence[Deaths]) -> None:

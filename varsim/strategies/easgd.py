@@ -62,7 +62,6 @@ class ElasticAveraging(Strategy):
 
     @property
     def round(self) -> Round:
-        """See Strategy."""
         return Round("iteration", steps=self.period, gradients=1)
 
     def holds(self, cluster: Cluster) -> Holds:

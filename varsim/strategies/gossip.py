@@ -95,7 +95,6 @@ class Gossip(Strategy):
 
     @property
     def sends(self) -> Sends:
-        """See Strategy."""
         return Sends("parameters", to="neighbours")
 
     @property

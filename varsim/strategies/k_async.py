@@ -43,12 +43,10 @@ class KAsync(AsynchronousStrategy):
 
     @property
     def sends(self) -> Sends:
-        """See Strategy."""
         return Sends("gradients", to="servers")
 
     @property
     def round(self) -> Round:
-        """See Strategy."""
         return Round("iteration", gradients=self.k)
 
     def holds(self, cluster: Cluster) -> Holds:

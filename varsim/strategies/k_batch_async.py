@@ -40,12 +40,10 @@ class KBatchAsync(AsynchronousStrategy):
 
     @property
     def sends(self) -> Sends:
-        """See Strategy."""
         return Sends("gradients", to="servers")
 
     @property
     def round(self) -> Round:
-        """See Strategy."""
         return Round("iteration", gradients=self.k)
 
     def holds(self, cluster: Cluster) -> Holds:

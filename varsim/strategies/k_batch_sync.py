@@ -46,12 +46,10 @@ class KBatchSync(Strategy):
 
     @property
     def sends(self) -> Sends:
-        """See Strategy."""
         return Sends("gradients", to="servers")
 
     @property
     def round(self) -> Round:
-        """See Strategy."""
         return Round("step", gradients=self.k)
 
     def iterations_per_update(self, cluster: Cluster) -> int:

@@ -63,7 +63,6 @@ class NoSynchronization(AsynchronousStrategy):
 
     @property
     def round(self) -> Round:
-        """See Strategy."""
         return Round("iteration", gradients=1)
 
     def holds(self, cluster: Cluster) -> Holds:
@@ -73,7 +72,6 @@ class NoSynchronization(AsynchronousStrategy):
         return super().holds(cluster) + Holds(servers=(waiting,) * waits)
 
     def rules(self, cluster: Cluster) -> Rules | None:
-        """See Strategy."""
         if self.overlap or self.staleness_policy is not None:
             return None
         return Rules("locking" if self.use_locking else "asynchronous")

@@ -227,7 +227,6 @@ class OnWrite(Strategy):
 
     @property
     def round(self) -> Round:
-        """See Strategy."""
         return Round(
             "step", micro_batches=self._micro_batches, varies=self.drop_compute is not None
         )

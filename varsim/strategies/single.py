@@ -29,12 +29,10 @@ class Single(Strategy):
 
     @property
     def sends(self) -> Sends:
-        """See Strategy."""
         return Sends("nothing", to="nobody")
 
     @property
     def round(self) -> Round:
-        """See Strategy."""
         return Round("step")
 
     def workers(self, cluster: Cluster) -> int:

@@ -75,16 +75,13 @@ class StaleSynchronous(AsynchronousStrategy):
 
     @property
     def sends(self) -> Sends:
-        """See Strategy."""
         return Sends("gradients", to="servers")
 
     @property
     def round(self) -> Round:
-        """See Strategy."""
         return Round("iteration", gradients=1)
 
     def rules(self, cluster: Cluster) -> Rules | None:
-        """See Strategy."""
         if self.staleness_policy is not None:
             return None
         return Rules("bounded", bound=self.staleness, keeps=self.refresh == "when_stale")

@@ -75,12 +75,10 @@ class SyncReplicas(Strategy):
 
     @property
     def sends(self) -> Sends:
-        """See Strategy."""
         return Sends("gradients", to="servers", committed_by="chief")
 
     @property
     def round(self) -> Round:
-        """See Strategy."""
         return Round("step", gradients=self.replicas_to_aggregate)
 
     def iterations_per_update(self, cluster: Cluster) -> int:
@@ -108,7 +106,6 @@ class SyncReplicas(Strategy):
         return super().holds(cluster) + Holds(servers=(accumulators, *averages))
 
     def rules(self, cluster: Cluster) -> Rules | None:
-        """See Strategy."""
         if self.overlap:
             return None
         tokens, first = self._tokens(cluster), self._first()

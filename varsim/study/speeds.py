@@ -15,14 +15,8 @@ SPEEDS: Final = (0.5, 1.5)
 
 # How much of a run is made again at another speed.
 _MOST_REPLICATIONS: Final = 3
-
-
 _MOST_GRADIENTS: Final = 5_000
-
-
 _MOST_LEARNT: Final = 200_000  # where a loss is to be reached, in all
-
-
 _LEAST_ROUNDS: Final = 20  # of all workers, however many they are
 
 

@@ -6,15 +6,9 @@ from typing import Final, NamedTuple
 
 # Runs whose examples are farther apart than this are not compared without a word.
 DIFFERENT: Final = 1.5
-
-
 # Gradients of each worker: with fewer a result is told to be short, or names no winner at all.
 SHORT: Final = 10
-
-
 TOO_SHORT: Final = 2
-
-
 # Where replicas meet for a read after every so many steps, so many of these periods: between reads
 # fast replicas are ahead with work that no read has seen, and rates count it.
 PERIODS: Final = 6

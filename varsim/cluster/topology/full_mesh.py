@@ -28,7 +28,6 @@ class FullMesh(Topology):
         return self
 
     def routing(self) -> "MeshRouting":
-        """See Topology."""
         return MeshRouting(self)
 
 

@@ -86,12 +86,10 @@ class HybridMesh(Ported):
 
     @property
     def server_rate(self) -> float:
-        """See Topology."""
         given = self.server_bandwidth
         return self.host.worker_rate if given is None else given * self.host.efficiency
 
     def check_workers(self, workers: int) -> None:
-        """See Topology."""
         if workers > MOST_WORKERS:
             raise ValueError(f"a hybrid_mesh has at most {MOST_WORKERS} workers, not {workers}")
         there = [rank for pair in self.table for rank in pair[:2]]
@@ -103,11 +101,9 @@ class HybridMesh(Ported):
             )
 
     def routing(self) -> "HybridMeshRouting":
-        """See Topology."""
         return HybridMeshRouting(self)
 
     def more_lines(self) -> list[str]:
-        """See Topology."""
         return [
             f"{len(self.table)} pairs of workers are joined, by up to "
             f"{max(links for *_, links in self.table)} links; others reach each other through the "
@@ -127,7 +123,6 @@ class HybridMeshRouting(StarRouting):
         self._hops: dict[tuple[Place, Place], Route] = {}  # of rings
 
     def worker(self, rank: int) -> Place:
-        """See Routing."""
         place = self._place(f"worker {rank}")
         rate = self._mesh.host.worker_rate * self._mesh.rate_of(rank) / self._mesh.worker_rate
         self._ports[place] = self.host(f"{place.name} host", rate)
@@ -135,7 +130,6 @@ class HybridMeshRouting(StarRouting):
         return place
 
     def around(self, source: Place, target: Place) -> Route:
-        """See Routing."""
         rings = most_rings(self._mesh.table, len(self._workers))
         if not rings:
             ports = self._ports

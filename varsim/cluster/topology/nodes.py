@@ -56,15 +56,12 @@ class Nodes(Ported):
         return self
 
     def machines(self, workers: int) -> int:
-        """See Topology."""
         return -(-workers // self.workers_per_node)
 
     def routing(self) -> "NodeRouting":
-        """See Topology."""
         return NodeRouting(self)
 
     def more_lines(self) -> list[str]:
-        """See Topology."""
         inside = self.inside
         shared = "one bus" if inside.shared else "per worker each way"
         cards = "1 network card" if self.nics == 1 else f"{self.nics} network cards"
@@ -87,13 +84,11 @@ class NodeRouting(Routing):
         self._made: dict[tuple[str, str], tuple[Link, Link]] = {}
 
     def worker(self, rank: int) -> Place:
-        """See Routing."""
         size = self._nodes.workers_per_node
         self._workers += 1
         return self._new(f"worker {rank}", rank // size, rank % size)
 
     def server(self, name: str, count: int = 1) -> Place:
-        """See Routing."""
         assert count == 1, "only the servers of a plain star can be one place"
         machine = max([place.machine for place in self._places], default=-1) + 1
         place = self._new(name, machine, 0)
@@ -101,7 +96,6 @@ class NodeRouting(Routing):
         return place
 
     def server_beside(self, name: str, machine: int) -> Place:
-        """See Routing."""
         return self._new(name, machine, 0)
 
     def _new(self, name: str, machine: int, position: int) -> Place:

@@ -53,11 +53,9 @@ class Racks(Ported):
         return self.delay if self.uplink_latency is None else self.uplink_latency
 
     def routing(self) -> "RackRouting":
-        """See Topology."""
         return RackRouting(self)
 
     def more_lines(self) -> list[str]:
-        """See Topology."""
         return [
             f"racks of {self.hosts_per_rack} hosts, {format_rate(self.uplink_rate)} each way "
             f"between a rack and the core, {format_seconds(self.uplink_delay)} more between racks"

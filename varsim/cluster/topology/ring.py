@@ -22,11 +22,9 @@ class Ring(Topology):
     kind: Literal["ring"] = "ring"
 
     def routing(self) -> "RingRouting":
-        """See Topology."""
         return RingRouting(self)
 
     def more_lines(self) -> list[str]:
-        """See Topology."""
         return ["a ring of hosts; the latency is per hop"]
 
 

@@ -34,7 +34,6 @@ class Star(Ported):
     kind: Literal["star"] = "star"
 
     def routing(self) -> "StarRouting":
-        """See Topology."""
         return StarRouting(self)
 
 
@@ -48,13 +47,11 @@ class StarRouting(Routing):
         self._halves = halves(star.delay)
 
     def worker(self, rank: int) -> Place:
-        """See Routing."""
         place = super().worker(rank)
         self._ports[place] = self.host(place.name, self._star.rate_of(rank))
         return place
 
     def server(self, name: str, count: int = 1) -> Place:
-        """See Routing."""
         place = self._place(name)
         self._ports[place] = self.host(name, self._star.server_rate, count)
         return place

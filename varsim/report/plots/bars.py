@@ -60,6 +60,22 @@ def bars(
     axes.grid(visible=False, axis="y")
 
 
+def cut_bars(
+    axes: Axes, rows: Sequence[str], cut: Sequence[Sequence[tuple[float, Look]]], about: str
+) -> Axes:
+    """A bar of 100 % per row, cut into shares (%), each with its look."""
+    for y, parts in enumerate(cut):
+        left = 0.0
+        for share, look in parts:
+            part(axes, y, left, share, look, f"{share:.0f} %" if share >= 6 else "")
+            left += share
+    axes.set_xlim(0, 100)
+    label_rows(axes, rows)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel(about)
+    return axes
+
+
 def part(axes: Axes, y: int, left: float, size: float, look: Look, text: str) -> None:
     """A part of a bar that is cut into parts, with a text in it or none."""
     axes.barh(y, size, 0.66, left=left, color=look.color, hatch=look.mark, linewidth=0)

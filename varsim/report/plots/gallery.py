@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from varsim.report.plots import curves, links, timeline
-from varsim.report.plots.bars import Bar, bars, part
+from varsim.report.plots.bars import Bar, bars, cut_bars
 from varsim.report.plots.figure import (
     ACTIVITIES,
     INK,
@@ -188,20 +188,11 @@ def time_shares(result: "Result") -> dict[str, dict[str, float]]:
 
 def time_split(result: "Result", axes: Axes) -> Axes:
     """One bar of 100 % per strategy, cut into activities."""
-    shares = time_shares(result)
-    for y, strategy in enumerate(result.strategies):
-        left = 0.0
-        for name, look in ACTIVITIES.items():
-            share = shares[strategy][name]
-            if not share > 0:
-                continue
-            part(axes, y, left, share, look, f"{share:.0f} %" if share >= 6 else "")
-            left += share
-    axes.set_xlim(0, 100)
-    label_rows(axes, _rows(result))
-    axes.grid(visible=False, axis="y")
-    axes.set_xlabel("share of all worker time (%)")
-    return axes
+    shares = time_shares(result).values()
+    cut = [
+        [(one[name], look) for name, look in ACTIVITIES.items() if one[name] > 0] for one in shares
+    ]
+    return cut_bars(axes, _rows(result), cut, "share of all worker time (%)")
 
 
 def time_split_title(result: "Result") -> str:

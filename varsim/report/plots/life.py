@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 
 from varsim.cluster.recovery import in_run
 from varsim.cluster.trace import WORKER, Attempt
-from varsim.report.plots.bars import part
+from varsim.report.plots.bars import cut_bars
 from varsim.report.plots.figure import called, label_rows, marked, row_heights
 from varsim.report.plots.looks import Look
 from varsim.report.plots.plot import Plot
@@ -44,17 +44,11 @@ def _heights(result: "Result") -> list[float]:
 
 def shares(result: "Result", axes: Axes) -> Axes:
     """One bar of 100 % per strategy, cut into what its job's time went into."""
-    for y, strategy in enumerate(result.strategies):
-        left = 0.0
-        for name, (_, look) in _LOOKS.items():
-            share = 100 * result.estimate(strategy, name).mean
-            part(axes, y, left, share, look, f"{share:.0f} %" if share >= 6 else "")
-            left += share
-    axes.set_xlim(0, 100)
-    label_rows(axes, _rows(result))
-    axes.grid(visible=False, axis="y")
-    axes.set_xlabel("share of the time of the whole life (%)")
-    return axes
+    cut = [
+        [(100 * result.estimate(one, name).mean, look) for name, (_, look) in _LOOKS.items()]
+        for one in result.strategies
+    ]
+    return cut_bars(axes, _rows(result), cut, "share of the time of the whole life (%)")
 
 
 def attempts(result: "Result", axes: Axes) -> Axes:

@@ -20,8 +20,6 @@ from contextlib import closing, contextmanager
 from varsim.study.sweep.case import Finished
 
 STORE: Final = "runs.sqlite"
-
-
 # By either of these a file of runs is known, even if it is damaged.
 _RUNS_MARKS: Final = (
     b"varsim sweep ",
