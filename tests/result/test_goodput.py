@@ -20,7 +20,7 @@ from varsim.study.result import Result
 from varsim.study.simulation import simulate
 from varsim.study.why.account import why
 
-DAY = 86_400.0
+DAY, HOUR = 86_400.0, 3600.0
 MORTAL: dict[str, Any] = {
     "replications": 3,
     "failures": {
@@ -145,6 +145,62 @@ def _walked(steps: Any, draw: np.random.Generator) -> float:
         now, since = now + lasts, since + steps[at]
         if since >= 1800:
             kept, since = kept + since, 0.0
+    return kept / now
+
+
+@pytest.mark.parametrize("policy", ["wait", "continue_with_fewer"])
+def test_random_steps_of_those_who_are_left_are_drawn_from_theirs(policy: str) -> None:
+    """Against a walk whose every step is drawn, of two days: they agree within their error.
+
+    Eight hosts, each away for an hour every 12 h; a step is the longest of as many exponential
+    times of 10 s as there are hosts.
+    """
+    source = {"domain": "worker", "mtbf": 12 * HOUR, "repair": HOUR}
+    job = scenario(
+        {"kind": "on_write"},
+        replications=16,
+        cluster={"workers": 8, "compute": {"kind": "exponential", "mean": 10.0}},
+        failures={"horizon": 2 * DAY, "detection": 30.0, "of": (source,)},
+        recovery={"policy": policy, "restart": 180.0},
+        stop={"global_steps": 400},
+    )
+    result = simulate(job)
+    found = result.estimate("on_write", "goodput")
+    assert "is approximate: its steps are drawn" in " ".join(result.notes)
+
+    draw = np.random.default_rng(2)
+    shares = [_regrouped(8 if policy == "wait" else 1, draw) for _ in range(30)]
+    error = np.std(shares, ddof=1) / np.sqrt(len(shares))
+    assert abs(np.mean(shares) - found.mean) < 3 * np.hypot(error, found.half_width / 2.13)
+    assert error < 0.02
+    assert found.half_width < 0.05
+
+
+def _regrouped(fewest: int, draw: np.random.Generator) -> float:
+    """What eight hosts keep of two days if so many must be there, step by step."""
+    now = kept = 0.0
+    fails, back = draw.exponential(12 * HOUR, size=8), np.zeros(8)
+
+    def strike() -> float:
+        host, at = int(fails.argmin()), float(fails.min())
+        back[host] = at + 30.0 + HOUR
+        fails[host] = back[host] + draw.exponential(12 * HOUR)
+        return at
+
+    def works(begun: float, detection: float) -> float:
+        ready = max(begun + detection, np.sort(back)[fewest - 1])
+        return works(strike(), 30.0) if fails.min() < ready + 180.0 else ready + 180.0
+
+    while now < 2 * DAY:
+        there = back <= now
+        lasts = draw.exponential(10.0, size=int(there.sum())).max()
+        if fails.min() < now + lasts:
+            now = works(strike(), 30.0)
+            continue
+        now += lasts
+        kept += lasts * there.sum() / 8
+        if there.sum() < (back <= now).sum():
+            now = works(now, 0.0)
     return kept / now
 
 
@@ -275,7 +331,8 @@ def inside() -> Result:
 def test_failures_inside_a_run_are_told_and_saved(inside: Result, tmp_path: Path) -> None:
     loaded = load_result(save(inside, tmp_path / "run").directory)
 
-    assert "Of all time of its workers, async PS (none) keeps" in inside.answer()
+    assert "Failures leave async PS (none) " in inside.answer()
+    assert " of all time of its workers: " in inside.answer()
     assert "inside the run, noticed after 500 ms" in "\n".join(describe(inside.scenario))
     assert set(inside.lives["worker"]) == {0, 1, 2}
     assert loaded.scenario == inside.scenario

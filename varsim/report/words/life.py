@@ -81,9 +81,9 @@ def sentences(result: "Result") -> Iterator[str]:
         who = mention(result.scenario, strategy)
         if horizon is None:
             yield (
-                f"Of all time of its workers, {who} keeps "
-                f"{plus_minus(of['goodput'], 100, '%')}{f': {rest}' if rest else ''}; they are "
-                f"interrupted {plus_minus(often)} times{costs}."
+                f"Failures leave {who} {plus_minus(of['goodput'], 100, '%')} of all time of its "
+                f"workers{f': {rest}' if rest else ''}; they are interrupted {plus_minus(often)} "
+                f"times{costs}."
             )
             continue
         yield (

@@ -1,0 +1,40 @@
+"""A plan that promises goodput among failures inside its runs, with the interval to be chosen."""
+
+from pathlib import Path
+
+from planning import BASE, plan_of, question, searched
+
+from varsim.report.words.plan import answer
+from varsim.study.plan.cell import Cell
+
+MORTAL = (
+    BASE.replace("  - {kind: on_write}\n", "")
+    .replace("low: 80 ms, high: 120 ms", "low: 400 ms, high: 600 ms")
+    .replace("stop: {time: 2 s}\n", "stop: {time: 200 s}\n")
+    .replace("targets: {throughput: 150 examples/s}", "targets: {goodput: 70 %}")
+) + (
+    "failures: {detection: 1 s, of: [{domain: server, mtbf: 60 s}]}\n"
+    "checkpoint: {every: 1 s, write: 1 s, restore: 1 s}\n"
+)
+BLOCK = """\
+minimize: cost_per_million_examples
+space:
+  checkpoint.every: [1 s, 5 s, 100 s]
+most_replications: 16
+"""
+
+
+def test_the_interval_is_chosen(tmp_path: Path) -> None:
+    """Saved every second the chief does little else; every 100 s most is lost with the server."""
+    found, runs, cells = searched(question(BLOCK, base=MORTAL), tmp_path)
+    assert found.answer is not None
+    of = {_interval(one.cell): one for one in found.looked_at.values()}
+    assert _interval(found.answer.cell) == 5.0
+    assert not of[100.0].feasible
+    said = " ".join(answer(plan_of(found, cells, runs.status.done)))
+    assert "Target goodput at least 70 %: " in said
+
+
+def _interval(cell: Cell) -> object:
+    assert cell.scenario.checkpoint is not None
+    return cell.scenario.checkpoint.every
