@@ -51,6 +51,7 @@ def lived(trace: Trace) -> list[dict[str, float]]:
 
 
 ONE = fails((NEVER, NEVER), (2.5, NEVER))
+ALL = fails((2.5, NEVER))
 BOTH = {"kind": "sync_replicas", "replicas_to_aggregate": 2, "initial_tokens": 0}
 
 
@@ -159,6 +160,25 @@ def test_all_reduces_go_on_with_those_who_are_left() -> None:
     assert (trace.steps / NS).tolist() == [1, 2, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5]
     assert whole == {"productive": 9.5, "detection": 0.5, "steps": 9}
     assert (first["lost"], first["steps"], last["steps"]) == (0.5, 2, 3)
+
+
+@pytest.mark.parametrize("kind", ["on_write", "local_sgd"])
+def test_where_nobody_has_the_model_any_more_all_begin_from_the_start(kind: str) -> None:
+    # Both die at 2.5, which is noticed at 3.5; their hosts are there at 5.5.
+    trace = struck({**mortal(kind, 2), **({"period": 1} if kind == "local_sgd" else {})}, ALL)
+    first, last, *_ = lived(trace)
+
+    assert first == {
+        **{"lost": 2.5, "detection": 1, "repair": 2, "restart": 0.5, "steps_lost": 2},
+        "failures": 2,
+    }
+    assert last == {"start": 6, "productive": 4, "steps": 4}
+    assert trace.kept_steps.tolist() == [False] * (len(trace.steps) // 3) + [True] * (
+        2 * len(trace.steps) // 3
+    )
+    assert trace.global_step == 2 * len(trace.steps) // 3
+    begins = [row.loss for row in trace.evaluations if row.time in (0, 6 * NS)]
+    assert begins == [begins[0]] * 2
 
 
 def test_steps_since_copies_met_are_lost() -> None:

@@ -2,6 +2,7 @@
 
 import math
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from scipy.special import lambertw
 from test_interruptions import NEVER, NS, lived
 
 from varsim.cluster.trace import Attempt, Phase, Trace
+from varsim.report.files.save import csv_text, load_result, save, summary
 from varsim.strategies import STRATEGIES
 from varsim.study.measure import Gradients, measure, worker_time
+from varsim.study.simulation import simulate
 
 CHECKPOINT: dict[str, Any] = {"every": 2.0, "write": 0.25, "restore": 0.25}
 
@@ -324,6 +327,24 @@ def test_a_run_ends_with_so_many_updates_that_were_kept() -> None:
     assert (trace.global_step, len(trace.steps), trace.end / NS) == (12, 13, 11.25)
     assert values["updates"] == 12
     assert values["examples_per_s"] == pytest.approx(12 * trace.batch_size / 11.25)
+
+
+def test_a_saved_run_counts_the_same(tmp_path: Path) -> None:
+    source = {"domain": "server", "mtbf": 3.0}
+    result = simulate(
+        scenario(
+            {"kind": "none"},
+            replications=2,
+            cluster={"compute": {"kind": "exponential", "mean": 0.1}},
+            failures={"of": (source,)},
+            checkpoint={"every": 0.5, "write": 0.01},
+            stop={"time": 9.0},
+        )
+    )
+    assert any(trace.rolled_back is not None for trace in result.traces)
+    again = load_result(save(result, tmp_path / "run").directory)
+
+    assert csv_text(summary(again)) == csv_text(summary(result))
 
 
 SERVED = [kind for kind in STRATEGIES if declared(example(kind)).sends.to in ("servers", "centre")]

@@ -69,6 +69,7 @@ class Failures:
         self.met: list[tuple[int, int]] = []
         self.thrown_away: list[tuple[int, int]] = []
         self.died = False  # somebody has
+        self.copies_lost: Callable[[], None] = lambda: None  # called when nobody has the model
         self._told: list[Callable[[int], None]] = []
         for event in events:
             if event.rank < len(workers):
@@ -112,11 +113,16 @@ class Failures:
         """A worker's processes end in good order."""
         self._end(self._workers[rank], Stopped())
 
-    def restart(self, rank: int) -> None:
-        """The processes of a worker that was killed begin again, in the order of their start."""
+    def restart(self, rank: int, *, at_start: bool = False) -> None:
+        """The processes of a worker that was killed begin again, in the order of their start.
+
+        `at_start`: as if for the first time.
+        """
         worker = self._workers[rank]
         assert self.exits.pop(rank).killed
         worker.comes_back()
+        if at_start:
+            worker.restarts = 0
         for one in self._processes[rank]:
             self._set_off(worker, one)
 

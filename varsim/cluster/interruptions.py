@@ -108,7 +108,9 @@ class Interruptions:
         self._machines = cluster.network.machines(workers)
         self._servers_there = 0  # when they are, or were (ns)
         self._sessions = 0  # that were to begin when servers had been lost
-        self._model_lost = False
+        self._model_lost = False  # it was on servers; or all copies of it:
+        self._copies_lost = False
+        failures.copies_lost = self._lose_copies
         # Of what was done to the model then nothing is left, as often as it was rolled back; and
         # whether all that worked on it had died.
         self._gone: list[tuple[_Times, bool]] = []
@@ -160,12 +162,13 @@ class Interruptions:
             first = host * self._each
             there = max(now + self._detection, self._source.hosts.there(host))
             for rank in range(first, min(first + self._each, len(self._falls))):
-                hit += self._hit(rank, now, there)
+                hit += self._hit(rank, now, now + self._detection, there)
         if len(machines) < len(hosts):
             servers = hosts.difference(machines)
             self._lose_servers(now, [self._source.hosts.there(one) for one in servers])
-        if len(machines) < len(hosts) or (self._model_lost and 0 in hosts):
-            hit += self._begin_session(now)
+        waits = self._model_lost and (self._copies_lost or 0 in hosts)
+        if len(machines) < len(hosts) or waits:
+            hit += self._begin_session(now, now + self._detection)
         if hit:
             # Of one failure that takes several workers the first tells.
             hit[0].failures += struck.failures
@@ -174,7 +177,7 @@ class Interruptions:
             self._stop()
         self._arm()
 
-    def _hit(self, rank: int, now: int, there: int) -> list[_Fall]:
+    def _hit(self, rank: int, now: int, noticed: int, there: int) -> list[_Fall]:
         """A worker dies, or has to wait anew for its return; nothing where it has ended."""
         if self._failures.running(rank):
             self._failures.kill(rank)
@@ -183,7 +186,7 @@ class Interruptions:
         elif not self._failures.exits[rank].killed:
             return []
         fall = self._falls[rank][-1]
-        fall.waits.append((now, now + self._detection, there))
+        fall.waits.append((now, noticed, there))
         fall.ready = there + self._restart
         if rank == 0 and self._saver is not None:
             self._saver.breaks_off()
@@ -201,17 +204,31 @@ class Interruptions:
         self._model_lost = True
         self._servers_there = max(self._servers_there, now + self._detection, *there)
 
-    def _begin_session(self, now: int) -> list[_Fall]:
-        """All workers wait until all servers, and the chief, are there with the model."""
-        assert self._saver is not None
-        hosts = self._source.hosts
-        there = max(self._servers_there, now + self._detection, hosts.there(0))
+    def _lose_copies(self) -> None:
+        """Nobody has a copy of the model any more: once all are there, all is as at the start."""
+        now = self._clock.time
+        self._gone.append(((0, now), True))
+        self._session.roll_back()
+        self._model_lost = self._copies_lost = True
+        self._clock.call_first(now, partial(self._begin_session, now, now))
+
+    def _begin_session(self, now: int, noticed: int) -> list[_Fall]:
+        """All workers wait until all servers, and the chief, are there with the model.
+
+        Where copies were lost, they wait for each other.
+        """
+        there_of = self._source.hosts.there
+        there = max(self._servers_there, noticed, there_of(0))
+        if self._copies_lost:
+            down = [own[-1].waits[-1] for own in self._falls if own and own[-1].back > now]
+            hosts = map(there_of, range(self._machines))
+            there = max(there, *hosts, *(until for _, _, until in down))
         self._sessions += 1
-        ready = there + self._restart + self._saver.restores
+        ready = there + self._restart + (0 if self._saver is None else self._saver.restores)
         self._clock.call_first(ready, partial(self._begin_anew, self._sessions))
         hit = []
         for rank in range(len(self._falls)):
-            hit += self._hit(rank, now, max(there, hosts.there(rank // self._each)))
+            hit += self._hit(rank, now, noticed, max(there, there_of(rank // self._each)))
         return hit
 
     def _begin_anew(self, session: int) -> None:
@@ -219,13 +236,13 @@ class Interruptions:
         if session != self._sessions:
             return
         now = self._clock.time
-        self._model_lost = False
+        at_start, self._model_lost, self._copies_lost = self._copies_lost, False, False
         if self._saver is not None:
             self._saver.begins(now)
         self._session.anew()
         waiting = [own[-1] for own in self._falls if own and own[-1].back > now >= own[-1].ready]
         for fall in sorted(waiting, key=lambda one: one.turn):
-            self._bring_back(fall, now)
+            self._bring_back(fall, now, at_start=at_start)
 
     def _return(self, fall: _Fall, turn: int) -> None:
         """A worker begins again, unless it was struck anew meanwhile, or there is no model."""
@@ -239,10 +256,10 @@ class Interruptions:
             self._saver.begins(now)
         self._bring_back(fall, now)
 
-    def _bring_back(self, fall: _Fall, now: int) -> None:
+    def _bring_back(self, fall: _Fall, now: int, *, at_start: bool = False) -> None:
         fall.back = now
         self._away -= 1
-        self._failures.restart(fall.rank)
+        self._failures.restart(fall.rank, at_start=at_start)
 
     def attempts(self, trace: Trace) -> _Integers:
         """What all time of all workers went into: each worker's attempts, one after the other.

@@ -16,7 +16,7 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.failures import Cutoff, Failures
 from varsim.cluster.interruptions import MOST, Interruptions, Rules, Session
-from varsim.cluster.ledger import Ledger
+from varsim.cluster.ledger import Balance, Ledger
 from varsim.cluster.network import network
 from varsim.cluster.saving import Saver
 from varsim.cluster.slowdown import windows
@@ -130,9 +130,9 @@ class Job:
 
     def _roll_back(self) -> None:
         """The model on the servers is what was saved last, or what it was at the start."""
-        assert self.saver is not None, "nothing is served"
-        self.saver.restore()
-        self.ledger.roll_back(self.saver.balance)
+        if self.saver is not None:
+            self.saver.restore()
+        self.ledger.roll_back(Balance() if self.saver is None else self.saver.balance)
         steps, examples = self._stop.most
         self._last_step = steps + self.ledger.undone
         self._last_example = examples + self.ledger.examples_undone

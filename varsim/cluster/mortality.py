@@ -47,7 +47,7 @@ def check_beside(
             raise ValueError(
                 "checkpoint has no effect: inside a run it is read back when servers fail, or "
                 "worker 0 where servers have the model; here servers, or the workers that are "
-                "left, keep it"
+                "left, keep it (copies of workers are saved with failures.horizon alone)"
             )
         return
     if any(slow.after or slow.until for slow in cluster.slow_workers):

@@ -126,6 +126,8 @@ class Quorum:
     def _change(self, members: Sequence[int]) -> None:
         """Whoever waits in a round that these are not the members of joins it anew."""
         self._ring.release()
+        if self.members and not members:
+            self._job.failures.copies_lost()
         self.members = tuple(sorted(members))
         self._ring = self._ring_of(self.members)
 

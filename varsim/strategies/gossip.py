@@ -106,11 +106,11 @@ class Gossip(Strategy):
 
     @property
     def against_rollback(self) -> str:
-        """See Strategy; where nobody waits, a dead worker stops nobody."""
+        """See Strategy; where nobody waits, steps of all have no common end."""
         if self.mode == "asynchronous":
             return (
-                "nobody waits for anybody, so that a worker's death stops no other: write mode: "
-                "synchronous or push_sum"
+                "each worker is in a step of its own, so that there is no moment to save all "
+                "copies: write mode: synchronous or push_sum"
             )
         return super().against_rollback
 
