@@ -71,7 +71,10 @@ def compare(scenario: Scenario, *, interpreted: bool = True) -> Counter[str]:
         seen[strategy.kind] += 1
         seen[strategy.kind + ", locking"] += getattr(strategy, "use_locking", False)
         fair = run.scenario.cluster.network.sharing == "fair"
-        seen["servers, fair"] += fair and strategy.uses_servers
+        if fair and strategy.uses_servers:
+            seen["servers, fair"] += 1
+            seen["several, fair"] += run.scenario.cluster.parameter_servers > 1
+            seen[run.scenario.cluster.network.kind + ", fair"] += 1
     return seen
 
 
@@ -85,7 +88,7 @@ def test_random_scenarios_of_servers_are_the_same() -> None:
     seen = sum((compare(servers.drawn(str(seed))) for seed in range(30)), Counter[str]())
 
     assert min(seen["sync_replicas"], seen["none"], seen["none, locking"]) > 1
-    assert seen["servers, fair"] > 2
+    assert seen["several, fair"] > 2
 
 
 def bounded(seed: int) -> Scenario:
@@ -107,6 +110,7 @@ def test_random_scenarios_of_anything_are_the_same() -> None:
     seen = sum((compare(scenario) for scenario in drawn), Counter[str]())
 
     assert min(seen["backup_workers"], seen["sync_replicas"], seen["none"], seen["ssp"]) > 2
+    assert min(seen[kind + ", fair"] for kind in ("star", "racks", "nodes")) > 1
 
 
 @pytest.mark.slow
@@ -189,6 +193,24 @@ def test_it_ends_after_any_number_of_events_alike(
     assert compare(run.scenario)
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+@pytest.mark.parametrize("servers_on", ["dedicated", "workers"])
+def test_flows_of_several_servers_are_shared_alike(
+    strategy: dict[str, object], servers_on: str
+) -> None:
+    """Three servers that hold different parts of two variables; flows of three links."""
+    limited = {"flows": 1, "flow_bandwidth": 600.0}
+    network = {"kind": "star", "bandwidth": 1000.0, "latency": 0.002, "sharing": "fair", **limited}
+    placed = {"parameter_servers": 3, "placement": "round_robin", "servers_on": servers_on}
+    problem = {"kind": "timing", "size": 9, "parts": 4}
+    workload = {"problem": problem, "batch_size": 1}
+    slow = ({"rank": 1, "factor": 3.0, "after": 0.01, "until": 0.05},)
+    scenario = tied(strategy, network=network, slow_workers=slow, **placed)
+    scenario = Scenario.model_validate({**scenario.model_dump(), "workload": workload})
+
+    assert compare(scenario)["several, fair"]
+
+
 @pytest.mark.parametrize("needed", range(1, 7))
 def test_gradients_of_one_moment_are_taken_in_alike(needed: int) -> None:
     """No transfer takes time, two workers take half as long again: many come at once."""
@@ -244,8 +266,11 @@ def test_what_it_does_not_cover_is_said(monkeypatch: pytest.MonkeyPatch) -> None
 
     assert reason_against(scenario, strategy) == ""
     shared = sharing_links(scenario, "fair")
-    said = "links are shared (fair), not only those of one server"
-    assert reason_against(shared, strategy) == said
+    assert reason_against(shared, strategy) == ""
+    network = shared.cluster.network.model_copy(update={"message_overhead": 1e-6})
+    cluster = shared.cluster.model_copy(update={"network": network})
+    said = "messages over fair links have an overhead"
+    assert reason_against(shared.model_copy(update={"cluster": cluster}), strategy) == said
     monkeypatch.setenv(ENGINE, "quick")
     with pytest.raises(ValueError, match="VARSIM_ENGINE is auto, simpy or fast, not 'quick'"):
         chosen()

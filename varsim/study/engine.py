@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from varsim.cluster.flat.arrays import Start
 from varsim.cluster.flat.building import NotCoveredError
-from varsim.cluster.flat.choice import can_compile, expected, uncovered, worth_compiling
+from varsim.cluster.flat.choice import can_compile, expected, uncovered, weight, worth_compiling
 from varsim.cluster.flat.local import LocalRun
 from varsim.cluster.flat.mirrored import MirroredRun
 from varsim.cluster.flat.reducing import Reading, Reducing
@@ -41,30 +41,33 @@ def reason_against(scenario: Scenario, strategy: Strategy) -> str:
     return uncovered(cluster, workload, stop, rules, strategy.workers(cluster))
 
 
-def is_for_machine_code(scenario: Scenario, strategy: Strategy) -> bool:
-    """Whether runs of a strategy can be made by machine code."""
-    rules = strategy.rules(scenario.cluster_of(strategy))
-    return isinstance(rules, Rules) and not reason_against(scenario, strategy)
+def machine_code_saves(scenario: Scenario, strategy: Strategy) -> float:
+    """What a gradient costs SimPy that machine code can make (`weight`); 0 if it cannot."""
+    cluster = scenario.cluster_of(strategy)
+    made = isinstance(strategy.rules(cluster), Rules) and not reason_against(scenario, strategy)
+    return weight(cluster) if made else 0.0
 
 
 def picks_fast(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> bool:
     """Whether the engine for times alone makes the runs of a strategy, as far as it can.
 
     Left to itself in arrays always, else where machine code is worth its start; without numba no
-    machine code is made. `among`: gradients of all runs that one process makes, if it makes many.
+    machine code is made. `among`: gradients of all runs that one process makes, if it makes many,
+    each times its `weight`.
     """
     return is_worth_it(scenario, strategy, among) and not reason_against(scenario, strategy)
 
 
 def is_worth_it(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> bool:
     """The same of a strategy, if its runs are for that engine."""
-    rules = strategy.rules(scenario.cluster_of(strategy))
+    cluster = scenario.cluster_of(strategy)
+    rules = strategy.rules(cluster)
     if chosen() == "simpy" or rules is None or (isinstance(rules, Rules) and not can_compile()):
         return False
     if chosen() == "fast" or not isinstance(rules, Rules):
         return True
     gradients = expected(scenario.stop_of(strategy), rules, scenario.workload_of(strategy))
-    return max(gradients, among) >= worth_compiling()
+    return max(gradients * weight(cluster), among) >= worth_compiling()
 
 
 def fast_trace(

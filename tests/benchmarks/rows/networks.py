@@ -1,10 +1,12 @@
 """What networks cost beside simpler ones."""
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 from tests.benchmarks.cases import one, scenario
 from tests.benchmarks.measuring import Row, Spread, in_turn
+from tests.benchmarks.rows.engines import flat
 from varsim.scenario.training import Scenario
 
 FAIR: dict[str, Any] = {"sharing": "fair", "bandwidth": 12.5e9}
@@ -30,8 +32,15 @@ def rows(long: bool) -> Iterator[Row]:
         yield Row(f"fair, one server, racks / star, {kind}, W = 1,024", 3.0, ratio)
     for kind in ("sync_replicas", "none"):
         tasks = {str(servers): one(servers_of(kind, servers, FAIR)) for servers in (16, 4)}
-        ratio = in_turn(tasks, 5).ratio("16", "4")
-        yield Row(f"fair, round_robin, P = 16 / P = 4, {kind}, W = 64", 2.0, ratio)
+        fast = find_spec("numba") is not None
+        if fast:
+            tasks |= {f"compiled {name}": flat(servers_of(kind, int(name), FAIR)) for name in tasks}
+        turns, name = in_turn(tasks, 5), f"fair, round_robin, P = 16 / P = 4, {kind}, W = 64"
+        yield Row(name, 2.0, turns.ratio("16", "4"))
+        if fast:
+            yield Row(f"{name}, compiled", 2.0, turns.ratio("compiled 16", "compiled 4"))
+            beside = f"compiled / SimPy, fair, round_robin, P = 16, {kind}, W = 64"
+            yield Row(beside, 0.05, turns.ratio("compiled 16", "16"))
     for kind in ("sync_replicas", "none"):
         tasks = {str(servers): one(servers_of(kind, servers, {}, 100)) for servers in (64, 4)}
         ratio = in_turn(tasks, 5).ratio("64", "4")

@@ -1,8 +1,8 @@
 """Second engine, for times alone: the same runs as on SimPy, as plain functions over flat memory.
 
 It makes runs in which no values are worked out and nothing happens to a process, of strategies that
-say their `rules`: with servers, on first-come networks without store_and_forward, and on a star of
-fair links where all flows meet in those of one server; of all-reduces, on any network on which
+say their `rules`: with servers, on all networks without store_and_forward and, if links are fair,
+without an overhead of messages; of all-reduces, on any network on which
 their recurrence holds (`uncovered` says why not). The trace is equal to that of the engine on SimPy
 in every field, `heap_events` included. Whatever it does not know how to end (who stands still,
 times beyond 64 bits) raises NotCoveredError, and is run on SimPy.
@@ -34,9 +34,11 @@ order, and that is the rule for whoever changes one of them:
    an event of its own (urgent, put in before that of the worker's having computed), as are each
    bucket's being ready, if later, and two at its end: it is done, and it is gone.
 8. Who comes last to a meeting goes on at once, and puts in one event for all others.
-9. On fair links (`sharing`) who reads or pushes starts a flow. When a flow may end sooner than was
-   expected, that puts in an event; there those that end put in one each for their arrival, in the
-   order of their start, then the next is expected. What arrives lets its worker go on by an event.
+9. On fair links (`sharing`) who reads or pushes starts a flow for each server. When one may pass a
+   mark sooner than was expected, that puts in an event; there those that do put in one each for
+   their arrival, in the order of their start, the rates of the mesh are set anew, if flows came or
+   went, then the next is expected. What arrives last lets its worker go on by an event. Who is
+   called off leaves its flows to themselves.
 
 **The memory** (`layout`): `m`, integers, with scalars at fixed addresses, then records of links,
 batches, queues, workers and draws, then rows of gradients in flight; `reals`; and a `log`: columns
@@ -45,11 +47,12 @@ evaluations). When it is full, it is read (`record`): spans are put in order by 
 and all is packed. The heap holds (time, priority and number, what): what is a kind of event, and
 for whom (an address, or a number).
 
-**The functions** (`core`, `worker`, `books`, `links`, `sharing`; per strategy `asynchronous`,
-`bounded`, `accumulators`, `cutoff`) take what they need of (m, reals, log, heap), in this order,
-and are written in the part of Python that numba compiles: integers, indices, no objects, and
-nothing that allocates. `compiled` makes machine code of them; tests interpret them. The loop
-(`core.advance`) is left for more draws (DRY) or more room (FULL), which `run` sees to, and goes on.
+**The functions** (`core`, `worker`, `books`, `links`, `sharing`, `hub`, `mesh`; per strategy
+`asynchronous`, `bounded`, `accumulators`, `cutoff`) take what they need of (m, reals, log, heap),
+in this order, and are written in the part of Python that numba compiles: integers, indices, no
+objects, and nothing that allocates. `compiled` makes machine code of them; tests interpret them.
+The loop (`core.advance`) is left for more draws (DRY) or more room (FULL), which `run` sees to, and
+goes on; where more transfers than expected are left behind (CROWDED), the run begins anew.
 
 **A strategy** is a kind in `rules` and `layout`, a module of functions, and its branches in
 `core.receive` (a part of a gradient is there) and `core.pushed` (all of a worker's is). Another

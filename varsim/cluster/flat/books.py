@@ -39,12 +39,12 @@ def close(m: Ints, heap: Ints) -> None:
     sink(heap, m[at.EVENTS], heap[last], heap[last + 1], heap[last + 2])
 
 
-def sink(heap: Ints, size: int, time: int, order: int, what: int) -> None:
+def sink(heap: Ints, size: int, time: int, order: int, what: int, first: int = 0) -> None:
     """Put an event in at the first place of a heap of that size, and from there where it belongs.
 
-    Its children are at 2 n + 1 and 2 n + 2, three integers each.
+    Its children are at 2 n + 1 and 2 n + 2, three integers each, from `first` on.
     """
-    place, child, after = 0, 3, 3 * size
+    place, child, after = first, first + 3, first + 3 * size
     while child < after:
         other = child + 3
         if other < after and (
@@ -58,26 +58,26 @@ def sink(heap: Ints, size: int, time: int, order: int, what: int) -> None:
         heap[place + 1] = heap[child + 1]
         heap[place + 2] = heap[child + 2]
         place = child
-        child = 2 * place + 3
+        child = 2 * place + 3 - first
     heap[place] = time
     heap[place + 1] = order
     heap[place + 2] = what
 
 
-def rise(heap: Ints, last: int, time: int, order: int, what: int) -> None:
+def rise(heap: Ints, last: int, time: int, order: int, what: int, first: int = 0) -> None:
     """Put an event in at the last place of a heap, and from there where it belongs."""
-    place = last
-    while place > 0:
-        above = (place - 1) // 2
-        if heap[3 * above] < time or (heap[3 * above] == time and heap[3 * above + 1] < order):
+    place = first + 3 * last
+    while place > first:
+        above = first + (place - first - 3) // 6 * 3
+        if heap[above] < time or (heap[above] == time and heap[above + 1] < order):
             break
-        heap[3 * place] = heap[3 * above]
-        heap[3 * place + 1] = heap[3 * above + 1]
-        heap[3 * place + 2] = heap[3 * above + 2]
+        heap[place] = heap[above]
+        heap[place + 1] = heap[above + 1]
+        heap[place + 2] = heap[above + 2]
         place = above
-    heap[3 * place] = time
-    heap[3 * place + 1] = order
-    heap[3 * place + 2] = what
+    heap[place] = time
+    heap[place + 1] = order
+    heap[place + 2] = what
 
 
 def stop(m: Ints, reason: int) -> None:

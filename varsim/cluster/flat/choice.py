@@ -5,7 +5,6 @@ from typing import Final
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat.compiled import is_made
-from varsim.cluster.flat.network import meets_in_one
 from varsim.cluster.flat.reducing import AnyRules, Reading, Reducing
 from varsim.cluster.flat.reductions import of_copies, of_gradients
 from varsim.cluster.flat.rules import Rules
@@ -15,7 +14,11 @@ from varsim.values.workload import Workload
 # Gradients for which SimPy takes as long as it takes to read machine code, or to make it. By
 # Python alone these functions take 1.4 to 1.7 times as long as SimPy: only tests do that.
 _TO_LOAD: Final = 200_000
-_TO_MAKE: Final = 1_500_000
+_TO_MAKE: Final = 2_000_000
+# How many times as long SimPy takes for a gradient over fair links: where all flows meet in one,
+# and for each server where they do not.
+_HUB: Final = 4.0
+_MESH: Final = 12.0
 NEVER: Final = 1 << 62
 # Networks on whose links no two ranks' messages meet, whatever the collective.
 _EACH_ITS_OWN: Final = ("star", "full_mesh")
@@ -32,10 +35,8 @@ def uncovered(
         return "a loss ends the run"
     if isinstance(rules, Reducing | Reading):
         return _unreduced(cluster, workload, rules, workers)
-    if network.sharing != "first_come" and (
-        rules.kind == "cutoff" or not meets_in_one(cluster, workload)
-    ):
-        return f"links are shared ({network.sharing}), not only those of one server"
+    if network.sharing == "fair" and network.message_overhead:
+        return "messages over fair links have an overhead"
     if network.forwarding != "cut_through":
         return f"the network forwards with {network.forwarding}"
     return ""
@@ -63,6 +64,17 @@ def can_compile() -> bool:
 def worth_compiling() -> int:
     """For how many gradients of a run machine code is worth its start."""
     return _TO_LOAD if is_made() else _TO_MAKE
+
+
+def weight(cluster: Cluster) -> float:
+    """How long SimPy takes for a gradient beside one over first-come links, at least about."""
+    network = cluster.network
+    if network.sharing == "first_come":
+        return 1.0
+    one = cluster.parameter_servers == 1 or cluster.placement == "partitioned"
+    if network.kind == "star" and network.plain and one:
+        return _HUB
+    return _MESH * cluster.parameter_servers
 
 
 def expected(stop: Stop, rules: Rules, workload: Workload) -> int:

@@ -22,8 +22,10 @@ from varsim.cluster.flat import (
     core,
     cutoff,
     decoding,
+    hub,
     layout,
     links,
+    mesh,
     sharing,
     worker,
 )
@@ -31,7 +33,7 @@ from varsim.cluster.flat import (
 Code: TypeAlias = Mapping[Callable[..., Any], Callable[..., Any]]
 
 _APPLYING: Final = (asynchronous, bounded, accumulators, cutoff)
-_MODULES: Final = (books, links, sharing, worker, *_APPLYING, core, decoding)
+_MODULES: Final = (books, links, hub, mesh, sharing, worker, *_APPLYING, core, decoding)
 # What is called from outside, and so kept in the cache.
 _KEPT: Final[tuple[Callable[..., Any], ...]] = (core.advance, decoding.decode)
 INTERPRETED: Final[Code] = {function: function for function in _KEPT}

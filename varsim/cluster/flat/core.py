@@ -20,9 +20,10 @@ from varsim.cluster.flat.books import (
 )
 from varsim.cluster.flat.bounded import await_others, looks, take_in
 from varsim.cluster.flat.cutoff import begin_anew, end_step, gather, is_given_up
+from varsim.cluster.flat.hub import give_up
 from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.links import enqueue, hand_over, keep_starts, sort_items, update
-from varsim.cluster.flat.sharing import settle, start
+from varsim.cluster.flat.sharing import is_last, reached, settle, transfer
 from varsim.cluster.flat.worker import ask, compute, fetch, goes_on, is_answered, read
 from varsim.cluster.trace import Phase
 
@@ -31,7 +32,6 @@ _WRITE = int(Phase.WRITE)
 _BARRIER = int(Phase.BARRIER)
 _TOKEN = int(Phase.TOKEN)
 _LOCK = int(Phase.LOCK)
-_KIND = (1 << at.BITS) - 1
 
 
 def advance(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
@@ -44,13 +44,13 @@ def advance(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
             return
         now, order, what = heap[0], heap[1], heap[2]
         m[at.HOLE] = 1
-        kind, who = what & _KIND, what >> at.BITS
+        kind, who = what & at.KINDS, what >> at.BITS
         if m[at.STALE] and kind <= at.ANSWERED and m[who + at.AWAITED] != order:
             m[at.STALE] -= 1
             continue
         m[at.NOW] = now
         if kind == at.COMPUTED:
-            if m[at.HUBS]:
+            if m[at.FAIR]:
                 push_fairly(m, reals, heap, who)
             else:
                 push(m, log, heap, who)
@@ -98,12 +98,14 @@ def advance(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
             begin_anew(m, reals, log, heap, who)
         elif kind == at.SETTLES:
             end_step(m, reals, log, heap)
-        elif kind == at.FLOWS_END:
+        elif kind == at.FLOWS_PASS:
             settle(m, reals, heap)
-        elif kind == at.FLOW_ARRIVES:
-            flow_arrives(m, reals, log, heap, who)
-        elif kind == at.FLOW_IS_THERE:
-            flow_is_there(m, reals, log, heap, who)
+        elif kind == at.PART_PASSES:
+            reached(m, heap, who // m[at.VARIABLES], who % m[at.VARIABLES], 0)
+        elif kind == at.PART_ARRIVES:
+            part_arrives(m, reals, log, heap, who // m[at.VARIABLES], who % m[at.VARIABLES])
+        elif kind == at.ALL_IS_THERE:
+            all_is_there(m, reals, log, heap, who)
         elif kind == at.STARTS:
             read(m, reals, log, heap, who)
         elif kind == at.CHIEF_STARTS:
@@ -138,29 +140,39 @@ def push(m: Ints, log: Ints, heap: Ints, w: int) -> None:
 
 def push_fairly(m: Ints, reals: Floats, heap: Ints, w: int) -> None:
     """It sends its gradient over links that are shared."""
-    m[m[w + at.GRADIENT] + at.OPEN] = m[w + at.UNSENT] = m[at.VARIABLES]
-    m[w + at.PHASE], m[w + at.SENDS] = _WRITE, m[w + at.PUSH]
-    start(m, reals, heap, w, m[at.HUBS] + at.HUB, m[w + at.PUSH_GROUP])
+    gradient = m[w + at.GRADIENT]
+    m[gradient + at.OPEN] = m[w + at.UNSENT] = m[at.VARIABLES]
+    m[gradient + at.LOOSE] += 1
+    m[w + at.PHASE] = _WRITE
+    transfer(m, reals, heap, w, m[w + at.PUSH], gradient)
 
 
-def flow_arrives(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
-    """What it reads or sends over links that are shared is there; it goes on after that."""
-    if m[w + at.SENDS] == m[w + at.PUSH]:
-        m[m[w + at.GRADIENT] + at.LOOSE] += 1
-        arrive(m, reals, log, heap, m[w + at.GRADIENT], 0)
-    put(m, heap, m[at.NOW], w << at.BITS | at.FLOW_IS_THERE)
+def part_arrives(m: Ints, reals: Floats, log: Ints, heap: Ints, t: int, item: int) -> None:
+    """A part of an item that was sent over shared links is there."""
+    if m[m[t + at.BATCH_OF] + at.EVEN] == 0 and not is_last(m, t, item):
+        return
+    m[t + at.MISSING] -= 1
+    if m[t + at.CONTENT] >= 0:
+        arrive(m, reals, log, heap, m[t + at.CONTENT], item)
+    if m[t + at.MISSING] == 0:
+        put(m, heap, m[at.NOW], t << at.BITS | at.ALL_IS_THERE)
 
 
-def flow_is_there(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
-    """A worker goes on whose flow has arrived."""
-    gradient, batch = m[w + at.GRADIENT], m[w + at.SENDS]
-    if batch == m[w + at.PUSH]:
-        transferred(m, log, w, _WRITE, m[at.NOW], m[batch + at.ALONE])
-        sent(m, reals, log, heap, w)
+def all_is_there(m: Ints, reals: Floats, log: Ints, heap: Ints, t: int) -> None:
+    """Who waited for what is there now goes on, unless it was called off meanwhile."""
+    w, gradient, alone = m[t + at.WAITER], m[t + at.CONTENT], m[m[t + at.BATCH_OF] + at.ALONE]
+    waits = m[w + at.TRANSFER] == t
+    give_up(m, at.FREE_TRANSFER, t)
+    if waits:
+        m[w + at.TRANSFER] = 0
+        if gradient >= 0:
+            transferred(m, log, w, _WRITE, m[at.NOW], alone)
+            sent(m, reals, log, heap, w)
+        else:
+            transferred(m, log, w, _READ, m[at.NOW], alone)
+            compute(m, reals, log, heap, w, m[at.NOW], m[w + at.COPY_AT], m[w + at.COPY_STEP])
+    if gradient >= 0:
         loosen(m, gradient)
-    else:
-        transferred(m, log, w, _READ, m[at.NOW], m[batch + at.ALONE])
-        compute(m, reals, log, heap, w, m[at.NOW], m[w + at.COPY_AT], m[w + at.COPY_STEP])
 
 
 def arrive(m: Ints, reals: Floats, log: Ints, heap: Ints, gradient: int, item: int) -> None:

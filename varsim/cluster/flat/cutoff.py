@@ -16,7 +16,7 @@ from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.worker import read
 from varsim.cluster.trace import TAKEN_BACK, Phase
 
-_BARRIER = int(Phase.BARRIER)
+_BARRIER, _READ = int(Phase.BARRIER), int(Phase.READ)
 
 
 def is_given_up(m: Ints, gradient: int) -> bool:
@@ -37,14 +37,27 @@ def gather(m: Ints, reals: Floats, log: Ints, heap: Ints, gradient: int) -> None
     m[w + at.COME] = 1
     if m[at.LEFT] < m[at.NEEDED] or m[at.SETTLING]:
         return
+    waits = 0
     for place in range(m[at.WORKER_COUNT]):
         other = m[at.WORKERS] + place * at.WORKER_SIZE
-        if m[other + at.READY] == m[at.NOW] and m[other + at.COME] == 0:
-            m[at.SETTLING] = 1
-    if m[at.SETTLING]:
+        if m[other + at.COME] == 0:
+            m[at.SETTLING] |= m[other + at.READY] == m[at.NOW]
+            waits |= m[other + at.READY] < m[at.NOW]
+    if m[at.SETTLING] or (waits and more_now(m, heap)):
+        m[at.SETTLING] = 1
         put(m, heap, m[at.NOW], at.SETTLES, at.SETTLED)
     else:
         end_step(m, reals, log, heap)
+
+
+def more_now(m: Ints, heap: Ints) -> bool:
+    """Whether something else is to happen at this moment."""
+    for place in range(3 * m[at.HOLE], 3 * m[at.EVENTS], 3):
+        if heap[place] == m[at.NOW]:
+            kind, who = heap[place + 2] & at.KINDS, heap[place + 2] >> at.BITS
+            if kind > at.ANSWERED or m[who + at.AWAITED] == heap[place + 1]:
+                return True
+    return False
 
 
 def keep(m: Ints, gradient: int) -> None:
@@ -100,7 +113,9 @@ def call_off(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     dropped = m[w + at.UNSENT] != 0
     note(m, log, now, m[w + at.MARK] + TAKEN_BACK)
     if m[w + at.READY] < now:
+        m[w + at.ITERATION] += m[w + at.PHASE] == _READ  # which is for the next gradient
         span(m, log, w, now, m[w + at.PHASE])
+        m[w + at.ITERATION] -= m[w + at.PHASE] == _READ
     if computes and m[gradient + at.BEGUN_AT] >= now:
         give_back(m, gradient)
         m[w + at.ITERATION] -= 1
@@ -112,5 +127,6 @@ def call_off(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
         end(m, log, gradient)
     m[w + at.READY] = now
     m[w + at.UNSENT], m[w + at.GRADIENT] = 0, -1
-    m[at.STALE] += 1
+    m[at.STALE] += m[w + at.TRANSFER] == 0  # else what it waits for is not on the heap
+    m[w + at.TRANSFER], m[w + at.AWAITED] = 0, -1
     read(m, reals, log, heap, w)

@@ -46,8 +46,16 @@ Floats: TypeAlias = list[float]
     FLOWS,  # of fair links, started
     WAKE_AT,  # when they are next seen to (ns)
     PASSED_NOW,  # how many have ended and are to be told of
-    DUES,  # how many times at which hubs may be due
-) = range(34)
+    DUES,  # how many times at which something may be due, and how many there were
+    ENTRIES,
+    MESH_SIZE,  # flows in the mesh, how many come, and whether it is to be shared anew
+    COMING,
+    CHANGED,
+    FREE_TRANSFER,  # lists of records that are free; their first field is the next one
+    FREE_FLOW,
+    FREE_HUB,
+    FREE_GROUP,
+) = range(42)
 # Scalars that do not.
 (
     STRATEGY,
@@ -96,14 +104,17 @@ Floats: TypeAlias = list[float]
     DRAWN_AT,  # in `reals`
     HANDLING,  # in a row: how it is handled by servers; 0: that takes no time
     BUSY_THREADS,  # of each queue, with one gradient alone
-    HUBS,  # of fair links: of what is read, then of what is pushed; 0: links are not fair
-    GROUP_SIZE,  # of a group of a hub
-    PASSED,  # workers whose flows have ended
-    DUES_AT,  # pairs of a time (ns) and a hub
+    FAIR,  # records of fair links; 0: links are not fair
+    MESH,  # a record
+    MESH_FLOWS,  # those in it, then those that come
+    UNFILLED,  # room for each: those without a rate, those that got one in a round
+    FILLED,
+    USED,  # links of these
+    PASSED,  # pairs of a flow and a mark that has passed
+    DUES_AT,  # a heap of times (ns), numbers, and hubs or the mesh
     MOST_DUES,
-    MOVED,  # in `reals`: bytes that have passed each link, two for each worker, then the server's
     SCALARS,
-) = range(34, 87)
+) = range(42, 98)
 
 # A worker.
 (
@@ -137,28 +148,39 @@ Floats: TypeAlias = list[float]
     WINDOWS,  # of slowness: how many, where they begin, and their factors in `reals`
     BOUNDS,
     FACTORS,
-    FLOW,  # number of its latest flow over fair links
-    FLOW_REALS,  # in `reals`: virtual times at which that ends, and at which it began
-    PULL_GROUP,
-    PUSH_GROUP,
-    SENDS,  # the batch of that flow
+    TRANSFER,  # over fair links, that it waits for
     WORKER_SIZE,
-) = range(36)
+) = range(32)
 
 # A batch of messages, its hops and messages; a link is the address of when it is free, or
 # -1 - n for the n-th of the worker's own.
-ITEMS, ALONE, LATENCY, PAIR, HOPS, HOP_COUNT, MESSAGES, MESSAGE_COUNT, BATCH = range(9)
+ITEMS, ALONE, LATENCY, PAIR, HOPS, HOP_COUNT, MESSAGES, MESSAGE_COUNT = range(8)
+EVEN, PARTS_OF, CONNECTIONS, CONNECTION_COUNT, BATCH = range(8, 13)
 LINK, HOLD, BEGINS, AFTER, AFTER_COUNT, HOP = range(6)
 ITEM, DELAY, PASSES, PASS_COUNT, MESSAGE = range(5)
 
-# A hub of fair links: its first flow (ns), how many there are, when the next may end (ns), its
-# numbers in `reals` (seconds since the first, its bandwidth, bytes of a flow), its groups by rising
-# ceiling, and the link of a worker that is used with it: 0 up, 1 down.
-EPOCH, FLOWING, DUE, HUB_REALS, GROUPS, GROUPS_AT, WAY, HUB = range(8)
-BANDWIDTH, BYTES = 1, 2
-# A group: its virtual time in `reals`, then its rate and ceiling; how many workers, who is next.
-VIRTUAL, WAITERS, NEXT_ONE, WAITER = range(4)
-RATE, CEILING = 1, 2
+# A connection of a batch over fair links: its links (those of the worker as above), its marks, in
+# `reals`, its latency (ns), links that messages are passed on over (bits); then links and items.
+LINKS, MARKS, MARKS_AT, LAG, RELAYS, CONNECTION = range(6)
+# A transfer of a batch: the worker, the gradient (-1: it is read), the batch, items that are not
+# there, and parts of each that are not.
+NEXT_FREE, WAITER, CONTENT, BATCH_OF, MISSING, PARTS_LEFT = range(6)
+# A flow: its transfer and connection, its number, its next mark, its place in the heap of a group,
+# its numbers in `reals`; then the links.
+(_, TRANSFER_OF, CONNECTION_OF, NTH_FLOW, MARK_NEXT, CHILD, SIBLING, FLOW_REALS) = range(8)
+FLOW_SIZE = 8
+ENTERED, SO_FAR, TARGET, RATE, DUE_AT, FLOW_NUMBERS = range(6)
+# A fair link: its hub, or the mesh; flows of that, those without a rate, whether one of them has
+# less elsewhere; its bandwidth in `reals`, then bytes, what is left of it, promised and taken.
+HELD_BY, CROSSING, USERS, DISCONTENT, LINK_REALS, FAIR_LINK = range(6)
+MOVED, RELAYED, LEFT_OF, PROMISE, TAKEN, LINK_NUMBERS = range(1, 7)
+OWN_LINKS = 2  # of a worker on a star
+# A hub, of which the mesh has the first fields: when it is due (ns), its first flow (ns), the time
+# since (s, in `reals`); its link, its flows, groups by rising ceiling.
+_, DUE, EPOCH, HUB_REALS, MEETING, FLOWING, FIRST_GROUP, GROUPS, HUB = range(9)
+# A group, after the next one: the first to pass, how many; ceiling, rate, virtual time in `reals`.
+NEXT_GROUP, ROOT, INSIDE_GROUP, GROUP_REALS, GROUP = range(5)
+CEILING, GROUP_RATE, VIRTUAL, GROUP_NUMBERS = range(4)
 
 # An accumulator: its step, gradients inside (a list through their rows), whether a take waits.
 TAKE_STEP, INSIDE, FIRST, LAST, TAKE, ACCUMULATOR = range(6)
@@ -202,13 +224,15 @@ STEPS, LOOKS, STARTED, AGAIN = -1, -2, -3, -5  # AGAIN + 1: what was pushed
     SETTLES,
     LOOKS_AHEAD,
     TAKES_IN,
-    FLOWS_END,
-    FLOW_ARRIVES,
-    FLOW_IS_THERE,
+    FLOWS_PASS,
+    PART_PASSES,
+    PART_ARRIVES,
+    ALL_IS_THERE,
     TIME_IS_UP,
     CLOCK_ENDS,
-) = range(25)
+) = range(26)
 BITS = 5  # an event is whom it is for, and its kind in so many bits
+KINDS = (1 << BITS) - 1
 
 # The order of events of one instant: a priority, and the number in which they were put in.
 URGENT = 0
@@ -219,7 +243,7 @@ AT_LAST = 3 << 52
 FOREVER = 1 << 62
 
 # Why the loop is left.
-OVER, DRY, FULL, STANDSTILL = range(1, 5)
+OVER, DRY, FULL, STANDSTILL, CROWDED = range(1, 6)
 
 # What stopped a run.
 BY_TIME, BY_STEPS, BY_EXAMPLES, BY_EVENTS = range(1, 5)

@@ -72,11 +72,17 @@ class FlatNetwork:
             for batch in both:
                 for link in batch.links:
                     self._numbers.setdefault(link, first + len(self._numbers))
+        self._total = first + len(self._numbers)
 
     @property
     def most_hops(self) -> int:
         """Links of a batch, at most."""
         return max(len(batch.links) for both in self._batches for batch in both)
+
+    @property
+    def most_parts(self) -> int:
+        """Parts of a batch, at most."""
+        return max(sum(batch.schedule.parts) for both in self._batches for batch in both)
 
     def lay_out(self, memory: Building) -> Ints:
         """Lay out links and batches; of each worker its own links, both batches, and their hops."""
@@ -91,57 +97,93 @@ class FlatNetwork:
         addresses[:, 0] = free + _OWN * np.arange(self._workers)
         return addresses
 
-    def lay_out_hubs(self, building: Building, workers: Ints, reals: list[float]) -> None:
-        """Lay out what fair links need beside batches (see `sharing`)."""
-        m, number = building.scalars, self._workers
-        hubs: list[int] = []
-        m[at.GROUP_SIZE] = at.WAITER + number
-        for which, field in enumerate((at.PULL_GROUP, at.PUSH_GROUP)):
-            way = 1 - which  # what a worker reads comes down to it, what it pushes goes up
-            marks = [both[which].marks for both in self._batches]
-            ceilings = [route[way].bandwidth for ((route, _, _),) in marks]
-            ((route, _, (size,)),) = marks[0]
-            if size <= 0:
-                raise NotCoveredError("nothing is sent")
-            server = route[1 - way].bandwidth
-            if size * number / min(server, *ceilings) * 1e9 > _LONGEST:
-                raise NotCoveredError("its times are too long for sums of 64 bits")
-            rising = sorted(set(ceilings))
-            groups = np.zeros((len(rising), int(m[at.GROUP_SIZE])), dtype=np.int64)
-            hubs += [0, 0, 0, len(reals), len(rising), 0, way]
-            reals += [0.0, server, size]
-            for place, ceiling in enumerate(rising):
-                groups[place, at.VIRTUAL] = len(reals)
-                reals += [0.0, 0.0, ceiling]
-            hubs[-2] = building.add(groups)
-            places = np.array([rising.index(ceiling) for ceiling in ceilings])[self._like]
-            workers[:, field] = hubs[-2] + places * m[at.GROUP_SIZE]
-        m[at.HUBS] = building.add(hubs)
-        m[at.MOST_DUES] = 4 * number + 64
-        m[at.PASSED], m[at.DUES_AT] = building.room(number), building.room(2 * m[at.MOST_DUES])
+    def lay_out_fairly(
+        self, building: Building, workers: Ints, reals: list[float], each: int
+    ) -> None:
+        """Lay out what fair links need (see `sharing`), for so many transfers of each worker."""
+        m, number = building.scalars, self._workers * each
+        total = self._total
+        bandwidths = np.ones(total)
+        for index, (_, link) in enumerate(self._links()):
+            bandwidths[index] = link.bandwidth
+        for link, index in self._numbers.items():
+            if index >= self._counted:
+                bandwidths[index] = link.bandwidth
+        links = np.zeros((total, at.FAIR_LINK), dtype=np.int64)
+        links[:, at.LINK_REALS] = len(reals) + at.LINK_NUMBERS * np.arange(total)
+        numbers = np.zeros((total, at.LINK_NUMBERS))
+        numbers[:, 0] = bandwidths
+        reals += numbers.ravel().tolist()
+        m[at.FAIR] = building.add(links)
+        batches = [batch for both in self._batches for batch in both]
+        whole = max(sum(sizes[-1] for _, _, sizes in batch.marks) for batch in batches)
+        if whole * number / bandwidths.min() * 1e9 > _LONGEST:
+            raise NotCoveredError("its times are too long for sums of 64 bits")
+        made = np.array(
+            [
+                [self._fair_batch(building, batch, like, reals) for batch in both]
+                for like, both in enumerate(self._batches)
+            ]
+        )
+        workers[:, [at.PULL, at.PUSH]] = made[self._like]
+        most = number * max(len(batch.marks) for batch in batches)  # flows at a time
+        crossed = max(len(route) for batch in batches for route, _, _ in batch.marks)
+        items = max(batch.items for batch in batches)
+        m[at.FREE_TRANSFER] = _pool(building, number + 1, at.PARTS_LEFT + items)
+        flows = at.FLOW_REALS, at.FLOW_NUMBERS
+        m[at.FREE_FLOW] = _pool(building, most, at.FLOW_SIZE + crossed, flows, reals)
+        groups = at.GROUP_REALS, at.GROUP_NUMBERS
+        m[at.FREE_GROUP] = _pool(building, most, at.GROUP, groups, reals)
+        m[at.MESH] = _pool(building, min(most, total) + 1, at.HUB, (at.HUB_REALS, 1), reals)
+        m[at.FREE_HUB] = m[at.MESH] + at.HUB
+        m[at.MESH_FLOWS], m[at.USED] = building.room(most), building.room(total)
+        m[at.UNFILLED], m[at.FILLED] = building.room(most), building.room(most)
+        m[at.PASSED] = building.room(2 * number * self.most_parts)
+        m[at.MOST_DUES] = 4 * most + 1024
+        m[at.DUES_AT] = building.room(3 * m[at.MOST_DUES])
         m[at.WAKE_AT] = at.FOREVER
-        m[at.MOVED] = len(reals)
-        reals += [0.0] * (_OWN * number + 2)
-        workers[:, at.FLOW_REALS] = len(reals) + 2 * np.arange(number)
-        reals += [0.0] * (2 * number)
+
+    def _fair_batch(
+        self, building: Building, batch: MessageBatch, like: int, reals: list[float]
+    ) -> int:
+        schedule, record, connections = batch.schedule, [0] * at.BATCH, []
+        for route, items, marks in batch.marks:
+            numbers = [self._link(link, like) for link in route]
+            relays = sum(link.begins << hop for hop, link in enumerate(route) if hop)
+            lag = schedule.latency if schedule.even else sum(link.latency for link in route)
+            said = [len(route), len(marks), len(reals), lag, relays]
+            connections.append(building.add([*said, *numbers, *items]))
+            reals += marks
+        record[at.ITEMS], record[at.ALONE], record[at.EVEN] = (
+            batch.items,
+            batch.alone,
+            schedule.even,
+        )
+        record[at.PARTS_OF] = building.add(schedule.parts)
+        record[at.CONNECTIONS] = building.add(connections)
+        record[at.CONNECTION_COUNT] = len(connections)
+        return building.add(record)
 
     def carried_fairly(self, m: Any, reals: Any, end: int) -> tuple[list[LinkRow], float]:
-        """The same of fair links."""
-        first, number = int(m[at.MOVED]), self._workers
-        moved = [float(size) for size in reals[first : first + _OWN * number + 2]]
-        for hub in (int(m[at.HUBS]), int(m[at.HUBS]) + at.HUB):
-            clock, way = int(m[hub + at.HUB_REALS]), int(m[hub + at.WAY])
-            size = float(reals[clock + at.BYTES])
-            for _, rank, passed in sorted(_under_way(m, reals, hub, end)):
-                passed = min(size, max(0.0, passed))
-                moved[_OWN * rank + way] += passed
-                moved[_OWN * number + 1 - way] += passed
-        rows = [
-            LinkRow(name, link.bandwidth, min(size, link.bandwidth * end / 1e9))
-            for size, (name, link) in zip(moved, self._links(), strict=True)
-        ]
-        begun = zip(rows, self._links(), strict=True)
-        return rows, math.fsum(row.moved for row, (_, link) in begun if link.begins)
+        """What every link has carried by the end of the run (ns), and `Trace.sent`."""
+        first = int(m[at.FAIR])
+        fair = range(first, first + at.FAIR_LINK * self._total, at.FAIR_LINK)
+        for flow, passed in _under_way(m, reals, end, fair):
+            connection = int(m[flow + at.CONNECTION_OF])
+            size = reals[m[connection + at.MARKS_AT] + m[connection + at.MARKS] - 1]
+            for hop in range(m[connection + at.LINKS]):
+                own = m[m[flow + at.FLOW_SIZE + hop] + at.LINK_REALS]
+                reals[own + at.MOVED] += min(size, max(0.0, passed))
+                if m[connection + at.RELAYS] >> hop & 1:
+                    reals[own + at.RELAYED] += min(size, max(0.0, passed))
+        first, rows, sent = int(m[m[at.FAIR] + at.LINK_REALS]), list[LinkRow](), list[float]()
+        for index, (name, link) in enumerate(self._links()):
+            own = first + at.LINK_NUMBERS * index
+            moved = min(float(reals[own + at.MOVED]), link.bandwidth * end / 1e9)
+            rows.append(LinkRow(name, link.bandwidth, moved))
+            if link.begins:
+                sent.append(moved - float(reals[own + at.RELAYED]))
+        return rows, math.fsum(sent)
 
     def carried(
         self, m: Any, workers: Ints, again: dict[tuple[int, int], list[int]], end: int
@@ -244,32 +286,55 @@ class FlatNetwork:
         )
 
 
-def meets_in_one(cluster: Cluster, workload: Workload) -> bool:
-    """Whether all that workers send meets in the links of one server, or of several as one."""
-    network = cluster.network
-    if network.kind != "star" or not network.plain or cluster.servers_on != "dedicated":
-        return False
-    trained = sum(spec.has_gradient for spec in workload.problem.variables())
-    columns = {own for own in zip(*traffic_per_port(workload, cluster), strict=True) if any(own)}
-    return trained == 1 and len(columns) == 1
+def _pool(
+    building: Building,
+    number: int,
+    size: int,
+    numbers: tuple[int, int] | None = None,
+    reals: Sequence[float] = (),
+) -> int:
+    """Free records, each with the address of the next one; the first.
+
+    `numbers`: which field says where its own are in `reals`, and how many there are.
+    """
+    records = np.zeros((number, size), dtype=np.int64)
+    records[:-1, 0] = building.size + size * np.arange(1, number)
+    if numbers is not None:
+        assert isinstance(reals, list)
+        field, each = numbers
+        records[:, field] = len(reals) + each * np.arange(number)
+        reals += [0.0] * (each * number)
+    return building.add(records)
 
 
-def _under_way(m: Any, reals: Any, hub: int, end: int) -> list[tuple[int, int, float]]:
-    """The flows of a hub at the end of a run: number, rank, bytes passed."""
-    if not m[hub + at.FLOWING]:
-        return []
-    found = []
-    gone = (end - int(m[hub + at.EPOCH])) / 1e9 - float(reals[m[hub + at.HUB_REALS]])
-    for number in range(m[hub + at.GROUPS]):
-        group = int(m[hub + at.GROUPS_AT] + number * m[at.GROUP_SIZE])
-        virtual = float(reals[m[group + at.VIRTUAL]])
-        if gone > 0:
-            virtual += float(reals[m[group + at.VIRTUAL] + at.RATE]) * gone
-        for place in range(m[group + at.WAITERS]):
-            turn = (m[group + at.NEXT_ONE] + place) % m[at.WORKER_COUNT]
-            w = int(m[group + at.WAITER + turn])
-            passed = virtual - float(reals[m[w + at.FLOW_REALS] + 1])
-            found.append((int(m[w + at.FLOW]), int(m[w + at.RANK]), passed))
+def _under_way(m: Any, reals: Any, end: int, links: range) -> list[tuple[int, float]]:
+    """The flows at the end of a run, in the order in which links count them: bytes passed."""
+    found = list[tuple[int, float]]()
+    for holder in sorted({int(m[link]) for link in links} - {0}):
+        gone = max(0.0, (end - int(m[holder + at.EPOCH])) / 1e9 - reals[m[holder + at.HUB_REALS]])
+        if holder == m[at.MESH]:
+            for place in range(m[at.MESH_SIZE] + m[at.COMING]):
+                flow = int(m[m[at.MESH_FLOWS] + place])
+                own = m[flow + at.FLOW_REALS]
+                passed = float(reals[own + at.SO_FAR])
+                if gone > 0 and place < m[at.MESH_SIZE]:
+                    passed += float(reals[own + at.RATE]) * gone
+                found.append((flow, passed))
+            continue
+        here = list[tuple[int, int, float]]()
+        group = m[holder + at.FIRST_GROUP]
+        while group:
+            own, left = m[group + at.GROUP_REALS], [int(m[group + at.ROOT])]
+            virtual = float(reals[own + at.VIRTUAL])
+            if gone > 0:
+                virtual += float(reals[own + at.GROUP_RATE]) * gone
+            while left:
+                flow = left.pop()
+                passed = virtual - float(reals[m[flow + at.FLOW_REALS] + at.ENTERED])
+                here.append((int(m[flow + at.NTH_FLOW]), flow, passed))
+                left += [int(m[flow + to]) for to in (at.CHILD, at.SIBLING) if m[flow + to]]
+            group = m[group]
+        found += [(flow, passed) for _, flow, passed in sorted(here)]
     return found
 
 

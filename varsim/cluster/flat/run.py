@@ -47,6 +47,8 @@ _KINDS: Final = {
 # Pairs in the log for each gradient, about; gradients after which it is read, at the latest.
 _IN_LOG: Final = 7
 _MOST_KEPT: Final = 500_000
+# Transfers over fair links, of all workers.
+_MOST_TRANSFERS: Final = 1_000_000
 # As large as any time of the scenario may be, so that sums of many stay within 64 bits (ns).
 _LONGEST: Final = 1 << 58
 
@@ -75,19 +77,22 @@ class FlatRun:
         self._cluster, self._workload, self._stop, self._rules = cluster, workload, stop, rules
         self._workers, self._replication = workers, replication
         self._interpreted = interpreted
+        self._fair = cluster.network.sharing == "fair"
+        # Of a worker at a time; who is called off leaves its own behind, on links that are shared.
+        self._transfers = 2 if rules.kind == "cutoff" else 1
         self._expected = _room(cluster, workload, stop, rules, workers)
         variables = enumerate(workload.problem.variables())
         self._trained = [number for number, spec in variables if spec.has_gradient]
         self._network = FlatNetwork(cluster, workload, workers, self._trained)
-        self._queues = FlatQueues(cluster, workload, self._trained, seed, replication)
-        each = self._expected // workers
-        self._times = ComputeTimes(cluster, workload, workers, seed, replication, each)
+        self._drawn_from, self._events = (seed, replication), events
+        self._queues: FlatQueues
+        self._times: ComputeTimes
         self._m: Any  # see layout
         self._log: Any
         self._room: Ints  # for work
         self._reals: Any
         self._heap: Any
-        self._lay_out(events)
+        self._lay_out()
 
     @uncollected()
     def trace(self, label: str, *, record: bool = True) -> Trace:
@@ -107,6 +112,12 @@ class FlatRun:
             why, self._m[at.HALT] = int(self._m[at.HALT]), 0
             if why == at.STANDSTILL:
                 raise NotCoveredError("it stands still, or never ends")
+            if why == at.CROWDED:  # once more from the beginning, with more room
+                self._transfers *= 2
+                if self._transfers * self._workers > _MOST_TRANSFERS:
+                    raise NotCoveredError("too much is on its way at once")
+                self._lay_out()
+                return self._carried_on(code, label, record)
             if why == at.OVER:
                 self._read(reader, rows, record, last=True)
                 return self._traced(rows, reader.marks(), label)
@@ -119,8 +130,12 @@ class FlatRun:
                 if self._is_full():
                     self._lay_out_log(2 * int(self._m[at.MOST_ENDED]))
 
-    def _lay_out(self, events: int | None) -> None:
+    def _lay_out(self) -> None:
         building, number = Building(at.SCALARS), self._workers
+        cluster, workload = self._cluster, self._workload
+        self._queues = FlatQueues(cluster, workload, self._trained, *self._drawn_from)
+        each = self._expected // number
+        self._times = ComputeTimes(cluster, workload, number, *self._drawn_from, each)
         m, variables = building.scalars, len(self._trained)
         m[at.STRATEGY], m[at.VARIABLES] = _KINDS[self._rules.kind], variables
         m[at.BATCH_SIZE] = self._workload.batch_size
@@ -162,14 +177,12 @@ class FlatRun:
         most = building.largest * max([1.0, *reals]) * number * variables
         if most > _LONGEST:
             raise NotCoveredError("its times are too long for sums of 64 bits")
-        if self._cluster.network.sharing == "fair":
-            self._network.lay_out_hubs(building, workers, reals)
+        if self._fair:
+            self._network.lay_out_fairly(building, workers, reals, self._transfers)
         self._times.lay_out(building, workers)
-        self._begin(building, workers, reals, events)
+        self._begin(building, workers, reals)
 
-    def _begin(
-        self, building: Building, workers: Ints, reals: list[float], events: int | None
-    ) -> None:
+    def _begin(self, building: Building, workers: Ints, reals: list[float]) -> None:
         """All memory, and the heap, at time 0."""
         m, before, after = building.scalars, list[Event](), list[Event]()
         number = self._workers
@@ -184,7 +197,7 @@ class FlatRun:
         addresses = m[at.WORKERS] + at.WORKER_SIZE * np.arange(number)
         starts[:, 2] = addresses << at.BITS | at.STARTS
         put = len(before) + len(after) + number
-        m[at.MOST_NUMBER] = NEVER if events is None else put + events
+        m[at.MOST_NUMBER] = NEVER if self._events is None else put + self._events
         if self._stop.time is None or self._stop.time * 1e9 > END_OF_TIME:
             after.append((END_OF_TIME, at.AT_LAST + put, at.CLOCK_ENDS))
         agenda = np.concatenate(
@@ -269,7 +282,8 @@ class FlatRun:
 
     def _most_put(self) -> int:
         """Events that are put on the heap while one is served, at most."""
-        return self._workers + len(self._trained) + 2
+        parts = self._transfers * self._network.most_parts if self._fair else 1
+        return self._workers * parts + len(self._trained) + 2
 
     def _most_written(self) -> int:
         """Pairs of the log that are written, at most, before a full one is left."""
@@ -293,7 +307,7 @@ class FlatRun:
         pending[:, at.OUTCOME] = Outcome.PENDING
         rows.take_gradients(pending.T)
         again = _sent_again(marks) if self._rules.kind == "cutoff" else {}
-        if m[at.HUBS]:
+        if self._fair:
             links, sent = self._network.carried_fairly(self._m, self._reals, end)
         else:
             links, sent = self._network.carried(self._m, workers, again, end)

@@ -1,162 +1,110 @@
-"""Links shared fairly: flows that meet in the links of one server, in virtual time.
-
-The rules are those of `cluster.fair`, with a Hub for what servers send and another for what they
-are sent; the mesh is never needed, as every other link is one worker's, and that has one flow at a
-time. All flows of a hub have one size, so that those of one ceiling end in the order in which they
-came: a queue does where the Hub has a heap.
-"""
+"""Links shared max-min fairly over whole routes: `cluster.fair.FairShare` over flat memory."""
 
 from varsim.cluster.flat import layout as at
-from varsim.cluster.flat.books import put
+from varsim.cluster.flat.books import put, rise, sink
+from varsim.cluster.flat.hub import give_up, hops, join, mark, pass_hub, passes, taken, takes
 from varsim.cluster.flat.layout import Floats, Ints
+from varsim.cluster.flat.mesh import dissolve, join_mesh, pass_mesh, share_mesh
 
 
-def start(m: Ints, reals: Floats, heap: Ints, w: int, hub: int, group: int) -> None:
-    """Start a worker's flow through a hub, in its group (FairShare.start)."""
-    now = m[at.NOW]
-    m[at.FLOWS] += 1
-    m[w + at.FLOW] = m[at.FLOWS]
-    if m[at.DUES] and soonest(m) <= now:
-        pass_marks(m, reals, heap, now)
-    if m[hub + at.FLOWING] == 0:
-        m[hub + at.EPOCH] = now
-        reals[m[hub + at.HUB_REALS]] = 0.0
-        add(m, reals, w, hub, group)
-        _, due = first(m, reals, hub)
-        expect(m, heap, hub, m[hub + at.EPOCH] + round(due * 1e9))
+def transfer(m: Ints, reals: Floats, heap: Ints, w: int, batch: int, gradient: int) -> None:
+    """A worker reads or sends a batch: a flow starts for each connection.
+
+    `gradient`: what is sent; -1: something is read.
+    """
+    if m[m[at.FREE_TRANSFER]] == 0:  # whatever else there is room for is so for so many
+        m[at.HALT] = at.CROWDED
         return
-    move(m, reals, hub, (now - m[hub + at.EPOCH]) / 1e9)
-    if add(m, reals, w, hub, group):
-        _, due = first(m, reals, hub)
-        time = m[hub + at.EPOCH] + round(due * 1e9)
-        if time < m[hub + at.DUE]:
-            expect(m, heap, hub, time)
+    t = taken(m, at.FREE_TRANSFER)
+    m[w + at.TRANSFER] = t
+    m[t + at.WAITER], m[t + at.CONTENT], m[t + at.BATCH_OF] = w, gradient, batch
+    m[t + at.MISSING] = m[batch + at.ITEMS]
+    for item in range(m[batch + at.ITEMS]):
+        m[t + at.PARTS_LEFT + item] = m[m[batch + at.PARTS_OF] + item]
+    for place in range(m[batch + at.CONNECTION_COUNT]):
+        connection = m[m[batch + at.CONNECTIONS] + place]
+        first = connection + at.CONNECTION
+        if m[connection + at.LINKS]:
+            flow = taken(m, at.FREE_FLOW)
+            m[flow + at.TRANSFER_OF], m[flow + at.CONNECTION_OF] = t, connection
+            for hop in range(m[connection + at.LINKS]):
+                link = m[first + hop]
+                if link < 0:
+                    link = at.OWN_LINKS * m[w + at.RANK] - 1 - link
+                m[flow + at.FLOW_SIZE + hop] = m[at.FAIR] + link * at.FAIR_LINK
+            start(m, reals, heap, flow)
+        else:
+            for mark in range(m[connection + at.MARKS]):
+                what = t * m[at.VARIABLES] + m[first + mark]
+                put(m, heap, m[at.NOW], what << at.BITS | at.PART_PASSES)
 
 
-def add(m: Ints, reals: Floats, w: int, hub: int, group: int) -> bool:
-    """Let a flow in, and set all rates anew; whether it is the first of its group to end."""
-    virtual = m[group + at.VIRTUAL]
-    if m[group + at.WAITERS] == 0:
-        reals[virtual] = 0.0
-    mark = reals[virtual] + reals[m[hub + at.HUB_REALS] + at.BYTES]
-    own = m[w + at.FLOW_REALS]
-    reals[own], reals[own + 1] = mark, reals[virtual]
-    ring, room = group + at.WAITER, m[at.WORKER_COUNT]
-    place = m[group + at.WAITERS]
-    while place > 0:  # the virtual time may have been set back, by its rounding
-        before = m[ring + (m[group + at.NEXT_ONE] + place - 1) % room]
-        if reals[m[before + at.FLOW_REALS]] <= mark:
-            break
-        m[ring + (m[group + at.NEXT_ONE] + place) % room] = before
-        place -= 1
-    m[ring + (m[group + at.NEXT_ONE] + place) % room] = w
-    m[group + at.WAITERS] += 1
-    m[hub + at.FLOWING] += 1
-    share(m, reals, hub)
-    return place == 0
-
-
-def share(m: Ints, reals: Floats, hub: int) -> None:
-    """Set the rates: from the lowest ceiling up, nobody gets more than an even share."""
-    left, count = reals[m[hub + at.HUB_REALS] + at.BANDWIDTH], m[hub + at.FLOWING]
-    for number in range(m[hub + at.GROUPS]):
-        group = m[hub + at.GROUPS_AT] + number * m[at.GROUP_SIZE]
-        flows, virtual = m[group + at.WAITERS], m[group + at.VIRTUAL]
-        if flows:
-            even, ceiling = left / count, reals[virtual + at.CEILING]
-            rate = even if even < ceiling else ceiling
-            reals[virtual + at.RATE] = rate
-            left -= rate * flows
-            count -= flows
-
-
-def move(m: Ints, reals: Floats, hub: int, time: float) -> None:
-    """Let a hub's time pass, in seconds after its epoch."""
-    gone = time - reals[m[hub + at.HUB_REALS]]
-    if gone > 0:
-        for number in range(m[hub + at.GROUPS]):
-            group = m[hub + at.GROUPS_AT] + number * m[at.GROUP_SIZE]
-            if m[group + at.WAITERS]:
-                virtual = m[group + at.VIRTUAL]
-                reals[virtual] += reals[virtual + at.RATE] * gone
-        reals[m[hub + at.HUB_REALS]] = time
-
-
-def first(m: Ints, reals: Floats, hub: int) -> tuple[int, float]:
-    """The group of the flow that ends next, and when (seconds after the epoch)."""
-    found, due = 0, 0.0
-    for number in range(m[hub + at.GROUPS]):
-        group = m[hub + at.GROUPS_AT] + number * m[at.GROUP_SIZE]
-        if m[group + at.WAITERS]:
-            virtual, head = m[group + at.VIRTUAL], m[group + at.WAITER + m[group + at.NEXT_ONE]]
-            time = (reals[m[head + at.FLOW_REALS]] - reals[virtual]) / reals[virtual + at.RATE]
-            if found == 0 or time < due:
-                found, due = group, time
-    return found, reals[m[hub + at.HUB_REALS]] + due
-
-
-def end_flows(m: Ints, reals: Floats, hub: int, now: int) -> int:
-    """Take the flows of a hub that end by now off their links; when the next one does (ns)."""
-    elapsed = now - m[hub + at.EPOCH]
-    while m[hub + at.FLOWING]:
-        group, time = first(m, reals, hub)
-        due = round(time * 1e9)
-        if due > elapsed:
-            return m[hub + at.EPOCH] + due
-        move(m, reals, hub, time)
-        size, moved = reals[m[hub + at.HUB_REALS] + at.BYTES], m[at.MOVED]
-        mark = reals[m[m[group + at.WAITER + m[group + at.NEXT_ONE]] + at.FLOW_REALS]]
-        reals[m[group + at.VIRTUAL]] = mark
-        while m[group + at.WAITERS]:
-            w = m[group + at.WAITER + m[group + at.NEXT_ONE]]
-            if reals[m[w + at.FLOW_REALS]] != mark:
-                break
-            m[m[at.PASSED] + m[at.PASSED_NOW]] = w
-            m[at.PASSED_NOW] += 1
-            m[group + at.NEXT_ONE] = (m[group + at.NEXT_ONE] + 1) % m[at.WORKER_COUNT]
-            m[group + at.WAITERS] -= 1
-            m[hub + at.FLOWING] -= 1
-            reals[moved + 2 * m[w + at.RANK] + m[hub + at.WAY]] += size
-            reals[moved + 2 * m[at.WORKER_COUNT] + 1 - m[hub + at.WAY]] += size
-        share(m, reals, hub)
-    return at.FOREVER
-
-
-def soonest(m: Ints) -> int:
-    """When a hub may next be due (ns)."""
-    found = at.FOREVER
-    for place in range(m[at.DUES]):
-        found = min(found, m[m[at.DUES_AT] + 2 * place])
-    return found
+def start(m: Ints, reals: Floats, heap: Ints, flow: int) -> None:
+    """Start a flow over all links of its route at once (FairShare.start)."""
+    now, number = m[at.NOW], m[m[flow + at.CONNECTION_OF] + at.MARKS]
+    m[at.FLOWS] += 1
+    m[flow + at.NTH_FLOW], m[flow + at.MARK_NEXT] = m[at.FLOWS], 0
+    if mark(m, reals, flow, number - 1) <= 0:
+        for index in range(number):
+            passes(m, flow, index)
+        wake(m, heap, now)
+        return
+    if m[at.DUES] and m[m[at.DUES_AT]] <= now:
+        pass_marks(m, reals, heap, now)
+    used = found = 0
+    for place in range(flow + at.FLOW_SIZE, flow + at.FLOW_SIZE + hops(m, flow)):
+        if m[m[place] + at.HELD_BY]:
+            used += 1
+            found = m[place]
+    hub = m[found + at.HELD_BY] if used == 1 else m[at.MESH]
+    if used == 0:
+        link = m[flow + at.FLOW_SIZE]
+        hub = taken(m, at.FREE_HUB)
+        m[hub + at.MEETING], m[hub + at.EPOCH], reals[m[hub + at.HUB_REALS]] = link, now, 0.0
+        m[hub + at.DUE] = at.FOREVER
+        expect(m, heap, hub, join(m, reals, hub, flow, link))
+    elif hub != m[at.MESH] and takes(m, reals, hub, flow, found):
+        before = m[hub + at.DUE]
+        due = join(m, reals, hub, flow, found)
+        if due < before:
+            expect(m, heap, hub, due)
+    else:
+        for place in range(flow + at.FLOW_SIZE, flow + at.FLOW_SIZE + hops(m, flow)):
+            hub = m[m[place] + at.HELD_BY]
+            if hub and hub != m[at.MESH]:
+                dissolve(m, reals, hub)
+        join_mesh(m, reals, flow, 0.0)
+        wake(m, heap, now)
 
 
 def pass_marks(m: Ints, reals: Floats, heap: Ints, now: int) -> None:
-    """Collect all flows that end by now; what stays expected is later."""
-    place = 0
-    while place < m[at.DUES]:
-        entry = m[at.DUES_AT] + 2 * place
-        time, hub = m[entry], m[entry + 1]
-        if time > now:
-            place += 1
-            continue
+    """Collect all marks due by now; what stays expected is later."""
+    while m[at.DUES] and m[m[at.DUES_AT]] <= now:
+        time, hub = m[m[at.DUES_AT]], m[m[at.DUES_AT] + 2]
         m[at.DUES] -= 1
-        last = m[at.DUES_AT] + 2 * m[at.DUES]
-        m[entry], m[entry + 1] = m[last], m[last + 1]
-        if time == m[hub + at.DUE]:
-            expect(m, heap, hub, end_flows(m, reals, hub, now))
+        last = m[at.DUES_AT] + 3 * m[at.DUES]
+        sink(m, m[at.DUES], m[last], m[last + 1], m[last + 2], m[at.DUES_AT])
+        if time != m[hub + at.DUE]:
+            continue
+        if hub == m[at.MESH]:
+            expect(m, heap, hub, pass_mesh(m, reals, now))
+        else:
+            expect(m, heap, hub, pass_hub(m, reals, hub, now))
+            if m[hub + at.FLOWING] == 0:
+                give_up(m, at.FREE_HUB, hub)
     if m[at.PASSED_NOW]:
         wake(m, heap, now)
 
 
 def expect(m: Ints, heap: Ints, hub: int, time: int) -> None:
-    """A hub is due then; what was expected before is out of date."""
+    """A hub or the mesh is due then; what was expected before is out of date."""
     m[hub + at.DUE] = time
     if time < at.FOREVER:
-        entry = m[at.DUES_AT] + 2 * m[at.DUES]
-        m[entry], m[entry + 1] = time, hub
+        m[at.ENTRIES] += 1
         m[at.DUES] += 1
+        rise(m, m[at.DUES] - 1, time, m[at.ENTRIES], hub, m[at.DUES_AT])
         if m[at.DUES] == m[at.MOST_DUES]:
-            m[at.HALT] = at.STANDSTILL
+            m[at.HALT] = at.CROWDED
         wake(m, heap, time)
 
 
@@ -164,11 +112,11 @@ def wake(m: Ints, heap: Ints, time: int) -> None:
     """See to the flows then, if that is not to be done earlier anyway."""
     if time < m[at.WAKE_AT]:
         m[at.WAKE_AT] = time
-        put(m, heap, time, at.FLOWS_END)
+        put(m, heap, time, at.FLOWS_PASS)
 
 
 def settle(m: Ints, reals: Floats, heap: Ints) -> None:
-    """Tell which flows have ended, in the order in which they were started."""
+    """Tell what has passed, in the order in which flows were started, then see to the mesh."""
     now = m[at.NOW]
     if now != m[at.WAKE_AT]:
         return
@@ -176,14 +124,36 @@ def settle(m: Ints, reals: Floats, heap: Ints) -> None:
     number, passed = m[at.PASSED_NOW], m[at.PASSED]
     m[at.PASSED_NOW] = 0
     for index in range(1, number):
-        w, place = m[passed + index], index
-        while place > 0 and m[m[passed + place - 1] + at.FLOW] > m[w + at.FLOW]:
-            m[passed + place] = m[passed + place - 1]
-            place -= 1
-        m[passed + place] = w
-    for index in range(number):
-        w = m[passed + index]
-        put(m, heap, now + m[m[w + at.SENDS] + at.LATENCY], w << at.BITS | at.FLOW_ARRIVES)
+        place = passed + 2 * index
+        flow, step = m[place], m[place + 1]
+        while place > passed and m[m[place - 2] + at.NTH_FLOW] > m[flow + at.NTH_FLOW]:
+            m[place], m[place + 1] = m[place - 2], m[place - 1]
+            place -= 2
+        m[place], m[place + 1] = flow, step
+    for place in range(passed, passed + 2 * number, 2):
+        flow, connection = m[place], m[m[place] + at.CONNECTION_OF]
+        item = m[connection + at.CONNECTION + m[connection + at.LINKS] + m[place + 1]]
+        reached(m, heap, m[flow + at.TRANSFER_OF], item, m[connection + at.LAG])
+        if m[place + 1] + 1 == m[connection + at.MARKS]:
+            give_up(m, at.FREE_FLOW, flow)
+    if m[at.CHANGED]:
+        expect(m, heap, m[at.MESH], share_mesh(m, reals))
     m[at.WAKE_AT] = at.FOREVER
     if m[at.DUES]:
-        wake(m, heap, soonest(m))
+        wake(m, heap, m[m[at.DUES_AT]])
+
+
+def reached(m: Ints, heap: Ints, t: int, item: int, lag: int) -> None:
+    """A part of an item has passed its links; it is there a latency later.
+
+    Of parts that are equally long on the way only the last one makes a difference.
+    """
+    if m[m[t + at.BATCH_OF] + at.EVEN] == 0 or is_last(m, t, item):
+        what = (t * m[at.VARIABLES] + item) << at.BITS | at.PART_ARRIVES
+        put(m, heap, m[at.NOW] + lag, what)
+
+
+def is_last(m: Ints, t: int, item: int) -> bool:
+    """One part more of an item is under way, or there: whether it is its last."""
+    m[t + at.PARTS_LEFT + item] -= 1
+    return m[t + at.PARTS_LEFT + item] == 0

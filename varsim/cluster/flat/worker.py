@@ -4,7 +4,7 @@ from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.books import new_row, put, span, transferred
 from varsim.cluster.flat.layout import Floats, Ints
 from varsim.cluster.flat.links import end_of, enqueue, hand_over, keep_starts
-from varsim.cluster.flat.sharing import start as start_flow
+from varsim.cluster.flat.sharing import transfer
 from varsim.cluster.trace import Phase
 
 _COMPUTE, _READ = int(Phase.COMPUTE), int(Phase.READ)
@@ -38,10 +38,10 @@ def ask(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
 def fetch(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     """It is sent the variables, and computes a gradient when they are there."""
     now, batch = m[at.NOW], m[w + at.PULL]
-    if m[at.HUBS]:
-        m[w + at.PHASE], m[w + at.SENDS] = _READ, batch
+    if m[at.FAIR]:
+        m[w + at.PHASE] = _READ
         m[w + at.COPY_AT], m[w + at.COPY_STEP] = now, m[at.STEP]
-        start_flow(m, reals, heap, w, m[at.HUBS], m[w + at.PULL_GROUP])
+        transfer(m, reals, heap, w, batch, -1)
         return
     if m[w + at.PULL_DUE] > now:
         keep_starts(m, log, w, at.PULL, at.PULL_STARTS)

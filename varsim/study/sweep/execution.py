@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, Self
 from varsim.cluster.trace import ENGINE_VERSION
 from varsim.scenario.training import Scenario
 from varsim.study.effort import effort
-from varsim.study.engine import is_for_machine_code
+from varsim.study.engine import machine_code_saves
 from varsim.study.simulation import may_be_terminated, undisturbed
 from varsim.study.sweep.case import Case, Finished, Task, run_tasks
 
@@ -205,14 +205,17 @@ def processes(runs: Sequence[Case], jobs: int | None) -> int:
 
 
 def among(runs: Sequence[Case], jobs: int) -> float:
-    """Roughly how many gradients each of so many processes makes that machine code can make."""
-    return _gradients(runs, lambda one: is_for_machine_code(one, one.strategies[0])) / max(1, jobs)
+    """Roughly how many gradients each of so many processes makes that machine code can make.
+
+    Each counts as many times as it takes SimPy longer than the simplest one.
+    """
+    return _gradients(runs, lambda one: machine_code_saves(one, one.strategies[0])) / max(1, jobs)
 
 
-def _gradients(runs: Sequence[Case], counts: Callable[[Scenario], bool] = bool) -> float:
-    """Roughly how many gradients the runs compute, of those that count, from a few of them."""
+def _gradients(runs: Sequence[Case], weighs: Callable[[Scenario], float] = bool) -> float:
+    """Roughly how many gradients the runs compute, each by its weight, from a few of them."""
     number = min(len(runs), _LOOKED_AT)
     # From all over, in no rhythm that strategies may have, too.
     some = [runs[int(len(runs) * (turn * _GOLDEN % 1))].scenario for turn in range(number)]
-    sizes = [effort(scenario).gradients for scenario in some if counts(scenario)]
+    sizes = [weight * effort(one).gradients for one in some if (weight := weighs(one))]
     return sum(sizes) * len(runs) / len(some) if some else 0.0
