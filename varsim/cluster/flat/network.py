@@ -117,7 +117,7 @@ class FlatNetwork:
         m[at.FAIR] = building.add(links)
         batches = [batch for both in self._batches for batch in both]
         whole = max(sum(sizes[-1] for _, _, sizes in batch.marks) for batch in batches)
-        if whole * number / bandwidths.min() * 1e9 > _LONGEST:
+        if whole * number / bandwidths.min(initial=math.inf) * 1e9 > _LONGEST:
             raise NotCoveredError("its times are too long for sums of 64 bits")
         made = np.array(
             [
