@@ -21,7 +21,7 @@ from varsim.strategies.ssp import StaleSynchronous
 from varsim.study.engine import chosen, flat_run, picks_fast, reason_against
 from varsim.study.experiment import SweepExperiment, Training, load
 from varsim.study.simulation import Run, run_one
-from varsim.study.why.times import times_only
+from varsim.study.why.levers import times_only
 from varsim.values.stream import stream, streams
 
 COMPILED = pytest.param(

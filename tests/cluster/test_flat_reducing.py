@@ -20,7 +20,7 @@ from varsim.strategies.on_read import OnRead
 from varsim.strategies.on_write import OnWrite
 from varsim.study.engine import flat_run, picks_fast, reason_against
 from varsim.study.simulation import Run, run_one
-from varsim.study.why.times import times_only
+from varsim.study.why.levers import times_only
 
 
 @pytest.fixture(autouse=True)

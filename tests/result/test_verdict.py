@@ -49,7 +49,7 @@ class TestRanking:
         assert found is not None
         assert found.best == "a"
         assert [rival.said for rival in found.rivals] == [CLOSE]
-        assert not found.winner
+        assert found.of(CLOSE, EQUAL, UNTOLD)
 
     def test_a_lead_that_does_not_matter_is_none(self) -> None:
         """The winner by 1.00 times: sure, and too small to be one."""
@@ -65,7 +65,7 @@ class TestRanking:
         rest = {f"c{number}": [100.0, 100.0, 101.0, 99.0] for number in range(10)}
         twelve = ranked({"a": one, "b": other, **rest}, equal_within=0.0)
         assert two is not None
-        assert two.winner
+        assert not two.of(CLOSE, EQUAL, UNTOLD)
         assert twelve is not None
         assert [rival.key for rival in twelve.of(CLOSE)] == ["b"]
         assert twelve.comparisons == 11
@@ -75,7 +75,7 @@ class TestRanking:
         values = {"exact": [1.0], "random": [2.0, 2.1, 2.2]}
         found = ranked(values, equal_within=0.02, exact=lambda key: key == "exact")
         assert found is not None
-        assert found.winner
+        assert not found.of(CLOSE, EQUAL, UNTOLD)
         assert found.rivals[0].lead.replications == 3
         unknown = ranked(values, equal_within=0.02)
         assert unknown is not None
@@ -97,7 +97,7 @@ class TestRanking:
         found = ranked({"a": [0.0, 0.0], "b": [5.0, 5.0]}, equal_within=0.02)
         assert found is not None
         assert found.best == "a"
-        assert found.winner
+        assert not found.of(CLOSE, EQUAL, UNTOLD)
         assert found.rivals[0].lead.note == "no ratio"
 
     def test_the_interval_of_several_covers_as_it_says(self) -> None:
@@ -108,7 +108,7 @@ class TestRanking:
             draws = generator.normal(10.0, 1.0, (8, 5))
             found = ranked(dict(enumerate(draws.tolist())), equal_within=0.0, highest=True)
             assert found is not None
-            wrong += found.winner
+            wrong += not found.of(CLOSE, EQUAL, UNTOLD)
         assert wrong <= 400 * 0.05
 
 

@@ -11,9 +11,8 @@ from varsim.scenario.training import Scenario
 from varsim.strategies import STRATEGIES
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.account import account
-from varsim.study.why.levers import alone
+from varsim.study.why.levers import alone, times_only
 from varsim.study.why.rerun import Reruns
-from varsim.study.why.times import times_only
 
 
 def rerun(made: Scenario) -> Reruns:

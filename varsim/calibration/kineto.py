@@ -83,7 +83,6 @@ _ON_DEVICE: Final = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 _LAUNCHES: Final = frozenset({"cuda_runtime", "cuda_driver", "hip_runtime"})
 _GLOO: Final = "gloo:"
 _HANDS_OVER: Final = ("c10d::", "record_param_comms")
-PHASES: Final = ("forward", "backward", "optimizer")
 _STUB: Final = 0.05  # of the longest step; a shorter one is cut by the end of the recording
 _LAG: Final = 0.01  # of a step; a device that is farther behind the host has steps of its own
 

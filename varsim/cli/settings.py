@@ -146,7 +146,7 @@ def use_in_campaign(
 def use_for(engine: Engine, experiment: "AnyExperiment", *, times: bool = False) -> str:
     """The same for any experiment; `times`: whether only its times are looked at."""
     from varsim.study.experiment import Program, SweepExperiment, Training
-    from varsim.study.why.times import times_only
+    from varsim.study.why.levers import times_only
 
     if isinstance(experiment, Program):
         if engine != "auto":

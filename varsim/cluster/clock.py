@@ -161,13 +161,8 @@ class Clock(simpy.Environment):
 
         self.numbers = numbers()
 
-    def trigger_at(self, time: int, event: Event) -> None:
-        """Let an event happen at a moment (ns)."""
-        event._ok, event._value = True, None
-        self.call_at(time, MethodType(_happen, event))
-
     def trigger_each(self, times: Sequence[int], events: Sequence[Event]) -> None:
-        """The same for several events: those of one moment are on the heap together.
+        """Let events happen at moments (ns): those of one moment are on the heap together.
 
         Each has a number all the same, so that nothing happens in another order.
         """

@@ -236,7 +236,6 @@ class Hub(Sharing):
         return sorted(flows, key=lambda entry: entry[0].number)
 
     def pass_marks(self, now: int, passed: list[Passed], holder: dict[Link, Sharing]) -> int:
-        """All marks that are due; see Sharing."""
         elapsed = now - self._epoch
         while self._count:
             time, group = self._first()

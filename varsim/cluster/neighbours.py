@@ -63,7 +63,6 @@ class MixedReplicas(DriftingReplicas):
         self._waiting: dict[int, Event] = {}
 
     def copy(self, rank: int) -> Parameters:
-        """One replica's model."""
         values, weight = list(super().copy(rank)), self.weights[rank]
         for index in self._job.trained if weight != 1.0 else ():
             values[index] = values[index] / weight

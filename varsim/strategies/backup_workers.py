@@ -49,7 +49,6 @@ class BackupWorkers(Strategy):
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:
-        """One backup."""
         return {"replicas_to_aggregate": max(1, workers - 1)}
 
     @property
@@ -82,7 +81,6 @@ class BackupWorkers(Strategy):
             )
 
     def start(self, job: Job) -> None:
-        """Start the servers and a replica on every worker."""
         steps = job.cutoff()
         server = ParameterServer(job, drops=True, overlap=self.overlap)
         job.observe(lambda: server.parameters)

@@ -226,7 +226,6 @@ class DiLoCo(Strategy):
             raise ValueError(f"{key} does not go with {cause(events)}: {reason}")
 
     def start(self, job: Job) -> None:
-        """Start a replica on every worker."""
         copies = OuterReplicas(
             job,
             self.fragments,

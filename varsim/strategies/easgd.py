@@ -69,7 +69,6 @@ class ElasticAveraging(Strategy):
         return super().holds(cluster) + Holds(device=(Copies("the fetched centre"),))
 
     def start(self, job: Job) -> None:
-        """Start the servers and a replica on every worker."""
         workers = len(job.workers)
         rate = 0.9 / workers if self.moving_rate is None else self.moving_rate
         copies = ElasticReplicas(job, rate)

@@ -158,7 +158,6 @@ class Gossip(Strategy):
             )
 
     def start(self, job: Job) -> None:
-        """Start a replica on every worker."""
         workers = len(job.workers)
         copies: MixedReplicas | PairedReplicas
         if self.mode == "asynchronous":

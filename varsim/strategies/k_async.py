@@ -38,7 +38,6 @@ class KAsync(AsynchronousStrategy):
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:
-        """Two of them."""
         return {"k": min(2, workers)}
 
     @property
@@ -63,7 +62,6 @@ class KAsync(AsynchronousStrategy):
             )
 
     def start(self, job: Job) -> None:
-        """Start the servers and a replica on every worker."""
         server = ParameterServer(job, drops=False, policy=self.staleness_policy)
         buffer = GradientBuffer(job, server, self.k)  # (5), (6), (7)
         job.observe(lambda: server.parameters)

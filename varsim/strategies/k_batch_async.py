@@ -35,7 +35,6 @@ class KBatchAsync(AsynchronousStrategy):
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:
-        """Two of them."""
         return {"k": 2}
 
     @property
@@ -52,7 +51,6 @@ class KBatchAsync(AsynchronousStrategy):
         return super().holds(cluster) + Holds(servers=(kept,))
 
     def start(self, job: Job) -> None:
-        """Start the servers and a replica on every worker."""
         server = ParameterServer(job, drops=False, policy=self.staleness_policy)
         buffer = GradientBuffer(job, server, self.k)  # (4), (5), (6)
         job.observe(lambda: server.parameters)

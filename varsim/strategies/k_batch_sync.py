@@ -62,7 +62,6 @@ class KBatchSync(Strategy):
         return super().holds(cluster) + Holds(servers=(kept,))
 
     def start(self, job: Job) -> None:
-        """Start the servers and a replica on every worker."""
         steps = job.cutoff()
         server = ParameterServer(job, drops=True)
         buffer = GradientBuffer(job, server, self.k, steps)  # (5), (6), (7)

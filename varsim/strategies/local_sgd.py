@@ -210,7 +210,6 @@ class LocalSgd(Strategy):
             )
 
     def start(self, job: Job) -> None:
-        """Start a replica on every worker."""
         workers = len(job.workers)
         of_gradients = {self.ranks_per_group or 1}
         if self._reduces_in_warm_up:

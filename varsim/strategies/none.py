@@ -77,7 +77,6 @@ class NoSynchronization(AsynchronousStrategy):
         return Rules("locking" if self.use_locking else "asynchronous")
 
     def start(self, job: Job) -> None:
-        """Start the servers and a replica on every worker."""
         server = ParameterServer(
             job, drops=False, overlap=self.overlap, policy=self.staleness_policy
         )

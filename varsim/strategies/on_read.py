@@ -82,7 +82,6 @@ class OnRead(Strategy):
         return Reading(self.read_every, self.sends.to == "workers", self.write_back)
 
     def start(self, job: Job) -> None:
-        """Start a replica on every worker."""
         copies = LocalReplicas(job, Aggregation[self.aggregation.upper()])
         meeting = Barrier(job.clock, len(job.workers))
         moved: Collective | Broadcast | None

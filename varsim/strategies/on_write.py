@@ -321,7 +321,6 @@ class OnWrite(Strategy):
         return Reducing(self._choice, self._bucketing, self._micro_batches, self.overlaps)
 
     def start(self, job: Job) -> None:
-        """Start a replica on every worker."""
         drop = self.drop_compute
         of_all = drop is not None and drop.divide_by == "all"
         if self.leaves_out_the_dead:

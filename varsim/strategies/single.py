@@ -40,7 +40,6 @@ class Single(Strategy):
         return 1
 
     def start(self, job: Job) -> None:
-        """Start worker 0."""
         weights = MirroredReplicas(job)
         job.observe(lambda: weights.parameters)
         job.start_on(job.workers[0], self.replica, job.workers[0], weights)

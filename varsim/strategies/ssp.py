@@ -97,7 +97,6 @@ class StaleSynchronous(AsynchronousStrategy):
             )
 
     def start(self, job: Job) -> None:
-        """Start the servers and a replica on every worker."""
         server = ParameterServer(job, drops=False, policy=self.staleness_policy)
         clocks = BoundedClocks(job.clock, len(job.workers), self.staleness)
         cache = None

@@ -70,7 +70,6 @@ class SyncReplicas(Strategy):
 
     @classmethod
     def example(cls, workers: int) -> dict[str, object]:
-        """One backup."""
         return {"replicas_to_aggregate": max(1, workers - 1)}
 
     @property
@@ -96,7 +95,6 @@ class SyncReplicas(Strategy):
         )
 
     def saved_besides(self, cluster: Cluster) -> tuple[Copies, ...]:
-        """The averages."""
         return (Copies("averages of variables"),) * (self.variable_averages is not None)
 
     def holds(self, cluster: Cluster) -> Holds:
@@ -121,7 +119,6 @@ class SyncReplicas(Strategy):
             )
 
     def start(self, job: Job) -> None:
-        """Start the servers, the chief and a replica on every worker."""
         server = ParameterServer(
             job, drops=True, overlap=self.overlap, averages=self.variable_averages
         )

@@ -19,7 +19,7 @@ from varsim.study.lives import check_pace
 from varsim.study.measure import ACTIVITIES, NANOSECONDS, Gradients, Window, left_out, worker_time
 from varsim.study.rounds import gradients_of, window
 from varsim.study.simulation import Run, run_one
-from varsim.study.why.times import times_only
+from varsim.study.why.levers import times_only
 
 ITERATIONS: Final = 20  # of every worker
 # Put on the heap by all strategies together, about a sixth of a second; so many for each worker of

@@ -19,7 +19,7 @@ from varsim.strategies import Strategy
 from varsim.study.beginning import Beginning, begin, rates, seconds_per_gradient
 from varsim.study.engine import picks_fast
 from varsim.study.lives import groups_met
-from varsim.study.why.times import times_only
+from varsim.study.why.levers import times_only
 from varsim.units import format_bytes, format_rate, format_seconds
 from varsim.values.gradient import EXAMPLES, STACK
 from varsim.values.problem import VariableSpec

@@ -20,7 +20,7 @@ from varsim.cluster.striking import Strikes
 from varsim.cluster.trace import GradientRow, Trace
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.strategies import Strategy
-from varsim.study.why.times import times_only
+from varsim.study.why.levers import times_only
 from varsim.values.stream import stream
 
 _LARGE: Final = 1e200  # numbers that are made smaller, all of them

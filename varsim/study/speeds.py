@@ -54,7 +54,7 @@ def _learnt_soon(scenario: Scenario) -> bool:
 
 def _times_alone(scenario: Scenario) -> Scenario:
     """The beginning of a scenario, with nothing learnt."""
-    from varsim.study.why.times import times_only
+    from varsim.study.why.levers import times_only
 
     workers = max(one.workers(scenario.cluster_of(one)) for one in scenario.strategies)
     most = max(_MOST_GRADIENTS, _LEAST_ROUNDS * workers) * scenario.workload.batch_size

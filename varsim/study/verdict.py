@@ -80,11 +80,6 @@ class Ranking(Generic[K]):
         return [rival for rival in self.rivals if rival.said in said]
 
     @property
-    def winner(self) -> bool:
-        """Whether every other one is surely worse than the best, or the same."""
-        return not self.of(CLOSE, EQUAL, UNTOLD)
-
-    @property
     def tied(self) -> list[K]:
         """The best, and all that may be as good or are."""
         return [self.best, *(rival.key for rival in self.of(SAME, EQUAL, CLOSE, UNTOLD))]

@@ -73,7 +73,6 @@ class InverseStaleness(StalenessPolicy):
             )
 
     def adjusted(self, gradient: Value, staleness: int, now: Array, read: Array) -> Value:
-        """The gradient / max(1, staleness)."""
         if staleness <= 1:
             return gradient
         if isinstance(gradient, IndexedSlices):
@@ -99,7 +98,6 @@ class DelayCompensated(StalenessPolicy):
     """lambda, the weight of the compensation."""
 
     def adjusted(self, gradient: Value, staleness: int, now: Array, read: Array) -> Value:
-        """See the class."""
         if isinstance(gradient, IndexedSlices):
             gradient = gradient.summed()
             rows, g = gradient.indices, gradient.values
@@ -122,7 +120,6 @@ class DropAbove(StalenessPolicy):
     """The most updates that a gradient may be stale."""
 
     def drops(self, staleness: int) -> bool:
-        """Whether it is above the bound."""
         return staleness > self.staleness
 
 

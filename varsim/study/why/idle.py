@@ -10,7 +10,7 @@ from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study.effort import closer_effort
 from varsim.study.simulation import Run, run_one
-from varsim.study.why.times import times_only
+from varsim.study.why.levers import times_only
 from varsim.values.schema import Model
 
 MOST_FIELDS: Final = 60

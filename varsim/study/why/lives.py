@@ -14,7 +14,7 @@ from varsim.study.lives import Smaller, check_pace, with_life
 from varsim.study.measure import Gradients
 from varsim.study.simulation import Run, run_alone, run_one
 from varsim.study.statistics import Estimate, difference, interval
-from varsim.study.why.times import times_only
+from varsim.study.why.levers import times_only
 
 
 class Help(NamedTuple):

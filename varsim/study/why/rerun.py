@@ -14,8 +14,7 @@ from varsim.study.measure import NANOSECONDS
 from varsim.study.rounds import gradients_of
 from varsim.study.simulation import Run, run_one
 from varsim.study.statistics import Estimate, difference, interval, ratio
-from varsim.study.why.levers import Lever, alone, levers, without
-from varsim.study.why.times import times_only
+from varsim.study.why.levers import Lever, alone, levers, times_only, without
 
 # How much of a run is looked at: so many gradients in each replication, and so many of these.
 MOST_GRADIENTS: Final = 600
