@@ -68,6 +68,38 @@ def test_a_tutorial_shows_what_is_printed(
     assert " ".join(printed.split()) in " ".join(done.stdout.split())
 
 
+@pytest.mark.slow
+@pytest.mark.product
+def test_a_real_job_does_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = page("how_to/real_job")
+    (tmp_path / "images.yaml").write_text(blocks("yaml", text)[0])
+    (command,) = re.findall(r"`varsim (run [^`]*)` answers:", text)
+    done = CliRunner().invoke(cli.app, [*shlex.split(command), "--quiet"])
+    assert done.exit_code == 0, done.stderr
+    assert " ".join(blocks("text", text)[0].split()) in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("name", ["how_to/real_job", "validation"])
+def test_errors_that_are_told_are_those_of_the_last_validation(name: str) -> None:
+    index = (ROOT / "reports" / "validation" / "index.md").read_text(encoding="utf-8")
+    told = " ".join(page(name).split())
+    found = re.search(r"constant of their own: (\d+) rows of (\d+) models off by (\S+%)", index)
+    measured = re.search(r"## Measured runs.*?Median error (\S+ %)", index, re.S)
+    closed = re.search(r"(\d+) of (\d+) lines keep their bound", index)
+    assert found
+    assert measured
+    assert closed
+    rows, models, error = found.groups()
+    for said in (error, measured[1]):
+        assert said in told
+    if name == "validation":
+        assert int(closed[1]) == int(closed[2]) - 1
+        assert f"one of {closed[2]} lines" in told
+    else:
+        assert f"{rows} published rows of {models} models" in told
+
+
 def test_the_first_answer_is_what_is_read_line_by_line() -> None:
     (printed,) = blocks("text", (ROOT / "README.md").read_text(encoding="utf-8"))
     said = re.findall(r"^- \*([^*]+)\*:", page("start"), re.M)
