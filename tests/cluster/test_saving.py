@@ -345,6 +345,7 @@ def test_a_saved_run_counts_the_same(tmp_path: Path) -> None:
     again = load_result(save(result, tmp_path / "run").directory)
 
     assert csv_text(summary(again)) == csv_text(summary(result))
+    assert "wasted on gradients that were never applied, or undone" in again.answer()
 
 
 SERVED = [kind for kind in STRATEGIES if declared(example(kind)).sends.to in ("servers", "centre")]

@@ -137,7 +137,9 @@ def _price(result: "Result", best: str) -> str:
         missed = plus_minus(of["copy_staleness_mean"])
         clauses.append(f"a copy had missed {missed} updates of other replicas when it was read")
     wasted = _part(of["wasted_compute"].mean)
-    clauses.append(f"{wasted} compute time was wasted on gradients that were never applied")
+    mine = (trace for trace in result.traces if trace.strategy == best)
+    undone = ", or undone" if any(trace.rolled_back is not None for trace in mine) else ""
+    clauses.append(f"{wasted} compute time was wasted on gradients that were never applied{undone}")
     if result.scenario.workload.has_values:
         final = of["final_loss"]
         loss = plus_minus(final) if final.replications else "no finite value"
