@@ -4,8 +4,8 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -161,10 +161,11 @@ def check(
     iterations of each strategy, times only. For a sweep or plan: what is varied, and how many runs
     that takes.
     """
-    from varsim.study.experiment import load
-
     try:
-        experiment = load(file, tuple(sets), tuple(strategy))
+        with _uncollected():
+            from varsim.study.experiment import load
+
+            experiment = load(file, tuple(sets), tuple(strategy))
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     by = use_for(engine, experiment, times=True)
@@ -332,7 +333,19 @@ def main() -> None:
 
 def _loaded(file: Path, sets: Iterable[str], strategies: Iterable[str] = ()) -> "AnyExperiment":
     """One scenario: ScenarioError of a sweep or plan."""
-    from varsim.scenario.loading import load_scenario
-    from varsim.study.experiment import load
+    with _uncollected():
+        from varsim.scenario.loading import load_scenario
+        from varsim.study.experiment import load
 
-    return load(load_scenario(file, tuple(sets), tuple(strategies)))
+        return load(load_scenario(file, tuple(sets), tuple(strategies)))
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Nothing that is imported or made meanwhile is looked at by the garbage collector, ever."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
