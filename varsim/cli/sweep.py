@@ -171,7 +171,7 @@ def merge(
     """
     from varsim.report.files.sweep import write_sweep
     from varsim.scenario.sweep.loading import load_sweep
-    from varsim.study.sweep.store import STORE
+    from varsim.study.sweep.runs_file import STORE
 
     asked = load_sweep(file, sets, precision, most_replications, tuple(strategy))
     experiment = _experiment(asked, tuple(strategy))

@@ -4,16 +4,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from varsim.scenario.document import MappingNode, read_document
 from varsim.scenario.fault import Fault, ScenarioError, Source
 from varsim.scenario.loading import load_text, read_text, scenario_schema
-from varsim.scenario.plan import Question, question_of_text
-from varsim.scenario.sweep.loading import sweep_of_text
-from varsim.scenario.sweep.space import Sweep
-from varsim.scenario.training import Scenario
-from varsim.scenario.variables import VariablesScenario
+
+if TYPE_CHECKING:
+    from varsim.scenario.plan import Question
+    from varsim.scenario.sweep.space import Sweep
+    from varsim.scenario.training import Scenario
+    from varsim.scenario.variables import VariablesScenario
 
 _NUMBER = {"type": ["number", "string"]}
 _RANGE = {
@@ -77,7 +78,7 @@ def file_schema() -> dict[str, Any]:
 
 # A path; a text of at least one line; or what such a text says, as a dict.
 ScenarioSource: TypeAlias = str | Path | Mapping[str, Any]
-Loaded: TypeAlias = Scenario | VariablesScenario | Sweep | Question
+Loaded: TypeAlias = "Scenario | VariablesScenario | Sweep | Question"
 
 _NAME: Final = "scenario"  # of what comes from no file
 
@@ -126,8 +127,12 @@ def load(given: ScenarioSource, sets: Sequence[str] = (), strategies: Sequence[s
         root, _ = read_document(text, Source(name))
         blocks = root.keys if isinstance(root, MappingNode) else {}
         if "sweep" in blocks:
+            from varsim.scenario.sweep.loading import sweep_of_text
+
             return sweep_of_text(text, name, folder, sets, strategies=strategies)
         if "plan" in blocks:
+            from varsim.scenario.plan import question_of_text
+
             return question_of_text(text, name, folder, sets, strategies=strategies)
         return load_text(text, name, folder, sets, strategies)
     except ScenarioError as error:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
@@ -28,9 +28,11 @@ from varsim.scenario.document import (
 from varsim.scenario.extensions import needs
 from varsim.scenario.fault import Fault, ScenarioError, Source, nearest, quoted
 from varsim.scenario.training import Scenario
-from varsim.scenario.variables import VariablesScenario
 from varsim.scenario.wording import NEEDS, apply_corrections, faults_of
 from varsim.values.schema import Model, field_docstrings
+
+if TYPE_CHECKING:
+    from varsim.scenario.variables import VariablesScenario
 
 __all__ = ["ScenarioError", "dump_scenario", "load_scenario", "load_text", "scenario_schema"]
 
@@ -56,7 +58,7 @@ class Context(NamedTuple):
 
 def load_scenario(
     path: str | Path, sets: Sequence[str] = (), strategies: Sequence[str] = ()
-) -> Scenario | VariablesScenario:
+) -> "Scenario | VariablesScenario":
     """The scenario of a file. Each of `sets` is `key.path=value`, as after `--set`.
 
     `strategies`: only those of these kinds or labels, with what they use; by default all.
@@ -74,11 +76,11 @@ def load_text(
     folder: Path = Path(),
     sets: Sequence[str] = (),
     strategies: Sequence[str] = (),
-) -> Scenario | VariablesScenario:
+) -> "Scenario | VariablesScenario":
     """The scenario of a YAML text; `name` is what errors call it, files are found in `folder`."""
     context = Context(folder, tuple(strategies), must_fit=True)
     scenario = validated(_model(text, name), text, name, context, sets)
-    if not strategies or isinstance(scenario, VariablesScenario):
+    if not strategies or not isinstance(scenario, Scenario):
         return scenario
     try:
         chosen = scenario.chosen(strategies)
@@ -87,7 +89,7 @@ def load_text(
     return scenario.with_only(chosen)
 
 
-def _model(text: str, name: str) -> type[Scenario] | type[VariablesScenario]:
+def _model(text: str, name: str) -> "type[Scenario] | type[VariablesScenario]":
     """Model of a file: a scenario of training, which has no kind, or of variables.
 
     ScenarioError where its kind is none of these, or where it is left out of one of variables.
@@ -109,6 +111,8 @@ def _model(text: str, name: str) -> type[Scenario] | type[VariablesScenario]:
             raise ScenarioError([Fault.at(mark, f"{own[0]} belongs to 'kind: variables': add it")])
         return Scenario
     if isinstance(kind, ScalarNode) and kind.text == "variables":
+        from varsim.scenario.variables import VariablesScenario
+
         return VariablesScenario
     said = quoted(kind.text) if isinstance(kind, ScalarNode) else "a list or mapping"
     message = f"unknown kind {said}; write 'kind: variables', or leave it out to train a model"
@@ -164,7 +168,7 @@ def modelled(
     return None, faults, left_out
 
 
-def dump_scenario(scenario: Scenario | VariablesScenario) -> str:
+def dump_scenario(scenario: "Scenario | VariablesScenario") -> str:
     """The whole scenario as YAML, defaults written out; loading it gives an equal Scenario.
 
     At its end stands what it needs that is not varsim's own.
@@ -173,7 +177,7 @@ def dump_scenario(scenario: Scenario | VariablesScenario) -> str:
     return "\n".join(block(content)) + "\n" + needs_text(scenario)
 
 
-def needs_text(*scenarios: Scenario | VariablesScenario) -> str:
+def needs_text(*scenarios: "Scenario | VariablesScenario") -> str:
     """What scenarios need that is not varsim's own, as comments of a scenario file."""
     needed = dict.fromkeys(need for scenario in scenarios for need in needs(scenario))
     return "".join(f"{NEEDS}{need.said}\n" for need in needed)
@@ -181,6 +185,8 @@ def needs_text(*scenarios: Scenario | VariablesScenario) -> str:
 
 def scenario_schema() -> dict[str, Any]:
     """The JSON Schema of a scenario file, of training or of variables, for editors."""
+    from varsim.scenario.variables import VariablesScenario
+
     kinds: list[tuple[type[BaseModel], JsonSchemaMode]] = [
         (model, "validation") for model in (Scenario, VariablesScenario)
     ]

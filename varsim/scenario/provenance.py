@@ -5,20 +5,22 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from varsim.cluster.trace import ENGINE_VERSION, Trace
 from varsim.scenario.extensions import needs
 from varsim.scenario.training import SCHEMA_VERSION, Scenario
-from varsim.scenario.variables import VariablesScenario
 from varsim.version import __version__
+
+if TYPE_CHECKING:
+    from varsim.scenario.variables import VariablesScenario
 
 MADE_BY: Final = "varsim"  # the key by which a summary.json is recognised
 SEAL: Final = "sha256"
 _ROWS: Final = ("spans", "gradients", "steps", "copy_staleness")
 
 
-def provenance(scenario: Scenario | VariablesScenario) -> dict[str, str | int]:
+def provenance(scenario: "Scenario | VariablesScenario") -> dict[str, str | int]:
     """Hash of the resolved scenario, seed, and versions of package, schema and engine.
 
     And, where there is any, what it needs that is not varsim's own.
@@ -41,7 +43,7 @@ def provenance_of_many(scenarios: Sequence[Scenario]) -> dict[str, str | int]:
     return made
 
 
-def _needed(*scenarios: Scenario | VariablesScenario) -> dict[str, str]:
+def _needed(*scenarios: "Scenario | VariablesScenario") -> dict[str, str]:
     said = dict.fromkeys(need.said for scenario in scenarios for need in needs(scenario))
     return {"needs": "; ".join(said)} if said else {}
 

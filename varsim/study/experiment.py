@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, Self, TypeAl
 from varsim.scenario.load import Document, Loaded, ScenarioSource
 from varsim.scenario.load import load as read
 from varsim.scenario.loading import dump_scenario, load_text
-from varsim.scenario.plan import Question, question_of_text
-from varsim.scenario.sweep.loading import sweep_of_text
-from varsim.scenario.sweep.space import Sweep
 from varsim.scenario.training import Scenario
-from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import meant
 from varsim.study.simulation import simulate, simulate_variables
 
 if TYPE_CHECKING:
     from varsim.distribute.program_run import Mode
+    from varsim.scenario.plan import Question
+    from varsim.scenario.sweep.space import Sweep
+    from varsim.scenario.variables import VariablesScenario
     from varsim.study.beginning import Beginning
     from varsim.study.plan.plan import Plan
     from varsim.study.program.beginning import ProgramBeginning
@@ -102,7 +101,7 @@ class Training(Changeable):
 class Program(Changeable):
     """Modes of distributed variables, compared by what a program on them costs."""
 
-    scenario: VariablesScenario
+    scenario: "VariablesScenario"
     kind: Literal["variables"] = "variables"
 
     def run(self, jobs: int = 1, progress: Progress | None = None) -> "VariablesResult":
@@ -132,7 +131,7 @@ class Program(Changeable):
 class SweepExperiment:
     """Many scenarios from one; of each point only `strategies` (kinds or labels; empty: all)."""
 
-    sweep: Sweep
+    sweep: "Sweep"
     strategies: tuple[str, ...] = ()
     kind: Literal["sweep"] = "sweep"
 
@@ -197,7 +196,7 @@ class SweepExperiment:
 class PlanExperiment:
     """The question for the least that reaches the targets."""
 
-    question: Question
+    question: "Question"
     kind: Literal["plan"] = "plan"
 
     def check(self) -> "list[Beginning]":
@@ -226,7 +225,7 @@ class PlanExperiment:
 
 AnyExperiment: TypeAlias = Training | Program | SweepExperiment | PlanExperiment
 # What an experiment is made from: a path, a text, a dict; or what came of them before.
-Source: TypeAlias = ScenarioSource | Loaded | AnyExperiment
+Source: TypeAlias = "ScenarioSource | Loaded | AnyExperiment"
 
 
 def load(given: Source, sets: Sequence[str] = (), strategies: Sequence[str] = ()) -> AnyExperiment:
@@ -239,12 +238,16 @@ def load(given: Source, sets: Sequence[str] = (), strategies: Sequence[str] = ()
         given = read(given, sets, strategies)
     elif sets or strategies:
         raise ValueError("sets and strategies are for what is read: a file, a text or a dict")
+    if isinstance(given, Scenario):
+        return Training(given)
+    from varsim.scenario.plan import Question
+    from varsim.scenario.sweep.space import Sweep
+    from varsim.scenario.variables import VariablesScenario
+
     if isinstance(given, Sweep):
         return SweepExperiment(given, tuple(strategies))
     if isinstance(given, Question):
         return PlanExperiment(given)
-    if isinstance(given, Scenario):
-        return Training(given)
     return Program(given) if isinstance(given, VariablesScenario) else given
 
 
@@ -276,6 +279,8 @@ def sweep(
     `precision` (a share) and `most_replications` are used instead of what the file says. Runs are
     kept in a `directory`, and those that are there are not made again.
     """
+    from varsim.scenario.sweep.loading import sweep_of_text
+
     text, name, folder, _ = Document.of(given)
     asked = sweep_of_text(text, name, folder, sets, precision, most_replications, strategies)
     where = None if directory is None else Path(directory)
@@ -293,6 +298,8 @@ def plan(
     directory: str | Path | None = None,
 ) -> "Plan":
     """The answer to a plan; `minimize` is used instead of what the file says. Else as `sweep`."""
+    from varsim.scenario.plan import question_of_text
+
     text, name, folder, _ = Document.of(given)
     asked = question_of_text(text, name, folder, sets, minimize, strategies)
     where = None if directory is None else Path(directory)

@@ -13,20 +13,20 @@ from warnings import filterwarnings
 from varsim.cluster.clock import uncollected
 from varsim.cluster.interruptions import Rules
 from varsim.cluster.job import Job
-from varsim.cluster.program import ProgramTrace, run_program
 from varsim.cluster.recovery import Recovery, in_run
 from varsim.cluster.rows import handed_over_in
 from varsim.cluster.trace import Trace
-from varsim.distribute.program_run import MOST_COPIES, Mode
 from varsim.scenario.extensions import packed, unpacked
 from varsim.scenario.training import Scenario, runs_made
-from varsim.scenario.variables import VariablesScenario
 from varsim.strategies import Single, Strategy
 from varsim.study.engine import fast_trace
 from varsim.study.lives import Smaller, with_life
 from varsim.values.blas import one_blas_thread
 
 if TYPE_CHECKING:
+    from varsim.cluster.program import ProgramTrace
+    from varsim.distribute.program_run import Mode
+    from varsim.scenario.variables import VariablesScenario
     from varsim.study.result import Result
     from varsim.study.variables import VariablesResult
 
@@ -44,9 +44,9 @@ class ProgramPoint(NamedTuple):
     `reads_per_write` None: the program as it is written.
     """
 
-    scenario: VariablesScenario
+    scenario: "VariablesScenario"
     reads_per_write: float | None
-    mode: Mode
+    mode: "Mode"
     replication: int
 
 
@@ -71,9 +71,9 @@ def simulate(
     `jobs`: processes to use, at most one per run. `progress(done, total)` is called after each
     run. Where a strategy comes to stand still, the result says so (`Result.deadlock`).
     """
-    if isinstance(scenario, VariablesScenario):
-        raise TypeError("a scenario of kind variables is run with varsim.simulate_variables")
     if not isinstance(scenario, Scenario):
+        if getattr(scenario, "kind", None) == "variables":
+            raise TypeError("a scenario of kind variables is run with varsim.simulate_variables")
         raise TypeError("simulate takes a Scenario; load one with varsim.load_scenario(path)")
     if jobs < 1:
         raise ValueError("jobs must be at least 1")
@@ -106,9 +106,11 @@ def simulate(
 
 
 def simulate_variables(
-    scenario: VariablesScenario, jobs: int = 1, progress: Callable[[int, int], None] | None = None
+    scenario: "VariablesScenario", jobs: int = 1, progress: Callable[[int, int], None] | None = None
 ) -> "VariablesResult":
     """Run a scenario of kind variables under each of its modes; otherwise as `simulate`."""
+    from varsim.scenario.variables import VariablesScenario
+
     if not isinstance(scenario, VariablesScenario):
         raise TypeError("simulate_variables takes a scenario of kind variables; see simulate")
     if jobs < 1:
@@ -130,8 +132,11 @@ def simulate_variables(
     return VariablesResult(scenario, traces)
 
 
-def run_point(point: ProgramPoint) -> ProgramTrace:
+def run_point(point: ProgramPoint) -> "ProgramTrace":
     """One run of a program, from start to end; where it is varied, without its rows."""
+    from varsim.cluster.program import run_program
+    from varsim.distribute.program_run import MOST_COPIES
+
     scenario, ratio, mode, replication = point
     runs = len(scenario.all_modes) * scenario.replications
     copies = min(scenario.cluster.workers, MOST_COPIES)

@@ -11,7 +11,7 @@ from varsim.report.files.keeping import damaged, head
 from varsim.scenario.loading import needs_text
 from varsim.scenario.provenance import is_sealed
 from varsim.scenario.sweep.space import Sweep
-from varsim.study.sweep.store import STORE
+from varsim.study.sweep.runs_file import STORE
 from varsim.study.sweep.table import Table
 
 SCENARIO: Final = "sweep.yaml"

@@ -9,13 +9,13 @@ from varsim.cluster.recovery import in_run
 from varsim.report.words.phrases import capital, digits
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
-from varsim.study.plan.findings import Guess
 from varsim.study.speeds import SPEEDS, result_at
 from varsim.study.statistics import ratio
 from varsim.units import format_seconds
 
 if TYPE_CHECKING:
     from varsim.cluster.trace import Trace
+    from varsim.study.plan.findings import Guess
     from varsim.study.result import Result
 
 # A guess is shown at these multiples of its speed, too.
@@ -173,13 +173,13 @@ def _step(scenario: Scenario, speed: float) -> str:
     return f"{format_seconds(distribution.expectation() / speed)} a step"
 
 
-def guess_said(guess: Guess) -> str:
+def guess_said(guess: "Guess") -> str:
     """That the step time is a guess, and why."""
     more = f" {two_points(guess.scenario)}" if guess.answers else ""
     return guessed(guess.scenario) + more
 
 
-def guess_again(guess: Guess) -> str:
+def guess_again(guess: "Guess") -> str:
     """The device at the least of SPEEDS, as an option of the command line."""
     device, workload = guess.scenario.cluster.device, guess.scenario.workload
     assert device is not None

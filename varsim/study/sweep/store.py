@@ -2,29 +2,17 @@
 
 import hashlib
 import json
-import mmap
 import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
-
-if TYPE_CHECKING:
-    pass
-from collections.abc import Iterable
-from contextlib import closing, contextmanager
+from typing import Any, Final, NamedTuple, Self
 
 from varsim.study.sweep.case import Finished
-
-STORE: Final = "runs.sqlite"
-# By either of these a file of runs is known, even if it is damaged.
-_RUNS_MARKS: Final = (
-    b"varsim sweep ",
-    b"CREATE TABLE runs (key TEXT NOT NULL, replication INTEGER ",
-)
+from varsim.study.sweep.runs_file import STORE, is_emptied, is_runs_file
 
 _VERSION: Final = 2
 _FORMAT: Final = f"varsim sweep {_VERSION}"
@@ -324,20 +312,3 @@ def _as_os_error(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise OSError(f"cannot write {path}: {error}") from error
-
-
-def is_runs_file(path: Path) -> bool:
-    """Whether a file is one of the runs of a sweep or plan, however damaged."""
-    with suppress(OSError, ValueError):
-        return any(content.find(mark) >= 0 for content in _mapped(path) for mark in _RUNS_MARKS)
-    return False
-
-
-def is_emptied(path: Path) -> bool:
-    """Whether a file is there that has lost all it held, as when a machine loses its power."""
-    return path.is_file() and not path.is_symlink() and path.stat().st_size == 0
-
-
-def _mapped(path: Path) -> Iterator[mmap.mmap]:
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        yield content
