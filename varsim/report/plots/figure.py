@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import matplotlib
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.legend import Legend
@@ -272,7 +272,7 @@ def _lay_out(figure: Figure, top: float) -> None:
 
 def _with_labels(figure: Figure, axes: Axes) -> BboxBase:
     """A panel with all that belongs to it, in parts of the figure."""
-    box = axes.get_tightbbox(for_layout_only=True)
+    box = axes.get_tightbbox(_ruler(float(figure.dpi)), for_layout_only=True)
     assert box is not None, "a panel is visible"
     return box.transformed(figure.transFigure.inverted())
 
@@ -297,7 +297,7 @@ def _legend(figure: Figure, handles: Sequence[Artist]) -> Legend:
 
 def _inches(figure: Figure, artist: Text | Legend) -> float:
     """How high it is."""
-    return float(artist.get_window_extent().height / figure.dpi)
+    return float(artist.get_window_extent(_ruler(float(figure.dpi))).height / figure.dpi)
 
 
 def _svg(figure: Figure) -> str:
@@ -306,6 +306,12 @@ def _svg(figure: Figure) -> str:
     figure.savefig(buffer, format="svg", metadata=nothing)
     svg = buffer.getvalue().replace(f"font-family: '{_FONT}'", FONTS)
     return re.sub(r' transform="rotate\(-0 [^"]*\)"', "", svg)
+
+
+@cache
+def _ruler(dpi: float) -> RendererAgg:
+    """What figures are measured with: one for all, which remembers how wide each text is."""
+    return RendererAgg(1, 1, dpi)
 
 
 @cache
