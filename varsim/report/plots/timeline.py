@@ -4,10 +4,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from matplotlib import collections
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.backend_bases import RendererBase
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
 from numpy.typing import NDArray
 
 from varsim.cluster.trace import GradientRow, Outcome, Phase, Span, Trace
@@ -34,6 +40,36 @@ MOST_UPDATES: Final = 150  # drawn as lines in one panel
 _OUTCOME: Final = GradientRow._fields.index("outcome")
 _KEY: Final = np.array([1 << 32, 1])  # of worker and iteration: one number for both
 _WORKER, _PHASE, _START, _END, _ITERATION = range(len(Span._fields))
+
+
+class PolyCollection(collections.PolyCollection):
+    """Boxes that do not overlap, all alike: in pixels they are one path, and hatched at once.
+
+    Its name is that of their group in an SVG.
+    """
+
+    def __init__(self, boxes: NDArray[np.float64], color: str, hatch: str, alpha: float) -> None:
+        super().__init__(list(boxes), facecolor=color, hatch=hatch, alpha=alpha, linewidth=0)
+        self._whole = PathPatch(
+            Path.make_compound_path(*self.get_paths()),
+            facecolor=to_rgba(color, alpha),
+            hatch=hatch,
+            linewidth=0,
+            snap=True,
+        )
+
+    def draw(self, renderer: RendererBase) -> None:
+        """Draw the boxes, or all of them as one."""
+        if not isinstance(renderer, RendererAgg):
+            super().draw(renderer)
+            return
+        figure = self.get_figure()
+        assert figure is not None, "it is drawn as part of one"
+        self._whole.set_figure(figure)
+        self._whole.set_transform(self.get_transform())
+        self._whole.set_clip_box(self.get_clip_box())
+        self._whole.set_clip_path(self.get_clip_path())
+        self._whole.draw(renderer)
 
 
 class Panel(NamedTuple):
@@ -207,9 +243,7 @@ def _draw_panel(axes: Axes, panel: Panel, label: str, unit: float, every: int) -
         for which, alpha in ((chosen & ~panel.in_vain, 1.0), (chosen & panel.in_vain, 0.35)):
             boxes = _boxes(panel, which, unit)
             if len(boxes):
-                patches = PolyCollection(
-                    list(boxes), facecolor=look.color, hatch=look.mark, linewidth=0, alpha=alpha
-                )
+                patches = PolyCollection(boxes, look.color, look.mark, alpha)
                 axes.add_collection(patches, autolim=False)
     corners = _boxes(panel, panel.in_vain, unit)
     if len(corners):
