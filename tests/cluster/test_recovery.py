@@ -57,6 +57,9 @@ FEWER = {"policy": "continue_with_fewer"}
 # What is said, and a scenario that is MORTAL but for these keys.
 REFUSED: dict[str, dict[str, Any]] = {
     "one of mtbf, per_day, preset, law": {"failures": {"of": ({**SOURCE, "per_day": 1.0},)}},
+    "is no repair: give a time above 0": {"failures": {"of": ({**SOURCE, "repair": 0},)}},
+    "-1 h is no repair": {"failures": {"of": ({**SOURCE, "repair": "-1 h"},)}},
+    "write 95 % or 0.95": {"targets": {"goodput": 95}},
     "greater than 0": {"failures": {"of": ({**SOURCE, "mtbf": 0.0},)}},
     "every is shorter than a write": {"checkpoint": {"every": 0.5}},
     "either write or storage": {"checkpoint": {"storage": 1e6}},

@@ -73,6 +73,7 @@ def test_it_is_told(result: Result) -> None:
     said = result.answer()
     assert "Over 10 days, mirrored all-reduce (on_write) keeps" in said
     assert "goes into checkpoints" in said
+    assert " % in the worst of 3 lives): " in said
     described = "\n".join(describe(result.scenario))
     assert "each worker fails every 3 days on average, repaired in 10 min" in described
     assert "spare hosts: 1 hot" in described

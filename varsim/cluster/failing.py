@@ -1,5 +1,6 @@
 """What fails in a cluster, how often, and what a failure takes with it: keys of a scenario."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
@@ -34,7 +35,13 @@ _DAY: Final = 86_400.0
 
 def _fixed(given: object) -> object:
     """A time alone is a law of which every draw is the same."""
-    return given if isinstance(given, dict | Distribution) else {"kind": "constant", "value": given}
+    if isinstance(given, dict | Distribution):
+        return given
+    if re.match(r"-|0+(\.0*)?([^\d.]|$)", str(given)):
+        raise ValueError(
+            f"{given} is no repair: give a time above 0, or leave it out (back at once)"
+        )
+    return {"kind": "constant", "value": given}
 
 
 def members(domain: Domain, cluster: Cluster, workers: int) -> int:

@@ -86,9 +86,12 @@ def sentences(result: "Result") -> Iterator[str]:
                 f"times{costs}."
             )
             continue
+        lives = result.values(strategy, "goodput")
+        worst = f" ({digits(100 * min(lives))} % in the worst of {len(lives)} lives)"
         yield (
             f"Over {_long(horizon)}, {who} keeps {plus_minus(of['goodput'], 100, '%')} of "
-            f"its time{f': {rest}' if rest else ''}; it is interrupted {plus_minus(often)} "
+            f"its time{worst if len(set(lives)) > 1 else ''}{f': {rest}' if rest else ''}; it is "
+            f"interrupted {plus_minus(often)} "
             f"times{costs}."
         )
 
