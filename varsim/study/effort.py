@@ -121,7 +121,8 @@ def _seconds_here(scenario: Scenario, begun: Sequence[Beginning]) -> float:
         number = _gradients(scenario, one.strategy, known.get(one.strategy.label)) * often
         each = seconds_per_gradient(scenario, one, most)
         if each is None:
-            each = values + (one.seconds / one.gradients if one.gradients else _GRADIENT[0])
+            seen = one.gradients or one.workers  # of a step that was not over, no less
+            each = values + (one.seconds / seen or _GRADIENT[0])
         found += number * each
         if smaller := _smaller(scenario, one.strategy):
             found += (
