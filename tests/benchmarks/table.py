@@ -24,8 +24,7 @@ from pathlib import Path
 
 from tests.benchmarks.measuring import Row, Spread
 from tests.benchmarks.rows import GROUPS, Group
-from varsim.cluster.trace import ENGINE_VERSION
-from varsim.version import __version__
+from varsim.version import ENGINE_VERSION, __version__
 
 PLACE = Path(__file__).parents[2] / "reports" / "benchmarks.md"
 PACKAGES = ("numpy", "simpy", "pandas", "matplotlib", "pydantic", "typer", "numba")

@@ -309,9 +309,7 @@ def validate(
 @app.command()
 def version() -> None:
     """Print the versions of what makes a result."""
-    from varsim.cluster.trace import ENGINE_VERSION
-    from varsim.scenario.training import SCHEMA_VERSION
-    from varsim.version import __version__
+    from varsim.version import ENGINE_VERSION, SCHEMA_VERSION, __version__
 
     write(f"varsim {__version__} (scenario schema {SCHEMA_VERSION}, engine {ENGINE_VERSION})")
 

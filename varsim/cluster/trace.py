@@ -11,9 +11,6 @@ from numpy.typing import NDArray
 
 from varsim.cluster.rows import Rows
 
-# Raised whenever the same scenario may give other numbers than before.
-ENGINE_VERSION = 4
-
 
 class Phase(IntEnum):
     """What a worker's time is spent on; the spans of a worker tile its lifetime exactly."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from varsim.cluster.trace import ENGINE_VERSION, Trace
+from varsim.cluster.trace import Trace
 from varsim.scenario.extensions import needs
-from varsim.scenario.training import SCHEMA_VERSION, Scenario
-from varsim.version import __version__
+from varsim.scenario.training import Scenario
+from varsim.version import ENGINE_VERSION, SCHEMA_VERSION, __version__
 
 if TYPE_CHECKING:
     from varsim.scenario.variables import VariablesScenario

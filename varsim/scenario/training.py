@@ -22,8 +22,6 @@ from varsim.strategies import AnyStrategy, Strategy, meant
 from varsim.values.schema import Grown
 from varsim.values.workload import Workload
 
-SCHEMA_VERSION = 1
-
 
 class Scenario(Grown):
     """One experiment; `simulate` needs nothing else."""

@@ -27,7 +27,7 @@ from varsim.report.files.claim import (
 from varsim.report.render import Format, render
 from varsim.report.report import Report
 from varsim.scenario.provenance import is_sealed, sealed, to_json
-from varsim.scenario.training import SCHEMA_VERSION
+from varsim.version import SCHEMA_VERSION
 
 T = TypeVar("T")
 S = TypeVar("S", bound=BaseModel)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import compress
 from typing import Final, NamedTuple
 
-from varsim.cluster.trace import ENGINE_VERSION, Trace
+from varsim.cluster.trace import Trace
 from varsim.scenario import extensions
 from varsim.scenario.extensions import needs
 from varsim.scenario.provenance import trace_sha256
@@ -21,6 +21,7 @@ from varsim.study.cost import sent_per_second
 from varsim.study.goodput import of_life
 from varsim.study.measure import Gradients
 from varsim.study.simulation import Run, run_one
+from varsim.version import ENGINE_VERSION
 
 # What is measured of a run besides METRICS. Bytes from machine to machine per second.
 SENT: Final = "sent_bytes_per_s"

@@ -9,12 +9,12 @@ from concurrent.futures import Executor, Future
 from contextlib import suppress
 from typing import Any, Final, Protocol, Self
 
-from varsim.cluster.trace import ENGINE_VERSION
 from varsim.scenario.training import Scenario
 from varsim.study.effort import effort
 from varsim.study.engine import machine_code_saves
 from varsim.study.simulation import may_be_terminated, undisturbed
 from varsim.study.sweep.case import Case, Finished, Task, run_tasks
+from varsim.version import ENGINE_VERSION
 
 PATIENCE: Final = 15.0  # seconds to wait for a dask scheduler and its first worker
 # Work that this process does about as soon as others could, in gradients.
