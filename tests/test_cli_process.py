@@ -57,6 +57,11 @@ def shell(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         ("check small.yaml", {"pandas", "scipy", "matplotlib", "jinja2", "rich", "loky"}),
         ("run small.yaml --no-plots --format json", {"pandas", "scipy", "matplotlib", "loky"}),
         ("run small.yaml", {"pandas", "scipy", "matplotlib.pyplot", "loky"}),
+        (
+            "run small.yaml --no-plots",
+            {"sqlite3", "varsim.study.plan.search", "varsim.study.sweep.table"}
+            | {"varsim.scenario.sweep.loading", "varsim.scenario.variables"},
+        ),
     ],
 )
 def test_nothing_heavy_is_imported_that_is_not_used(
@@ -257,6 +262,7 @@ def imported_by(*arguments: object) -> set[str]:
 def test_help_imports_nothing_heavy() -> None:
     heavy = {"numpy", "pandas", "matplotlib", "scipy", "pydantic", "simpy", "rich", "loky"}
     assert not imported_by("--help") & heavy
+    assert not imported_by("--version") & (heavy - {"pydantic"})  # by typer, for its options
 
 
 def test_without_plots_nothing_that_draws_is_imported(small: Path) -> None:
