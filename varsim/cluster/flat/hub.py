@@ -25,7 +25,7 @@ def give_up(m: Ints, pool: int, record: int) -> None:
 
 def hops(m: Ints, flow: int) -> int:
     """How many links a flow crosses; their addresses follow its record."""
-    return m[m[flow + at.CONNECTION_OF] + at.LINKS]
+    return m[flow]
 
 
 def mark(m: Ints, reals: Floats, flow: int, index: int) -> float:

@@ -51,11 +51,12 @@ Floats: TypeAlias = list[float]
     MESH_SIZE,  # flows in the mesh, how many come, and whether it is to be shared anew
     COMING,
     CHANGED,
+    MESH_LINKS,  # how many links they use
     FREE_TRANSFER,  # lists of records that are free; their first field is the next one
     FREE_FLOW,
     FREE_HUB,
     FREE_GROUP,
-) = range(42)
+) = range(43)
 # Scalars that do not.
 (
     STRATEGY,
@@ -109,12 +110,12 @@ Floats: TypeAlias = list[float]
     MESH_FLOWS,  # those in it, then those that come
     UNFILLED,  # room for each: those without a rate, those that got one in a round
     FILLED,
-    USED,  # links of these
+    USED,  # links of the mesh
     PASSED,  # pairs of a flow and a mark that has passed
     DUES_AT,  # a heap of times (ns), numbers, and hubs or the mesh
     MOST_DUES,
     SCALARS,
-) = range(42, 98)
+) = range(43, 99)
 
 # A worker.
 (
@@ -165,14 +166,16 @@ LINKS, MARKS, MARKS_AT, LAG, RELAYS, CONNECTION = range(6)
 # A transfer of a batch: the worker, the gradient (-1: it is read), the batch, items that are not
 # there, and parts of each that are not.
 NEXT_FREE, WAITER, CONTENT, BATCH_OF, MISSING, PARTS_LEFT = range(6)
-# A flow: its transfer and connection, its number, its next mark, its place in the heap of a group,
-# its numbers in `reals`; then the links.
+# A flow, after how many links it crosses (or, if it is free, the next one): its transfer and
+# connection, its number, its next mark, its place in the heap of a group, its numbers in `reals`;
+# then the links.
 (_, TRANSFER_OF, CONNECTION_OF, NTH_FLOW, MARK_NEXT, CHILD, SIBLING, FLOW_REALS) = range(8)
 FLOW_SIZE = 8
 ENTERED, SO_FAR, TARGET, RATE, DUE_AT, FLOW_NUMBERS = range(6)
 # A fair link: its hub, or the mesh; flows of that, those without a rate, whether one of them has
-# less elsewhere; its bandwidth in `reals`, then bytes, what is left of it, promised and taken.
-HELD_BY, CROSSING, USERS, DISCONTENT, LINK_REALS, FAIR_LINK = range(6)
+# less elsewhere; its place among links of the mesh; its bandwidth in `reals`, then bytes, what is
+# left of it, promised and taken.
+HELD_BY, CROSSING, USERS, DISCONTENT, PLACE, LINK_REALS, FAIR_LINK = range(7)
 MOVED, RELAYED, LEFT_OF, PROMISE, TAKEN, LINK_NUMBERS = range(1, 7)
 OWN_LINKS = 2  # of a worker on a star
 # A hub, of which the mesh has the first fields: when it is due (ns), its first flow (ns), the time

@@ -43,8 +43,13 @@ def join_mesh(m: Ints, reals: Floats, flow: int, passed: float) -> None:
     m[m[at.MESH_FLOWS] + m[at.MESH_SIZE] + m[at.COMING]] = flow
     m[at.COMING] += 1
     for place in range(flow + at.FLOW_SIZE, flow + at.FLOW_SIZE + hops(m, flow)):
-        m[m[place] + at.HELD_BY] = m[at.MESH]
-        m[m[place] + at.CROSSING] += 1
+        link = m[place]
+        if m[link + at.CROSSING] == 0:
+            m[link + at.PLACE] = m[at.USED] + m[at.MESH_LINKS]
+            m[m[link + at.PLACE]] = link
+            m[at.MESH_LINKS] += 1
+        m[link + at.HELD_BY] = m[at.MESH]
+        m[link + at.CROSSING] += 1
     m[at.CHANGED] = 1
 
 
@@ -87,6 +92,9 @@ def leave_mesh(m: Ints, reals: Floats) -> None:
             m[m[link] + at.CROSSING] -= 1
             if m[m[link] + at.CROSSING] == 0:
                 m[m[link] + at.HELD_BY] = 0
+                m[at.MESH_LINKS] -= 1
+                last, hole = m[m[at.USED] + m[at.MESH_LINKS]], m[m[link] + at.PLACE]
+                m[hole], m[last + at.PLACE] = last, hole
     m[at.CHANGED] = 1
 
 
@@ -133,18 +141,13 @@ def move_mesh(m: Ints, reals: Floats, time: float) -> None:
 
 def fill(m: Ints, reals: Floats) -> None:
     """Set the rates of all flows of the mesh, round by round (max_min_rates)."""
-    links, waiting, used = m[at.USED], m[at.UNFILLED], 0
+    waiting = m[at.UNFILLED]
+    links, used = m[at.USED], m[at.MESH_LINKS]
+    for place in range(links, links + used):
+        own = m[m[place] + at.LINK_REALS]
+        m[m[place] + at.USERS], reals[own + at.LEFT_OF] = m[m[place] + at.CROSSING], reals[own]
     for place in range(m[at.MESH_SIZE]):
-        flow = m[m[at.MESH_FLOWS] + place]
-        m[waiting + place] = flow
-        for hop in range(flow + at.FLOW_SIZE, flow + at.FLOW_SIZE + hops(m, flow)):
-            link = m[hop]
-            if m[link + at.USERS] == 0:
-                m[links + used] = link
-                used += 1
-                own = m[link + at.LINK_REALS]
-                reals[own + at.LEFT_OF] = reals[own]
-            m[link + at.USERS] += 1
+        m[waiting + place] = m[m[at.MESH_FLOWS] + place]
     left = m[at.MESH_SIZE]
     while left:
         for place in range(links, links + used):
@@ -187,6 +190,8 @@ def settle_rates(m: Ints, reals: Floats, waiting: int, left: int) -> int:
         else:
             m[waiting + rest] = flow
             rest += 1
+    if rest == 0:
+        return rest
     for hop in range(longest):
         for place in range(done, done + number):
             flow = m[place]

@@ -26,6 +26,7 @@ def transfer(m: Ints, reals: Floats, heap: Ints, w: int, batch: int, gradient: i
         first = connection + at.CONNECTION
         if m[connection + at.LINKS]:
             flow = taken(m, at.FREE_FLOW)
+            m[flow] = m[connection + at.LINKS]
             m[flow + at.TRANSFER_OF], m[flow + at.CONNECTION_OF] = t, connection
             for hop in range(m[connection + at.LINKS]):
                 link = m[first + hop]
