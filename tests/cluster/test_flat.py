@@ -288,6 +288,13 @@ def test_it_is_chosen_where_that_is_asked_for_or_worth_its_start(
     monkeypatch.setattr("varsim.study.engine.worth_compiling", lambda: 10_000)
     assert not picks_fast(run.scenario, strategy, among=9_999)
     assert picks_fast(run.scenario, strategy, among=10_000)
+    monkeypatch.setattr("varsim.study.engine.worth_compiling", lambda: 40 * 4)
+    shared = sharing_links(run.scenario, "fair")
+    assert picks_fast(shared, strategy)
+    assert not picks_fast(run.scenario, strategy)
+    sizes = {"workers": 600, "parameter_servers": 2, "placement": "round_robin"}
+    many = shared.cluster.model_copy(update=sizes)
+    assert not picks_fast(shared.model_copy(update={"cluster": many}), strategy, among=1e9)
     monkeypatch.setenv(ENGINE, "simpy")
     assert not picks_fast(run.scenario, strategy)
     monkeypatch.undo()

@@ -67,7 +67,8 @@ def is_worth_it(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> b
     if chosen() == "fast" or not isinstance(rules, Rules):
         return True
     gradients = expected(scenario.stop_of(strategy), rules, scenario.workload_of(strategy))
-    return max(gradients * weight(cluster), among) >= worth_compiling()
+    gain = weight(cluster)
+    return gain > 0 and max(gradients * gain, among) >= worth_compiling()
 
 
 def fast_trace(

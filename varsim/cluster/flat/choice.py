@@ -19,6 +19,8 @@ _TO_MAKE: Final = 2_000_000
 # and for each server where they do not.
 _HUB: Final = 4.0
 _MESH: Final = 12.0
+# With more flows in a mesh than so many SimPy, which has all rates in arrays, is as fast.
+_MOST_FLOWS: Final = 1024
 NEVER: Final = 1 << 62
 # Networks on whose links no two ranks' messages meet, whatever the collective.
 _EACH_ITS_OWN: Final = ("star", "full_mesh")
@@ -67,14 +69,18 @@ def worth_compiling() -> int:
 
 
 def weight(cluster: Cluster) -> float:
-    """How long SimPy takes for a gradient beside one over first-come links, at least about."""
+    """How long SimPy takes for a gradient beside one over first-come links, at least about.
+
+    0 where machine code is no faster.
+    """
     network = cluster.network
     if network.sharing == "first_come":
         return 1.0
     one = cluster.parameter_servers == 1 or cluster.placement == "partitioned"
     if network.kind == "star" and network.plain and one:
         return _HUB
-    return _MESH * cluster.parameter_servers
+    flows = cluster.workers * cluster.parameter_servers
+    return _MESH * cluster.parameter_servers if flows <= _MOST_FLOWS else 0.0
 
 
 def expected(stop: Stop, rules: Rules, workload: Workload) -> int:
