@@ -80,6 +80,14 @@ def test_it_is_told(result: Result) -> None:
     assert "replications of each 3, steps exact, seed" in described
 
 
+def test_the_optimal_interval_is_told() -> None:
+    """Daly's first order is sqrt(2 C M) = 3,219 s, C 60 s and M a day: here a bit less."""
+    saved = {**MORTAL, "checkpoint": {"every": "optimal", "write": 60.0}}
+    described = "\n".join(describe(scenario({"kind": "on_write"}, **saved)))
+
+    assert "at the optimal interval (53 min) of work, written in 60 s, blocking" in described
+
+
 def test_nothing_is_told_where_nothing_fails() -> None:
     plain = simulate(scenario({"kind": "on_write"}))
 

@@ -173,7 +173,7 @@ def described(scenario: Scenario) -> list[str]:
     if scenario.checkpoint is None:
         lines.append("  checkpoint   none: a job begins again from its start")
     else:
-        lines.append(f"  checkpoint   {_checkpoint(scenario.checkpoint)}")
+        lines.append(f"  checkpoint   {_checkpoint(scenario.checkpoint, _optimum(scenario))}")
     return [*lines, f"  recovery     {_recovery(scenario.recovery or Recovery())}"]
 
 
@@ -220,9 +220,9 @@ def _rules(failures: RandomFailures) -> str:
     )
 
 
-def _checkpoint(one: Checkpoint) -> str:
+def _checkpoint(one: Checkpoint, optimum: str = "") -> str:
     every = (
-        "at the optimal interval"
+        f"at the optimal interval{optimum}"
         if one.every == "optimal"
         else f"every {format_seconds(one.every)}"
     )
@@ -236,6 +236,20 @@ def _checkpoint(one: Checkpoint) -> str:
         more = f" and {format_seconds(one.restore)}" if one.restore else ""
         return f"{said}, read back in as long{more}"
     return f"{said}, read back in {format_seconds(one.restore)}"
+
+
+def _optimum(scenario: Scenario) -> str:
+    """How long an optimal interval is for the strategies of a scenario."""
+    failures, recovery, found = scenario.failures, scenario.recovery or Recovery(), set()
+    for strategy in scenario.strategies:
+        cluster, saved = scenario.cluster_of(strategy), scenario.checkpoint_of(strategy)
+        if failures is None or saved is None or saved.every != "optimal":
+            return ""
+        start = 0.0 if cluster.overheads is None else cluster.overheads.first_iteration
+        down = failures.detection + recovery.restart + saved.restore + start
+        rate = failures.rate(cluster, strategy.workers(cluster))
+        found.add(format_seconds(saved.interval(failures, rate, down)))
+    return f" ({' or '.join(sorted(found))})"
 
 
 def _recovery(one: Recovery) -> str:
