@@ -151,6 +151,9 @@ def test_the_first_steps_of_variables_are_told() -> None:
     steps = varsim.explain(SCENARIOS / "read_or_write.yaml")
     assert isinstance(steps, list)
     assert all(one.rows for one in steps)
+    assert repr(steps).startswith("read_or_write\n\nmachines ")
+    assert "\n== on_write =" in repr(steps)
+    assert max(map(len, repr(steps).splitlines())) <= 100
 
 
 def test_measured_files_become_a_part_of_a_scenario() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from varsim.report.page import PAGES, player
 from varsim.report.report import Figure, Report
@@ -13,6 +13,9 @@ from varsim.scenario.fault import known
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+_WIDTH: Final = 100  # characters
 
 
 class Gallery:
@@ -85,7 +88,8 @@ def printed(report: Report) -> str:
     """What its command prints of it."""
     from varsim.report.terminal import terminal
 
-    return str(terminal(report)).rstrip()
+    story = report.kind == "story"  # whose tables have no width of their own
+    return str(terminal(report, _WIDTH if story else None)).rstrip()
 
 
 def written(result: Any, report: Report, directory: str | Path) -> Path:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from varsim.study.beginning import Beginning
     from varsim.study.plan.plan import Plan
     from varsim.study.program.beginning import ProgramBeginning
-    from varsim.study.program.rows import Telling
+    from varsim.study.program.rows import Story
     from varsim.study.result import Result
     from varsim.study.sweep.campaign import Books, Watcher
     from varsim.study.sweep.case import Case
@@ -120,7 +120,7 @@ class Program(Changeable):
         *,
         modes: "Sequence[Mode]" = (),
         steps: int | None = None,
-    ) -> "list[Telling]":
+    ) -> "Story":
         """What happens to the variables in the first steps; ValueError if that is too much."""
         from varsim.study.program.rows import told
 
@@ -312,7 +312,7 @@ def explain(
     *,
     strategies: Sequence[str] = (),
     progress: Progress | None = None,
-) -> "Why | list[Telling]":
+) -> "Why | Story":
     """Why training is as slow as it is; of variables what happens in their first steps.
 
     ValueError of a sweep or a plan.

@@ -14,7 +14,7 @@ from varsim.scenario.fault import Fault, ScenarioError, Source
 from varsim.scenario.provenance import provenance
 from varsim.scenario.training import Scenario
 from varsim.scenario.variables import VariablesScenario
-from varsim.study.program.rows import Row, Telling, told
+from varsim.study.program.rows import Row, Story, Telling, told
 
 _MOST_DECIMALS: Final = 3
 # The end of a heading over several steps.
@@ -45,16 +45,21 @@ def explanation(
     for mode in modes:
         if mode not in scenario.labels:
             raise _refused(f"--mode {mode}", f"this scenario has: {', '.join(scenario.labels)}")
-    chosen = {
-        mode: label
-        for mode, label in zip(scenario.all_modes, scenario.labels, strict=True)
-        if not modes or label in modes
-    }
+    labels = zip(scenario.all_modes, scenario.labels, strict=True)
     try:
-        tellings = told(scenario, list(chosen), steps)
+        story = told(
+            scenario, [mode for mode, label in labels if not modes or label in modes], steps
+        )
     except ValueError as error:
         raise _refused(file, f"{error}: lower program.steps, or cluster.workers") from None
-    blocks = list(_blocks(scenario, question, {chosen[one.mode]: one for one in tellings}))
+    return report(story, question)
+
+
+def report(story: Story, question: str = "") -> Report:
+    """All there is to tell of it."""
+    scenario = story.scenario
+    labels = dict(zip(scenario.all_modes, scenario.labels, strict=True))
+    blocks = list(_blocks(scenario, question, {labels[one.mode]: one for one in story}))
     made = provenance(scenario)
     return Report("story", scenario.name, (), (), tuple(blocks), made, question)
 

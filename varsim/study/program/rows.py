@@ -4,10 +4,10 @@ How many steps of it are told, too.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from varsim.distribute.program_run import (
     ValueSummary,
 )
 from varsim.scenario.variables import VariablesScenario
+from varsim.study.formatter import Shown
 
 # What a row is: a variable that comes to be, something done, a wait for the slowest replica, or
 # what is left of many equal things: further repetitions, further replicas.
@@ -271,9 +272,17 @@ class Telling(NamedTuple):
         return self._replace(rows=[row for row in self.rows if row.step <= steps], steps=steps)
 
 
-def told(
-    scenario: VariablesScenario, modes: Sequence[Mode], steps: int | None = None
-) -> list[Telling]:
+class Story(Shown, list[Telling]):
+    """What happens under several modes, in order: shown as the command prints it."""
+
+    told_by: ClassVar[str] = "varsim.report.explain.report"
+
+    def __init__(self, scenario: VariablesScenario, tellings: Iterable[Telling]) -> None:
+        super().__init__(tellings)
+        self.scenario = scenario
+
+
+def told(scenario: VariablesScenario, modes: Sequence[Mode], steps: int | None = None) -> Story:
     """The first steps under each of these modes, for all equally many.
 
     `steps` None: as many as fit in MOST_ROWS rows. ValueError if that is too much to be told.
@@ -282,7 +291,7 @@ def told(
         _fitting(scenario, mode) if steps is None else _run(scenario, mode, steps) for mode in modes
     ]
     shown = min(one.steps for one in tellings) if steps is None else min(steps, tellings[0].steps)
-    return [one.first(shown) for one in tellings]
+    return Story(scenario, [one.first(shown) for one in tellings])
 
 
 def _fitting(scenario: VariablesScenario, mode: Mode) -> Telling:
