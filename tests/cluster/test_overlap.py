@@ -96,6 +96,11 @@ class TestByHand:
         # 45 ms of each gradient's are moved, 40 before it is computed.
         trace = self.trace(strategy={"overlap": True})
         assert (trace.sending, trace.hidden) == (2 * 3 * 45 * MS, 2 * 3 * 40 * MS)
+        first = [row for row in trace.send_rows.array().tolist() if row[0] == row[4] == 0]
+        assert first == [
+            [0, Phase.WRITE, begin * MS, end * MS, 0]
+            for begin, end in ((50, 80), (80, 90), (100, 105))
+        ]
         plain = self.trace()
         assert (plain.sending, plain.hidden) == (0, 0)
 

@@ -60,6 +60,7 @@ class TestOneWorker:
         ]
         # From 650 on it is sending, until 850 it computes.
         assert (trace.sending, trace.hidden) == (400 * MS, 200 * MS)
+        assert trace.send_rows.array().tolist() == [[0, Phase.WRITE, 650 * MS, 1050 * MS, 0]]
 
     def test_what_is_sent_with_a_pause_between(self) -> None:
         # Layers of 2, 10 and 2 kB are ready at 100 + 50 + 100, ... = 390, 490, 590 and take 20,
@@ -70,10 +71,16 @@ class TestOneWorker:
         )
         assert trace.steps.tolist() == [610 * MS]
         assert (trace.sending, trace.hidden) == (140 * MS, 120 * MS)
+        # From 490 to 610 something is on its way all the time.
+        assert trace.send_rows.array()[:, 2:4].tolist() == [
+            [390 * MS, 410 * MS],
+            [490 * MS, 610 * MS],
+        ]
 
     def test_without_overlap_all_is_sent_after_the_backward_pass(self) -> None:
         trace = run("none", **{**CHANGES, "cluster": ONE, "workload": SIZED})
         assert trace.steps.tolist() == [1250 * MS]
+        assert len(trace.send_rows) == 0
 
     def test_a_variable_is_there_when_all_its_layers_are(self) -> None:
         # Two variables of 20 kB: the second is the third layer, there at 850; the first at 1050.

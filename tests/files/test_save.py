@@ -28,7 +28,7 @@ from varsim.report.training import report
 from varsim.scenario.loading import load_scenario
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
-from varsim.study.tables import COLUMNS
+from varsim.study.tables import COLUMNS, OF_SENDS
 
 FILES = {
     *("summary.json", "summary.csv", "updates.csv", "spans.csv", "evaluations.csv", "steps.csv"),
@@ -113,6 +113,22 @@ def test_a_real_result_survives_saving(tmp_path: Path) -> None:
     assert loaded.provenance == result.provenance
     assert loaded.notes == result.notes
     assert any("hidden behind" in note for note in result.notes)
+    # What is sent beside computation: of the first replication, in a file and on tracks.
+    sent = [trace.send_rows.array().tolist() for trace in result.traces]
+    assert [bool(rows) for rows in sent] == [False, False, True, False, False, False]
+    assert [trace.send_rows.array().tolist() for trace in loaded.traces] == sent
+    header, *rows = rows_of(tmp_path / "run" / "sends.csv")
+    assert header == list(OF_SENDS["sends"])
+    assert len(rows) == len(sent[2])
+    events = events_of(tmp_path / "run" / "trace.json.gz")
+    lanes = {
+        (event["pid"], event["tid"])
+        for event in events
+        if event["name"] == "thread_name" and event["args"]["name"].endswith(", sending")
+    }
+    assert len(lanes) == 3
+    drawn = [one for one in events if one["ph"] == "X" and (one["pid"], one["tid"]) in lanes]
+    assert len(drawn) == len(rows)
     assert load_scenario(tmp_path / "run" / "scenario.yaml") == scenario
 
 

@@ -15,6 +15,7 @@ from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.job import Job
 from varsim.cluster.link import Route
 from varsim.cluster.slowdown import Slowed, shares_of_compute
+from varsim.cluster.trace import Span
 from varsim.cluster.transport import Network, nothing
 from varsim.cluster.worker import Read, Worker
 from varsim.values.gradient import Gradient
@@ -325,6 +326,7 @@ class Stream:
     def goes_on(self) -> None:
         """See Worker; a bucket has moved."""
         self.waits_for = None
-        self._job.ledger.has_sent(self._begun, self._job.clock.time, self.computed)
+        sent = (self._phase, self._begun, self._job.clock.time, self._worker.iteration)
+        self._job.ledger.has_sent(Span(self.rank, *sent), self.computed)
         if self._seen:
             self._worker.goes_on()

@@ -72,7 +72,7 @@ class Job:
         self.workload = workload
         self.replication = replication
         self.clock = Clock()
-        self.recorder = Recorder(spans=record)
+        self.recorder = Recorder(spans=record, sends=replication == 0)
         self.task = workload.problem.task(seed, replication)
         variables = enumerate(workload.problem.variables())
         self.trained = [index for index, spec in variables if spec.has_gradient]
@@ -305,7 +305,6 @@ class Job:
         self.sends_on = last > end
         links, sent = self._carried(max(last, end))
         assert begun == len(rows) + computing, "a gradient was lost"
-        spans = recorder.span_rows(len(self.workers), end)
         trace = Trace(
             strategy=label,
             replication=self.replication,
@@ -315,7 +314,7 @@ class Job:
             end=end,
             stopped_by=self.stopped_by,
             global_step=self.global_step,
-            span_rows=spans,
+            span_rows=recorder.span_rows(len(self.workers), end),
             gradient_rows=rows,
             evaluations=recorder.evaluations,
             steps=np.array(recorder.steps, dtype=np.int64),
@@ -324,6 +323,7 @@ class Job:
             sent=sent,
             sending=ledger.sending,
             hidden=ledger.hidden,
+            send_rows=ledger.sends(len(self.workers)),
             heap_events=self.clock.heap_events,
             gradients_evaluated=self.gradients.evaluated,
             gradients_aggregated=ledger.aggregated,

@@ -2,7 +2,8 @@
 
 from typing import Final, NamedTuple
 
-from varsim.cluster.trace import Outcome, Recorder
+from varsim.cluster.rows import Rows
+from varsim.cluster.trace import Outcome, Recorder, Span
 from varsim.values.gradient import Gradient
 
 _APPLIED, _DROPPED, _PARTLY, _, _LOST = map(int, Outcome)
@@ -67,10 +68,16 @@ class Ledger:
         self.recorder.steps.append(now)
         self.recorder.pack()
 
-    def has_sent(self, begun: int, now: int, computed: int) -> None:
-        """What a worker sent from `begun` until now, while it computed until `computed` (ns)."""
-        self.sending += now - begun
-        self.hidden += max(0, min(now, computed) - begun)
+    def has_sent(self, sent: Span, computed: int) -> None:
+        """What a worker sent, which computed meanwhile, until `computed` (ns)."""
+        self.sending += sent.end - sent.start
+        self.hidden += max(0, min(sent.end, computed) - sent.start)
+        self.recorder.sends += sent
+
+    def sends(self, workers: int) -> Rows:
+        """What was sent beside computation, if any was: see Trace."""
+        found = self.recorder.send_rows(workers)
+        return Rows(found.columns) if self.sending and not self.hidden else found
 
     def ended(self, gradient: Gradient, now: int, global_step: int | None = None) -> None:
         """A gradient has been applied, dropped or lost, for every variable.

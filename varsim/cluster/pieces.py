@@ -20,6 +20,10 @@ from varsim.cluster.fair import Hub
 from varsim.cluster.ledger import Ledger
 from varsim.cluster.link import Link, Route, note_passed
 from varsim.cluster.maxmin import NEVER, Flow, Passed, Sharing
+from varsim.cluster.trace import Phase, Span
+from varsim.values.gradient import Gradient
+
+_WRITE = int(Phase.WRITE)
 
 
 class Pieces:
@@ -36,11 +40,11 @@ class Pieces:
         ready: Sequence[int],
         sizes: Sequence[float],
         following: Sequence[int],
-        computed: int,
+        gradient: Gradient,
         arrived: Callable[[int], None],
     ) -> None:
         self.route, self.ready, self.sizes, self.following = route, ready, sizes, following
-        self.computed, self.arrived = computed, arrived
+        self.gradient, self.arrived = gradient, arrived
         self.latency = sum([link.latency for link in route])
         self.awaited = following[0]  # the next one that matters
         self.begun = ready[0]  # when the first of those was ready that are on their way (ns)
@@ -56,7 +60,7 @@ class _PieceFlow(Flow):
         self.pieces, self.order, self.index = pieces, order, index
         self.matters = pieces.following[index] == index
         # With it nothing of the gradient is on its way any more: see Ledger.has_sent.
-        self.closes: tuple[int, int, int] | None = None
+        self.closes: tuple[Span, int] | None = None
 
     def ends(self) -> None:
         """See Flow; counted once it is certain."""
@@ -85,7 +89,7 @@ class PiecePort:
         # The next piece that matters of each gradient, until it is ready; then the gradient.
         self._coming: list[tuple[int, int, int, Pieces]] = []
         self._late: set[Pieces] = set()
-        self._closed: deque[tuple[int, int, int]] = deque()  # see Ledger.has_sent
+        self._closed: deque[tuple[Span, int]] = deque()  # see Ledger.has_sent
 
     def begin(self, pieces: Pieces) -> None:
         """Have these sent, each once it is ready and the one before has passed."""
@@ -106,9 +110,9 @@ class PiecePort:
         """Count what has passed, or has been sent, by the end of the run (ns)."""
         self._certain.run(end, all_of_it=True)
         self._note(self._certain)
-        for begun, until, computed in self._closed:
-            if until <= end:
-                self._ledger.has_sent(begun, until, computed)
+        for sent, computed in self._closed:
+            if sent.end <= end:
+                self._ledger.has_sent(sent, computed)
         if self._certain.hub is not None:
             for flow, passed in self._certain.hub.dissolve(end):
                 flow.count(passed)
@@ -170,14 +174,16 @@ class PiecePort:
             there = time + pieces.latency
             last = after == len(pieces.ready)
             if last or pieces.ready[after] > there:
-                flow.closes = (pieces.begun, there, pieces.computed)
+                of = pieces.gradient
+                sent = Span(of.worker, _WRITE, pieces.begun, there, of.iteration)
+                flow.closes = (sent, of.computed)
                 if not flow.matters:
                     self._closed.append(flow.closes)
                 if not last:
                     pieces.begun = pieces.ready[after]
         state.ended = []
         now, closed = self._clock.time, self._closed
-        while closed and closed[0][1] < now:
+        while closed and closed[0][0].end < now:
             self._ledger.has_sent(*closed.popleft())
 
 

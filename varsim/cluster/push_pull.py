@@ -11,7 +11,7 @@ from varsim.cluster.exchange import Connection, GradientExchange
 from varsim.cluster.job import Job
 from varsim.cluster.placement import bytes_per_port, server_places
 from varsim.cluster.topology import Place
-from varsim.cluster.trace import Phase
+from varsim.cluster.trace import Phase, Span
 from varsim.cluster.updating import Alone, Updater
 from varsim.cluster.waiting import Countdown
 from varsim.cluster.worker import Worker
@@ -41,6 +41,7 @@ class PushPull(GradientExchange[Sequence[Gradient]]):
         ]
         super().__init__(job, [share for share, _ in moments])
         self._groups = [group for _, group in moments]
+        self._overlap = overlap
         workers = [worker.place for worker in job.workers]
         self._up = [[self._connection(one, place) for place in layout.places] for one in workers]
         self._down = [[self._connection(place, one) for one in workers] for place in layout.places]
@@ -64,6 +65,9 @@ class PushPull(GradientExchange[Sequence[Gradient]]):
             self._waiting = []
         yield from sums.wait()
         worker.goes_on()
+        if self._overlap:
+            begun, now = self._moments[rank][0], self._clock.time
+            self._job.recorder.sends += Span(rank, Phase.WRITE, begun, now, worker.iteration)
 
     def _connection(self, source: Place, target: Place) -> Connection:
         return Connection(self._network, self._network.route(source, target))

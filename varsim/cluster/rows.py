@@ -154,6 +154,13 @@ class Rows:
         for rows in groups:
             yield _sorted(rows.array(), number)
 
+    def by(self, number: int, values: int) -> "Rows":
+        """All rows by a column; see `of_each`."""
+        found = Rows(self.columns)
+        for rows in self.of_each(number, values):
+            found.append(rows)
+        return found
+
     def least(
         self, number: int, count: int, chosen: Callable[[Integers], NDArray[np.bool_]] | None = None
     ) -> Integers:

@@ -2,7 +2,7 @@
 
 import math
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -147,11 +147,12 @@ class Recorder:
     """Rows while running: flat lists, appended to and never read before the end.
 
     `spans`, of all workers, are pairs as explained at PHASE_BITS; `gradients` the fields of
-    GradientRow, one row after the other.
+    GradientRow, one row after the other, and `sends`, for pictures, those of Span.
     """
 
-    def __init__(self, *, spans: bool = True) -> None:
+    def __init__(self, *, spans: bool = True, sends: bool = True) -> None:
         self.spans: list[int] = [] if spans else _Forgetful()
+        self.sends: list[int] = [] if spans and sends else _Forgetful()
         self.gradients: list[int] = []
         self.evaluations: list[EvaluationRow] = []
         self.steps = array("q")  # when global_step rose to 1, 2, 3, ...
@@ -159,6 +160,7 @@ class Recorder:
         self._keep = spans
         self._packed_spans = Rows(len(_Code._fields))
         self._packed_gradients = Rows(len(GradientRow._fields))
+        self._packed_sends = Rows(len(Span._fields))
 
     @property
     def gradients_written(self) -> int:
@@ -172,6 +174,8 @@ class Recorder:
             self._pack_gradients()
         if len(self.spans) >= _MANY:
             self._pack_spans()
+        if len(self.sends) >= _MANY:
+            self._pack_sends()
 
     def take_back(self, worker: int, time: int) -> None:
         """Forget what a worker's spans say of the time after `time` (ns): it ended before."""
@@ -191,6 +195,18 @@ class Recorder:
             for rows in written.of_each(_Code._fields.index("rank"), workers):
                 found.append(_decoded(rows, end))
         return found
+
+    def send_rows(self, workers: int) -> Rows:
+        """All that was sent beside computation, with the fields of Span, by worker."""
+        self._pack_sends()
+        return self._packed_sends.by(Span._fields.index("worker"), workers)
+
+    def _pack_sends(self) -> None:
+        rows = np.array(self.sends, dtype=np.int64).reshape(-1, len(Span._fields))
+        # What is broken off moves nothing.
+        moved = np.isin(rows[:, 1], (Phase.READ, Phase.WRITE)) & (rows[:, 2] < rows[:, 3])
+        self._packed_sends.append(rows[moved])
+        self.sends.clear()
 
     def _pack_gradients(self) -> None:
         rows = np.array(self.gradients, dtype=np.int64)
@@ -284,6 +300,10 @@ class Trace:
     # were lost, and how many rows of gradients had been written by then (n, 4). What lies between
     # is undone.
     rolled_back: NDArray[np.int64] | None = None
+    # Of a first replication in which anything was sent beside computation: what was, with the
+    # fields of Span, by worker and time: a READ or a WRITE, until it was there, in the `iteration`
+    # in which it began.
+    send_rows: Rows = field(default_factory=lambda: Rows(len(Span._fields)))
 
     @property
     def kept_steps(self) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from varsim.cluster.link import Link, Route
 from varsim.cluster.pieces import PiecePort, Pieces
 from varsim.cluster.placement import bytes_per_port, server_places
 from varsim.cluster.topology.base import Place
-from varsim.cluster.trace import Phase
+from varsim.cluster.trace import Phase, Span
 from varsim.cluster.transport import Arrivals, Arrived, deliver_item
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Gradient
@@ -195,7 +195,9 @@ class _Sending:
     def _here(self, item: int) -> None:
         self._under_way -= 1
         if not self._under_way:
-            self._job.ledger.has_sent(self._begun, self._clock.time, self._gradient.computed)
+            gradient = self._gradient
+            sent = (self._begun, self._clock.time, gradient.iteration)
+            self._job.ledger.has_sent(Span(gradient.worker, _WRITE, *sent), gradient.computed)
         self.arrivals.part(item)
 
 
@@ -221,7 +223,7 @@ class _InOrder:
         ready = [moments[one] for one in self._moments]
         items = self._items
         self._port.begin(
-            Pieces(route, ready, self._sizes, self._following, gradient.computed,
+            Pieces(route, ready, self._sizes, self._following, gradient,
                    lambda number: arrivals.item(items[number]))
         )  # fmt: skip
 

@@ -30,7 +30,7 @@ from varsim.scenario.provenance import MADE_BY
 from varsim.study.cost import COSTS, estimates
 from varsim.study.goodput import TO_TARGET
 from varsim.study.measure import ACTIVITIES, METRICS
-from varsim.study.tables import COLUMNS, of_lives
+from varsim.study.tables import COLUMNS, of_lives, of_sends
 from varsim.units import format_bytes
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ FILES: Final = {
 }
 
 OF_FAILURES: Final = {"lives.csv": "one row per attempt of a job, from a start to the next"}
+OF_SENDS: Final = {"sends.csv": "what workers sent while they computed, in the first replication"}
 
 
 def report(
@@ -114,7 +115,9 @@ def report(
         _setting(result),
         {one.title: one.family for one in result.scenario.strategies},
         Source(dump_scenario(result.scenario), *BESIDE),
-        FILES if result.scenario.failures is None else FILES | OF_FAILURES,
+        FILES
+        | (OF_FAILURES if result.scenario.failures is not None else {})
+        | (OF_SENDS if of_sends(result.traces) else {}),
         partial(document, result),
         summary(result),
     )
@@ -212,7 +215,7 @@ def document(result: "Result", notes: Sequence[str] = ()) -> dict[str, Any]:
         "costs": _costs(result),
         "summary": summary,
         "metrics": {name: metric._asdict() for name, metric in result.metrics.items()},
-        "columns": COLUMNS | of_lives(result.scenario),
+        "columns": COLUMNS | of_lives(result.scenario) | of_sends(result.traces),
         "activities": list(ACTIVITIES),
         "runs": [
             _facts(trace)

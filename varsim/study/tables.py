@@ -133,6 +133,17 @@ OF_LIVES: dict[str, dict[str, str]] = {
         "spares": "spare hosts that took over",
     }
 }
+# The same of a table that there is only where workers send while they compute.
+OF_SENDS: dict[str, dict[str, str]] = {
+    "sends": {
+        **_WHOSE,
+        "worker": "rank of the worker",
+        "activity": "write, or read of parameters that are gathered",
+        "start_s": "when it began to be sent, s",
+        "end_s": "when all of it was there, s",
+        "iteration": "the worker's own count when it began, from 0",
+    }
+}
 # And of jobs that go on with fewer hosts, and of failures that strike inside a run.
 _OF_FEWER = {"hosts": "hosts that took part"}
 _OF_WORKERS = {"worker": "rank of the worker whose attempt it is; a step is one of its gradients"}
@@ -150,6 +161,11 @@ def of_lives(scenario: Scenario) -> dict[str, dict[str, str]]:
     if scenario.failures is None:
         return {}
     return {"lives": OF_LIVES["lives"] | _more_of_lives(scenario)}
+
+
+def of_sends(traces: Iterable[Trace]) -> dict[str, dict[str, str]]:
+    """The table of sends, where anything was sent beside computation."""
+    return OF_SENDS if any(len(trace.send_rows) for trace in traces) else {}
 
 
 def ages_by(scenario: Scenario, strategy: str) -> str:

@@ -17,6 +17,7 @@ from varsim.cluster.flat.arrays import Limits, Workers
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.reductions import Reductions
 from varsim.cluster.slowdown import Slowed
+from varsim.cluster.trace import Phase, Span
 
 _URGENT, _NORMAL, _LAST = 0, 1, 3
 # Kinds of events, each for a rank: it begins, its micro-batch is computed, its part in a reduction
@@ -74,6 +75,7 @@ class Closing:
         self.begun: dict[tuple[int, int, int], int] = {}
         self.steps: list[int] = []  # when global_step rose
         self.sending = self.hidden = 0
+        self.sends: list[Span] = []  # see Trace
         self.most_computed = 0  # when all that compute will have (ns)
         self.entries: list[int | None] = [None] * number
         self.bucket = 0  # of the reduction that not all have entered
@@ -251,6 +253,8 @@ class Closing:
         self._note(rank, 1)
         if self._overlaps:
             begun, computed = self._moved_at, self._computed[rank]
+            iteration = (self._step[rank] + 1) * self._number - 1
+            self.sends.append(Span(rank, Phase.WRITE, begun, self.now, iteration))
             self.sending += self.now - begun
             self.hidden += max(0, min(self.now, computed) - begun)
         self._at[rank] += 1

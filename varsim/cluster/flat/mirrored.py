@@ -23,7 +23,7 @@ from varsim.cluster.flat.reductions import of_gradients
 from varsim.cluster.flat.strides import Strides
 from varsim.cluster.rows import Rows
 from varsim.cluster.stop import Stop
-from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Trace
+from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Span, Trace
 from varsim.values.workload import Workload
 
 
@@ -63,7 +63,10 @@ class MirroredRun:
         iterations = [min(place, self._number - 1) for place in range(len(phases))]
         self._spans = Spans(self._all, phases, iterations, keep=record)
         self._gradients = Rows(len(GradientRow._fields))
+        self._sends = Rows(len(Span._fields))  # see Trace
+        self._records = record and self._replication == 0
         self._rows: list[Times] = []  # of steps that are over, but not yet recorded
+        self._moved: list[Times] = []  # the same of their buckets
         self._steps: list[Times] = []  # when global_step rose
         self._read = np.full(self._workers, self._all.down)  # when each began what comes next
         start = reductions.state()
@@ -83,19 +86,32 @@ class MirroredRun:
                 return enough, "examples"
         return steps, "global_steps"
 
-    def _keep(self, row: Times) -> None:
-        """A step is over: when the spans of each rank end in it (places, ranks)."""
+    def _keep(self, row: Times, moved: Times) -> None:
+        """A step is over; see Strides."""
         self._rows.append(row)
+        self._moved.append(moved)
         if len(self._rows) * row.size > TOGETHER:
             self._record(END_OF_TIME)
 
     def _record(self, end: int, unfinished: Sequence[Times] = ()) -> None:
         """Record the steps that are over, and the spans of those that are not at the end (ns)."""
         if self._rows:
+            self._record_sends(np.stack(self._moved))
             self._record_gradients(np.stack(self._rows))
         if self._rows or unfinished:
             self._spans.record(np.stack([*self._rows, *unfinished]), end)
-        self._rows = []
+        self._rows, self._moved = [], []
+
+    def _record_sends(self, moved: Times) -> None:
+        """Record the buckets of the next steps (steps, buckets, from and to, ranks)."""
+        steps = np.arange(1, len(moved) + 1) + sum(map(len, self._steps))
+        columns = np.empty((len(Span._fields), *moved[:, :, 0].shape), dtype=np.int64)
+        columns[0], columns[1] = np.arange(self._workers), Phase.WRITE
+        columns[2], columns[3] = moved[:, :, 0], moved[:, :, 1]
+        columns[4] = steps[:, np.newaxis, np.newaxis] * self._number - 1
+        rows = columns.reshape(len(columns), -1)
+        if self._records:
+            self._sends.append_columns(rows[:, rows[2] < rows[3]])
 
     def _record_gradients(self, rows: Times) -> None:
         """Record the gradients of the next steps (steps, places, ranks)."""
@@ -127,10 +143,15 @@ class MirroredRun:
 
     def _traced(self, label: str, closing: Closing) -> Trace:
         end, number = closing.now, self._number
+        self._record(END_OF_TIME)
+        hidden = self._strides.hidden + closing.hidden
+        if self._records and closing.sends:
+            sends = np.array(closing.sends, dtype=np.int64)
+            self._sends.append(sends[sends[:, 2] < sends[:, 3]])
         rows = [row for _, row in sorted(closing.rows.items())]
         done = closing.global_step - closing.first
         for row in rows[:done]:
-            self._keep(row)
+            self._keep(row, np.empty((0, 2, self._workers), dtype=np.int64))
         self._record(end, rows[done:])
         pending = []
         for (rank, step, micro_batch), start in closing.begun.items():
@@ -165,7 +186,8 @@ class MirroredRun:
             links=links,
             sent=sent,
             sending=self._strides.sending + closing.sending,
-            hidden=self._strides.hidden + closing.hidden,
+            hidden=hidden,
+            send_rows=(self._sends if hidden else Rows(len(Span._fields))).by(0, self._workers),
             heap_events=closing.numbers,
             gradients_evaluated=each * closing.evaluated,
             gradients_aggregated=each * closing.global_step,

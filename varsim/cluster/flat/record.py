@@ -38,10 +38,7 @@ class Record:
         """All spans, by worker and time."""
         if self._parts < 2:
             return self._spans
-        found = Rows(len(Span._fields))
-        for rows in self._spans.of_each(_WORKER, self._workers):
-            found.append(rows)
-        return found
+        return self._spans.by(_WORKER, self._workers)
 
 
 class Reader:

@@ -23,7 +23,8 @@ _KEPT: Final = 3
 class Strides:
     """Steps from the start of a run until it is over, but for the last ones.
 
-    `keep(row)` is called for each: when the spans of each rank end (places in a step, ranks).
+    `keep(row, moved)` is called for each: when the spans of each rank end (places in a step, ranks)
+    and, where buckets are reduced meanwhile, when each of them is (buckets, from and to, ranks).
     `sending`, `hidden`: see Trace.
     """
 
@@ -33,7 +34,7 @@ class Strides:
         micro_batches: int,
         reductions: Reductions,
         limits: Limits,
-        keep: Callable[[Times], None],
+        keep: Callable[[Times, Times], None],
     ) -> None:
         self._workers, self._reductions, self._limits = workers, reductions, limits
         self._keep = keep
@@ -67,13 +68,14 @@ class Strides:
                 return latest_ones[0].gathered if len(latest_ones) == _KEPT - 1 else None
             if over:
                 return gathered
-            sending, hidden = self._reduce(row, entries)
+            moved = np.empty((self._overlaps * self._reductions.number, 2, number), dtype=np.int64)
+            sending, hidden = self._reduce(row, entries, moved)
             begun = clock = row[-1]
             before = now
             if gathered is None:
-                self._take(_Step(gathered, row, sending, hidden))
+                self._take(_Step(gathered, row, sending, hidden, moved))
                 continue
-            latest_ones.append(_Step(gathered, row, sending, hidden))
+            latest_ones.append(_Step(gathered, row, sending, hidden, moved))
             if len(latest_ones) == _KEPT:
                 self._take(latest_ones.popleft())
         raise AssertionError("steps have come to an end")
@@ -81,7 +83,7 @@ class Strides:
     def _take(self, step: "_Step") -> None:
         self.sending += step.sending
         self.hidden += step.hidden
-        self._keep(step.row)
+        self._keep(step.row, step.moved)
 
     def _gathered(self, step: int, now: int, row: Times, entries: Times) -> Gathered:
         return Gathered(
@@ -132,7 +134,7 @@ class Strides:
         self._workers.slow_down(ends, start, work)
         return ends
 
-    def _reduce(self, row: Times, entries: Times) -> tuple[int, int]:
+    def _reduce(self, row: Times, entries: Times, moved: Times) -> tuple[int, int]:
         """Buckets are reduced, and copies updated; of what is reduced meanwhile, see Trace."""
         reductions, number = self._reductions, len(entries)
         computed = row[self._number - 1]
@@ -147,6 +149,7 @@ class Strides:
                 ends = ends + overhead
                 self._numbers += number
             if self._overlaps:
+                moved[bucket] = np.broadcast_to(now, ends.shape), ends
                 sending += int((ends - now).sum())
                 hidden += int(np.maximum(np.minimum(ends, computed) - now, 0).sum())
                 np.maximum(computed, now, out=row[place])
@@ -178,6 +181,7 @@ class _Step(NamedTuple):
     row: Times
     sending: int
     hidden: int
+    moved: Times
 
 
 def _turns(*keys: NDArray[np.generic]) -> Times:

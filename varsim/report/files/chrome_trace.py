@@ -1,8 +1,9 @@
 """The first replication of a result as a Chrome trace, which Perfetto and chrome://tracing open.
 
 Format: "Trace Event Format", Google, 2016. A process per strategy, a thread per worker; thread 0
-would share its track with the process, so worker r is thread r + 1. The last thread is the model:
-a slice for each of its versions, an instant for each update. An arrow (a flow, which joins the
+would share its track with the process, so worker r is thread r + 1. After these comes the model:
+a slice for each of its versions, an instant for each update. What workers send beside their
+computation has a track of its own below each worker's. An arrow (a flow, which joins the
 slices that hold its ends) leads each gradient from the read of its worker by its computation to
 the version that it is part of. Counters: the loss, who uses the network, and where gradients are.
 """
@@ -12,7 +13,7 @@ import io
 import json
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ from varsim.study.measure import ACTIVITIES, OUTCOMES
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
+
+T = TypeVar("T", int, NDArray[np.int64])
 
 FILE = "trace.json.gz"
 # Viewers grow slow beyond a few hundred thousand slices.
@@ -57,6 +60,7 @@ def chrome_trace(
     """
     traces = [result.trace(strategy) for strategy in result.strategies]
     kept = fair_shares([len(trace.span_rows) for trace in traces], most)
+    sends = fair_shares([len(trace.send_rows) for trace in traces], most)
     known = fair_shares([len(trace.gradient_rows) for trace in traces], most_gradients)
     steps = fair_shares([len(trace.steps) for trace in traces], most_gradients)
     packed = io.BytesIO()
@@ -65,12 +69,13 @@ def chrome_trace(
         head = {"displayTimeUnit": "ms", "otherData": result.provenance}
         file.write((json.dumps(head)[:-1] + ', "traceEvents": [').encode())
         file.write(json.dumps({"name": "varsim", "ph": "M", "pid": 0}).encode())
-        every = zip(traces, kept, known, steps, strict=True)
-        for process, (trace, count, some, first) in enumerate(every, start=1):
+        every = zip(traces, kept, sends, known, steps, strict=True)
+        for process, (trace, count, sent, some, first) in enumerate(every, start=1):
             gradients = trace.gradient_rows.least(_ROW["read"], some)
             file.write(_names(trace, process).encode())
             for texts in (
                 _spans(trace, process, count, gradients),
+                _sends(trace, process, sent),
                 _versions(trace, process, first),
                 _arrows(trace, process, gradients, first),
                 _progress(process, gradients),
@@ -80,7 +85,12 @@ def chrome_trace(
         file.write(b"\n]}\n")
     return packed.getvalue(), tuple(
         f"{FILE}: the first {count:,} of {of:,} {what} of {trace.strategy}"
-        for what, counts in (("spans", kept), ("gradients", known), ("updates", steps))
+        for what, counts in (
+            ("spans", kept),
+            ("sends", sends),
+            ("gradients", known),
+            ("updates", steps),
+        )
         for trace, count in zip(traces, counts, strict=True)
         if count < (of := _all(trace, what))
     )
@@ -90,7 +100,8 @@ def _all(trace: Trace, what: str) -> int:
     """How many of them a trace has."""
     if what == "updates":
         return len(trace.steps)
-    return len(trace.span_rows if what == "spans" else trace.gradient_rows)
+    rows = {"spans": trace.span_rows, "sends": trace.send_rows}
+    return len(rows.get(what, trace.gradient_rows))
 
 
 def _names(trace: Trace, process: int) -> str:
@@ -99,10 +110,14 @@ def _names(trace: Trace, process: int) -> str:
         {"name": "process_name", "args": {"name": trace.strategy}},
         {"name": "process_sort_index", "args": {"sort_index": process}},
     ]
-    for rank, name in enumerate([*(f"worker {n}" for n in range(trace.workers)), "model"]):
-        thread = {"tid": rank + 1}
+    tracks = [(n + 1, f"worker {n}") for n in range(trace.workers)]
+    if len(trace.send_rows):
+        lanes = [(_lane(trace, n), f"worker {n}, sending") for n in range(trace.workers)]
+        tracks = [track for pair in zip(tracks, lanes, strict=True) for track in pair]
+    for place, (number, name) in enumerate([*tracks, (trace.workers + 1, "model")]):
+        thread = {"tid": number}
         events.append({"name": "thread_name", **thread, "args": {"name": name}})
-        events.append({"name": "thread_sort_index", **thread, "args": {"sort_index": rank}})
+        events.append({"name": "thread_sort_index", **thread, "args": {"sort_index": place}})
     named = [{"ph": "M", "pid": process, **event} for event in events]
     lines = [json.dumps(event, separators=(",", ":")) for event in named]
     lines += [
@@ -129,6 +144,21 @@ def _spans(trace: Trace, process: int, count: int, gradients: NDArray[np.int64])
     sent = np.isin(phase, _OF_NETWORK)
     moments, (busy,) = _counted([(start[sent], end[sent])])
     yield from filled(_NETWORK, [np.full(len(moments), process), *_micro(moments), busy])
+
+
+def _sends(trace: Trace, process: int, count: int) -> Iterator[str]:
+    """The first `count` of what is sent beside computation."""
+    worker, phase, start, end, iteration = trace.send_rows.least(START, count).T
+    columns = [
+        *(np.full(count, process), _lane(trace, worker), *_micro(start), *_micro(end - start)),
+        *(np.array(ACTIVITIES, dtype=object)[phase], iteration, np.full(count, "", dtype=object)),
+    ]
+    yield from filled(_SPAN, columns)
+
+
+def _lane(trace: Trace, worker: T) -> T:
+    """The track of what a worker sends beside its computation."""
+    return worker + trace.workers + 2
 
 
 def _fates(

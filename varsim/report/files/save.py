@@ -27,11 +27,12 @@ from varsim.report.training import document, summary
 from varsim.scenario.training import Scenario
 from varsim.study.measure import ACTIVITIES, OUTCOMES, Gradients
 from varsim.study.result import Result
-from varsim.study.tables import COLUMNS, of_lives
+from varsim.study.tables import COLUMNS, of_lives, of_sends
 
 # About 60 MB of text; beyond that spans are left out, and it is said.
 MOST_SPANS = 1_000_000
 LIVES: Final = "lives.csv"
+SENDS: Final = "sends.csv"
 
 
 class Saved(NamedTuple):
@@ -52,29 +53,36 @@ def save(
     """
     from varsim.scenario.loading import dump_scenario
 
+    traces = result.traces
     kept = _kept_spans(result, most_spans)
+    sendings = [0 if trace.replication else len(trace.send_rows) for trace in traces]
+    sends = fair_shares(sendings, most_spans)
     timeline, notes = chrome_trace(result)
-    total = sum(len(trace.span_rows) for trace in result.traces)
+    total = sum(len(trace.span_rows) for trace in traces)
     if sum(kept) < total:
         notes += (
             f"spans.csv: {sum(kept):,} of {total:,} spans, the first ones of replication 0 "
             "before those of replication 1, and so on; every other file counts all of them",
         )
+    if sum(sends) < sum(sendings):
+        notes += (f"sends.csv: the first {sum(sends):,} of {sum(sendings):,} rows",)
     facts = document(result, notes)
-    for run, trace, spans in zip(facts["runs"], result.traces, kept, strict=True):
+    for run, trace, spans, sent in zip(facts["runs"], traces, kept, sends, strict=True):
         run["rows"] = {
             "updates": len(trace.gradient_rows),
             "spans": spans,
             "evaluations": len(trace.evaluations),
             "steps": len(trace.steps),
             **({"lives": len(trace.life)} if trace.life is not None else {}),
+            **({"sends": sent} if any(sends) else {}),
         }
-    traces = result.traces
     files: dict[str, Iterable[str] | bytes] = {
         "summary.csv": [csv_text(summary(result))],
         "scenario.yaml": [head(report.question if report else ""), dump_scenario(result.scenario)],
         "updates.csv": _table(COLUMNS["updates"], traces, map(_updates, traces)),
-        "spans.csv": _table(COLUMNS["spans"], traces, map(_spans, traces, kept)),
+        "spans.csv": _table(
+            COLUMNS["spans"], traces, map(_spans, [trace.span_rows for trace in traces], kept)
+        ),
         "evaluations.csv": _table(COLUMNS["evaluations"], traces, map(_evaluations, traces)),
         "steps.csv": _table(COLUMNS["steps"], traces, map(_steps, traces)),
         FILE: timeline,
@@ -82,6 +90,9 @@ def save(
     if result.scenario.failures is not None:
         lives = of_lives(result.scenario)["lives"]
         files[LIVES] = _table(lives, traces, map(_lives, traces))
+    for names in of_sends(traces).values():
+        rows = [trace.send_rows for trace in traces]
+        files[SENDS] = _table(names, traces, map(_spans, rows, sends))
     put_run(directory, "training", files, facts, report)
     return Saved(directory, notes)
 
@@ -149,8 +160,7 @@ def _update_columns(rows: Gradients) -> list[_Column]:
     ]
 
 
-def _spans(trace: Trace, count: int) -> _Parts:
-    rows = trace.span_rows
+def _spans(rows: Rows, count: int) -> _Parts:
     parts = rows.parts() if count == len(rows) else [rows.least(START, count)]
     for worker, phase, start, end, iteration in (part.T for part in parts):
         names = np.array(ACTIVITIES, dtype=object)[phase]
@@ -213,6 +223,7 @@ _READ = {
     ],
     "steps": ["time_s"],
 }
+_READ["sends"] = _READ["spans"]
 _NUMBER_OF = {name: number for names in (ACTIVITIES, OUTCOMES) for number, name in enumerate(names)}
 _FLOATS = ("loss", "accuracy", "divergence", "applied_share")
 
@@ -268,7 +279,8 @@ def _parsed(column: str, texts: list[str]) -> NDArray[Any]:
 
 def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
     """A trace from its facts and, unless it is a reference, its rows."""
-    gradients, spans = Rows(len(GradientRow._fields)), Rows(len(Span._fields))
+    gradients = Rows(len(GradientRow._fields))
+    spans, sends = Rows(len(Span._fields)), Rows(len(Span._fields))
     steps, life = np.empty(0, dtype=np.int64), None
     evaluations: list[EvaluationRow] = []
     if tables:
@@ -277,6 +289,8 @@ def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
             gradients.append(np.stack([*columns, parts], axis=1))
         for columns in tables["spans"].take(run):
             spans.append(np.stack(columns, axis=1))
+        for columns in tables["sends"].take(run) if "sends" in tables else ():
+            sends.append(np.stack(columns, axis=1))
         (steps,) = tables["steps"].whole(run)
         if "lives" in tables:
             life = np.stack(tables["lives"].whole(run), axis=1)
@@ -310,4 +324,5 @@ def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
         hidden=run.get("hidden_ns", 0),
         life=life,
         rolled_back=np.array(run["rolled_back"]) if run.get("rolled_back") else None,
+        send_rows=sends,
     )
