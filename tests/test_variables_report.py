@@ -53,7 +53,7 @@ class TestPage:
         assert "Is 1 < 2 & 3?" in page.text
         for plot in plots(counted):
             assert plot.heading in page.text
-            assert " ".join(plot.caption.split()) in page.text
+            assert " ".join(plot.reads(counted).split()) in page.text
         for heading in counted.table().columns:
             assert heading in page.text
         for value in counted.provenance.values():
@@ -81,7 +81,7 @@ class TestPage:
     def test_loads_nothing_and_every_reference_leads_somewhere(self, text: str) -> None:
         page = Page(text)
         assert not {"link", "img", "iframe", "object", "embed"} & set(page.tags)
-        assert (page.tags["script"], page.values("src")) == (1, []), "that of the tables"
+        assert (page.tags["script"], page.values("src")) == (2, []), "shared, and of the tables"
         assert "http" not in text.replace("http-equiv", "")
         ids = page.values("id")
         assert len(ids) == len(set(ids))

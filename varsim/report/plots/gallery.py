@@ -67,6 +67,11 @@ def throughput(result: "Result", axes: Axes) -> Axes:
     return axes
 
 
+def _throughput_spreads(result: "Result") -> bool:
+    every = (result.estimate(name, "examples_per_s") for name in result.strategies)
+    return any(one.high > one.low for one in every)
+
+
 def throughput_title(result: "Result") -> str:
     """Which strategy applies the most examples per second, as far as the intervals tell."""
     ranking = result.ranking("examples_per_s", highest=True)
@@ -244,6 +249,8 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         lambda result: row_heights(_rows(result)),
         _single(throughput),
         _nothing,
+        alone="Bars: one number each, exact or from one replication. Longer is faster.",
+        spreads=_throughput_spreads,
     ),
     Plot(
         "time_split",
@@ -288,6 +295,12 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         _single(lambda result, axes: curves.draw(result, axes, "time")),
         lambda result: curves.legend(result, "time"),
         shows=lambda result: bool(curves.curves(result, "time")),
+        alone="Lines: one run of each strategy, exact or the only replication. Lower and further "
+        "left is better, at the learning rates of the table: whoever averages more gradients into "
+        "an update makes fewer steps from the same examples, and needs larger ones.",
+        spreads=lambda result: any(
+            bool((one.high > one.low).any()) for one in curves.curves(result, "time")
+        ),
     ),
     Plot(
         "loss_updates",

@@ -25,6 +25,12 @@ class Plot(NamedTuple, Generic[R]):
     legend: Callable[[R], Sequence[Artist]]
     one_axis: bool = True  # whether all panels have the same x axis
     shows: Callable[[R], bool] = lambda result: True  # whether there is anything to be seen
+    alone: str = ""  # the caption where nothing has an interval, if that is another
+    spreads: Callable[[R], bool] = lambda result: True  # whether anything has an interval
+
+    def reads(self, result: R) -> str:
+        """How to read it."""
+        return self.alone if self.alone and not self.spreads(result) else self.caption
 
 
 def draw_one(plot: Plot[R], result: R, directory: Path) -> Drawn:

@@ -19,6 +19,13 @@ _COST: Final = Plot["VariablesResult"](
     cost.draw,
     lambda result: [],
     one_axis=False,
+    alone="Bars: one number each, exact or from one replication. What is sent before step 1, to "
+    "make the variables, does not count.",
+    spreads=lambda result: any(
+        bar.high > bar.low
+        for metric in ("time_per_step", "bytes_per_step")
+        for bar in cost.costs(result, metric)
+    ),
 )
 _STEP: Final = Plot["VariablesResult"](
     "step",

@@ -17,6 +17,10 @@ _CAPTION: Final = (
     "longer than the mark. A thin line without marks: what is swept makes no difference to the "
     "strategy."
 )
+_ALONE: Final = (
+    "Marks: one number each, exact or from one replication. A thin line without marks: what is "
+    "swept makes no difference to the strategy."
+)
 _WITHOUT_MARK: Final = (
     "No mark: the target loss was not reached before the run ended, in one replication at least."
 )
@@ -39,7 +43,7 @@ def plots(table: "Table") -> "list[Plot[Table]]":
         Plot["Table"](
             name,
             heading,
-            f"{_CAPTION} {_WITHOUT_MARK}" if name == "time_to_target" else _CAPTION,
+            _caption(table, one),
             partial(_title, f"{heading} against {against}"),
             lines.heights,
             partial(_drawn, one),
@@ -86,6 +90,12 @@ def plots(table: "Table") -> "list[Plot[Table]]":
             )
         )
     return found
+
+
+def _caption(table: "Table", measured: lines.Measured) -> str:
+    every = (row.estimates.get(measured.metric) for row in table.rows)
+    said = _CAPTION if any(one and one.high > one.low for one in every) else _ALONE
+    return f"{said} {_WITHOUT_MARK}" if measured.metric == "time_to_target" else said
 
 
 def _title(words: str, _: "Table") -> str:
