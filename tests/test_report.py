@@ -81,7 +81,7 @@ class TestPage:
         assert "What is it about?" in page.text
         for plot in PLOTS:
             assert plot.heading in page.text
-            assert " ".join(plot.caption.split()) in page.text
+            assert " ".join(plot.reads(result).split()) in page.text
         for heading in result.table().columns:
             assert heading in page.text
         for value in result.provenance.values():
@@ -106,8 +106,8 @@ class TestPage:
     def test_loads_nothing(self, odd: str) -> None:
         page = Page(odd)
         assert not {"link", "img", "iframe", "object", "embed"} & set(page.tags)
-        assert page.values("src") == []  # nor have scripts: of the tables, data, the player
-        assert page.tags["script"] == 3
+        assert page.values("src") == []  # nor have scripts: shared, of the tables, data, the player
+        assert page.tags["script"] == 4
         assert all(value.startswith("#") for value in page.values("href"))
         assert "http" not in odd.replace("http-equiv", "")
         assert "@import" not in odd

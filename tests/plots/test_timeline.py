@@ -9,6 +9,7 @@ import pytest
 from handmade import SECOND, a_result, a_scenario, a_trace
 from matplotlib.collections import LineCollection, PolyCollection
 
+from varsim.cluster.rows import Rows
 from varsim.cluster.trace import Phase, Trace
 from varsim.report.plots import timeline
 from varsim.report.plots.figure import panels
@@ -77,6 +78,18 @@ class TestPanels:
             (Phase.READ, 5, 6),
             (Phase.COMPUTE, 6, 10),
         ]
+
+    def test_what_is_sent_beside_computation_has_a_lane_and_is_joined_where_it_touches(
+        self,
+    ) -> None:
+        moments = ((1, 2), (2, 3), (5, 6), (9, 12))
+        rows = [(1, Phase.WRITE, a * SECOND, b * SECOND, 0) for a, b in moments]
+        sends = Rows.of(np.array(rows, dtype=np.int64))
+        result = result_of([replace(a_trace(), send_rows=sends)])
+        (panel,) = timeline.timeline(result)
+        assert panel.sends.row.tolist() == [1, 1, 1]
+        found = zip(panel.sends.start.tolist(), panel.sends.end.tolist(), strict=True)
+        assert list(found) == [(1, 3), (5, 6), (9, 10)], "the window ends at 10 s"
 
     def test_all_strategies_share_the_window(self) -> None:
         first, second = timeline.timeline(a_result({"a": (1,), "b": (2,)}))

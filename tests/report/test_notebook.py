@@ -52,7 +52,7 @@ def test_the_timeline_is_a_page_of_its_own(result: Result, tmp_path: Path) -> No
     assert html.startswith("<iframe srcdoc=")
     result.timeline().save(tmp_path / "timeline.html")
     page = (tmp_path / "timeline.html").read_text()
-    assert page.count("<script") == 2
+    assert page.count("<script") == 3
     assert "script-src 'sha256-" in page
     variables = varsim.run(ROOT / "scenarios/metric_sum.yaml")
     with pytest.raises(ValueError, match="no timeline of workers"):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import varsim
 from tests.browsing import chromium
 from varsim.report import page, player, training
 from varsim.scenario.loading import load_scenario
@@ -17,6 +18,20 @@ from varsim.study.result import Result
 from varsim.study.simulation import simulate
 
 SMALL = Path(__file__).parent.parent / "small.yaml"
+OVERLAPPING = """\
+name: overlapping
+seed: 1
+cluster:
+  workers: 3
+  compute: {kind: uniform, low: 80 ms, high: 120 ms}
+  parameter_servers: 2
+  network: {kind: star, bandwidth: 10 Gbit/s, latency: 20 us}
+workload: {problem: {kind: timing}, model: resnet50, batch_size: 32}
+strategies:
+  - {kind: on_write, name: buckets, overlap: true}
+  - {kind: none}
+stop: {global_steps: 6}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +61,32 @@ def test_spans_and_gradients_are_those_of_the_trace(result: Result) -> None:
         gradients = [dict(zip(content["gradient"], row, strict=True)) for row in told["gradients"]]
         assert [one["computed"] for one in gradients] == trace.gradients[:, 5].tolist()
         assert [one["ended"] for one in gradients] == trace.gradients[:, 7].tolist()
+
+
+@pytest.fixture(scope="module")
+def overlapping() -> Result:
+    return varsim.run(OVERLAPPING)
+
+
+def test_what_is_sent_while_a_worker_computes_has_a_lane(overlapping: Result) -> None:
+    content = player.content(overlapping)
+    buckets, servers = content["strategies"]
+    for told, label in ((buckets, "buckets"), (servers, "none")):
+        rows = [
+            [worker["rank"], *worker["sends"][i : i + 4]]
+            for worker in told["workers"]
+            for i in range(0, len(worker["sends"]), 4)
+        ]
+        trace = overlapping.trace(label)
+        assert rows == trace.send_rows.array().tolist()
+        assert bool(rows) is (label == "buckets")
+    assert buckets["said"]["write"] == "all-reducing gradients with all other workers"
+    assert servers["said"]["write"] == "sending gradients to the 2 servers"
+
+
+def test_curves_of_links_are_called_by_whose_they_are(overlapping: Result) -> None:
+    titles = {one["key"]: one["title"] for one in player.content(overlapping)["curves"]}
+    assert " ".join(titles["down"].split()) == "downlinks of workers 0 to 2: how many receive"
 
 
 def test_a_long_run_is_cut_and_says_so(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +174,37 @@ class TestInABrowser:
 
     def test_hover_says_who_does_what(self, shown: Any) -> None:
         shown.locator("#player canvas").hover(position={"x": 200, "y": 52})
-        assert shown.locator(".player-tip").inner_text().startswith("worker 0, iteration ")
+        assert shown.locator("#tip").inner_text().startswith("worker 0, iteration ")
+
+    def test_a_lane_and_the_curves_of_links_are_drawn_and_told(
+        self, overlapping: Result, tmp_path: Path
+    ) -> None:
+        page.write(training.report(overlapping), tmp_path)
+        said: list[str] = []
+        with chromium() as browser:
+            shown = browser.new_page(viewport={"width": 900, "height": 900})
+            shown.on("console", lambda message: said.append(message.text))
+            shown.on("pageerror", lambda error: said.append(str(error)))
+            shown.goto((tmp_path / "report.html").as_uri())
+            canvas = shown.locator("#player canvas")
+            # Three workers of 19 px and three of 13, two lines of links, and one who shares.
+            assert canvas.bounding_box()["height"] >= 22 + 2 * 32 + 57 + 39 + 2 * 106
+            told = player.content(overlapping)
+            sent = told["strategies"][0]["workers"][0]["sends"]
+            middle = (sent[1] + sent[2]) / 2
+            box = canvas.bounding_box()
+            x = 52 + middle / told["window"] * (box["width"] - 62)
+            canvas.hover(position={"x": x, "y": 22 + 24 + 13 + 2})
+            assert (
+                "all-reducing gradients with all other workers"
+                in shown.locator("#tip").inner_text()
+            )
+            canvas.focus()
+            story = shown.locator(".player-story")
+            while "computing and all-reducing" not in (before := story.inner_text()):
+                shown.keyboard.press("ArrowRight")
+                assert story.inner_text() != before, "it is told before the end"
+        assert said == []
 
     def test_the_legend_takes_a_strategy_away(self, shown: Any) -> None:
         canvas = shown.locator("#player canvas")

@@ -123,7 +123,7 @@ def _parts(report: Report, drawn: "Mapping[str, Drawn]") -> Iterator[Part]:
             found = drawn[plot.name]
             picture = Picture(
                 found.title,
-                plot.caption,
+                plot.reads(block.subject),
                 inlined(found, plot.name),
                 block.table,
                 block.played and _json(block.played(block.subject)),

@@ -89,12 +89,14 @@ def _cells(plan: Plan) -> tuple[Text, Table]:
     cells = Table.of(
         rows,
         "strategy",
-        caption="Every cell that was run, cheapest first; the line joins those of which each is "
-        f"surely faster than all that cost less, of those that meet the other targets{more}",
+        caption="Every cell that was run, cheapest first; a hollow point does not surely meet "
+        "every target; the line joins those of which each is surely faster than all that cost "
+        f"less, of those that meet the other targets{more}",
         label="All cells",
         meanings={SPEED: MEANINGS[SPEED], **_MEANINGS},
         axes=tuple(_numbers(plan, shown[0]))[:2] if shown else (),
         front=[index for index, one in enumerate(shown) if one in front],
+        hollow=[index for index, one in enumerate(shown) if not one.feasible],
         on=Media.PAGE,
     )
     return Text(("All cells",), "heading", name="cells", on=Media.PAGE), cells

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from varsim.cluster.trace import GradientRow, Outcome, Phase, Span
 from varsim.inert import visible
 from varsim.report.plots.figure import ACTIVITIES
+from varsim.report.plots.links import joined_link
 from varsim.report.plots.looks import looks
 from varsim.report.plots.timeline import shown_workers, window
 from varsim.report.words.names import title
@@ -17,19 +18,41 @@ from varsim.strategies import families
 if TYPE_CHECKING:
     from varsim.study.result import Result
 
-MOST: Final = 30_000  # spans and gradients of all strategies; a page of about 1 MB
+# Spans, sends and gradients of all strategies; a page of about 1 MB.
+MOST: Final = 30_000
 
 # What a worker is doing in each activity.
 _SAID: Final = {
     Phase.COMPUTE: "computing",
     Phase.READ: "receiving",
     Phase.WRITE: "sending",
-    Phase.QUEUE: "waiting for its turn on a link or at a server, or sharing it",
+    Phase.QUEUE: "waiting for its turn on a link or at a server",
     Phase.BARRIER: "waiting for other workers",
     Phase.TOKEN: "waiting for a token",
     Phase.LOCK: "waiting for the lock",
     Phase.DOWN: "not running",
 }
+# And in a strategy, by what it sends, and where to (`Sends`): as it writes, and as it reads.
+_SENT: Final = {
+    ("gradients", "servers"): "sending gradients to {servers}",
+    ("gradients", "sums"): "sending gradients to {servers} and receiving sums",
+    ("gradients", "workers"): "all-reducing gradients with all other workers",
+    ("parameters", "centre"): "sending changes to {servers}",
+    ("parameters", "neighbours"): "exchanging copies with neighbors",
+    ("parameters", "workers"): "averaging copies with all other workers",
+    ("parameters", "copies"): "broadcasting the copy of worker 0",
+}
+_RECEIVED: Final = "receiving variables from {whom}"
+_SHARING: Final = "sharing a link or a server with others"
+# Lines below the timeline, over the same clock; of links how many workers use theirs.
+_CURVES: Final = (
+    ("loss", "line", "loss"),
+    ("staleness", "dots", "staleness of applied gradients (updates)"),
+    ("up", "steps", "{up}: how many send"),
+    ("down", "steps", "{down}: how many receive"),
+    ("queue", "steps", "in line for a link or a server (workers)"),
+    ("held", "steps", "arrived, not yet applied (gradients)"),
+)
 # Of a gradient: the names that the script knows, and the columns of its row.
 _GRADIENT: Final = {
     "worker": "worker",
@@ -51,8 +74,15 @@ _ROW: Final = {name: index for index, name in enumerate(GradientRow._fields)}
 def content(result: "Result") -> dict[str, Any]:
     """The first replication of every strategy, up to one moment; times in ns.
 
-    Spans of a worker are (activity, end, iteration), each from the end of the one before.
+    Spans of a worker are (activity, end, iteration), each from the end of the one before; what it
+    sends beside them (activity, start, end, iteration).
     """
+    seen = {
+        int(phase)
+        for name in result.strategies
+        for rows in _first(result, name)[:2]
+        for phase in np.unique(rows[:, _SPAN["phase"]])
+    }
     whole = max(result.trace(name).end for name in result.strategies)
     end = _end(result, whole)
     return {
@@ -65,27 +95,68 @@ def content(result: "Result") -> dict[str, Any]:
                 "said": _SAID[phase],
                 "color": ACTIVITIES[phase.name.lower()].color,
                 "hatch": ACTIVITIES[phase.name.lower()].mark,
+                "seen": int(phase) in seen,
             }
             for phase in Phase
         ],
         "outcomes": [outcome.name.lower() for outcome in Outcome],
         "gradient": list(_GRADIENT),
+        "curves": _curves(result),
         "strategies": [_strategy(result, name, end) for name in result.strategies],
     }
 
 
+def _curves(result: "Result") -> list[dict[str, str]]:
+    ranks = sorted({rank for name in result.strategies for rank in shown_workers(result, name)})
+    names = {way: joined_link([f"worker {rank} {way}" for rank in ranks]) for way in ("up", "down")}
+    return [
+        {"key": key, "kind": kind, "title": title.format(**names)} for key, kind, title in _CURVES
+    ]
+
+
 def _strategy(result: "Result", name: str, end: int) -> dict[str, Any]:
     trace, ranks = result.trace(name), shown_workers(result, name)
-    spans, gradients = _first(result, name)
+    spans, sends, gradients = _first(result, name)
     spans = spans[spans[:, _SPAN["start"]] < end]
+    sends = sends[sends[:, _SPAN["start"]] < end]
     gradients = gradients[gradients[:, _ROW["read"]] < end]
-    columns = [_SPAN["phase"], _SPAN["end"], _SPAN["iteration"]]
-    own = {rank: spans[spans[:, _SPAN["worker"]] == rank][:, columns] for rank in ranks}
+
+    def of(rows: NDArray[np.int64], rank: int, *columns: str) -> list[int]:
+        own = rows[rows[:, _SPAN["worker"]] == rank]
+        flat: list[int] = own[:, [_SPAN[column] for column in columns]].ravel().tolist()
+        return flat
+
+    (strategy,) = (one for one in result.scenario.strategies if one.label == name)
+    cluster = result.scenario.cluster_of(strategy)
+    servers, shares = cluster.parameter_servers, cluster.network.sharing == "fair"
+    to = "the server" if servers == 1 else f"the {servers} servers"
+    with_servers = strategy.sends.to in ("servers", "centre")
+    whom = to if with_servers else "other workers"
+    sent = _SENT.get((strategy.sends.what, strategy.sends.to), _SAID[Phase.WRITE])
     return {
         "name": visible(title(result.scenario, name)),
+        "said": {
+            "write": sent.format(servers=to),
+            "read": _RECEIVED.format(whom=whom),
+            **({"queue": _SHARING} if shares else {}),
+        },
+        "shares": shares,
+        # With servers what is sent goes up and what is read comes down, else all goes both ways.
+        "uses": {
+            "up": ["write"] if with_servers else ["write", "read"],
+            "down": ["read"] if with_servers else ["write", "read"],
+            "queue": ["queue"],
+        },
         "dash": _DASHES[looks(families(result.scenario.strategies))[name].line],
         "of": trace.workers,
-        "workers": [{"rank": rank, "spans": own[rank].ravel().tolist()} for rank in ranks],
+        "workers": [
+            {
+                "rank": rank,
+                "spans": of(spans, rank, "phase", "end", "iteration"),
+                "sends": of(sends, rank, "phase", "start", "end", "iteration"),
+            }
+            for rank in ranks
+        ],
         "gradients": gradients[:, [_ROW[column] for column in _GRADIENT.values()]].tolist(),
         "updates": trace.steps[trace.steps <= end].tolist(),
         "loss": [
@@ -96,25 +167,29 @@ def _strategy(result: "Result", name: str, end: int) -> dict[str, Any]:
     }
 
 
-def _first(result: "Result", name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first spans and gradients of the workers that are shown, one more than has room."""
+def _first(result: "Result", name: str) -> list[NDArray[np.int64]]:
+    """The first spans, sends and gradients of the workers shown, one more of each than has room."""
     trace, ranks = result.trace(name), shown_workers(result, name)
 
     def chosen(column: int) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]]:
         return lambda rows: np.isin(rows[:, column], ranks)
 
-    return (
-        trace.span_rows.least(_SPAN["start"], MOST + 1, chosen(_SPAN["worker"])),
-        trace.gradient_rows.least(_ROW["read"], MOST + 1, chosen(_ROW["worker"])),
-    )
+    return [
+        rows.least(first, MOST + 1, chosen(worker))
+        for rows, first, worker in (
+            (trace.span_rows, _SPAN["start"], _SPAN["worker"]),
+            (trace.send_rows, _SPAN["start"], _SPAN["worker"]),
+            (trace.gradient_rows, _ROW["read"], _ROW["worker"]),
+        )
+    ]
 
 
 def _end(result: "Result", whole: int) -> int:
     """Up to when all fits on the page (ns)."""
     begun = []
     for name in result.strategies:
-        spans, gradients = _first(result, name)
-        begun += [spans[:, _SPAN["start"]], gradients[:, _ROW["read"]]]
+        spans, sends, gradients = _first(result, name)
+        begun += [spans[:, _SPAN["start"]], sends[:, _SPAN["start"]], gradients[:, _ROW["read"]]]
     moments = np.sort(np.concatenate(begun))
     return int(moments[MOST]) if len(moments) > MOST else whole
 

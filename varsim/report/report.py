@@ -45,7 +45,8 @@ class Table:
     begins a part of it. `keys`: so many columns say which row it is, and stand in every part of a
     table that is cut. `folded`: under which words a page folds it away. `more`: the same in detail,
     for a page to fold away under it. `meanings`: of columns. `axes`: the columns against which a
-    page shows its rows as points, to begin with; `front`: the rows that it joins there.
+    page shows its rows as points, to begin with; `front`: the rows that it joins there; `hollow`:
+    those whose points are, as they miss a target.
     """
 
     columns: tuple[str, ...]
@@ -61,6 +62,7 @@ class Table:
     meanings: Mapping[str, str] = field(default_factory=dict)
     axes: tuple[str, ...] = ()
     front: Collection[int] = ()
+    hollow: Collection[int] = ()
     on: Media = Media.ALL
 
     @classmethod

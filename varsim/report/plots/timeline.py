@@ -36,6 +36,9 @@ MOST_WORKERS: Final = 16
 MOST_SPANS: Final = 60  # per worker: more are hard to tell apart
 MOST_TO_REACH: Final = 240  # per worker, where it takes so many to see an update of everybody
 MOST_UPDATES: Final = 150  # drawn as lines in one panel
+APART: Final = 1 / 1000  # of the window: sends that are nearer to each other are one in the picture
+HALF: Final = 0.42  # of the height of a row, that of its bars
+LANE: Final = (0.16, HALF)  # where sends are in a row, below its spans
 
 _OUTCOME: Final = GradientRow._fields.index("outcome")
 _KEY: Final = np.array([1 << 32, 1])  # of worker and iteration: one number for both
@@ -84,6 +87,16 @@ class Panel(NamedTuple):
     end: NDArray[np.float64]
     in_vain: NDArray[np.bool_]  # of each span: a gradient is computed that is dropped or lost
     updates: NDArray[np.float64]  # when global_step rose
+    sends: "Sends"  # beside computation, on a lane of their own
+
+
+class Sends(NamedTuple):
+    """What the workers of a panel send while they compute, as the spans of a Panel."""
+
+    row: NDArray[np.int64]
+    activity: NDArray[np.int64]
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
 
 
 def window(result: "Result") -> float:
@@ -133,8 +146,12 @@ def timeline(result: "Result") -> list[Panel]:
 def heights(result: "Result") -> list[float]:
     """Inches for each strategy's panel: a row per worker, lower where there are very many."""
     row = _row_height(result)
+    lanes = [1.6 if len(result.trace(name).send_rows) else 1.0 for name in result.strategies]
     # At least so high that the word at the axis fits.
-    return [0.42 + max(0.62, row * len(shown_workers(result, name))) for name in result.strategies]
+    return [
+        0.42 + max(0.62, row * lane * len(shown_workers(result, name)))
+        for name, lane in zip(result.strategies, lanes, strict=True)
+    ]
 
 
 def title(result: "Result") -> str:
@@ -165,7 +182,11 @@ def draw(result: "Result", panels: list[Axes]) -> list[Axes]:
 
 def legend(result: "Result") -> list[Artist]:
     """The activities that are seen, the cross of what was in vain, and the line of an update."""
-    seen = {int(phase) for panel in timeline(result) for phase in np.unique(panel.activity)}
+    seen = {
+        int(phase)
+        for panel in timeline(result)
+        for phase in np.unique(np.append(panel.activity, panel.sends.activity))
+    }
     patches: list[Artist] = [
         activity_patch(name) for name in ACTIVITIES if Phase[name.upper()] in seen
     ]
@@ -200,7 +221,24 @@ def _panel(result: "Result", strategy: str, end: float) -> Panel:
         np.minimum(spans[:, _END] / 1e9, end),
         _in_vain(trace, spans),
         steps[steps <= end],
+        _sends(trace, row_of, end),
     )
+
+
+def _sends(trace: Trace, row_of: NDArray[np.int64], end: float) -> Sends:
+    """The sends of the workers that are shown; those that touch each other are one."""
+
+    def shown(rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = (row_of[rows[:, _WORKER]] >= 0) & (rows[:, _START] < end * 1e9)
+        return found
+
+    rows = np.concatenate([part[shown(part)] for part in trace.send_rows.parts()])
+    row, phase = row_of[rows[:, _WORKER]], rows[:, _PHASE]
+    start, until = rows[:, _START] / 1e9, np.minimum(rows[:, _END] / 1e9, end)
+    apart = (row[1:] != row[:-1]) | (phase[1:] != phase[:-1])
+    apart |= start[1:] - until[:-1] > end * APART
+    first, last = np.append(True, apart)[: len(row)], np.append(apart, True)[: len(row)]
+    return Sends(row[first], phase[first], start[first], until[last])
 
 
 def _in_vain(trace: Trace, spans: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -238,14 +276,20 @@ def shown_workers(result: "Result", strategy: str) -> list[int]:
 
 def _draw_panel(axes: Axes, panel: Panel, label: str, unit: float, every: int) -> None:
     """Draw a panel with times in `unit` seconds; `every` so many rows have their rank beside."""
+    sends = panel.sends
+    bottom = LANE[0] - 0.04 if len(sends.row) else HALF
     for name, look in ACTIVITIES.items():
         chosen = panel.activity == Phase[name.upper()]
-        for which, alpha in ((chosen & ~panel.in_vain, 1.0), (chosen & panel.in_vain, 0.35)):
-            boxes = _boxes(panel, which, unit)
+        sent = _boxes(sends, sends.activity == Phase[name.upper()], unit, *LANE)
+        for boxes, alpha in (
+            (_boxes(panel, chosen & ~panel.in_vain, unit, -HALF, bottom), 1.0),
+            (_boxes(panel, chosen & panel.in_vain, unit, -HALF, bottom), 0.35),
+            (sent, 1.0),
+        ):
             if len(boxes):
                 patches = PolyCollection(boxes, look.color, look.mark, alpha)
                 axes.add_collection(patches, autolim=False)
-    corners = _boxes(panel, panel.in_vain, unit)
+    corners = _boxes(panel, panel.in_vain, unit, -HALF, bottom)
     if len(corners):
         across = [box[pair] for box in corners for pair in ([0, 2], [1, 3])]
         axes.add_collection(LineCollection(across, color=INK, linewidth=0.7), autolim=False)
@@ -253,8 +297,8 @@ def _draw_panel(axes: Axes, panel: Panel, label: str, unit: float, every: int) -
     begun = panel.activity == Phase.COMPUTE
     axes.vlines(
         panel.start[begun] / unit,
-        panel.row[begun] - 0.42,
-        panel.row[begun] + 0.42,
+        panel.row[begun] - HALF,
+        panel.row[begun] + bottom,
         color="white",
         linewidth=0.7,
     )
@@ -279,12 +323,14 @@ def _draw_panel(axes: Axes, panel: Panel, label: str, unit: float, every: int) -
     panel_title(axes, label, _remark(panel), pad=7)
 
 
-def _boxes(panel: Panel, chosen: NDArray[np.bool_], unit: float) -> NDArray[np.float64]:
-    """Corners of the chosen spans' boxes, shape (spans, 4, 2)."""
-    left, right = panel.start[chosen] / unit, panel.end[chosen] / unit
-    top = panel.row[chosen] - 0.42
+def _boxes(
+    bars: Panel | Sends, chosen: NDArray[np.bool_], unit: float, top: float, bottom: float
+) -> NDArray[np.float64]:
+    """Corners of the chosen spans' boxes, shape (spans, 4, 2), between these edges in a row."""
+    left, right = bars.start[chosen] / unit, bars.end[chosen] / unit
+    row = bars.row[chosen]
     x = np.stack([left, right, right, left], axis=1)
-    y = np.stack([top, top, top + 0.84, top + 0.84], axis=1)
+    y = np.stack([row + top, row + top, row + bottom, row + bottom], axis=1)
     return np.stack([x, y], axis=2)
 
 
@@ -292,6 +338,8 @@ def _remark(panel: Panel) -> str:
     updates = f"{len(panel.updates):,} update{'' if len(panel.updates) == 1 else 's'}"
     if len(panel.updates) > MOST_UPDATES:
         updates += ", too many to draw"
+    if len(panel.sends.row):
+        updates += "; thin bars: communication"
     if len(panel.workers) < panel.of:
         return f"{len(panel.workers)} of {panel.of:,} workers shown; {updates}"
     return updates

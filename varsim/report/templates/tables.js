@@ -1,44 +1,24 @@
 // Tables to work with: sorted by a click, and cells that say what they are.
-// It reads the tables of the page, and nothing else; points.js goes on with what is made here.
+// It reads the tables of the page, and nothing else; points.js goes on with what is read here.
 "use strict";
-const UNIT = new Map(Object.entries({
+const UNITS = {
   s: { ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600 },
   B: { B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 },
   "bit/s": { "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12 },
-}).flatMap(([base, units]) => Object.entries(units).map(([name, worth]) => [name, { base, worth }])));
-const make = (name, parent, attributes = {}, text = "") => {
-  const made = document.createElementNS(parent.namespaceURI, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.textContent = text;
-  parent.append(made);
-  return made;
 };
 const said = (cell) => (cell.firstChild ? cell.querySelector(".told") || cell : cell).textContent.replaceAll("\u00a0", " ").trim();
 // A number with its unit, in s, bytes or bit/s; NaN where a cell has words.
 const parsed = (text) => {
   const found = /^(-?[\d,]*\.?\d+(?:e[-+]?\d+)?)(?: ± [\d.,]+)?(?: ?([a-zA-Z%/]+))?/.exec(text) || [];
-  const unit = UNIT.get(found[2]) || { base: found[2] || "", worth: 1 };
-  return { value: Number((found[1] || "NaN").replaceAll(",", "")) * unit.worth, unit: unit.base };
+  const unit = found[2] || "", base = Object.keys(UNITS).find((name) => unit in UNITS[name]);
+  return { value: Number((found[1] || "NaN").replaceAll(",", "")) * (base ? UNITS[base][unit] : 1), unit: base || unit };
 };
-const tip = make("div", document.body, { class: "tip", role: "tooltip", id: "tip", hidden: "" });
-const tell = (place, lines) => {
-  tip.replaceChildren();
-  for (const line of lines) make("p", tip, {}, line);
-  tip.hidden = false;
-  const box = place.getBoundingClientRect(), right = document.documentElement.clientWidth - tip.offsetWidth - 8;
-  tip.style.left = `${Math.max(Math.min(box.left, right), 8) + scrollX}px`;
-  tip.style.top = `${box.bottom + 6 + scrollY}px`;
-  place.setAttribute("aria-describedby", "tip");
-};
-const hush = () => { tip.hidden = true; };
-document.addEventListener("keydown", ({ key }) => { if (key === "Escape") hush(); });
 
 // What a cell is: its row and column, what the number means, and its interval.
 const about = (table, cell) => {
   const row = cell.parentNode, head = table.tHead.rows[0].cells[cell.cellIndex], label = row.cells[0];
   const lines = [`${said(label)} · ${said(head)}: ${said(cell)}`];
-  const meaning = head.dataset.meaning || label.querySelector("small")?.textContent;
-  if (meaning) lines.push(meaning);
+  lines.push(head.dataset.meaning || label.querySelector("small")?.textContent);
   const spread = /^(-?[\d.,]+) ± ([\d.,]+)(.*)$/.exec(said(cell));
   if (spread) {
     const [mean, half] = [spread[1], spread[2]].map((text) => Number(text.replaceAll(",", "")));
@@ -65,16 +45,17 @@ for (const table of document.querySelectorAll("table")) {
     for (const node of [...key.childNodes]) if (node !== button && node.nodeName !== "SMALL") label.append(node);
     if (key.dataset.meaning) button.dataset.meaning = key.dataset.meaning;
     key.prepend(button);
-    button.addEventListener("click", () => sort(key));
+    on(button, "click", () => sort(key));
   }
   const sort = (key) => {
     const down = key.getAttribute("aria-sort") !== "descending"; // first the largest
     for (const other of keys) other.removeAttribute("aria-sort");
     key.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const place = key.cellIndex;
-    const things = sideways ? [...head.cells].slice(1).map((_, i) => i + 1) : [...body.rows];
-    const text = (thing) => said(sideways ? key.parentNode.cells[thing] : thing.cells[place]);
-    const ranked = things.map((thing) => ({ thing, text: text(thing), value: parsed(text(thing)).value }));
+    const things = sideways ? [...head.cells].slice(1).map(({ cellIndex }) => cellIndex) : [...body.rows];
+    const ranked = things.map((thing) => {
+      const text = said(sideways ? key.parentNode.cells[thing] : thing.cells[key.cellIndex]);
+      return { thing, text, ...parsed(text) };
+    });
     ranked.sort((a, b) => {
       if (isNaN(a.value) !== isNaN(b.value)) return isNaN(a.value) ? 1 : -1;
       const order = isNaN(a.value) ? a.text.localeCompare(b.text) : a.value - b.value;
@@ -86,19 +67,15 @@ for (const table of document.querySelectorAll("table")) {
       row.append(...ranked.map(({ thing }) => cells[thing]));
     }
   };
-  const cellOf = (event) => event.target.closest("td, th[data-meaning]");
-  const show = (event) => {
-    const cell = cellOf(event);
+  on(table, "mouseover focusin", ({ target }) => {
+    const cell = target.closest("td, th[data-meaning]");
     if (!cell || !said(cell)) hush();
-    else tell(cell, cell.nodeName === "TD" ? about(table, cell) : [cell.dataset.meaning]);
-  };
-  table.addEventListener("mouseover", show);
-  table.addEventListener("focusin", show);
-  table.addEventListener("mouseleave", hush);
-  table.addEventListener("focusout", hush);
+    else tell(cell.nodeName === "TD" ? about(table, cell) : [cell.dataset.meaning], cell);
+  });
+  on(table, "mouseleave focusout", hush);
   // One cell is in the order of tabs; from there arrow keys go on.
   body.querySelector("td")?.setAttribute("tabindex", "0");
-  table.addEventListener("keydown", (event) => {
+  on(table, "keydown", (event) => {
     const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
     const from = event.target.closest("td");
     if (!move || !from) return;

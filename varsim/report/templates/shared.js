@@ -1,0 +1,34 @@
+// What the scripts of a page share: elements, and what is told at the pointer or the focus.
+"use strict";
+const make = (name, parent, attributes = {}, text = "") => {
+  const made = document.createElementNS(parent.namespaceURI, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.textContent = text;
+  parent.append(made);
+  return made;
+};
+const on = (target, events, act) => { for (const name of events.split(" ")) target.addEventListener(name, act); };
+const clamp = (value, low, high) => Math.max(Math.min(value, high), low);
+// The least of 1, 2, 5, 10, 20, ... that is not below a number.
+const rung = (number) => {
+  const power = 10 ** Math.floor(Math.log10(number) + 1e-9);
+  return [1, 2, 5, 10].find((n) => n * power >= number * 0.999) * power;
+};
+const tip = make("div", document.body, { class: "tip", role: "tooltip", id: "tip", hidden: "" });
+// Told under an element, or under a place of the window.
+const tell = (lines, place) => {
+  const { left, bottom } = place.getBoundingClientRect?.() || place;
+  place.setAttribute?.("aria-describedby", "tip");
+  tip.replaceChildren();
+  for (const line of lines) if (line) make("p", tip, {}, line);
+  tip.hidden = false;
+  tip.style.left = `${clamp(left, 8, document.documentElement.clientWidth - tip.offsetWidth - 8) + scrollX}px`;
+  tip.style.top = `${bottom + 6 + scrollY}px`;
+};
+const hush = () => { tip.hidden = true; };
+on(document, "keydown", ({ key }) => { if (key === "Escape") hush(); });
+// Drawn anew in another width, or on a page of other colours.
+const redrawn = (box, draw) => {
+  new ResizeObserver(draw).observe(box);
+  on(matchMedia("(prefers-color-scheme: dark)"), "change", draw);
+};
