@@ -181,6 +181,16 @@ def test_where_nobody_has_the_model_any_more_all_begin_from_the_start(kind: str)
     assert begins == [begins[0]] * 2
 
 
+@pytest.mark.parametrize("kind", ["on_write", "local_sgd"])
+def test_a_run_that_ends_without_a_model_shows_what_all_will_begin_from(kind: str) -> None:
+    # Both die at 2.5, and are not back before the end.
+    trace = struck(mortal(kind, 2), ALL, stop={"time": 4.0})
+    first, *_, last = trace.evaluations
+
+    assert (trace.global_step, last.time) == (0, 4 * NS)
+    assert (last.loss, last.divergence) == (first.loss, 0)
+
+
 def test_steps_since_copies_met_are_lost() -> None:
     # Copies meet after every two steps, at 2 and 4; worker 1 dies at 3.5.
     trace = struck({"kind": "local_sgd", "period": 2, **ELASTIC}, fails((NEVER,) * 2, (3.5, NEVER)))

@@ -85,6 +85,7 @@ class Job:
         self._seed = seed
         self._stop = stop
         self._model: Callable[[], Parameters] | None = None
+        self._initial: Parameters = ()
         self._divergence: Callable[[], float] | None = None
         self._at_reads_only = False
         self._remedy: Remedy = restart_any
@@ -132,6 +133,8 @@ class Job:
         """The model on the servers is what was saved last, or what it was at the start."""
         if self.saver is not None:
             self.saver.restore()
+        else:  # nobody has a copy: until all begin anew an outsider finds what they will begin as
+            self._model, self._divergence = lambda: self._initial, None
         self.ledger.roll_back(Balance() if self.saver is None else self.saver.balance)
         steps, examples = self._stop.most
         self._last_step = steps + self.ledger.undone
@@ -201,7 +204,8 @@ class Job:
         self._model = model
         self._divergence = divergence
         self._at_reads_only = divergence is not None and not at_any_time
-        self.evaluate(model())
+        self._initial = model()
+        self.evaluate(self._initial)
 
     def model(self) -> Parameters:
         """The model as an outsider finds it now; one array per variable."""
@@ -397,12 +401,9 @@ class Job:
     def _struck_by(self, rules: Rules) -> Interruptions:
         rate = self.cluster.network.worker_rate
         self.saver = Saver.of(rules.checkpoint, rules.failures, rate, self.ledger)
+        known = rules, self.clock, self.failures, self.cluster, len(self.workers)
         return Interruptions(
-            rules,
-            self.clock,
-            self.failures,
-            self.cluster,
-            len(self.workers),
+            *known,
             lambda: self._end(_TOO_MANY),
             Session(self._roll_back, self._measure, self._start_anew, self.saver),
             set_up=self.cluster.set_up,
@@ -419,13 +420,12 @@ class Job:
         cluster = self.cluster
         slowdown = windows(cluster.slow_workers, rank)
         always = slowdown[0][1] if len(slowdown) == 1 else 1.0
-        times = self._compute_times(rank, always)
         batches = self._batches(rank) if self.task.has_values else repeat(_NOTHING)
         worker = Worker(
             self.clock,
             rank,
             self.network.routing.worker(rank),
-            times,
+            self._compute_times(rank, always),
             slowdown if len(slowdown) > 1 else [],
             batches,
             self.ledger.in_flight,
