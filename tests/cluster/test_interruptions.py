@@ -13,7 +13,7 @@ from varsim.cluster.job import TooLongError
 from varsim.cluster.trace import Attempt, Phase, Trace
 from varsim.strategies import STRATEGIES
 from varsim.study.goodput import of_life
-from varsim.study.measure import Gradients
+from varsim.study.gradients import Gradients
 
 NS = 10**9
 NEVER = 1e6

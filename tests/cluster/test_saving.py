@@ -15,7 +15,8 @@ from test_interruptions import NEVER, NS, lived
 from varsim.cluster.trace import Attempt, Phase, Trace
 from varsim.report.files.save import csv_text, load_result, save, summary
 from varsim.strategies import STRATEGIES
-from varsim.study.measure import Gradients, measure, worker_time
+from varsim.study.gradients import Gradients
+from varsim.study.measure import measure, worker_time
 from varsim.study.simulation import simulate
 
 CHECKPOINT: dict[str, Any] = {"every": 2.0, "write": 0.25, "restore": 0.25}

@@ -199,7 +199,8 @@ def test_measures_of_a_lost_gradient_count_until_its_end() -> None:
     gradients = trace.gradients.copy()
     gradients[2, 5:10] = (-1, -1, 6 * SECOND, 2, Outcome.LOST)  # began at 4 s
     changed = a_trace(gradients=gradients)
-    from varsim.study.measure import Gradients, worker_time
+    from varsim.study.gradients import Gradients
+    from varsim.study.measure import worker_time
 
     values = [
         measure(one, Gradients.of(one), worker_time(one), None, one.end) for one in (trace, changed)

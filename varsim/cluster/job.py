@@ -321,7 +321,7 @@ class Job:
             span_rows=recorder.span_rows(len(self.workers), end),
             gradient_rows=rows,
             evaluations=recorder.evaluations,
-            steps=np.array(recorder.steps, dtype=np.int64),
+            steps=np.asarray(recorder.steps, dtype=np.int64),
             copy_staleness=np.array(recorder.copy_staleness, dtype=np.int64),
             links=links,
             sent=sent,

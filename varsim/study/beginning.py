@@ -15,8 +15,9 @@ from varsim.cluster.job import TooLongError
 from varsim.cluster.trace import Outcome, Standstill, Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
+from varsim.study.gradients import Gradients, Window
 from varsim.study.lives import check_pace
-from varsim.study.measure import ACTIVITIES, NANOSECONDS, Gradients, Window, left_out, worker_time
+from varsim.study.measure import ACTIVITIES, NANOSECONDS, left_out, worker_time
 from varsim.study.rounds import gradients_of, window
 from varsim.study.simulation import Run, run_one
 from varsim.study.why.levers import times_only

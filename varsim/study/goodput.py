@@ -6,8 +6,9 @@ from typing import Final
 from varsim.cluster.recovery import goes_on, in_run
 from varsim.cluster.trace import HOSTS, Attempt, Trace
 from varsim.scenario.training import Scenario
+from varsim.study.gradients import Gradients
 from varsim.study.lives import life_of
-from varsim.study.measure import NANOSECONDS, Gradients, Metric
+from varsim.study.measure import NANOSECONDS, Metric
 
 _OF_ALL: Final = "share of all time of all workers, over the whole life of the job,"
 # In the order in which the parts are told; they sum to 1.

@@ -1,15 +1,15 @@
 """What is measured of one finished run: every metric, from the rows of its trace."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from varsim.cluster.rows import Rows
 from varsim.cluster.trace import GradientRow, LinkRow, Outcome, Phase, Span, Trace
+from varsim.study.gradients import Gradients, Window
 from varsim.study.statistics import latest, spread
 
 ACTIVITIES = tuple(phase.name.lower() for phase in Phase)
@@ -141,88 +141,6 @@ OF_VALUES = (
 COMPARISONS = ("speedup", "throughput_ratio", "time_to_target_ratio")
 
 
-class Window(NamedTuple):
-    """The part of a run in which rates are measured: after `start` and up to `end` (ns)."""
-
-    start: int
-    end: int
-
-    @property
-    def length(self) -> int:
-        """How long it is (ns)."""
-        return self.end - self.start
-
-    def holds(self, times: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these moments lie in it; the very beginning of a run does, too."""
-        return np.asarray(((times > self.start) | (self.start == 0)) & (times <= self.end))
-
-    def clipped(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How much of each of these stretches of time lies in it (ns)."""
-        return np.asarray(np.clip(end, *self) - np.clip(start, *self))
-
-
-class _Column:
-    """Column of the gradient rows, read when it is asked for."""
-
-    def __set_name__(self, _: type, name: str) -> None:
-        self._number = GradientRow._fields.index(name)
-
-    def __get__(self, gradients: "Gradients", _: type | None = None) -> NDArray[np.int64]:
-        return gradients.rows.column(self._number)
-
-
-@dataclass(frozen=True, slots=True)
-class Gradients:
-    """The gradient rows of one trace as columns, each of shape (gradients,); times in ns."""
-
-    rows: Rows
-    variables: int
-    kept: NDArray[np.bool_] | None = None  # which have not been undone; nothing: all
-
-    worker: ClassVar = _Column()
-    iteration: ClassVar = _Column()
-    read: ClassVar = _Column()
-    read_step: ClassVar = _Column()
-    compute_start: ClassVar = _Column()
-    computed: ClassVar = _Column()
-    arrived: ClassVar = _Column()
-    applied: ClassVar = _Column()
-    applied_step: ClassVar = _Column()
-    outcome: ClassVar = _Column()
-    parts_applied: ClassVar = _Column()
-
-    @classmethod
-    def of(cls, trace: Trace) -> "Gradients":
-        """Those of a trace."""
-        kept = None if trace.rolled_back is None else trace.kept_gradients
-        return cls(trace.gradient_rows, trace.variables, kept)
-
-    def parts(self) -> Iterator["Gradients"]:
-        """The same, some rows at a time."""
-        return (Gradients(block, self.variables) for block in self.rows.blocks())
-
-    @property
-    def applied_share(self) -> NDArray[np.float64]:
-        """Share of the variables that each was applied to."""
-        return np.asarray(self.parts_applied / self.variables)
-
-    @property
-    def used(self) -> NDArray[np.bool_]:
-        """Which gradients were applied, at least to some variables, and not undone."""
-        used = np.asarray((self.outcome == Outcome.APPLIED) | (self.outcome == Outcome.PARTLY))
-        return used if self.kept is None else used & self.kept
-
-    @property
-    def ended(self) -> NDArray[np.bool_]:
-        """Which gradients were applied or dropped by the end of the run."""
-        return np.asarray(self.outcome != Outcome.PENDING)
-
-    @property
-    def weight(self) -> NDArray[np.float64]:
-        """How much of each gradient was applied, 0 to 1."""
-        return np.where(self.used, self.applied_share, 0.0)
-
-
 def measure(
     trace: Trace,
     gradients: Gradients,
@@ -238,21 +156,22 @@ def measure(
     gradients are of what came in the `window`, as `worker_time` must be; without one, of all.
     """
     window = window or Window(0, trace.end)
-    inside = gradients.used & window.holds(gradients.applied)
-    applied = float(gradients.weight[inside].sum())
+    applied = float(
+        gradients.of_parts(np.float64, lambda rows: rows.weight[rows.used_in(window)]).sum()
+    )
     kept = trace.steps if trace.rolled_back is None else trace.steps[trace.kept_steps]
     updates = int(window.holds(kept).sum())
     lasted = window.length
-    steps = trace.steps[(trace.steps >= window.start) & (trace.steps <= window.end)]
+    inside = (trace.steps >= window.start) & (trace.steps <= window.end)
     values = {
         "simulated_time": trace.end / NANOSECONDS,
         "updates": float(trace.global_step),
         "updates_per_s": _per_second(updates, lasted),
         "gradients_per_s": _per_second(applied, lasted),
         "examples_per_s": _per_second(applied * trace.batch_size, lasted),
-        **_named("step_time", np.diff(steps), NANOSECONDS),
+        **_named("step_time", np.diff(trace.steps[inside]), NANOSECONDS),
         **_named("iteration_time", _iteration_times(gradients, trace.workers, window), NANOSECONDS),
-        **_freshness(trace, gradients, inside),
+        **_freshness(trace, gradients, window),
         **_time_split(worker_time),
         **_traffic(trace),
         **_fates(trace, gradients, worker_time, window),
@@ -297,7 +216,9 @@ def computed_per_worker(
 
 def share_of_applied(trace: Trace, gradients: Gradients) -> NDArray[np.float64]:
     """Each worker's share of all applied gradients, shape (workers,); nan if there are none."""
-    weights = np.bincount(gradients.worker, gradients.weight, minlength=trace.workers)
+    weights = np.zeros(trace.workers)
+    for rows in gradients.parts():
+        np.add.at(weights, rows.worker, rows.weight)
     total = weights.sum()
     return weights / total if total > 0 else np.full(trace.workers, np.nan)
 
@@ -318,7 +239,7 @@ def _named(name: str, values: NDArray[np.int64], scale: float) -> dict[str, floa
 
 
 def _iteration_times(gradients: Gradients, workers: int, window: Window) -> NDArray[np.int64]:
-    found = [np.empty(0, dtype=np.int64)]
+    found, count = np.empty(len(gradients.rows), dtype=np.int64), 0
     for rows in gradients.rows.of_each(GradientRow._fields.index("worker"), workers):
         worker, _, read, step = rows[:, :4].T
         if ((read[1:] < read[:-1]) & (worker[1:] == worker[:-1])).any():
@@ -326,15 +247,19 @@ def _iteration_times(gradients: Gradients, workers: int, window: Window) -> NDAr
             worker, read, step = worker[order], read[order], step[order]
         again = (read[1:] != read[:-1]) | (step[1:] != step[:-1])  # micro-batches share a read
         inside = (read[:-1] >= window.start) & (read[1:] <= window.end) & again
-        found.append(np.diff(read)[(worker[1:] == worker[:-1]) & inside])
-    return np.concatenate(found)
+        times = np.diff(read)[(worker[1:] == worker[:-1]) & inside]
+        found[count : count + len(times)] = times
+        count += len(times)
+    return found[:count]
 
 
-def _freshness(trace: Trace, gradients: Gradients, used: NDArray[np.bool_]) -> dict[str, float]:
-    staleness = (gradients.applied_step - gradients.read_step)[used]
+def _freshness(trace: Trace, gradients: Gradients, window: Window) -> dict[str, float]:
+    age = spread(
+        gradients.of_parts(np.int64, lambda rows: (rows.applied - rows.read)[rows.used_in(window)])
+    )
+    copies = spread(trace.copy_staleness.copy())
+    staleness = gradients.staleness_in(window)
     assert (staleness >= 0).all(), f"{trace.strategy}: a gradient was applied before it was read"
-    age = spread((gradients.applied - gradients.read)[used])
-    copies = spread(trace.copy_staleness)
     return {
         **_named("staleness", staleness, 1),
         "staleness_max": spread(staleness).maximum,
@@ -405,11 +330,7 @@ def _fates(
     counts = np.bincount(gradients.outcome, minlength=len(Outcome)).tolist()
     assert sum(counts) == len(trace.gradient_rows), "every gradient has exactly one outcome"
     counts[Outcome.DROPPED] += counts.pop(Outcome.LOST)
-    unused = np.where(gradients.ended, 1.0 - gradients.weight, 0.0)
-    # Of one that was never computed to the end, what was computed until it was given up.
-    until = np.where(gradients.computed < 0, gradients.applied, gradients.computed)
-    computed = window.clipped(gradients.compute_start, until)
-    wasted = float((computed * unused).sum())
+    wasted = float(gradients.of_parts(np.float64, partial(_wasted, window)).sum())
     computing = int(split[:, Phase.COMPUTE].sum())
     shares = share_of_applied(trace, gradients)
     return {
@@ -419,6 +340,14 @@ def _fates(
         "applied_share_min": float(shares.min()),
         "applied_share_max": float(shares.max()),
     }
+
+
+def _wasted(window: Window, gradients: Gradients) -> NDArray[np.float64]:
+    """How long each gradient was computed in vain, in a window (ns)."""
+    unused = np.where(gradients.ended, 1.0 - gradients.weight, 0.0)
+    # Of one that was never computed to the end, what was computed until it was given up.
+    until = np.where(gradients.computed < 0, gradients.applied, gradients.computed)
+    return np.asarray(window.clipped(gradients.compute_start, until) * unused)
 
 
 def _learning(trace: Trace, target: float | None, common_end: int) -> dict[str, float]:

@@ -19,7 +19,8 @@ from varsim.study import measure as measuring
 from varsim.study import rounds, tables
 from varsim.study.formatter import Told
 from varsim.study.goodput import of_life
-from varsim.study.measure import NANOSECONDS, Carried, Gradients, Metric, Window, carried
+from varsim.study.gradients import Gradients, Window
+from varsim.study.measure import NANOSECONDS, Carried, Metric, carried
 from varsim.study.statistics import Estimate, interval, ratio
 from varsim.study.tables import COLUMNS, metrics_of
 from varsim.study.targets import Doubt, Judgement, judged

@@ -24,7 +24,8 @@ from varsim.cluster.recovery import in_run
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
-from varsim.study.measure import NANOSECONDS, Window
+from varsim.study.gradients import Window
+from varsim.study.measure import NANOSECONDS
 
 # So many rounds are a warm-up: the queue of the first tokens, workers that all begin at once.
 WARM_UP: Final = 2

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.trace import Phase, Trace
-from varsim.study.measure import NANOSECONDS, Gradients
+from varsim.study.gradients import Gradients
+from varsim.study.measure import NANOSECONDS
 
 Table = NDArray[np.float64]
 

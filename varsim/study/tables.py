@@ -10,12 +10,12 @@ from varsim.cluster.recovery import goes_on, in_run
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study import goodput
+from varsim.study.gradients import Gradients
 from varsim.study.measure import (
     ACTIVITIES,
     METRICS,
     NANOSECONDS,
     OUTCOMES,
-    Gradients,
     Metric,
     ageing_by,
     share_of_applied,

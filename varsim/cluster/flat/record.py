@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from varsim.cluster.flat.layout import STEPS
 from varsim.cluster.rows import Rows
 from varsim.cluster.trace import GradientRow, Span
 
@@ -52,7 +53,9 @@ class Reader:
     ) -> None:
         self._decode, self._record = decode, record
         self._lasts = np.zeros(workers, dtype=np.int64)
+        self._steps: list[Ints] = []
         self._marks: list[Ints] = []
+        self._counted = 0
 
     def read(self, log: Ints, room: Ints, until: int, *, spans: bool, last: bool) -> Ints:
         """Read pairs, one after another, that were written until then; those that are left.
@@ -61,7 +64,7 @@ class Reader:
         `room`: for work, COLUMNS integers for each pair.
         """
         pairs = log.reshape(-1, 2)
-        self._marks.append(pairs[pairs[:, 1] < 0])
+        self._take_marks(pairs[pairs[:, 1] < 0])
         if not spans:
             return log[:0]
         columns = room[: COLUMNS * len(pairs)].reshape(COLUMNS, -1)
@@ -76,6 +79,19 @@ class Reader:
         self._record.take_spans(columns[:, :found])
         return log[:left]
 
+    def steps(self) -> Ints:
+        """When the model was updated."""
+        return np.concatenate(self._steps)
+
     def marks(self) -> Ints:
-        """All pairs that are no spans (n, 2), in the order in which they were written."""
+        """All pairs that are neither spans nor steps, in order, and how many steps came before."""
         return np.concatenate(self._marks)
+
+    def _take_marks(self, pairs: Ints) -> None:
+        # Of many workers there is little else than steps.
+        stepped = pairs[:, 1] == STEPS
+        steps, others = pairs[stepped, 0], np.flatnonzero(~stepped)
+        counts = self._counted + others - np.arange(len(others))
+        self._steps.append(steps)
+        self._marks.append(np.column_stack((pairs[others], counts)))
+        self._counted += len(steps)

@@ -120,7 +120,7 @@ class FlatRun:
                 return self._carried_on(code, label, record)
             if why == at.OVER:
                 self._read(reader, rows, record, last=True)
-                return self._traced(rows, reader.marks(), label)
+                return self._traced(rows, reader.steps(), reader.marks(), label)
             # One event may have wanted both: more draws, and more room.
             self._times.refill(self._m)
             self._queues.refill(self._m, self._reals)
@@ -294,7 +294,7 @@ class FlatRun:
         m = self._m
         return int((len(m) - m[at.ROWS]) // m[at.ROW])
 
-    def _traced(self, rows: Record, marks: Ints, label: str) -> Trace:
+    def _traced(self, rows: Record, steps: Ints, marks: Ints, label: str) -> Trace:
         workers, m = records(self._m), [int(scalar) for scalar in self._m[: at.SCALARS]]
         end, row = m[at.NOW], m[at.ROW]
         open_ = np.asarray(self._m[m[at.ROWS] : m[at.NEW_ROW]], dtype=np.int64).reshape(-1, row)
@@ -322,8 +322,8 @@ class FlatRun:
             global_step=m[at.STEP],
             span_rows=rows.span_rows(),
             gradient_rows=rows.gradient_rows,
-            evaluations=self._evaluations(m, marks, end),
-            steps=marks[marks[:, 1] == at.STEPS, 0],
+            evaluations=self._evaluations(m, steps, marks, end),
+            steps=steps,
             copy_staleness=np.empty(0, dtype=np.int64),
             links=links,
             sent=sent,
@@ -341,12 +341,14 @@ class FlatRun:
         codes += waiting[:, at.PHASE]
         return np.stack((np.full(len(waiting), end), codes), axis=1)
 
-    def _evaluations(self, m: Sequence[int], marks: Ints, end: int) -> list[EvaluationRow]:
+    def _evaluations(
+        self, m: Sequence[int], steps: Ints, marks: Ints, end: int
+    ) -> list[EvaluationRow]:
         """When the model was looked at: at the start, after some steps, and at the end."""
-        steps, looks = marks[:, 1] == at.STEPS, np.flatnonzero(marks[:, 1] == at.LOOKS)
-        times = marks[looks - 1, 0].tolist()  # of the step before it in the log
-        counts, parts = np.cumsum(steps)[looks].tolist(), marks[looks, 0].tolist()
-        rows = [(0, 0, 0), *zip(times, counts, parts, strict=True)]
+        parts, _, counts = marks[marks[:, 1] == at.LOOKS].T
+        times = steps[counts - 1]  # of the step before it in the log
+        looks = zip(times.tolist(), counts.tolist(), parts.tolist(), strict=True)
+        rows = [(0, 0, 0), *looks]
         if rows[-1][1] != m[at.STEP]:
             rows.append((end, m[at.STEP], m[at.PARTS]))
         batch, variables = m[at.BATCH_SIZE], m[at.VARIABLES]
@@ -360,7 +362,7 @@ def _sent_again(marks: Ints) -> dict[tuple[int, int], list[int]]:
     """When batches started that were sent again too soon: by rank, and whether pushed."""
     found: dict[tuple[int, int], list[int]] = {}
     starts: list[int] = []
-    for value, code in marks[marks[:, 1] < at.LOOKS].tolist():
+    for value, code, _ in marks[marks[:, 1] < at.LOOKS].tolist():
         if code == at.STARTED:
             starts.append(value)
         else:

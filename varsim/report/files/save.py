@@ -25,7 +25,8 @@ from varsim.report.render import csv_text
 from varsim.report.report import Report
 from varsim.report.training import document, summary
 from varsim.scenario.training import Scenario
-from varsim.study.measure import ACTIVITIES, OUTCOMES, Gradients
+from varsim.study.gradients import Gradients
+from varsim.study.measure import ACTIVITIES, OUTCOMES
 from varsim.study.result import Result
 from varsim.study.tables import COLUMNS, of_lives, of_sends
 
@@ -161,10 +162,14 @@ def _update_columns(rows: Gradients) -> list[_Column]:
 
 
 def _spans(rows: Rows, count: int) -> _Parts:
-    parts = rows.parts() if count == len(rows) else [rows.least(START, count)]
+    parts = rows.parts() if count == len(rows) else _cut(rows.least(START, count))
     for worker, phase, start, end, iteration in (part.T for part in parts):
         names = np.array(ACTIVITIES, dtype=object)[phase]
         yield [worker, names, seconds_text(start), seconds_text(end), iteration]
+
+
+def _cut(rows: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    return (rows[first : first + BLOCK] for first in range(0, max(1, len(rows)), BLOCK))
 
 
 def _evaluations(trace: Trace) -> _Parts:

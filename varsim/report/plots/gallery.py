@@ -102,9 +102,11 @@ def staleness(result: "Result") -> list[Staleness]:
     """The distributions of all strategies over the same bins."""
     runs: dict[str, list[NDArray[np.int64]]] = {strategy: [] for strategy in result.strategies}
     for trace, rows, window in zip(result.traces, result.gradients, result.windows, strict=True):
-        stale = rows.applied_step - rows.read_step
-        runs[trace.strategy].append(stale[rows.used & window.holds(rows.applied)])
-    values = {strategy: np.concatenate(each) for strategy, each in runs.items()}
+        runs[trace.strategy].append(rows.staleness_in(window))
+    values = {
+        strategy: each[0] if len(each) == 1 else np.concatenate(each)
+        for strategy, each in runs.items()
+    }
     limit = _limit(list(values.values()))
     width = limit // MOST_BINS + 1
     lowest = np.arange(0, limit + 1, width, dtype=np.float64)

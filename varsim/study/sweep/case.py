@@ -19,7 +19,7 @@ from varsim.study import measure as measuring
 from varsim.study import rounds
 from varsim.study.cost import sent_per_second
 from varsim.study.goodput import of_life
-from varsim.study.measure import Gradients
+from varsim.study.gradients import Gradients
 from varsim.study.simulation import Run, run_one
 from varsim.version import ENGINE_VERSION
 

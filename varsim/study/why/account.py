@@ -8,7 +8,8 @@ from typing import ClassVar, Final
 
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.formatter import Shown
-from varsim.study.measure import Gradients, left_out
+from varsim.study.gradients import Gradients
+from varsim.study.measure import left_out
 from varsim.study.statistics import Estimate, interval
 from varsim.study.stragglers import Table, compute_times
 from varsim.study.verdict import CLOSE, WORSE, beside, lead_of, verdict

@@ -10,8 +10,8 @@ from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, Spares
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import of_life
+from varsim.study.gradients import Gradients
 from varsim.study.lives import Smaller, check_pace, with_life
-from varsim.study.measure import Gradients
 from varsim.study.simulation import Run, run_alone, run_one
 from varsim.study.statistics import Estimate, difference, interval
 from varsim.study.why.levers import times_only

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.trace import Phase, Span, Trace
-from varsim.study.measure import Gradients
+from varsim.study.gradients import Gradients
 
 # What a server does with a gradient between its arrival and the update.
 SERVER: Final = "server"

@@ -10,7 +10,8 @@ from varsim.cluster.overheads import Overheads
 from varsim.cluster.placement import traffic_per_port
 from varsim.cluster.trace import Phase, Trace
 from varsim.scenario.training import Scenario
-from varsim.study.measure import NANOSECONDS, Gradients, utilization, worker_time
+from varsim.study.gradients import Gradients
+from varsim.study.measure import NANOSECONDS, utilization, worker_time
 
 Kind: TypeAlias = Literal["port", "link", "shared", "handling", "compute"]
 
