@@ -86,7 +86,7 @@ def test_what_is_sent_while_a_worker_computes_has_a_lane(overlapping: Result) ->
 
 def test_curves_of_links_are_called_by_whose_they_are(overlapping: Result) -> None:
     titles = {one["key"]: one["title"] for one in player.content(overlapping)["curves"]}
-    assert " ".join(titles["down"].split()) == "downlinks of workers 0 to 2: how many receive"
+    assert " ".join(titles["down"].split()) == "downlinks of workers 0 to 2: receiving"
 
 
 def test_a_long_run_is_cut_and_says_so(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:

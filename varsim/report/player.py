@@ -48,8 +48,8 @@ _SHARING: Final = "sharing a link or a server with others"
 _CURVES: Final = (
     ("loss", "line", "loss"),
     ("staleness", "dots", "staleness of applied gradients (updates)"),
-    ("up", "steps", "{up}: how many send"),
-    ("down", "steps", "{down}: how many receive"),
+    ("up", "steps", "{up}: sending"),
+    ("down", "steps", "{down}: receiving"),
     ("queue", "steps", "in line for a link or a server (workers)"),
     ("held", "steps", "arrived, not yet applied (gradients)"),
 )

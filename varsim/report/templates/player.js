@@ -225,6 +225,7 @@
     write(name, LEFT + 14, top - 12, "left", colors.ink);
     const end = LEFT + 24 + paint.measureText(name).width;
     if (end + paint.measureText(remark).width < width) write(remark, width - RIGHT, top - 12, "right");
+    return end;
   }
 
   // Spans in a row; what is narrower than half a pixel is drawn once per pixel.
@@ -260,8 +261,14 @@
 
   function curve({ curve: { title, key, kind }, of, high, low, top }) {
     const round = (value) => Number(value.toPrecision(3)), y = (value) => top + CURVE - ((value - low) / (high - low || 1)) * CURVE;
-    const now = of.map((one) => [one.name, one[key][first(one[key], ([moment]) => moment > view.cursor) - 1]?.[1]]);
-    heading(title, colors.faint, top, now.filter((pair) => Number.isFinite(pair[1])).map(([name, value]) => `${name} ${round(value)}`).join(" \u00b7 "));
+    const end = heading(title, colors.faint, top, "");
+    let right = width - RIGHT; // of the values at the cursor, in the order and colours of the legend
+    for (const one of [...of].reverse()) {
+      const value = one[key][first(one[key], ([moment]) => moment > view.cursor) - 1]?.[1];
+      if (!Number.isFinite(value) || right < end + 15) continue;
+      write(round(value), right, top - 12, "right", one.color);
+      right -= paint.measureText(round(value)).width + 10;
+    }
     write(round(high), LEFT - 4, top + 4, "right");
     write(round(low), LEFT - 4, top + CURVE - 4, "right");
     clipped(top, top + CURVE, () => {
