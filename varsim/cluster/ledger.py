@@ -72,7 +72,7 @@ class Ledger:
         """What a worker sent, which computed meanwhile, until `computed` (ns)."""
         self.sending += sent.end - sent.start
         self.hidden += max(0, min(sent.end, computed) - sent.start)
-        self.recorder.sends += sent
+        self.recorder.sent(sent)
 
     def sends(self, workers: int) -> Rows:
         """What was sent beside computation, if any was: see Trace."""

@@ -67,7 +67,7 @@ class PushPull(GradientExchange[Sequence[Gradient]]):
         worker.goes_on()
         if self._overlap:
             begun, now = self._moments[rank][0], self._clock.time
-            self._job.recorder.sends += Span(rank, Phase.WRITE, begun, now, worker.iteration)
+            self._job.recorder.sent(Span(rank, Phase.WRITE, begun, now, worker.iteration))
 
     def _connection(self, source: Place, target: Place) -> Connection:
         return Connection(self._network, self._network.route(source, target))

@@ -174,8 +174,6 @@ class Recorder:
             self._pack_gradients()
         if len(self.spans) >= _MANY:
             self._pack_spans()
-        if len(self.sends) >= _MANY:
-            self._pack_sends()
 
     def take_back(self, worker: int, time: int) -> None:
         """Forget what a worker's spans say of the time after `time` (ns): it ended before."""
@@ -195,6 +193,12 @@ class Recorder:
             for rows in written.of_each(_Code._fields.index("rank"), workers):
                 found.append(_decoded(rows, end))
         return found
+
+    def sent(self, span: Span) -> None:
+        """Something was sent beside computation."""
+        self.sends += span
+        if len(self.sends) >= _MANY:
+            self._pack_sends()
 
     def send_rows(self, workers: int) -> Rows:
         """All that was sent beside computation, with the fields of Span, by worker."""
