@@ -1,5 +1,6 @@
 """What the guides show is what happens: printed output, exit codes; words lead to their places."""
 
+import csv
 import importlib
 import re
 import shlex
@@ -78,6 +79,27 @@ def test_a_real_job_does_what_is_shown(tmp_path: Path, monkeypatch: pytest.Monke
     done = CliRunner().invoke(cli.app, [*shlex.split(command), "--quiet"])
     assert done.exit_code == 0, done.stderr
     assert " ".join(blocks("text", text)[0].split()) in " ".join(done.stdout.split())
+
+
+@pytest.mark.slow
+@pytest.mark.product
+def test_what_a_month_keeps_is_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = page("how_to/failures")
+    (tmp_path / "thousand_gpus.yaml").write_text(blocks("yaml", text)[0])
+    (command,) = re.findall(r"`varsim (run [^`]*)` says:", text)
+    done = CliRunner().invoke(cli.app, [*shlex.split(command), "--quiet"])
+    assert done.exit_code == 3, done.stderr  # the target is undecided
+    assert " ".join(blocks("text", text)[0].split()) in " ".join(done.stdout.split())
+    for command, shown in re.findall(r"`varsim (sweep [^`]*)` has ([^%]*) %", text):
+        done = CliRunner().invoke(cli.app, [*shlex.split(command), "--quiet", "--format", "csv"])
+        assert done.exit_code == 0, done.stderr
+        rows = [*csv.DictReader(done.stdout.splitlines())]
+        for row, said in zip(rows, re.findall(r"[0-9.]+", shown), strict=True):
+            kept = 100 * float(row["goodput_fraction"])
+            assert f"{kept:.{len(said.partition('.')[2])}f}" == said
 
 
 @pytest.mark.parametrize("name", ["how_to/real_job", "validation"])
