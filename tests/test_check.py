@@ -168,12 +168,12 @@ class TestLimits:
         (line,) = beginnings([first(made, 50 * 18)])
         assert line.startswith("  mirrored all-reduce (on_write)  no update: ")
         assert line.endswith("; stopped early, after 100 events")
-        assert step(first(made, 50 * 18)) == "none within 100 events"
+        assert step(first(made, 50 * 18)) == "no update within 100 events"
 
     def test_so_few_updates_that_they_tell_little_are_told(self) -> None:
         (line,) = beginnings([first(scenario({"kind": "on_write"}, **LONG), 3 * 16 + 30)])
         assert " a step (mean of 4 updates)" in line
-        assert line.endswith("; stopped early, after 30 events: too few updates to compare by")
+        assert line.endswith("; stopped early, after 30 events: too few updates to compare")
 
     def test_what_one_leaves_over_goes_to_the_next(self) -> None:
         both = ({"kind": "single"}, {"kind": "none"})
@@ -322,9 +322,9 @@ class TestCommand:
             "  sync PS (sync_replicas)         218 ms a step (mean of 21 updates): compute 51 %, "
             "token 19 %, write 15 %, rest 15 %",
             "",
-            "To run it takes about 183 MB of memory (28,426 gradients).",
+            "Running it takes about 183 MB of memory (28,426 gradients).",
         ]
-        assert done.stderr.startswith("varsim: on this machine all runs take about ")
+        assert done.stderr.startswith("varsim: on this machine all runs together take about ")
         assert check(QUICKSTART).stdout == done.stdout
 
     def test_its_answer_is_that_of_the_run(self) -> None:

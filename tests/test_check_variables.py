@@ -126,7 +126,7 @@ def test_a_scenario_in_plain_words() -> None:
     )
     text = "\n".join(describe(made))
     for words in (
-        "test: variables 2, modes 2, replications of each 1, seed 0",
+        "test: 2 variables, 2 modes, 1 replication of each, seed 0",
         "replicas     3, one on each worker",
         "compute      100 ms on average, law constant (value 100 ms)",
         "worker 2 takes 3 times as long from 2 s to 5 s",

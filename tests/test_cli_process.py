@@ -126,6 +126,10 @@ def test_output_that_cannot_be_written_is_one_line(small: Path) -> None:
     assert shell("varsim --version > /dev/full", small.parent).stderr == done.stderr
 
 
+def test_closed_streams_are_no_bug(small: Path) -> None:
+    assert shell("varsim check small.yaml >&- 2>&-; echo $?", small.parent).stdout == "0\n"
+
+
 def on_a_terminal(small: Path, **variables: str) -> str:
     """What a person at a terminal sees on stderr while a run of about two seconds goes on."""
     ours, theirs = pty.openpty()

@@ -124,7 +124,7 @@ class TestWhatIsExactIsRunOnce:
     def test_check_foresees_it(self) -> None:
         one, four = (scenario({"kind": "none"}, replications=count) for count in (1, 4))
         assert effort(one) == effort(four)
-        assert "replications of each 1, exact" in describe(four)[0]
+        assert "1 replication of each (exact)" in describe(four)[0]
 
     def test_saved_and_read_again_it_is_the_same(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -200,7 +200,7 @@ WRONG: dict[str, tuple[str, str, int, int, str]] = {
     ),
     "a rank that does not exist": (
         "latency: 50 us", "latency: 50 us, slow_links: [{rank: 3, factor: 2.0}]", 6, 82,
-        "rank 3 does not exist: 3 workers have ranks 0 to 2",
+        "rank 3 does not exist: ranks go from 0 to 2 (workers: 3)",
     ),
     "a name with a hyphen": (
         "name: seen", "name: seen-so-far", 9, 12,

@@ -261,7 +261,7 @@ class TestCompute:
         Path("steps.csv").write_text("worker,seconds\n" + "".join(f"0,{t}\n" for t in fit_markov))
         text = printed("steps.csv")
 
-        assert "steps are like the one before (autocorrelation 0.9" in text
+        assert "a step is like the one before it (autocorrelation 0.9" in text
         assert "replay: cycle" in text
 
 

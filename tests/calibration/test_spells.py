@@ -65,7 +65,7 @@ def test_spells_are_offered_as_a_law_that_scenarios_take() -> None:
     assert part.yaml[1] == "  kind: markov"
     assert DISTRIBUTIONS["markov"] is Markov
     text = "\n".join(part.comments)
-    assert "a law that draws each anew is wrong here" in text
+    assert "a law that draws each step independently is wrong here" in text
     assert "chosen; kind: trace with replay: cycle" in text
     assert not any(line.endswith("  chosen") for line in part.comments)
 
@@ -80,7 +80,7 @@ def test_steps_that_rise_and_rise_are_played_in_order() -> None:
 def test_real_steps_that_depend_on_each_other() -> None:
     text = "\n".join(compute_part(recorded("alibaba_job1.csv"), None).comments)
 
-    assert "steps are like the one before (autocorrelation 0.74)" in text
+    assert "a step is like the one before it (autocorrelation 0.74)" in text
     assert (
         "41% of the steps take exactly as long as the one before: that looks like samples" in text
     )

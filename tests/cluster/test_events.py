@@ -21,8 +21,8 @@ def refusal(events: tuple[dict[str, Any], ...], **changes: Any) -> str:
 @pytest.mark.parametrize(
     ("events", "why"),
     [
-        ((kill(1.0, 3),), "worker 3 does not exist: 3 workers have ranks 0 to 2"),
-        ((kill(2.0, 1), kill(1.0, 2)), "events.1: worker 2 is killed at 1 s, but stands behind"),
+        ((kill(1.0, 3),), "worker 3 does not exist: ranks go from 0 to 2 (workers: 3)"),
+        ((kill(2.0, 1), kill(1.0, 2)), "events.1: worker 2 is killed at 1 s, but comes after"),
         ((kill(1.0, 1), kill(1.5, 1)), "worker 1 is killed at 1.5 s, but is dead already"),
         ((restart(1.0, 1),), "worker 1 is restarted at 1 s, but is not dead then"),
         (

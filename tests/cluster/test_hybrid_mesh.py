@@ -90,9 +90,9 @@ def test_the_routes_of_pairs() -> None:
     ("workers", "joined", "message"),
     [
         (9, "dgx1_v100", "at most 8 workers, not 9"),
-        (2, ({"ranks": (0, 2)},), "network.joined: rank 2 does not exist: 2 workers"),
+        (2, ({"ranks": (0, 2)},), "network.joined: rank 2 does not exist: ranks go from 0 to 1"),
         (2, ({"ranks": (0, 0)},), "a pair must be two different ranks"),
-        (2, ({"ranks": (0, 1)}, {"ranks": (1, 0)}), "a pair stands there twice"),
+        (2, ({"ranks": (0, 1)}, {"ranks": (1, 0)}), "a pair is given twice"),
         (2, "dgx2", "dgx1_p100"),
     ],
 )

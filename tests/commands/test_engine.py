@@ -56,7 +56,7 @@ def test_both_leave_the_same_files_and_which_it_was_goes_to_stderr(
     fast, auto, simpy = (contents(tmp_path / engine) for engine in ("fast", "auto", "simpy"))
     assert fast == auto == simpy
     assert "engine" not in runs["simpy"].stderr
-    said = "varsim: made by the engine for times alone: none, sync_replicas\n"
+    said = "varsim: simulated by the fast engine (times only): none, sync_replicas\n"
     assert said in runs["fast"].stderr
     assert said not in runs["auto"].stderr  # such a short run is not worth its start
 

@@ -53,7 +53,7 @@ def test_check_says_soon_what_a_huge_scenario_takes(file: Path, change: str) -> 
     done = varsim("check", file, "--set", change)
 
     assert time.process_time() - begun < 2
-    assert "To run it takes about" in done.stdout
+    assert "Running it takes about" in done.stdout
     assert "varsim: all runs take about" in done.stderr or " at most: lower" in done.stderr
 
 
@@ -172,7 +172,7 @@ def test_sweeps_and_plans_are_foreseen_as_runs_are(
     file.write_text(LARGE.replace("replications: 1", "replications: 2") + block)
     checked = varsim("check", file)
     assert checked.exit_code == 0, checked.stderr
-    assert "To run it takes about" in checked.stdout
+    assert "Running it takes about" in checked.stdout
     assert "--yes" not in checked.stdout
     monkeypatch.setattr(weighing, "TOO_LONG", 0.0)
     monkeypatch.setattr(weighing, "LONG", 0.0)

@@ -154,7 +154,7 @@ def test_a_place_for_a_run_that_was_put_aside_is_nobodys_to_take(tmp_path: Path)
     done = written("training", tmp_path / "out")
     assert (done.exit_code, done.stderr) == (
         2,
-        f"varsim: {theirs} is in the way, and not of varsim: move it away\n",
+        f"varsim: {theirs} is in the way, and was not written by varsim: move it away\n",
     )
     partial = tmp_path / ".other.partial-999999999"
     partial.mkdir()
@@ -169,7 +169,8 @@ def test_calibrate_replaces_only_what_it_wrote(tmp_path: Path) -> None:
     done = varsim("calibrate", "steps.csv", "--out", out, "--quiet")
     assert (done.exit_code, done.stderr) == (
         2,
-        f"varsim: {out} is there already, and not from varsim calibrate: name another file\n",
+        f"varsim: {out} already exists, and was not written by varsim calibrate: "
+        "name another file\n",
     )
     assert out.read_text() == "mine"
     out.unlink()
@@ -192,7 +193,7 @@ def test_calibrate_leaves_a_table_of_somebody_else_alone(tmp_path: Path) -> None
     beside.write_text("mine")
     done = varsim("calibrate", "odd.csv", "--out", out)
     assert done.exit_code == 2, done.stdout
-    assert f"{beside} is there already" in done.stderr
+    assert f"{beside} already exists" in done.stderr
     assert beside.read_text() == "mine"
     assert not out.exists()
     beside.unlink()

@@ -49,7 +49,7 @@ def test_nor_what_only_the_whole_can_tell() -> None:
     found = messages("workers: 4", "workrs: 4\n  slow_workers: [{rank: 4, factor: 2}]")
 
     assert found[0] == "cluster: unknown key 'workrs'; did you mean 'workers'?"
-    assert found[1].startswith("rank 4 does not exist: 4 workers have ranks 0 to 3")
+    assert found[1].startswith("rank 4 does not exist: ranks go from 0 to 3 (workers: 4)")
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ CASES = {
         "none",
         "{network: {bandwidth: 1 Gbit/s, latency: 1 us, slow_links: [{rank: 8, factor: 2}]}}",
         "on",
-        "strategies.0.on: rank 8 does not exist: 8 workers have ranks 0 to 7",
+        "strategies.0.on: rank 8 does not exist: ranks go from 0 to 7 (workers: 8)",
     ),
     "servers of a strategy without": (
         "on_write",

@@ -28,8 +28,7 @@ def test_the_answer_names_the_fastest_and_by_how_much() -> None:
     assert "30.8 % of the compute time was wasted" in price
     assert "had missed 2 updates" in price
     assert apart == (
-        "The largest distance between two copies when measured: 0.500 in 'a', 0.500 in 'b', 0.500 "
-        "in 'c'."
+        "Largest measured distance between two copies: 0.500 in 'a', 0.500 in 'b', 0.500 in 'c'."
     )
     assert target == (
         "Loss 1 at learning rate 0.1 is reached soonest by 'b': after 8 ± 32 s; next is 'a' after "

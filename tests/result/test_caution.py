@@ -69,7 +69,7 @@ class TestConvoys:
         device = {**K80, "sigma": 0.0} if compute is None else None
         said = marching(serving(device, compute=compute))
         assert said.startswith(CONVOY)
-        assert "the workers of async PS (none) meet at the servers in lockstep" in said
+        assert "the workers of async PS (none) queue at the servers in lockstep" in said
         remedy = "write compute: {" if device is None else "write device with a sigma above 0"
         assert remedy in said
 
@@ -109,10 +109,10 @@ class TestConvoys:
             varsim("check", file),
             varsim("run", file, "--out", tmp_path / "out", "--quiet"),
         ):
-            assert f"{CONVOY}100 ms: the workers of async PS (none) meet at the servers" in printed
+            assert f"{CONVOY}100 ms: the workers of async PS (none) queue at the servers" in printed
             assert "{kind: lognormal, mean: 100 ms, sigma: 0.01}" in printed
         explained = " ".join(varsim("explain", file).split())
-        assert f"{CONVOY}100 ms: the workers of async PS (none) meet at the servers" in explained
+        assert f"{CONVOY}100 ms: the workers of async PS (none) queue at the servers" in explained
 
 
 CONSTANT = """\

@@ -77,7 +77,7 @@ def test_it_is_told(result: Result) -> None:
     described = "\n".join(describe(result.scenario))
     assert "each worker fails every 3 days on average, repaired in 10 min" in described
     assert "spare hosts: 1 hot" in described
-    assert "replications of each 3, steps exact, seed" in described
+    assert "3 replications of each (steps exact), seed" in described
 
 
 def test_the_optimal_interval_is_told() -> None:

@@ -141,7 +141,7 @@ class TestSyncReplicas:
         assert report(alone) == [
             "worker 1: waiting for a token (queue empty, 1 waiting)",
             "because worker 0 and the chief were killed at 0.35 s while computing",
-            "to free it: restart the chief: it takes what has piled up, and hands out tokens anew",
+            "to free it: restart the chief: it takes what has piled up, and hands out tokens again",
         ]
 
         back = run(sync(2), **settings, events=events)

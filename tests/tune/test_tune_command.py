@@ -103,7 +103,7 @@ def test_the_tuned_scenario_is_written_and_runs(file: Path, tmp_path: Path) -> N
 
 def test_nobodys_file_is_replaced(file: Path, tmp_path: Path) -> None:
     for target, words in (
-        (file, "is there already, and not from varsim tune"),
+        (file, "already exists, and was not written by varsim tune"),
         (tmp_path, "is a folder: name a file"),
         (tmp_path / "no" / "such" / "tuned.yaml", "there is no folder"),
     ):

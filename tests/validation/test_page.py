@@ -76,7 +76,7 @@ def test_columns_stand_under_each_other(comparison: Comparison) -> None:
 def test_a_standstill_is_told(comparison: Comparison) -> None:
     (line,) = incomplete_runs(comparison)
 
-    assert line.startswith("c_dead was to make 30 updates; it came to a standstill after ")
+    assert line.startswith("c_dead was to make 30 updates; it deadlocked after ")
     (dead,) = [one for one in comparison.predictions if one.run == "c_dead"]
     assert dead.measured.updates == dead.best.updates < 30
 

@@ -132,7 +132,7 @@ class TestScenarios:
         with pytest.raises(SystemExit) as end:
             main()
         assert end.value.code == 2
-        assert f"{first} is there already, and not from " in capsys.readouterr().err
+        assert f"{first} already exists, and was not written by " in capsys.readouterr().err
         assert first.read_text() == "mine"
         assert not others[0].exists()
         monkeypatch.setattr("sys.argv", ["published", "nothing-such", str(folder)])

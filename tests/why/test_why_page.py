@@ -211,7 +211,7 @@ class TestTheChain:
 
     def test_names_who_comes_last(self) -> None:
         made = scenario({"kind": "on_write"}, cluster={"slow_workers": (slow(2, 4.0),)})
-        assert words.spent(told(made)).endswith("The last to come: worker 2 in 100 % of them.")
+        assert words.spent(told(made)).endswith("Last to arrive: worker 2 in 100 % of them.")
 
 
 class TestTables:

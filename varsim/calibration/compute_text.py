@@ -90,8 +90,8 @@ def _markov_yaml(found: MarkovFit) -> list[str]:
 def _dependent(rows: Rows, similar: float, found: MarkovFit | None, fits: bool) -> Iterator[str]:
     """Comments on autocorrelated steps: possible causes, and the distribution that keeps them."""
     yield (
-        f"  steps are like the one before (autocorrelation {similar:.2f}): a law that draws each "
-        "anew is wrong here"
+        f"  a step is like the one before it (autocorrelation {similar:.2f}): a law that "
+        "draws each step independently is wrong here"
     )
     repeated = equal_to_previous(list(rows.values()))
     if repeated >= SAMPLED:

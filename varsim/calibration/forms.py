@@ -306,7 +306,7 @@ def _recorded(traces: Sequence[Trace]) -> Iterator[str]:
     (all_ranks,) = ranks if len(ranks) == 1 else (None,)
     if all_ranks is None:
         many = "1 trace, which does" if len(traces) == 1 else f"{len(traces)} traces, which do"
-        yield f"{many} not say of how many ranks: that slow ranks are among them is not known"
+        yield f"{many} not say of how many ranks: slow ones may be missing"
     elif len(traces) < all_ranks:
         yield (
             f"{len(traces)} of {all_ranks} ranks: how much slower others are cannot be seen; "

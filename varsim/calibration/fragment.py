@@ -227,7 +227,7 @@ def _fits(
         if max(one.worst for one in found) > WORST:
             lines.append(f"  errors above {WORST:.0%} stay with up to {MOST_PIECES} pieces: noise")
         where = f"{_bytes(piece.smallest)} to {_bytes(piece.largest)}"
-        lines.append(f"  below stands the one of {where}, for {_bytes(asked)} (--size chooses):")
+        lines.append(f"  below is the piece from {where}, for {_bytes(asked)} (--size chooses):")
         lines.append(f"  {_errors(_inside(piece, transfers), line)}")
     lines += [f"  {note}" for note in extra]
     sizes = len({one.size for one in _inside(piece, transfers)})

@@ -295,11 +295,14 @@ def validate(
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Predict recorded runs of your own, each from others, and say how well."""
+    """Predict your own recorded runs, and say how well.
+
+    The runs of one kind go to two halves; each half is predicted from the other.
+    """
     if runs is None:
         raise typer.BadParameter(
-            "which runs? Recorded ones of your own: --runs DIR. What varsim itself is held against "
-            "is run in its repository: python -m validation"
+            "name the folder of your recorded runs: --runs DIR. The validation of varsim itself "
+            "runs in its repository: python -m validation"
         )
     from varsim.cli import recordings
 
@@ -322,9 +325,11 @@ def main() -> None:
     # What processes leave when they are interrupted loky clears away; that is no news.
     quiet = "ignore:resource_tracker:UserWarning"
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.getenv("PYTHONWARNINGS"), quiet]))
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us: `>&-`
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         with suppress(AttributeError):
-            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+            getattr(sys, name).reconfigure(errors="replace")
     with Stopper():
         app()
 

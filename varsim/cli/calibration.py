@@ -122,7 +122,7 @@ def calibrate(
     elif runs is not None:
         recordings.calibrate(runs, half)
     else:
-        raise typer.BadParameter("measurements to read, or recorded runs: --runs DIR")
+        raise typer.BadParameter("name files of measurements, or recorded runs: --runs DIR")
 
 
 def _check_options(

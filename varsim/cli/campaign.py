@@ -106,4 +106,4 @@ def tell_effort(found: "Effort | None", command: str) -> None:
     """Say what it takes, and whether the command asks first."""
     if found is not None:
         asks = f" varsim {command} asks for --yes." if asks_first(found) else ""
-        write(f"To run it takes {foreseen(found)}.{asks}")
+        write(f"Running it takes {foreseen(found)}.{asks}")

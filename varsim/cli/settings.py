@@ -130,7 +130,7 @@ def use(engine: Engine, scenarios: "Iterable[Scenario]", among: float = 0.0) -> 
         complain(f"varsim: --engine fast does not cover {label}: {reason}")
         raise typer.Exit(USAGE)
     fast = ", ".join(label for label, is_fast in picked.items() if is_fast)
-    return f"varsim: made by the engine for times alone: {fast}" if fast else ""
+    return f"varsim: simulated by the fast engine (times only): {fast}" if fast else ""
 
 
 def use_in_campaign(

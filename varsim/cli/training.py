@@ -98,7 +98,7 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
             write_prose(f"At {words}: {told}")
     whole = effort(scenario, rates(begun))
     asks = " varsim run asks for --yes." if asks_first(whole) else ""
-    write_prose(f"\nTo run it takes about {foreseen_memory(whole)}.{asks}")
+    write_prose(f"\nRunning it takes about {foreseen_memory(whole)}.{asks}")
     flush()  # what is measured of this machine is told last
     weigh_checked(scenario, whole, *seconds_here(scenario, begun))
     if stuck := [one.standstill.report for one in begun if one.standstill is not None]:

@@ -47,8 +47,8 @@ def weigh_checked(scenario: "Scenario", found: "Effort", least: float, most: flo
         if fewest != format_seconds(most):
             until = f"{fewest} (if the target loss is reached at once) to "
         complain(
-            f"varsim: on this machine all runs take about {until}{format_seconds(most)} of one "
-            "core, by what short runs take here"
+            f"varsim: on this machine all runs together take about {until}{format_seconds(most)} "
+            "of one core, judging by short runs"
         )
     _judge(scenario, told, sure=True)
 

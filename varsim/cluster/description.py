@@ -232,7 +232,8 @@ def check_ranks(workers: int, slow: Iterable[SlowWorker | SlowLink]) -> None:
     for entry in slow:
         if entry.rank >= workers:
             raise ValueError(
-                f"rank {entry.rank} does not exist: {workers} workers have ranks 0 to {workers - 1}"
+                f"rank {entry.rank} does not exist: ranks go from 0 to {workers - 1} "
+                f"(workers: {workers})"
             )
 
 

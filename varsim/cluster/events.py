@@ -67,12 +67,12 @@ def check_events(events: Sequence[ProcessEvent], workers: int, end: float | None
         rank = event.rank
         if rank >= workers:
             raise ValueError(
-                f"events.{index}: worker {rank} does not exist: {workers} workers have ranks "
-                f"0 to {workers - 1}"
+                f"events.{index}: worker {rank} does not exist: ranks go from 0 to "
+                f"{workers - 1} (workers: {workers})"
             )
         if before is not None and event.at < before.at:
             raise ValueError(
-                f"events.{index}: {event}, but stands behind one of a later time; "
+                f"events.{index}: {event}, but comes after one of a later time; "
                 "put events in the order of their times"
             )
         if before is not None and before.stop is not None:

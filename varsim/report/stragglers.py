@@ -70,7 +70,7 @@ def _lines(found: Stragglers, source: str, numbers: Sequence[int], left: int) ->
             numbers, found.worker_means, found.worker_slowdowns, found.last, strict=True
         ):
             yield f"{number:>8} {format_seconds(mean):>9} {alone:>15.4f} {100 * last:>9.1f} %"
-        yield "slowdown alone: the mean step, over the mean time, if all others took the mean."
+        yield "slowdown alone: mean step over mean time, if all others always took the mean time."
 
 
 def sentences(found: Stragglers) -> Iterator[str]:
@@ -79,7 +79,7 @@ def sentences(found: Stragglers) -> Iterator[str]:
     if steps < ENOUGH:
         yield f"Only {steps} step{'s' * (steps > 1)}: too few to say what is usual."
     if workers == 1:
-        yield "One worker: who is waited for, and for how long, cannot be seen."
+        yield "One worker only: from its times alone, waiting for others cannot be told."
         return
     hours = found.barrier_mean * steps * workers / 3600
     yield (

@@ -16,7 +16,7 @@ from varsim.scenario.fault import Fault, Mark, Source, quoted
 
 DEEPEST: Final = 32
 MOST_NODES: Final = 20_000
-NOTHING: Final = "holds nothing but space and comments"
+NOTHING: Final = "nothing in it but blanks and comments"
 LARGEST_TEXT: Final = 256 * 1024
 _LONGEST_NUMBER: Final = 40
 
@@ -246,7 +246,7 @@ class _Builder:
         frame = self._stack[-1]
         if isinstance(frame.node, SequenceNode):
             dash = Mark(node.mark.source, node.mark.line, max(1, node.mark.column - 1))
-            self._fault(dash, "nothing stands behind this '-'")
+            self._fault(dash, "nothing follows this '-'")
         elif frame.key is not None:
             word, colon, rest = frame.key.partition(":")
             self._fault(

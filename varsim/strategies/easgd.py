@@ -33,7 +33,7 @@ class ElasticAveraging(Strategy):
     """
 
     called: ClassVar[str] = "elastic averaging (easgd)"
-    about: ClassVar[str] = "copies on their own, drawn to a centre on the servers, and it to them"
+    about: ClassVar[str] = "workers' own copies and a centre on the servers, drawn to each other"
     also_known_as: ClassVar[tuple[str, ...]] = ("elastic", "elastic_averaging")
     about_values: ClassVar[tuple[str, ...]] = ("moving_rate",)
     others: ClassVar[Mapping[str, object]] = {

@@ -212,7 +212,7 @@ class SyncReplicas(Strategy):
     def _remedy(self, accumulators: Sequence[GradientAccumulator], dead: Sequence[int]) -> str:
         """What would free the run; see `Job.explain`."""
         if 0 in dead:
-            return "restart the chief: it takes what has piled up, and hands out tokens anew"
+            return "restart the chief: it takes what has piled up, and hands out tokens again"
         missing = max(accumulator.missing for accumulator in accumulators)
         if not dead:
             return f"initial_tokens: {max(self._first(), 0) + missing} at least"

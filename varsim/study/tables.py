@@ -47,8 +47,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
     "runs": {
         **_WHOSE,
-        "stopped_by": "the stop rule that ended the run, deadlock if it came to stand still, or "
-        "chief if all had ended in good order",
+        "stopped_by": "the stop rule that ended the run, deadlock if nothing could happen any "
+        "more, or chief if all had ended in good order",
         **{name: f"{about.description} [{about.unit or '1'}]" for name, about in METRICS.items()},
     },
     "updates": {

@@ -49,7 +49,7 @@ def run_table(comparison: Comparison) -> Table:
 def incomplete_runs(comparison: Comparison) -> list[str]:
     """One line for each run that did not make all updates, or was predicted not to."""
     return [
-        f"{one.run} was to make {one.planned_updates} updates; it came to a standstill after "
+        f"{one.run} was to make {one.planned_updates} updates; it deadlocked after "
         f"{one.measured.updates}, predicted {one.best.updates}"
         for one in comparison.predictions
         if min(one.measured.updates, one.best.updates) < one.planned_updates

@@ -111,11 +111,11 @@ class FlatRun:
             code[advance](self._m, self._reals, self._log, self._heap)
             why, self._m[at.HALT] = int(self._m[at.HALT]), 0
             if why == at.STANDSTILL:
-                raise NotCoveredError("it stands still, or never ends")
+                raise NotCoveredError("it deadlocks, or never ends")
             if why == at.CROWDED:  # once more from the beginning, with more room
                 self._transfers *= 2
                 if self._transfers * self._workers > _MOST_TRANSFERS:
-                    raise NotCoveredError("too much is on its way at once")
+                    raise NotCoveredError("too many messages are on their way at once")
                 self._lay_out()
                 return self._carried_on(code, label, record)
             if why == at.OVER:

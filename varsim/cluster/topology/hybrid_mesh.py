@@ -74,7 +74,7 @@ class HybridMesh(Ported):
         if any(len(pair) < 2 for pair in pairs):
             raise ValueError("joined: a pair must be two different ranks")
         if len(set(pairs)) < len(pairs):
-            raise ValueError("joined: a pair stands there twice; say its links once")
+            raise ValueError("joined: a pair is given twice; give its links once")
         return self
 
     @property
@@ -96,8 +96,8 @@ class HybridMesh(Ported):
         if not isinstance(self.joined, str) and not all(0 <= rank < workers for rank in there):
             rank = next(rank for rank in there if not 0 <= rank < workers)
             raise ValueError(
-                f"network.joined: rank {rank} does not exist: {workers} workers have ranks 0 to "
-                f"{workers - 1}"
+                f"network.joined: rank {rank} does not exist: ranks go from 0 to "
+                f"{workers - 1} (workers: {workers})"
             )
 
     def routing(self) -> "HybridMeshRouting":

@@ -132,7 +132,9 @@ def check_target(directory: Path, *kinds: Kind) -> None:
     if not above.is_dir():
         raise NotARunError(f"{above} is a file; {directory} cannot be made in it")
     if in_the_way := _in_the_way(directory.resolve()):
-        raise NotARunError(f"{in_the_way} is in the way, and not of varsim: move it away")
+        raise NotARunError(
+            f"{in_the_way} is in the way, and was not written by varsim: move it away"
+        )
     if not os.access(above, os.W_OK | os.X_OK):
         raise NotARunError(f"no permission to write in {above}")
 
@@ -191,7 +193,7 @@ def check_file(path: Path, mark: str, by: str) -> None:
         what = "a link" if path.is_symlink() else "no file"
         raise NotARunError(f"{path} is {what}; it is left alone: name another file")
     if path.exists() and mark.encode() not in _head(path):
-        raise NotARunError(f"{path} is there already, and not from {by}: name another file")
+        raise NotARunError(f"{path} already exists, and was not written by {by}: name another file")
     if not path.resolve().parent.is_dir():
         raise NotARunError(f"cannot write {path}: there is no directory {path.parent}")
 

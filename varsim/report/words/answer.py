@@ -155,7 +155,7 @@ def _apart(result: "Result") -> str:
     ]
     if not drifted:
         return ""
-    return f"The largest distance between two copies when measured: {', '.join(drifted)}."
+    return f"Largest measured distance between two copies: {', '.join(drifted)}."
 
 
 def _how_many(result: "Result", metric: str) -> str:

@@ -108,9 +108,9 @@ def marching(scenario: Scenario) -> str:
         instead = f"compute: {{kind: lognormal, mean: {mean}, sigma: {DEVICE_SIGMA:g}}}"
         instead += "" if share is None else f" and backward_share: {share:.3g}"
     return (
-        f"Every step computes for exactly {mean}: the workers of {' and '.join(queueing)} meet at "
-        "the servers in lockstep, for ever in the same order, and the rate is that of this convoy. "
-        "Step times of real workers differ by 1 % and more, which breaks it up; to see that, write "
+        f"Every step computes for exactly {mean}: the workers of {' and '.join(queueing)} queue at "
+        "the servers in lockstep, always in the same order, and the rate is that of this convoy. "
+        "Real step times vary by 1 % or more, which breaks it up; to see that, write "
         f"{instead}."
     )
 

@@ -63,7 +63,9 @@ def sentences(result: "Result") -> Iterator[str]:
         return
     horizon = result.scenario.failures.horizon
     down = (
-        "is downtime, or of missing hosts" if goes_on(result.scenario.recovery) else "is downtime"
+        "is downtime, or lost while hosts are missing"
+        if goes_on(result.scenario.recovery)
+        else "is downtime"
     )
     for strategy in result.compared:
         of = {name: result.estimate(strategy, name) for name in result.metrics}
@@ -139,8 +141,8 @@ def notes(result: "Result") -> Iterator[str]:
         names = " and ".join(one.mention for one in drawn)
         few = min(int(result.trace(one.label).global_step) for one in drawn)
         yield (
-            f"The life of {names} is approximate: its {_drawn(result, drawn)}, each for itself, "
-            f"from the {few:,} that were simulated in each replication."
+            f"The life of {names} is approximate: its {_drawn(result, drawn)} "
+            f"independently from the {few:,} that were simulated in each replication."
         )
 
 
@@ -168,10 +170,10 @@ def described(scenario: Scenario) -> list[str]:
         if scenario.checkpoint is not None:
             lines.append(f"  checkpoint   {_checkpoint(scenario.checkpoint)}")
         elif failures.of_servers:
-            lines.append("  checkpoint   none: with a server all that was learnt is lost")
+            lines.append("  checkpoint   none: when a server fails, all that was learnt is lost")
         return [*lines, f"  recovery     {_return(scenario.recovery or Recovery())}"]
     if scenario.checkpoint is None:
-        lines.append("  checkpoint   none: a job begins again from its start")
+        lines.append("  checkpoint   none: a job starts over from its beginning")
     else:
         lines.append(f"  checkpoint   {_checkpoint(scenario.checkpoint, _optimum(scenario))}")
     return [*lines, f"  recovery     {_recovery(scenario.recovery or Recovery())}"]

@@ -9,6 +9,7 @@ from varsim.cluster.description import Cluster, SlowWorker
 from varsim.cluster.topology import Topology
 from varsim.cluster.updating import ServerUpdate
 from varsim.report.words import life
+from varsim.report.words.phrases import counted
 from varsim.report.words.table import most_time
 from varsim.scenario.targets import Prices
 from varsim.scenario.training import Scenario, runs_made
@@ -28,12 +29,12 @@ def describe(scenario: Scenario) -> list[str]:
     """The resolved scenario, one statement per line."""
     cluster, workload, network = scenario.cluster, scenario.workload, scenario.cluster.network
     often = max(runs_made(scenario, one) for one in scenario.strategies)
-    exact = ", exact" if often < scenario.replications else ""
+    exact = " (exact)" if often < scenario.replications else ""
     if exact and scenario.failures is not None and scenario.failures.is_random:
-        often, exact = scenario.replications, ", steps exact"
+        often, exact = scenario.replications, " (steps exact)"
     lines = [
-        f"{scenario.name}: strategies {len(scenario.strategies)}, replications of each "
-        f"{often}{exact}, seed {scenario.seed}",
+        f"{scenario.name}: {counted(len(scenario.strategies), 'strategy', 'strategies')}, "
+        f"{counted(often, 'replication')} of each{exact}, seed {scenario.seed}",
         f"  workers      {cluster.workers}, batch {workload.batch_size} each",
         f"  compute      {_compute(cluster, workload)}",
     ]
@@ -117,7 +118,7 @@ def beginnings(begun: Sequence[Beginning]) -> list[str]:
 def step(one: Beginning) -> str:
     """What an update takes, `303 ms a step`; or an iteration of a worker that waits for nobody."""
     if math.isnan(one.update):
-        return "no update" if one.limit is None else f"none within {one.limit:,} events"
+        return "no update" if one.limit is None else f"no update within {one.limit:,} events"
     together = one.per_iteration == 0
     if together or one.updates < one.per_iteration:
         unit = "a step" if together else "an update"
@@ -136,13 +137,13 @@ def _beginning(one: Beginning) -> Iterator[str]:
     if not one.lasted and one.standstill is None:
         yield "no update in the 146 years that the clock counts"
         return
-    counted = f"{one.updates:,} update{'' if one.updates == 1 else 's'}"
+    over = counted(one.updates, "update")
     spent = f": {most_time(one.shares)}" if one.shares else ""
     if one.updates < one.per_iteration:
-        counted += ", before each worker has made one"
-    parts = [f"{step(one)} (mean of {counted}){spent}" if one.updates else f"no update{spent}"]
+        over += ", before each worker has made one"
+    parts = [f"{step(one)} (mean of {over}){spent}" if one.updates else f"no update{spent}"]
     if one.limit is not None:
-        few = ": too few updates to compare by" if 0 < one.updates < _FEW else ""
+        few = ": too few updates to compare" if 0 < one.updates < _FEW else ""
         parts.append(f"stopped early, after {one.limit:,} events{few}")
     if one.left_out > 0:
         parts.append(f"{100 * one.left_out:.3g} % of the micro-batches dropped")

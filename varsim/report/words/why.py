@@ -235,7 +235,7 @@ def slower(account: Account) -> str:
 def idle_note(idle: Idle) -> str:
     """The fields that changed nothing, and how that was found out."""
     if not idle.tried:
-        return "No optional field of the scenario is set that could be left out."
+        return "The scenario sets no optional field that could be left out."
     how = "in whole runs" if idle.whole else f"in the first {MOST_GRADIENTS:,} gradients"
     more = f" ({idle.left} more were not tried)" if idle.left else ""
     tried = "1 optional field" if idle.tried == 1 else f"{idle.tried} optional fields"
@@ -245,10 +245,10 @@ def idle_note(idle: Idle) -> str:
             each = "The one optional field that is set changes"
         return f"{each} something{more}."
     names = ", ".join(idle.fields)
-    verb = "changes" if len(idle.fields) == 1 else "change"
+    verb, them = ("changes", "it") if len(idle.fields) == 1 else ("change", "them")
     return (
-        f"{names} {verb} nothing in any strategy: without, the first replication is the same "
-        f"{how}, bit for bit ({tried} tried{more})."
+        f"{names} {verb} nothing in any strategy: without {them}, the first replication is the "
+        f"same {how}, bit for bit ({tried} tried{more})."
     )
 
 
@@ -427,10 +427,10 @@ def _whom(account: Account) -> str:
     even = 1 / account.workers
     first, *_ = shares.items()
     if first[1] < 2 * even + 0.05 and len(shares) > 2:
-        return "Now one worker is the last, now another."
+        return "The last to arrive is now one worker, now another."
     named = [f"worker {rank} in {percent(share)}" for rank, share in list(shares.items())]
     more = ", ..." if len(named) > MOST_ENDERS else ""
-    return f"The last to come: {', '.join(named[:MOST_ENDERS])} of them{more}."
+    return f"Last to arrive: {', '.join(named[:MOST_ENDERS])} of them{more}."
 
 
 def _scale(base: float) -> tuple[float, str, int]:

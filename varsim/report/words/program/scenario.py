@@ -5,6 +5,7 @@ from typing import Final
 
 from varsim.distribute.program import Action
 from varsim.distribute.program_run import Mode
+from varsim.report.words.phrases import counted
 from varsim.report.words.scenario import about_machines, described
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.program.beginning import ProgramBeginning, size_of
@@ -15,8 +16,9 @@ def describe(scenario: VariablesScenario) -> list[str]:
     """The resolved scenario, one statement per line."""
     cluster, network, program = scenario.cluster, scenario.cluster.network, scenario.program
     lines = [
-        f"{scenario.name}: variables {len(scenario.variables)}, modes {len(scenario.labels)}, "
-        f"replications of each {scenario.replications}, seed {scenario.seed}",
+        f"{scenario.name}: {counted(len(scenario.variables), 'variable')}, "
+        f"{counted(len(scenario.labels), 'mode')}, "
+        f"{counted(scenario.replications, 'replication')} of each, seed {scenario.seed}",
         f"  replicas     {cluster.workers}, one on each worker",
     ]
     if cluster.compute is not None:
@@ -90,7 +92,6 @@ def _beginning(one: ProgramBeginning, longest: int) -> str:
         many = "message" if messages == 1 else "messages"
         size = format_bytes(one.measured["bytes_per_step"])
         sent = f"{size} in {format_count(messages)} {many}"
-    counted = f"{one.steps:,} step{'' if one.steps == 1 else 's'}"
     beyond = f"; what happens every {longest:,} steps lies beyond them" if one.beyond else ""
     time = format_seconds(one.measured["time_per_step"])
-    return f"{time} a step (mean of {counted}): {sent}{beyond}"
+    return f"{time} a step (mean of {counted(one.steps, 'step')}): {sent}{beyond}"
