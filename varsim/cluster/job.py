@@ -37,7 +37,7 @@ _NOTHING: Final[Batches] = np.empty(0)  # a batch where no gradient is worked ou
 
 
 class DeadlockError(Exception):
-    """A strategy came to stand still: since when, who waits for what, why, and what frees it."""
+    """A strategy deadlocked: since when, who waits for what, why, and what frees it."""
 
 
 class TooLongError(Exception):
@@ -342,7 +342,7 @@ class Job:
         """Run until a moment (ns) instead: what every link has carried by then, and `Trace.sent`.
 
         A run that stands still has gone on to the last message that nobody waited for: what had
-        passed when it came to stand still, only the same run once more can tell.
+        passed when it deadlocked, only the same run once more can tell.
         """
         self.clock.call_last(time, self.clock.stop)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -103,7 +103,7 @@ class Ledger:
         """
         pending = [gradient for gradient in self.in_flight if gradient.computed <= end]
         for gradient in pending:
-            if gradient.arrived > end:  # it was under way when the run came to stand still
+            if gradient.arrived > end:  # it was under way when the run deadlocked
                 gradient.arrived = -1
             self._write(gradient, -1, _NO_STEP, int(Outcome.PENDING))
         return len(self.in_flight) - len(pending)

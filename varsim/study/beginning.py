@@ -50,7 +50,7 @@ class Beginning(NamedTuple):
     how many were computed, how many of them in vain, in what simulated time. `left_out`: the share
     of micro-batches that went into no update, where a strategy drops some. `limit`: the events
     it had, if they ended it; 0 of a machine too large to begin with so few. `standstill`: of a run
-    that came to stand still. `seconds`: what this took of this machine; differs every time.
+    that deadlocked. `seconds`: what this took of this machine; differs every time.
     """
 
     strategy: Strategy

@@ -91,7 +91,7 @@ class Result(Told):
 
     @cached_property
     def standstills(self) -> dict[str, list[Trace]]:
-        """The strategies that came to stand still, each with the runs in which it did."""
+        """The strategies that deadlocked, each with the runs in which it did."""
         found: dict[str, list[Trace]] = {}
         for trace in self.traces:
             if trace.standstill is not None:
@@ -100,7 +100,7 @@ class Result(Told):
 
     @cached_property
     def compared(self) -> tuple[str, ...]:
-        """The strategies that are compared: those that never came to stand still."""
+        """The strategies that are compared: those that never deadlocked."""
         return tuple(label for label in self.strategies if label not in self.standstills)
 
     @cached_property
@@ -111,7 +111,7 @@ class Result(Told):
 
     @property
     def deadlock(self) -> DeadlockError | None:
-        """The reports of all strategies that came to stand still, ready to be raised."""
+        """The reports of all strategies that deadlocked, ready to be raised."""
         said = []
         for strategy, runs in self.standstills.items():
             first = runs[0]
@@ -309,7 +309,7 @@ class Result(Told):
 
     @cached_property
     def judgements(self) -> list[Judgement]:
-        """Target by target, each strategy; one that came to stand still misses all of them."""
+        """Target by target, each strategy; one that deadlocked misses all of them."""
         found = []
         for name, bound in self.scenario.targets.bounds.items():
             for strategy in self.strategies:

@@ -31,7 +31,7 @@ class Account:
 
     A step lasts from one update to the next. Of an `asynchronous` strategy, whose round is each
     worker's own iteration, it is one of these: the time in which there are as many updates as all
-    of them make; `paths` are then the iterations of all workers. `stuck`: it came to stand still;
+    of them make; `paths` are then the iterations of all workers. `stuck`: it deadlocked;
     then there is nothing to say.
     """
 
@@ -57,7 +57,7 @@ class Account:
 
     @property
     def stuck(self) -> bool:
-        """Whether it came to stand still, or made no update."""
+        """Whether it deadlocked, or made no update."""
         return self.reruns.stuck or not self.paths
 
     @property
