@@ -332,3 +332,19 @@ def test_where_machine_code_cannot_be_made_simpy_makes_the_run(
     monkeypatch.setattr("varsim.study.engine.worth_compiling", lambda: 40)
     monkeypatch.setattr("varsim.cluster.flat.run.compiled", refused)
     assert_same(run_one(run), expected)
+
+
+def test_ctrl_c_while_numba_is_imported_is_no_failure_of_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    def broken() -> None:
+        raise AttributeError("partially initialized module")
+
+    monkeypatch.setattr("varsim.cluster.flat.run.compiled", interrupted)
+    monkeypatch.setattr("varsim.cluster.flat.run.unmade", broken)
+    scenario = tied({"kind": "none"})
+    with pytest.raises(KeyboardInterrupt):
+        flat_run(scenario, scenario.strategies[0], 0).trace("none")

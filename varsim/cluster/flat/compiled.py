@@ -7,6 +7,7 @@ Machine code is kept in the user's cache, in a folder named after all of their s
 import hashlib
 import inspect
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -42,8 +43,7 @@ INTERPRETED: Final[Code] = {function: function for function in _KEPT}
 @cache
 def compiled() -> Code:
     """The functions, each compiled at its first call, or read from the cache."""
-    import numba
-
+    numba = _imported()
     spaces = {module: dict(vars(module)) for module in _MODULES}
     made: dict[Any, Any] = {}
     config: Any = numba.config
@@ -67,6 +67,22 @@ def compiled() -> Code:
             if isinstance(value, FunctionType) and value in made:
                 space[name] = made[value]
     return made
+
+
+def _imported() -> Any:
+    """The package numba, imported whole: Ctrl-C and SIGTERM wait for that.
+
+    An import that is broken off leaves halves of modules behind, and some of numba's swallow what
+    is raised meanwhile.
+    """
+    late = getattr(signal, "pthread_sigmask", None)  # not on Windows
+    before = late and late(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        import numba
+    finally:
+        if late:
+            late(signal.SIG_SETMASK, before)
+    return numba
 
 
 def unmade() -> tuple[type[Exception], ...]:

@@ -101,7 +101,9 @@ class FlatRun:
             return self._carried_on(INTERPRETED, label, record)
         try:
             return self._carried_on(compiled(), label, record)
-        except unmade() as error:
+        except Exception as error:  # Ctrl-C while numba is imported must not import it again here
+            if not isinstance(error, unmade()):
+                raise
             raise NotCoveredError(f"machine code cannot be made here: {error}") from error
 
     def _carried_on(self, code: Code, label: str, record: bool) -> Trace:
