@@ -34,7 +34,7 @@ def rows(long: bool) -> Iterator[Row]:
                 yield Row(f"in arrays / SimPy, {name}", COMPILED[workers], ratio)
                 continue
             tasks = {"simpy": one(what)}
-            if long or workers == 64:
+            if long or (kind, workers) == ("none", 64):
                 tasks["interpreted"] = flat(what, interpreted=True)
             if fast:
                 tasks["compiled"] = flat(what)

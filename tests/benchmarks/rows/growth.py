@@ -34,24 +34,24 @@ def rows(long: bool) -> Iterator[Row]:
     """Per worker-step, W workers / 64, which make as many steps each, and as often as it takes."""
     for workers in GOALS if long else [4_096]:
         for kind in KINDS if long else KINDS[:2]:
-            times = workers // 64
+            quarter = workers // 64 // 4
             small = on_simpy(one(scenario(kind, 64, STEPS, "timing")))
             tasks = {
                 "large": on_simpy(one(scenario(kind, workers, STEPS, "timing"))),
-                "small": lambda small=small, times=times: [small() for _ in range(times)],
+                "small": lambda small=small, times=quarter: [small() for _ in range(times)],
             }
-            turns = in_turn(tasks, 5 if long else 2)
+            turns = in_turn(tasks, 5 if long else 3)
             name = f"per worker-step, {kind}, W = {workers:,} / W = 64"
-            yield Row(name, GOALS[workers], turns.ratio("large", "small"))
+            yield Row(name, GOALS[workers], turns.ratio("large", "small", 1 / 4))
             if kind == "on_write" or find_spec("numba") is None:
                 continue
             few = flat(scenario(kind, 64, STEPS, "timing"))
             tasks = {
                 "large": flat(scenario(kind, workers, STEPS, "timing")),
-                "small": lambda few=few, times=times: [few() for _ in range(times)],
+                "small": lambda few=few, times=quarter: [few() for _ in range(times)],
             }
-            turns = in_turn(tasks, 5 if long else 2)
-            yield Row(f"compiled, {name}", GOALS[workers], turns.ratio("large", "small"))
+            turns = in_turn(tasks, 5 if long else 3)
+            yield Row(f"compiled, {name}", GOALS[workers], turns.ratio("large", "small", 1 / 4))
     for kind in KINDS:
         yield Row(f"kept of a worker-step, {kind}, W = 64", 150, Spread.of([kept(kind)]), " B")
     if long:

@@ -32,7 +32,7 @@ def rows(long: bool) -> Iterator[Row]:
         }
         if long:
             tasks |= {"no record": one(full, record=False), "eager": one(full, lazy=False)}
-        turns = in_turn(tasks, 7 if long else 3)
+        turns = in_turn(tasks, 7 if long else 4)
         name = f"{kind}, W = {workers:,}"
         yield Row(f"full run / T, {name}", FULL.get((kind, workers)), turns.ratio("full", "T"))
         goal = TIMES.get((kind, workers))
@@ -46,7 +46,7 @@ def rows(long: bool) -> Iterator[Row]:
             events = (trace.heap_events - workers) / len(trace.gradients)
             yield Row(f"heap events per worker-step, {name}", None, Spread.of([events]))
     for kind in OTHERS:
-        yield from beside_the_leaner(kind, 50_000 if long else 2_500, 7 if long else 3)
+        yield from beside_the_leaner(kind, 50_000 if long else 2_500, 7 if long else 2)
 
 
 def beside_the_leaner(kind: str, worker_steps: int, repeat: int) -> Iterator[Row]:
