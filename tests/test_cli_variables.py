@@ -206,7 +206,7 @@ class TestCheck:
     def test_says_what_it_is_and_what_it_costs(self, count: Path, run: Run) -> None:
         result = run("check", count)
         assert result.exit_code == 0, result.stderr
-        assert result.stdout.startswith(f"{count}: ok\ncount: variables 2, modes 3")
+        assert result.stdout.startswith(f"{count}: ok\ncount: 2 variables, 3 modes")
         lines = result.stdout.splitlines()
         steps = lines[lines.index("How the program begins in each mode:") + 1 :]
         assert [line.split()[0] for line in steps] == ["on_read", "on_write", "none"]
