@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from knob_cases import MIRRORED, Case, two
+from knob_cases import MIRRORED, SERVED, Case, two
 
 SOURCE: Case = {"domain": "worker", "mtbf": 50.0, "repair": 5.0}
 FAILURES: Case = {"horizon": 200.0, "detection": 1.0, "of": (SOURCE,)}
@@ -49,6 +49,24 @@ SPARES: Case = {"hot": 1, "cold": 1, "swap": 2.0}
 AWAY: Case = {**MORTAL, "failures": {**FAILURES, "of": ({**SOURCE, "repair": 100.0},)}}
 
 
+# The chief dies inside the run, after its first checkpoints.
+OF_SERVERS: Case = {
+    **SERVED,
+    "cluster": {**SERVED["cluster"], "compute": {"kind": "constant", "value": 1.0}},
+    "failures": {
+        "of": (
+            {
+                "domain": "worker",
+                "law": {"kind": "trace", "seconds": ((5.5,), *((1e6,),) * 3)},
+                "repair": 2.0,
+            },
+        ),
+    },
+    "checkpoint": {"every": 2.0, "write": 0.25},
+    "stop": {"time": 12.0},
+}
+
+
 STAR: Case = {key: MIRRORED["network"][key] for key in ("bandwidth", "latency")}
 
 
@@ -89,6 +107,7 @@ OF_LIVES: dict[str, tuple[Case, Case]] = {
         {**MORTAL, "checkpoint": ASYNCHRONOUS}, "checkpoint.slowdown", 0.0, 0.5
     ),
     "Checkpoint.restore": pair(MORTAL, "checkpoint.restore", 0.0, 1.0),
+    "Checkpoint.keep_on": pair(OF_SERVERS, "checkpoint.keep_on", "remote", "host"),
     "Recovery.restart": pair(MORTAL, "recovery.restart", 1.0, 2.0),
     "Recovery.policy": two(MORTAL, recovery=({"restart": 2.0}, {"policy": "wait", "restart": 2.0})),
     "Recovery.fewest": two(

@@ -191,6 +191,17 @@ def test_a_run_that_ends_without_a_model_shows_what_all_will_begin_from(kind: st
     assert (last.loss, last.divergence) == (first.loss, 0)
 
 
+@pytest.mark.parametrize("kind", ["on_write", "local_sgd"])
+def test_so_does_one_that_ends_before_that_is_noticed(kind: str) -> None:
+    # It would be at 3.5.
+    period = {"period": 1} if kind == "local_sgd" else {}
+    trace = struck({**mortal(kind, 2), **period}, ALL, stop={"time": 3.0})
+
+    assert trace.global_step == 0
+    assert trace.evaluations[-1].loss == trace.evaluations[0].loss
+    assert [row["lost"] for row in lived(trace) if "lost" in row] == [2.5, 2.5]
+
+
 def test_steps_since_copies_met_are_lost() -> None:
     # Copies meet after every two steps, at 2 and 4; worker 1 dies at 3.5.
     trace = struck({"kind": "local_sgd", "period": 2, **ELASTIC}, fails((NEVER,) * 2, (3.5, NEVER)))
@@ -290,12 +301,19 @@ def test_a_run_in_which_too_much_fails_is_given_up(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_run_that_stands_still_is_not_kept_alive_by_failures() -> None:
-    # Of two initial tokens for three replicas none is left for the third.
-    strategy = {"kind": "sync_replicas", "replicas_to_aggregate": 3, "initial_tokens": 0}
+    # Three workers bring three gradients, and there is no token for a fourth.
+    strategy = {
+        **{"kind": "sync_replicas", "initial_tokens": 0},
+        **{"replicas_to_aggregate": 4, "total_num_replicas": 4},
+    }
     for stop in ({"global_steps": 5}, {"time": 2.0}):
         alone = run(strategy, stop=stop)
         there = run(strategy, stop=stop, failures={"of": ({"domain": "worker", "mtbf": 1e3},)})
 
+        assert alone.standstill is not None
+        assert there.standstill is not None
+        assert "after 0 updates: nothing can happen" in alone.standstill.report
+        assert "no worker is down, and nothing but a failure can" in there.standstill.report
         assert alone.stopped_by == there.stopped_by
         assert alone.end == there.end
 

@@ -90,6 +90,10 @@ def random_scenario(seed: int) -> dict[str, Any]:
         changes["checkpoint"] = {**checkpoint, "restore": pick([0.0, 0.1]), **mode}
     if draw.random() < 0.3:
         changes["cluster"]["overheads"] = {"first_iteration": 0.03}
+    returns = any("repair" in one and one["domain"] != "server" for one in sources)
+    saved = changes.get("checkpoint", {"every": "optimal"})
+    if returns and saved["every"] != "optimal" and draw.random() < 0.5:
+        saved["keep_on"] = "host"
     return {"strategy": strategy, **changes}
 
 
@@ -138,10 +142,18 @@ def check(trace: Trace, settings: dict[str, Any]) -> None:
         if mortal_sends(settings["strategy"]["kind"]) == "servers":
             assert own[:, Attempt._fields.index("steps")].sum() == len(rows)
             assert own[:, 1:3].sum() >= computed
+    if not (kept.any() or mortal_sends(settings["strategy"]["kind"]) in ("servers", "centre")):
+        # Of copies that are lost nothing is left, by whomever that is known.
+        assert trace.evaluations[-1].loss == trace.evaluations[0].loss
+    if trace.standstill is not None:  # by its tokens, not by what struck
+        assert "no worker is down" in trace.standstill.report
+        random = ("failures", "checkpoint", "recovery")
+        assert struck({key: settings[key] for key in settings if key not in random}).standstill
     assert trace.global_step == int(trace.kept_steps.sum())
     assert len(trace.steps) >= trace.global_step
 
 
+DEADLOCKED = [442, 706]  # sync_replicas with fewer workers than it needs gradients, and no tokens
 FAST, MANY = range(len(MORTALS)), range(len(MORTALS), 400)
 
 
@@ -149,6 +161,16 @@ def test_sample() -> None:
     for seed in FAST:
         settings = random_scenario(seed)
         check(struck(settings), settings)
+
+
+@pytest.mark.parametrize("seed", DEADLOCKED)
+def test_what_deadlocks_would_do_so_without_failures(seed: int) -> None:
+    settings = random_scenario(seed)
+    trace = struck(settings)
+
+    assert trace.standstill is not None
+    assert "to free it: initial_tokens: 1 at least" in trace.standstill.report
+    check(trace, settings)
 
 
 @pytest.mark.slow

@@ -30,6 +30,7 @@ class Case(TypedDict):
     every: int | None  # no checkpoints
     write: int
     snapshot: int | None  # of a write beside the chief's work, which it slows by a quarter
+    on_host: bool  # kept on the disk of the chief's host, which goes to repair with it
     restore: int
     rate: float
     momentum: float
@@ -59,10 +60,13 @@ def drawn(seed: int) -> Case:
         rate=[0.1, 0.3][whole(0, 1)],
         momentum=[0.0, 0.9][whole(0, 1)],
         snapshot=None,
+        on_host=False,
     )
     if case["every"] is not None and draw.random() < 0.5:
         case["snapshot"] = 5 * whole(1, 3)
         case["steps"][0] = [2 * step for step in case["steps"][0]]
+    if case["every"] is not None and case["repair"] is not None:
+        case["on_host"] = draw.random() < 0.4
     return case
 
 
@@ -124,7 +128,8 @@ class Run:
         self.hosts = [Member(gaps, case["repair"]) for gaps in case["deaths"]]
         self.servers = [Member(gaps, case["repair"]) for gaps in case["losses"]]
         self.x = self.velocity = 0.0
-        self.saved = Saved(0, 0.0, 0.0, [0] * len(self.workers))
+        self.start = self.saved = Saved(0, 0.0, 0.0, [0] * len(self.workers))
+        self.went = 0  # of those saved, with the host that they were on
         self.complete = 0  # checkpoints
         self.since = 0  # of the chief's next checkpoint
         self.saves: Saved | None = None  # the one that the chief stops for
@@ -214,6 +219,10 @@ class Run:
         detection = self.case["detection"]
         struck = [host.strikes(now, detection) for host in self.hosts]
         lost = [server for server in self.servers if server.strikes(now, detection)]
+        if struck[0] and self.case["on_host"] and self.saved is not self.start:
+            self.saved, self.went = self.start, self.went + 1
+            if self.lost:
+                self.roll_back(now)
         for worker, host, hit in zip(self.workers, self.hosts, struck, strict=True):
             if hit:
                 self.fall(worker, now, max(now + detection, host.there))
@@ -226,7 +235,7 @@ class Run:
             return
         # A session begins when all servers and the chief are there.
         there = max(self.servers_there, now + detection, self.hosts[0].there)
-        restore = self.case["restore"] if self.complete else 0
+        restore = 0 if self.saved is self.start else self.case["restore"]
         self.model_there = there + self.case["restart"] + restore
         for worker, host in zip(self.workers, self.hosts, strict=True):
             self.fall(worker, now, max(there, host.there))
@@ -247,7 +256,7 @@ class Run:
                 self.saves = self.beside = None
         worker.waits.append((now, now + self.case["detection"], there))
         worker.ready = there + self.case["restart"]
-        if worker is self.workers[0] and self.case["every"] is not None and self.complete:
+        if worker is self.workers[0] and self.saved is not self.start:
             worker.ready += self.case["restore"]
         self.turns += 1
         worker.turn = self.turns

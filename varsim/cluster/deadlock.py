@@ -44,10 +44,10 @@ def report(
     run: str, updates: int, time: int, workers: Sequence[Worker], failures: Failures, remedy: Remedy
 ) -> str:
     """The whole report of a run in which nothing is left to happen since `time` (ns)."""
-    lines = [
-        f"{run}: the run deadlocked at {time / 1e9:.9g} s, after "
-        f"{updates} updates: nothing can happen any more."
-    ]
+    still = "nothing can happen any more."
+    if failures.random:  # who is down comes back: then there was more to happen
+        still = "no worker is down, and nothing but a failure can happen any more."
+    lines = [f"{run}: the run deadlocked at {time / 1e9:.9g} s, after {updates} updates: {still}"]
     waits: dict[str, list[int]] = {}
     for worker in workers:
         if failures.running(worker.rank):

@@ -64,12 +64,14 @@ class Failures:
         self.exits: dict[int, Exit] = {}  # by rank
         self.expected = random or bool(events)  # somebody will die
         self.restarts = random or any(event.restart is not None for event in events)
-        self._random = random
+        self.random = random
         self.meets = False  # workers learn by themselves, and meet from time to time
         self.met: list[tuple[int, int]] = []
         self.thrown_away: list[tuple[int, int]] = []
         self.died = False  # somebody has
         self.copies_lost: Callable[[], None] = lambda: None  # called when nobody has the model
+        # Whether nobody has it, though nobody may know.
+        self.nobody_left: Callable[[], bool] = lambda: False
         self._told: list[Callable[[int], None]] = []
         for event in events:
             if event.rank < len(workers):
@@ -93,12 +95,12 @@ class Failures:
 
     def meet(self, rank: int) -> None:
         """What a worker has learnt is with others, too."""
-        if self._random:
+        if self.random:
             self.met.append((rank, self._clock.time))
 
     def throw_away(self, rank: int) -> None:
         """What a worker has done since it last handed something over is in vain, for a death."""
-        if self._random:
+        if self.random:
             self.thrown_away.append((rank, self._clock.time))
 
     def running(self, rank: int) -> bool:

@@ -156,6 +156,9 @@ class Interruptions:
             strikes.append(self._strikes[self._next])
             self._next += 1
         struck, hosts = self._source.happen(strikes, now)
+        gone = 0 in struck.away and self._saver is not None and self._saver.host_goes()
+        if gone and self._model_lost:
+            self._go_back(now)
         hit = []
         machines = [host for host in sorted(hosts) if host < self._machines]
         for host in machines:
@@ -164,8 +167,10 @@ class Interruptions:
             for rank in range(first, min(first + self._each, len(self._falls))):
                 hit += self._hit(rank, now, now + self._detection, there)
         if len(machines) < len(hosts):
-            servers = hosts.difference(machines)
-            self._lose_servers(now, [self._source.hosts.there(one) for one in servers])
+            there_again = map(self._source.hosts.there, hosts.difference(machines))
+            self._servers_there = max(self._servers_there, now + self._detection, *there_again)
+            self._go_back(now)
+            self._model_lost = True
         waits = self._model_lost and (self._copies_lost or 0 in hosts)
         if len(machines) < len(hosts) or waits:
             hit += self._begin_session(now, now + self._detection)
@@ -196,19 +201,16 @@ class Interruptions:
         self._clock.call_first(fall.ready, partial(self._return, fall, fall.turn))
         return [fall]
 
-    def _lose_servers(self, now: int, there: Sequence[int]) -> None:
-        """Servers fail, with the model, and are there again at these times (ns)."""
-        assert self._saver is not None, "nobody knows what the model began as"
-        self._gone.append(((self._saver.saved_at, now), True))
+    def _go_back(self, now: int, *, died: bool = True) -> None:
+        """The model is what was saved; whether all that worked on it have died."""
+        since = 0 if self._saver is None else self._saver.saved_at
+        self._gone.append(((since, now), died))
         self._session.roll_back()
-        self._model_lost = True
-        self._servers_there = max(self._servers_there, now + self._detection, *there)
 
     def _lose_copies(self) -> None:
         """Nobody has a copy of the model any more: once all are there, all is as at the start."""
         now = self._clock.time
-        self._gone.append(((0, now), True))
-        self._session.roll_back()
+        self._go_back(now)
         self._model_lost = self._copies_lost = True
         self._clock.call_first(now, partial(self._begin_session, now, now))
 
@@ -250,8 +252,7 @@ class Interruptions:
         if fall.turn != turn or self._model_lost or fall.back <= now:
             return
         if fall.rank == 0 and self._chief and self._saver is not None:
-            self._gone.append(((self._saver.saved_at, now), False))
-            self._session.roll_back()
+            self._go_back(now, died=False)
             self._session.measure()
             self._saver.begins(now)
         self._bring_back(fall, now)

@@ -299,6 +299,8 @@ class Job:
             standstill = self._stands_still(label)
         end = self.clock.time
         recorder, ledger = self.recorder, self.ledger
+        if self.failures.nobody_left():
+            self.failures.copies_lost()
         if self._model is not None and self._evaluated_step != ledger.global_step:
             self._measure()
         for worker in self.workers:
@@ -367,17 +369,8 @@ class Job:
             self.stopped_by = "chief"
             return None
         self.stopped_by = "deadlock"
-        said = Standstill(
-            self.clock.time,
-            report(
-                label,
-                self.global_step,
-                self.clock.time,
-                self.workers,
-                self.failures,
-                self._remedy,
-            ),
-        )
+        now, known = self.clock.time, (self.workers, self.failures, self._remedy)
+        said = Standstill(now, report(label, self.global_step, now, *known))
         if self._stop.time is not None:
             self.clock.time = round(self._stop.time * 1e9)
         return said

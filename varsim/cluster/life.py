@@ -124,7 +124,8 @@ class Life:
             if not again.failures:
                 return one._replace(
                     **dict(zip(("detection", "repair", "restart"), parts, strict=True)),
-                    **found._asdict(),
+                    failures=found.failures,
+                    spares=found.spares,
                 )
             now, detection, restart = until, self._detection, self._restart
 

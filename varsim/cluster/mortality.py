@@ -40,6 +40,8 @@ def check_beside(
             "events do not go with failures: either processes end at given times, or hosts fail at "
             "random"
         )
+    if checkpoint is not None and checkpoint.keep_on == "host":
+        _check_kept_on_host(failures, checkpoint, cluster)
     if in_run(failures):
         if checkpoint is not None and not (
             failures.of_servers or (chief and failures.of_chief(cluster))
@@ -54,6 +56,22 @@ def check_beside(
         raise ValueError(
             "failures do not go with cluster.slow_workers that are slow for a part of the time: "
             "all steps of a job must take the same time"
+        )
+
+
+def _check_kept_on_host(failures: RandomFailures, checkpoint: Checkpoint, cluster: Cluster) -> None:
+    """Raise ValueError where it makes no difference, or is not known which host takes it along."""
+    if failures.horizon is not None:
+        raise ValueError(
+            "checkpoint.keep_on: host needs failures that strike inside the run: in a life that is "
+            "foreseen (failures.horizon) each goes back to the last checkpoint, whichever host "
+            "failed"
+        )
+    faster = checkpoint.storage is not None and checkpoint.storage > cluster.network.worker_rate
+    if not faster and not failures.of_chief(cluster, repaired=True):
+        raise ValueError(
+            "checkpoint.keep_on: host has no effect: no failure sends the host of worker 0, whose "
+            "disk it is, to repair, and storage is no faster than its link"
         )
 
 

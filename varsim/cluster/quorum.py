@@ -54,6 +54,7 @@ class Quorum:
         self.members = tuple(seat.rank for seat in seats)
         self._ring = self._ring_of(self.members)
         job.failures.tell(self._died)
+        job.failures.nobody_left = self._nobody_left
         job.explain(self._remedy)
 
     def take_part(self, member: Member) -> Activity[Sequence[int]]:
@@ -112,6 +113,9 @@ class Quorum:
             clock.call_at(clock.time + wait, partial(self._know, rank, life))
         else:
             self._know(rank, life)
+
+    def _nobody_left(self) -> bool:
+        return bool(self.members) and self._dead.keys() >= set(self.members)
 
     def _know(self, rank: int, life: int) -> None:
         """Others know that a worker is dead, of which they may have learnt already."""

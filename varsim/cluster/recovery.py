@@ -16,6 +16,7 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.failing import (
     Domain,
     FailureSource,
+    RecordedFailure,
     RecordedFailures,
     members,
 )
@@ -102,10 +103,15 @@ class RandomFailures(Grown):
         known = 0 if self.recorded is None else len(self.recorded.failures)
         return drawn + known / (self.horizon or LONGEST)
 
-    def of_chief(self, cluster: Cluster) -> bool:
-        """Whether worker 0 may fail."""
-        recorded = () if self.recorded is None else self.recorded.failures
-        return any(one.domain != "server" for one in self.of) or any(
+    def of_chief(self, cluster: Cluster, *, repaired: bool = False) -> bool:
+        """Whether worker 0 may fail; or, `repaired`, whether its host then goes to repair."""
+        played = self.recorded
+        if played is None or (repaired and played.repair is None):
+            recorded: tuple[RecordedFailure, ...] = ()
+        else:
+            recorded = played.failures
+        drawn = (one for one in self.of if one.domain != "server")
+        return any(one.repair is not None or not repaired for one in drawn) or any(
             member // cluster.workers_of_a_host == 0 if domain == "worker" else member == 0
             for _, domain, member in recorded
             if domain != "server"
@@ -141,7 +147,7 @@ Interval: TypeAlias = Annotated[
 ]
 
 
-class Checkpoint(Model):
+class Checkpoint(Grown):
     """Checkpoints of a job: after `every` so much work, rounded up to the end of a step.
 
     `every: optimal` takes the interval that gives the most goodput under exponential failures.
@@ -151,8 +157,11 @@ class Checkpoint(Model):
     stops (`asynchronous`); a checkpoint counts when its write is complete. `restore`: how long a
     job that begins again reads the last one, beside what `storage` takes.
     Inside a run (`failures` without `horizon`) servers are saved: the chief reads all variables,
-    and it alone stops, or goes on beside its write; time counts, not work.
+    and it alone stops, or goes on beside its write; time counts, not work. `keep_on: host` writes
+    to the disk of the chief's host, which goes to repair with that host.
     """
+
+    later: ClassVar[tuple[str, ...]] = ("keep_on",)
 
     every: Interval
     """Work between two checkpoints; optimal: as much as keeps most."""
@@ -168,6 +177,8 @@ class Checkpoint(Model):
     """How much longer steps take beside an asynchronous write, as a share."""
     restore: Seconds = Field(0.0, ge=0)
     """How long a job that begins again reads its last checkpoint."""
+    keep_on: Literal["remote", "host"] = "remote"
+    """Where it is kept; `host`: on the disk of worker 0's host, gone when that goes to repair."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -175,6 +186,11 @@ class Checkpoint(Model):
             for name in ("snapshot", "slowdown"):
                 if getattr(self, name):
                     raise ValueError(f"{name} has no effect: a blocking write stops the job")
+        if self.keep_on == "host" and self.every == "optimal":
+            raise ValueError(
+                "every: optimal is known of checkpoints that outlive every failure: give a time, "
+                "or leave out keep_on: host"
+            )
         if (self.write is None) == (self.storage is None):
             raise ValueError("say how long a write takes: give either write or storage")
         if self.write is None:

@@ -1,5 +1,6 @@
 """Checkpoints of the variables on parameter servers, written in a run by the chief."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -48,8 +49,9 @@ class Saver:
     It does so before it reads them for an iteration, once `every` has passed since the last one or
     since it began, and trains on when the checkpoint is written, or `snapshot` later if it writes
     beside its work; nobody else waits. What it holds is of the moment at which it was asked for.
-    The reading shares the links with all else. Without a description none is ever written, and
-    what there is to go back to is the start.
+    The reading shares the links with all else; the writing does not where the disk is that of the
+    chief's host, which takes it along. Without a description none is ever written, and what there
+    is to go back to is the start.
     """
 
     def __init__(self, described: Checkpoint | None, rate: float, ledger: Ledger) -> None:
@@ -59,6 +61,7 @@ class Saver:
         assert self._described.every != "optimal", "a run needs to know when"
         self._every = round(self._described.every * _NS)
         self._beside = self._described.mode == "asynchronous"
+        self._on_host = self._described.keep_on == "host"
         self._size = 0.0
         self._since = self._busy = 0
         self._session = 0  # which of the chief's it is
@@ -66,6 +69,7 @@ class Saver:
         self._batch: MessageBatch
         self._variables: Sequence[DistributedVariable] = ()
         self._averages: MovingAverages | None = None
+        self._start: Saved | None = None
         self._saved: Saved | None = None
         self.written: list[Written] = []
         self.thrown_away: list[tuple[int, int]] = []  # stops for writes that were never complete
@@ -82,12 +86,13 @@ class Saver:
         """How long one is written to storage, once it has been read (ns)."""
         if self._described.storage is None:
             return round(self._described.lasts * _NS)
-        return round(self._size / min(self._described.storage, self._rate) * _NS)
+        rate = math.inf if self._on_host else self._rate
+        return round(self._size / min(self._described.storage, rate) * _NS)
 
     @property
     def restores(self) -> int:
         """How long the chief takes to bring the latest one back to the servers (ns)."""
-        if not self.written:
+        if self._saved is self._start:
             return 0
         again = 0 if self._described.storage is None else self.takes
         return again + round(self._described.restore * _NS)
@@ -139,7 +144,7 @@ class Saver:
         self._variables, self._batch, self._size = variables, batch, size
         self._averages, self._changed = averages, changed
         if self._saved is None:
-            self._saved = self._now(0)
+            self._start = self._saved = self._now(0)
         self.restore()
 
     def restore(self) -> None:
@@ -163,6 +168,13 @@ class Saver:
             self.thrown_away.append(self._under_way)
             self._under_way = None
         self._busy = 0
+
+    def host_goes(self) -> bool:
+        """The chief's host goes to repair; whether what was saved goes with it."""
+        gone = self._on_host and self._saved is not self._start
+        if gone:
+            self._saved = self._start
+        return gone
 
     def save(self, worker: Worker, network: Network) -> Activity[None]:
         """Save the variables, if that is due."""

@@ -31,6 +31,7 @@ class Struck(NamedTuple):
 
     failures: int = 0
     spares: int = 0  # that took over
+    away: frozenset[int] = frozenset()  # hosts that go to repair
 
 
 class Strikes:
@@ -99,7 +100,7 @@ class Strikes:
             hit.update(taken)
         noticed = now + self._detection
         spares = sum(self.hosts.lose(host, noticed, repair) for host, repair in away.items())
-        return Struck(failed, spares), hit
+        return Struck(failed, spares, frozenset(away)), hit
 
     def takes(self, strike: Strike) -> range:
         """The hosts that a failure takes, if they are there."""

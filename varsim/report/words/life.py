@@ -230,6 +230,7 @@ def _checkpoint(one: Checkpoint, optimum: str = "") -> str:
     )
     how = f"to storage at {format_rate(one.storage)}" if one.storage else ""
     how = how or f"written in {format_seconds(one.lasts)}"
+    how += ", on the host of worker 0" if one.keep_on == "host" else ""
     said = f"{every} of work, {how}, {one.mode}"
     if one.mode == "asynchronous":
         said += f" after a snapshot of {format_seconds(one.snapshot)}"
