@@ -60,6 +60,7 @@ def test_rows_by_a_column_and_the_least_of_them(
     assert (len(groups) == 1) == (together == 10_000)
     expected = keyed[np.argsort(keyed[:, 1], kind="stable")]
     assert np.array_equal(np.concatenate(groups), expected)
+    assert np.array_equal(np.concatenate(list(rows.of_each(1, 21, [4, 1]))), expected[:, [4, 1]])
     assert [len(group) for group in Rows(5).of_each(1, 21)] == [0]
 
     for count in (0, 1, 77, 1_000, 2_000):

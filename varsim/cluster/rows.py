@@ -134,25 +134,29 @@ class Rows:
         for count, columns in self._blocks:
             yield np.stack([self._unpacked(count, columns[one]) for one in wanted], axis=1)
 
-    def of_each(self, number: int, values: int) -> Iterator[Integers]:
+    def of_each(
+        self, number: int, values: int, wanted: Sequence[int] | None = None
+    ) -> Iterator[Integers]:
         """All rows by a column, which is from 0 to below `values`; some values at a time.
 
-        Rows of one value stay in order.
+        Rows of one value stay in order. `wanted`: columns, that one among them; by default all.
         """
+        columns = range(self.columns) if wanted is None else wanted
+        key = columns.index(number)
         counts = np.zeros(values, dtype=np.int64)
         for (only,) in (part.T for part in self.parts([number])):
             counts += np.bincount(only, minlength=values)
         starts = list(_starts(counts.tolist()))
         if len(starts) == 1:
-            yield _sorted(self.array(), number)
+            yield _sorted(np.concatenate(list(self.parts(columns))), key)
             return
-        groups = [Rows(self.columns, most=0) for _ in starts]
-        for part in self.parts():
-            place = np.searchsorted(starts, part[:, number], side="right") - 1
+        groups = [Rows(len(columns), most=0) for _ in starts]
+        for part in self.parts(columns):
+            place = np.searchsorted(starts, part[:, key], side="right") - 1
             for group in np.unique(place).tolist():
                 groups[group].append(part[place == group])
         for rows in groups:
-            yield _sorted(rows.array(), number)
+            yield _sorted(rows.array(), key)
 
     def by(self, number: int, values: int) -> "Rows":
         """All rows by a column; see `of_each`."""

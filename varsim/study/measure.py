@@ -240,8 +240,9 @@ def _named(name: str, values: NDArray[np.int64], scale: float) -> dict[str, floa
 
 def _iteration_times(gradients: Gradients, workers: int, window: Window) -> NDArray[np.int64]:
     found, count = np.empty(len(gradients.rows), dtype=np.int64), 0
-    for rows in gradients.rows.of_each(GradientRow._fields.index("worker"), workers):
-        worker, _, read, step = rows[:, :4].T
+    wanted = [GradientRow._fields.index(name) for name in ("worker", "read", "read_step")]
+    for rows in gradients.rows.of_each(wanted[0], workers, wanted):
+        worker, read, step = rows.T
         if ((read[1:] < read[:-1]) & (worker[1:] == worker[:-1])).any():
             order = np.lexsort((read, worker))
             worker, read, step = worker[order], read[order], step[order]

@@ -89,29 +89,32 @@ class MirroredRun:
     def _keep(self, row: Times, moved: Times) -> None:
         """A step is over; see Strides."""
         self._rows.append(row)
-        self._moved.append(moved)
+        if len(moved):
+            self._moved.append(moved)
         if len(self._rows) * row.size > TOGETHER:
             self._record(END_OF_TIME)
 
     def _record(self, end: int, unfinished: Sequence[Times] = ()) -> None:
         """Record the steps that are over, and the spans of those that are not at the end (ns)."""
+        self._record_sends()
         if self._rows:
-            self._record_sends(np.stack(self._moved))
             self._record_gradients(np.stack(self._rows))
         if self._rows or unfinished:
             self._spans.record(np.stack([*self._rows, *unfinished]), end)
-        self._rows, self._moved = [], []
+        self._rows = []
 
-    def _record_sends(self, moved: Times) -> None:
-        """Record the buckets of the next steps (steps, buckets, from and to, ranks)."""
+    def _record_sends(self) -> None:
+        """Record the buckets of steps that are over (steps, buckets, from and to, ranks)."""
+        if not (self._moved and self._records):
+            return
+        moved, self._moved = np.stack(self._moved), []
         steps = np.arange(1, len(moved) + 1) + sum(map(len, self._steps))
         columns = np.empty((len(Span._fields), *moved[:, :, 0].shape), dtype=np.int64)
         columns[0], columns[1] = np.arange(self._workers), Phase.WRITE
         columns[2], columns[3] = moved[:, :, 0], moved[:, :, 1]
         columns[4] = steps[:, np.newaxis, np.newaxis] * self._number - 1
         rows = columns.reshape(len(columns), -1)
-        if self._records:
-            self._sends.append_columns(rows[:, rows[2] < rows[3]])
+        self._sends.append_columns(rows[:, rows[2] < rows[3]])
 
     def _record_gradients(self, rows: Times) -> None:
         """Record the gradients of the next steps (steps, places, ranks)."""
@@ -143,7 +146,7 @@ class MirroredRun:
 
     def _traced(self, label: str, closing: Closing) -> Trace:
         end, number = closing.now, self._number
-        self._record(END_OF_TIME)
+        self._record_sends()
         hidden = self._strides.hidden + closing.hidden
         if self._records and closing.sends:
             sends = np.array(closing.sends, dtype=np.int64)
