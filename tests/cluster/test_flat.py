@@ -50,9 +50,9 @@ def covered(scenario: Scenario) -> Iterator[Run]:
                 yield Run(shared, index, shared.seed % 3)
 
 
-def sharing_links(scenario: Scenario, sharing: str) -> Scenario:
+def sharing_links(scenario: Scenario, sharing: str, **more: object) -> Scenario:
     """The scenario with links that are shared in this way."""
-    network = scenario.cluster.network.model_copy(update={"sharing": sharing})
+    network = scenario.cluster.network.model_copy(update={"sharing": sharing, **more})
     cluster = scenario.cluster.model_copy(update={"network": network})
     return scenario.model_copy(update={"cluster": cluster})
 
@@ -91,6 +91,19 @@ def test_random_scenarios_of_servers_are_the_same() -> None:
     assert seen["several, fair"] > 2
 
 
+def with_overhead(scenario: Scenario, seed: int) -> Scenario:
+    """The scenario with fair links on which each message has an overhead."""
+    overhead = (1e-3, 1e-5, 2.5e-4)[seed % 3]
+    return sharing_links(scenario, "fair", message_overhead=overhead)
+
+
+def test_random_scenarios_of_servers_whose_messages_have_overheads_are_the_same() -> None:
+    drawn = (with_overhead(servers.drawn(str(seed)), seed) for seed in range(12))
+    seen = sum((compare(scenario) for scenario in drawn), Counter[str]())
+
+    assert seen["several, fair"] > 4
+
+
 def bounded(seed: int) -> Scenario:
     """The scenario of servers of this seed, with a bound on staleness."""
     refresh: Literal["always", "when_stale"] = "when_stale" if seed % 2 else "always"
@@ -121,6 +134,9 @@ def test_two_thousand_random_scenarios_are_the_same(interpreted: bool) -> None:
     drawn = (anything.drawn(seed) for seed in range(100, 3500))
     seen += sum((compare(scenario, interpreted=interpreted) for scenario in drawn), Counter[str]())
     drawn = (bounded(seed) for seed in range(40, 540))
+    seen += sum((compare(scenario, interpreted=interpreted) for scenario in drawn), Counter[str]())
+
+    drawn = (with_overhead(servers.drawn(str(seed)), seed) for seed in range(12, 1600))
     seen += sum((compare(scenario, interpreted=interpreted) for scenario in drawn), Counter[str]())
 
     assert seen["ssp"] > 300
@@ -265,12 +281,10 @@ def test_what_it_does_not_cover_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     (strategy,) = scenario.strategies
 
     assert reason_against(scenario, strategy) == ""
-    shared = sharing_links(scenario, "fair")
-    assert reason_against(shared, strategy) == ""
-    network = shared.cluster.network.model_copy(update={"message_overhead": 1e-6})
-    cluster = shared.cluster.model_copy(update={"network": network})
-    said = "messages over fair links have an overhead"
-    assert reason_against(shared.model_copy(update={"cluster": cluster}), strategy) == said
+    assert reason_against(sharing_links(scenario, "fair"), strategy) == ""
+    stored = sharing_links(scenario, "fair", forwarding="store_and_forward")
+    said = "the network forwards with store_and_forward"
+    assert reason_against(stored, strategy) == said
     monkeypatch.setenv(ENGINE, "quick")
     with pytest.raises(ValueError, match="VARSIM_ENGINE is auto, simpy or fast, not 'quick'"):
         chosen()

@@ -1,11 +1,10 @@
 """Second engine, for times alone: the same runs as on SimPy, as plain functions over flat memory.
 
 It makes runs in which no values are worked out and nothing happens to a process, of strategies that
-say their `rules`: with servers, on all networks without store_and_forward and, if links are fair,
-without an overhead of messages; of all-reduces, on any network on which
-their recurrence holds (`uncovered` says why not). The trace is equal to that of the engine on SimPy
-in every field, `heap_events` included. Whatever it does not know how to end (who stands still,
-times beyond 64 bits) raises NotCoveredError, and is run on SimPy.
+say their `rules`: with servers, on all networks without store_and_forward; of all-reduces, on any
+network on which their recurrence holds (`uncovered` says why not). The trace is equal to that of
+the engine on SimPy in every field, `heap_events` included. Whatever it does not know how to end
+(who stands still, times beyond 64 bits) raises NotCoveredError, and is run on SimPy.
 
 **The contract.** Both engines keep a heap of events and serve them by (time, priority, number):
 starts of processes first, then everything else, the time limit last; numbers are given in the order

@@ -37,8 +37,6 @@ def uncovered(
         return "a loss ends the run"
     if isinstance(rules, Reducing | Reading):
         return _unreduced(cluster, workload, rules, workers)
-    if network.sharing == "fair" and network.message_overhead:
-        return "messages over fair links have an overhead"
     if network.forwarding != "cut_through":
         return f"the network forwards with {network.forwarding}"
     return ""

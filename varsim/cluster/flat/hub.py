@@ -36,6 +36,8 @@ def mark(m: Ints, reals: Floats, flow: int, index: int) -> float:
 def ends(m: Ints, reals: Floats, flow: int) -> None:
     """All of a flow has passed its links (note_passed)."""
     connection = m[flow + at.CONNECTION_OF]
+    if m[connection + at.IDLE]:
+        return
     size = reals[m[connection + at.MARKS_AT] + m[connection + at.MARKS] - 1]
     for hop in range(m[connection + at.LINKS]):
         link = m[m[flow + at.FLOW_SIZE + hop] + at.LINK_REALS]

@@ -111,11 +111,12 @@ Floats: TypeAlias = list[float]
     UNFILLED,  # room for each: those without a rate, those that got one in a round
     FILLED,
     USED,  # links of the mesh
-    PASSED,  # pairs of a flow and a mark that has passed
+    PASSED,  # pairs of a flow and a mark that has passed; room for those that are told of
+    TOLD,
     DUES_AT,  # a heap of times (ns), numbers, and hubs or the mesh
     MOST_DUES,
     SCALARS,
-) = range(43, 99)
+) = range(43, 100)
 
 # A worker.
 (
@@ -161,8 +162,9 @@ LINK, HOLD, BEGINS, AFTER, AFTER_COUNT, HOP = range(6)
 ITEM, DELAY, PASSES, PASS_COUNT, MESSAGE = range(5)
 
 # A connection of a batch over fair links: its links (those of the worker as above), its marks, in
-# `reals`, its latency (ns), links that messages are passed on over (bits); then links and items.
-LINKS, MARKS, MARKS_AT, LAG, RELAYS, CONNECTION = range(6)
+# `reals`, its latency (ns), links that messages are passed on over (bits), the connection that has
+# its flow after this one (0: none), whether it only keeps links busy; then links and items.
+LINKS, MARKS, MARKS_AT, LAG, RELAYS, THEN, IDLE, CONNECTION = range(8)
 # A transfer of a batch: the worker, the gradient (-1: it is read), the batch, items that are not
 # there, and parts of each that are not.
 NEXT_FREE, WAITER, CONTENT, BATCH_OF, MISSING, PARTS_LEFT = range(6)

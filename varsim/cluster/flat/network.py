@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ from varsim.cluster.batch import MessageBatch
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.building import Building, NotCoveredError
-from varsim.cluster.link import Link
+from varsim.cluster.link import Link, Route
 from varsim.cluster.placement import server_messages, server_places, traffic_per_port
 from varsim.cluster.trace import LinkRow
 from varsim.values.workload import Workload
@@ -116,7 +117,10 @@ class FlatNetwork:
         reals += numbers.ravel().tolist()
         m[at.FAIR] = building.add(links)
         batches = [batch for both in self._batches for batch in both]
-        whole = max(sum(sizes[-1] for _, _, sizes in batch.marks) for batch in batches)
+        whole = max(
+            sum(sizes[-1] + len(sizes) * _idle(route) for route, _, sizes in batch.marks)
+            for batch in batches
+        )
         if whole * number / bandwidths.min(initial=math.inf) * 1e9 > _LONGEST:
             raise NotCoveredError("its times are too long for sums of 64 bits")
         made = np.array(
@@ -139,6 +143,7 @@ class FlatNetwork:
         m[at.MESH_FLOWS], m[at.USED] = building.room(most), building.room(total)
         m[at.UNFILLED], m[at.FILLED] = building.room(most), building.room(most)
         m[at.PASSED] = building.room(2 * number * self.most_parts)
+        m[at.TOLD] = building.room(2 * number * self.most_parts)
         m[at.MOST_DUES] = 4 * most + 1024
         m[at.DUES_AT] = building.room(3 * m[at.MOST_DUES])
         m[at.WAKE_AT] = at.FOREVER
@@ -151,9 +156,22 @@ class FlatNetwork:
             numbers = [self._link(link, like) for link in route]
             relays = sum(link.begins << hop for hop, link in enumerate(route) if hop)
             lag = schedule.latency if schedule.even else sum(link.latency for link in route)
-            said = [len(route), len(marks), len(reals), lag, relays]
-            connections.append(building.add([*said, *numbers, *items]))
-            reals += marks
+            flows, after = [(numbers, relays, items, marks)], 0
+            if _idle(route):  # before every message
+                sizes = [marks[0], *(mark - before for before, mark in pairwise(marks))]
+                flows = [
+                    one
+                    for item, size in zip(items, sizes, strict=True)
+                    for one in (
+                        (numbers[:1], 0, [], [_idle(route)]),
+                        (numbers, relays, [item], [size]),
+                    )
+                ]
+            for crossed, passed_on, parts, sizes in reversed(flows):
+                said = [len(crossed), len(sizes), len(reals), lag, passed_on, after, not parts]
+                after = building.add([*said, *crossed, *parts])
+                reals += sizes
+            connections.append(after)
         record[at.ITEMS], record[at.ALONE], record[at.EVEN] = (
             batch.items,
             batch.alone,
@@ -170,6 +188,8 @@ class FlatNetwork:
         fair = range(first, first + at.FAIR_LINK * self._total, at.FAIR_LINK)
         for flow, passed in _under_way(m, reals, end, fair):
             connection = int(m[flow + at.CONNECTION_OF])
+            if m[connection + at.IDLE]:
+                continue
             size = reals[m[connection + at.MARKS_AT] + m[connection + at.MARKS] - 1]
             for hop in range(m[connection + at.LINKS]):
                 own = m[m[flow + at.FLOW_SIZE + hop] + at.LINK_REALS]
@@ -284,6 +304,11 @@ class FlatNetwork:
             [(numbers[link], size) for link, size in enumerate(batch.schedule.loads)],
             [(numbers[link], size) for link, size in batch.schedule.relayed],
         )
+
+
+def _idle(route: Route) -> float:
+    """The bytes for which the overhead of a message keeps the first link of its route busy."""
+    return route[0].overhead * route[0].bandwidth / 1e9 if route else 0.0
 
 
 def _pool(

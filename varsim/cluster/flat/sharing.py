@@ -23,21 +23,25 @@ def transfer(m: Ints, reals: Floats, heap: Ints, w: int, batch: int, gradient: i
         m[t + at.PARTS_LEFT + item] = m[m[batch + at.PARTS_OF] + item]
     for place in range(m[batch + at.CONNECTION_COUNT]):
         connection = m[m[batch + at.CONNECTIONS] + place]
-        first = connection + at.CONNECTION
         if m[connection + at.LINKS]:
-            flow = taken(m, at.FREE_FLOW)
-            m[flow] = m[connection + at.LINKS]
-            m[flow + at.TRANSFER_OF], m[flow + at.CONNECTION_OF] = t, connection
-            for hop in range(m[connection + at.LINKS]):
-                link = m[first + hop]
-                if link < 0:
-                    link = at.OWN_LINKS * m[w + at.RANK] - 1 - link
-                m[flow + at.FLOW_SIZE + hop] = m[at.FAIR] + link * at.FAIR_LINK
-            start(m, reals, heap, flow)
+            flows(m, reals, heap, t, connection)
         else:
             for mark in range(m[connection + at.MARKS]):
-                what = t * m[at.VARIABLES] + m[first + mark]
+                what = t * m[at.VARIABLES] + m[connection + at.CONNECTION + mark]
                 put(m, heap, m[at.NOW], what << at.BITS | at.PART_PASSES)
+
+
+def flows(m: Ints, reals: Floats, heap: Ints, t: int, connection: int) -> None:
+    """A flow starts for a connection of a transfer."""
+    flow = taken(m, at.FREE_FLOW)
+    m[flow] = m[connection + at.LINKS]
+    m[flow + at.TRANSFER_OF], m[flow + at.CONNECTION_OF] = t, connection
+    for hop in range(m[connection + at.LINKS]):
+        link = m[connection + at.CONNECTION + hop]
+        if link < 0:
+            link = at.OWN_LINKS * m[m[t + at.WAITER] + at.RANK] - 1 - link
+        m[flow + at.FLOW_SIZE + hop] = m[at.FAIR] + link * at.FAIR_LINK
+    start(m, reals, heap, flow)
 
 
 def start(m: Ints, reals: Floats, heap: Ints, flow: int) -> None:
@@ -123,7 +127,7 @@ def settle(m: Ints, reals: Floats, heap: Ints) -> None:
         return
     pass_marks(m, reals, heap, now)
     number, passed = m[at.PASSED_NOW], m[at.PASSED]
-    m[at.PASSED_NOW] = 0
+    m[at.PASSED_NOW], m[at.PASSED], m[at.TOLD] = 0, m[at.TOLD], passed
     for index in range(1, number):
         place = passed + 2 * index
         flow, step = m[place], m[place + 1]
@@ -133,14 +137,20 @@ def settle(m: Ints, reals: Floats, heap: Ints) -> None:
         m[place], m[place + 1] = flow, step
     for place in range(passed, passed + 2 * number, 2):
         flow, connection = m[place], m[m[place] + at.CONNECTION_OF]
-        item = m[connection + at.CONNECTION + m[connection + at.LINKS] + m[place + 1]]
-        reached(m, heap, m[flow + at.TRANSFER_OF], item, m[connection + at.LAG])
+        t = m[flow + at.TRANSFER_OF]
+        if m[connection + at.IDLE] == 0:
+            item = m[connection + at.CONNECTION + m[connection + at.LINKS] + m[place + 1]]
+            reached(m, heap, t, item, m[connection + at.LAG])
         if m[place + 1] + 1 == m[connection + at.MARKS]:
             give_up(m, at.FREE_FLOW, flow)
+            if m[connection + at.THEN]:
+                flows(m, reals, heap, t, m[connection + at.THEN])
     if m[at.CHANGED]:
         expect(m, heap, m[at.MESH], share_mesh(m, reals))
     m[at.WAKE_AT] = at.FOREVER
-    if m[at.DUES]:
+    if m[at.PASSED_NOW]:
+        wake(m, heap, now)
+    elif m[at.DUES]:
         wake(m, heap, m[m[at.DUES_AT]])
 
 
