@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from varsim.cluster.interruptions import MOST
 from varsim.cluster.job import TooLongError
-from varsim.cluster.trace import Attempt, Phase, Trace
+from varsim.cluster.trace import Attempt, Outcome, Phase, Trace
 from varsim.strategies import STRATEGIES
 from varsim.study.goodput import of_life
 from varsim.study.gradients import Gradients
@@ -200,6 +200,44 @@ def test_so_does_one_that_ends_before_that_is_noticed(kind: str) -> None:
     assert trace.global_step == 0
     assert trace.evaluations[-1].loss == trace.evaluations[0].loss
     assert [row["lost"] for row in lived(trace) if "lost" in row] == [2.5, 2.5]
+
+
+@pytest.mark.parametrize("detection", [0.0, 0.1])
+def test_deaths_of_one_instant_are_known_at_once(detection: float) -> None:
+    # At 1.2 worker 0 is still at its first step, which worker 1 has made: were the others told of
+    # the first death before the second, it would count.
+    trace = struck(
+        {"kind": "local_sgd", "period": 2, **ELASTIC},
+        fails((1.2, NEVER)),
+        cluster={
+            "workers": 2,
+            "compute": {"kind": "constant", "value": 1.0},
+            "slow_workers": ({"rank": 0, "factor": 1.5},),
+        },
+        failures={"detection": detection, "of": (fails((1.2, NEVER)),)},
+        stop={"global_steps": 1, "time": 3.0},
+    )
+
+    assert (trace.steps.tolist(), trace.stopped_by) == ([], "time")
+
+
+def test_an_update_that_only_the_dead_have_made_is_lost_with_them() -> None:
+    # Of the all-reduce that ends at 1 worker 0, who is slower at the update, has made nothing yet.
+    trace = struck(
+        {"kind": "on_write", **ELASTIC},
+        fails((1.2, NEVER)),
+        cluster={
+            "workers": 2,
+            "compute": {"kind": "constant", "value": 1.0},
+            "slow_workers": ({"rank": 0, "factor": 2.0, "after": 1.0},),
+            "optimizer_time": 0.15,
+        },
+        failures={"of": (fails((1.2, NEVER)),)},
+        stop={"global_steps": 1, "time": 3.0},
+    )
+
+    assert (trace.steps.tolist(), trace.stopped_by) == ([], "time")
+    assert trace.gradients[:, 9].tolist() == [Outcome.LOST] * 3
 
 
 def test_steps_since_copies_met_are_lost() -> None:

@@ -156,10 +156,11 @@ class AveragedReplicas(LocalReplicas):
         yield from super().recover(worker)
         self._contained[worker.rank] = self._contained_then
 
-    def leave(self, rank: int) -> None:
+    def leave(self, ranks: Sequence[int]) -> None:
         """See LocalReplicas; what only a dead worker's copy contained is lost."""
-        super().leave(rank)
-        self._updates[rank] = self._contained[self.members, rank].max(initial=0)
+        super().leave(ranks)
+        for rank in ranks:
+            self._updates[rank] = self._contained[self.members, rank].max(initial=0)
 
     def hand_over(self, source: int, rank: int) -> None:
         super().hand_over(source, rank)

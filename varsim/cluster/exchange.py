@@ -258,14 +258,15 @@ class BackgroundCollectives(Generic[T]):
                 stream.done.succeed()
         self._busy[rank] = None
 
-    def _died(self, rank: int) -> None:
-        """A worker's stream dies with it."""
-        process, self._busy[rank] = self._busy[rank], None
-        self._streams[rank].ends()
-        if process is not None:
-            self._job.clock.end(process, Killed())
-        self._moments[rank].clear()
-        self._awaited[rank] = None
+    def _died(self, ranks: Sequence[int]) -> None:
+        """Workers' streams die with them."""
+        for rank in ranks:
+            process, self._busy[rank] = self._busy[rank], None
+            self._streams[rank].ends()
+            if process is not None:
+                self._job.clock.end(process, Killed())
+            self._moments[rank].clear()
+            self._awaited[rank] = None
 
 
 class Stream:

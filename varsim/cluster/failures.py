@@ -72,7 +72,8 @@ class Failures:
         self.copies_lost: Callable[[], None] = lambda: None  # called when nobody has the model
         # Whether nobody has it, though nobody may know.
         self.nobody_left: Callable[[], bool] = lambda: False
-        self._told: list[Callable[[int], None]] = []
+        self._told: list[Callable[[Sequence[int]], None]] = []
+        self._untold: list[int] = []  # who has ended, of which nobody has been told
         for event in events:
             if event.rank < len(workers):
                 clock.call_at(round(event.at * 1e9), partial(self._happen, event))
@@ -89,8 +90,8 @@ class Failures:
         if self.running(worker.rank):
             self._set_off(worker, one)
 
-    def tell(self, function: Callable[[int], None]) -> None:
-        """Call a function with the rank of each worker that is ended, when its processes are."""
+    def tell(self, function: Callable[[Sequence[int]], None]) -> None:
+        """Call a function with the ranks of workers that end at once, when all of them have."""
         self._told.append(function)
 
     def meet(self, rank: int) -> None:
@@ -108,12 +109,14 @@ class Failures:
         return rank not in self.exits
 
     def kill(self, rank: int) -> None:
-        """A worker's processes disappear."""
+        """A worker's processes disappear; others are told of it later, by `tell_of_deaths`."""
         self._end(self._workers[rank], Killed())
 
-    def stop(self, rank: int) -> None:
-        """A worker's processes end in good order."""
-        self._end(self._workers[rank], Stopped())
+    def tell_of_deaths(self) -> None:
+        """Nobody else dies at this instant: now it is known who has."""
+        untold, self._untold = self._untold, []
+        for function in self._told if untold else ():
+            function(untold)
 
     def restart(self, rank: int, *, at_start: bool = False) -> None:
         """The processes of a worker that was killed begin again, in the order of their start.
@@ -165,12 +168,11 @@ class Failures:
         assert event.rank in self._processes, (
             f"{event}, but none of its processes is known: strategies start them with Job.start_on"
         )
-        if event.kill is not None:
-            self.kill(event.rank)
-        elif event.restart is not None:
+        if event.restart is not None:
             self.restart(event.rank)
-        else:
-            self.stop(event.rank)
+            return
+        self._end(self._workers[event.rank], Stopped() if event.kill is None else Killed())
+        self.tell_of_deaths()
 
     def _set_off(self, worker: Worker, one: WorkerProcess) -> None:
         """Begin a process; if it comes to its own end, it has ended in good order."""
@@ -197,8 +199,7 @@ class Failures:
             if one.process.is_alive:
                 self._clock.end(one.process, how)
         self._note(worker, killed=isinstance(how, Killed), doing=doing)
-        for function in self._told:
-            function(worker.rank)
+        self._untold.append(worker.rank)
 
     def _note(self, worker: Worker, *, killed: bool, doing: str) -> None:
         roles = tuple(one.role for one in self._processes[worker.rank] if one.role)

@@ -178,6 +178,7 @@ class Interruptions:
             # Of one failure that takes several workers the first tells.
             hit[0].failures += struck.failures
             hit[0].spares += struck.spares
+        self._failures.tell_of_deaths()
         if self._next > MOST:
             self._stop()
         self._arm()
@@ -231,6 +232,7 @@ class Interruptions:
         hit = []
         for rank in range(len(self._falls)):
             hit += self._hit(rank, now, noticed, max(there, there_of(rank // self._each)))
+        self._failures.tell_of_deaths()
         return hit
 
     def _begin_anew(self, session: int) -> None:

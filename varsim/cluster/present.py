@@ -69,10 +69,13 @@ class PresentReplicas(MirroredReplicas):
         self._close(step)
         self._quorum.passes(worker)
 
-    def leave(self, rank: int) -> None:
-        """A worker is not present any more: nobody waits for it to apply an update."""
+    def leave(self, ranks: Sequence[int]) -> None:
+        """Workers are not present any more: nobody waits for them to apply an update."""
         for step in sorted(self._updates):
-            self._updates[step].left.discard(rank)
+            update = self._updates[step]
+            update.left.difference_update(ranks)
+            if not self._quorum.members:
+                update.parameters = None  # whoever had applied it is gone, too
             self._close(step)
 
     def hand_over(self, source: int, rank: int) -> None:

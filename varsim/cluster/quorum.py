@@ -17,8 +17,8 @@ from varsim.cluster.worker import Worker
 class Copies(Protocol):
     """Copies of a model, of which those of the members count."""
 
-    def leave(self, rank: int) -> None:
-        """A worker is no member any more: its copy is no part of the model."""
+    def leave(self, ranks: Sequence[int]) -> None:
+        """Workers are no members any more: their copies are no part of the model."""
 
     def hand_over(self, source: int, rank: int) -> None:
         """A worker becomes a member with a copy of all that another one has."""
@@ -50,7 +50,7 @@ class Quorum:
         self._size, self._copies = size, copies
         self._rings: dict[tuple[int, ...], Collective] = {}
         self._waiting: dict[int, Event] = {}  # who has come back, by rank
-        self._dead: dict[int, int] = {}  # members that nobody knows to be: in which life, by rank
+        self._dead: dict[int, int] = {}  # members that nobody knows to be: until when (ns), by rank
         self.members = tuple(seat.rank for seat in seats)
         self._ring = self._ring_of(self.members)
         job.failures.tell(self._died)
@@ -84,7 +84,8 @@ class Quorum:
         """Who has come back becomes a member; returns when it has all that members have."""
         yield from worker.catch_up()
         if worker.rank in self._dead:
-            self._know(worker.rank, self._dead[worker.rank])
+            del self._dead[worker.rank]
+            self._leave([worker.rank])
         whole = False
         while not whole:
             served = self._waiting[worker.rank] = Event(self._job.clock)
@@ -100,38 +101,40 @@ class Quorum:
             worker.goes_on()
             whole = self._job.failures.running(source.rank) and source.restarts == life
             if not whole:
-                self._leave(worker.rank)
+                self._leave([worker.rank])
 
-    def _died(self, rank: int) -> None:
-        self._waiting.pop(rank, None)
-        if rank not in self.members:
-            return
-        life = self._dead[rank] = self._job.workers[rank].restarts
-        wait = self._job.failures.detection
-        if wait:
-            clock = self._job.clock
-            clock.call_at(clock.time + wait, partial(self._know, rank, life))
-        else:
-            self._know(rank, life)
+    def _died(self, ranks: Sequence[int]) -> None:
+        clock, wait = self._job.clock, self._job.failures.detection
+        for rank in ranks:
+            self._waiting.pop(rank, None)
+            if rank in self.members:
+                self._dead[rank] = clock.time + wait
+                if wait:
+                    clock.call_at(clock.time + wait, self._know)
+        if not wait:
+            self._know()
 
     def _nobody_left(self) -> bool:
         return bool(self.members) and self._dead.keys() >= set(self.members)
 
-    def _know(self, rank: int, life: int) -> None:
-        """Others know that a worker is dead, of which they may have learnt already."""
-        if self._dead.get(rank) == life:
-            del self._dead[rank]
-            self._leave(rank)
+    def _know(self) -> None:
+        """Others know by now who is dead, of which they may have learnt already."""
+        now = self._job.clock.time
+        if known := [rank for rank, when in self._dead.items() if when <= now]:
+            for rank in known:
+                del self._dead[rank]
+            self._leave(known)
 
-    def _leave(self, rank: int) -> None:
-        self._change([member for member in self.members if member != rank])
-        self._copies.leave(rank)
+    def _leave(self, ranks: Sequence[int]) -> None:
+        """Who is left goes on; if nobody is, all that they had made is lost."""
+        self._change([member for member in self.members if member not in ranks])
+        self._copies.leave(ranks)
+        if not self.members:
+            self._job.failures.copies_lost()
 
     def _change(self, members: Sequence[int]) -> None:
         """Whoever waits in a round that these are not the members of joins it anew."""
         self._ring.release()
-        if self.members and not members:
-            self._job.failures.copies_lost()
         self.members = tuple(sorted(members))
         self._ring = self._ring_of(self.members)
 

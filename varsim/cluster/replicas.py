@@ -214,14 +214,15 @@ class LocalReplicas:
         else:
             self._job.count_step()
 
-    def leave(self, rank: int) -> None:
-        """A copy is no part of the model any more; steps that only it had to make count."""
-        self.members.remove(rank)
-        self._made -= self.steps[rank]
+    def leave(self, ranks: Sequence[int]) -> None:
+        """Copies are no part of the model any more; steps that only they had to make count."""
+        for rank in ranks:
+            self.members.remove(rank)
+            self._made -= self.steps[rank]
         if not self.members:
             self._unfinished.clear()
-        for step in sorted(step for step in self._unfinished if step >= self.steps[rank]):
-            self._unfinished[step] -= 1
+        for step in sorted(self._unfinished):
+            self._unfinished[step] -= sum(step >= self.steps[rank] for rank in ranks)
             if not self._unfinished[step]:
                 del self._unfinished[step]
                 self._job.count_step()
