@@ -90,6 +90,13 @@ def test_a_spread_by_hand() -> None:
     assert found == (50.0, 50.0, 95.0, 99.0, 100.0)
 
 
+def test_values_stay_as_they_are() -> None:
+    values = np.array([3.0, 1.0, 2.0] * 50)
+    spread(values)
+
+    assert values.tolist() == [3.0, 1.0, 2.0] * 50
+
+
 def test_nothing_has_no_spread() -> None:
     assert all(math.isnan(part) for part in spread(np.array([], dtype=np.int64)))
 

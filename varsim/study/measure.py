@@ -234,7 +234,8 @@ def _per_second(count: float, lasted: int) -> float:
 
 
 def _named(name: str, values: NDArray[np.int64], scale: float) -> dict[str, float]:
-    mean, p50, p95, p99, _ = (part / scale for part in spread(values))
+    """The metrics of `_four` of values that nobody else has: they are put in another order."""
+    mean, p50, p95, p99, _ = (part / scale for part in spread(values, overwrite=True))
     return {f"{name}_mean": mean, f"{name}_p50": p50, f"{name}_p95": p95, f"{name}_p99": p99}
 
 
@@ -256,14 +257,16 @@ def _iteration_times(gradients: Gradients, workers: int, window: Window) -> NDAr
 
 def _freshness(trace: Trace, gradients: Gradients, window: Window) -> dict[str, float]:
     age = spread(
-        gradients.of_parts(np.int64, lambda rows: (rows.applied - rows.read)[rows.used_in(window)])
+        gradients.of_parts(np.int64, lambda rows: (rows.applied - rows.read)[rows.used_in(window)]),
+        overwrite=True,
     )
-    copies = spread(trace.copy_staleness.copy())
+    copies = spread(trace.copy_staleness)
     staleness = gradients.staleness_in(window)
     assert (staleness >= 0).all(), f"{trace.strategy}: a gradient was applied before it was read"
+    stalest = float(staleness.max()) if len(staleness) else math.nan
     return {
         **_named("staleness", staleness, 1),
-        "staleness_max": spread(staleness).maximum,
+        "staleness_max": stalest,
         "age_mean": age.mean / NANOSECONDS,
         "age_p95": age.p95 / NANOSECONDS,
         "copy_staleness_mean": copies.mean,

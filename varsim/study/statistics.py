@@ -130,15 +130,17 @@ def difference(
     return interval(gaps, comparisons=comparisons, exact=exact)
 
 
-def spread(values: NDArray[np.int64] | NDArray[np.float64]) -> Spread:
+def spread(
+    values: NDArray[np.int64] | NDArray[np.float64], *, overwrite: bool = False
+) -> Spread:
     """Mean, percentiles (linear between ranks) and maximum of values of any unit, shape (n,).
 
-    The values are put in another order, which saves a copy of them.
+    `overwrite`: they may be put in another order, which saves a copy of them.
     """
     if values.size == 0:
         return Spread(math.nan, math.nan, math.nan, math.nan, math.nan)
     mean, most = float(values.mean()), float(values.max())  # a sum depends on the order
-    p50, p95, p99 = np.percentile(values, [50, 95, 99], overwrite_input=True).tolist()
+    p50, p95, p99 = np.percentile(values, [50, 95, 99], overwrite_input=overwrite).tolist()
     return Spread(mean, p50, p95, p99, most)
 
 
