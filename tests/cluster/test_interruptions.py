@@ -14,6 +14,7 @@ from varsim.cluster.trace import Attempt, Outcome, Phase, Trace
 from varsim.strategies import STRATEGIES
 from varsim.study.goodput import of_life
 from varsim.study.gradients import Gradients
+from varsim.study.measure import measure, worker_time
 
 NS = 10**9
 NEVER = 1e6
@@ -247,13 +248,20 @@ def test_steps_since_copies_met_are_lost() -> None:
 
     assert (first["productive"], first["lost"], first["steps"]) == (2, 1.5, 2)
     assert first["steps_lost"] == 1
+    # Of what worker 1 did from 2 on nothing is left, though its copy was updated at 3.
+    values = measure(trace, Gradients.of(trace), worker_time(trace), None, trace.end)
+    (vain,) = trace.gradients[~trace.kept_gradients].tolist()
+    assert (vain[0], vain[5] / NS) == (1, 3)
+    assert values["gradients_dropped"] == 2
+    computed = trace.spans[trace.spans[:, 1] == Phase.COMPUTE]
+    assert values["wasted_compute"] == 1.5 * NS / (computed[:, 3] - computed[:, 2]).sum()
 
 
 def test_goodput_is_the_share_of_the_time_of_all_workers() -> None:
     trace = struck("none", ONE)
-    found = of_life(
-        scenario({"kind": "none"}, failures={"of": (ONE,)}), trace, Gradients.of(trace), 3.0
-    )
+    reached = {"updates_to_target": 3.0, "time_to_target": 2.0}
+    asked = scenario({"kind": "none"}, failures={"of": (ONE,)})
+    found = of_life(asked, trace, Gradients.of(trace), reached)
 
     assert found["goodput"] == 16 / 20
     assert found["availability"] == 1 - 3.5 / 20

@@ -73,8 +73,7 @@ def test_the_model_is_that_of_the_checkpoint_again() -> None:
 
     # Eight updates had been made at 4.25, of nine; those after the restart are others.
     saved = next(loss for _, step, loss in found if step == 8)
-    assert next(loss for time, _, loss in found if time == 9.25) == saved
-    assert [step for time, step, _ in found if time == 9.25] == [9]
+    assert [(step, loss) for time, step, loss in found if time == 9.25] == [(8, saved)]
 
 
 def test_slots_of_the_optimizer_come_back_with_the_values() -> None:
@@ -198,7 +197,7 @@ def test_a_chief_that_comes_back_restores_the_checkpoint_while_others_go_on() ->
     assert (trace.global_step, len(trace.steps)) == (13, 18)
     found = losses(trace)
     saved = next(loss for _, step, loss in found if step == 8)
-    assert [(step, loss) for time, step, loss in found if time == 9.25] == [(13, saved)]
+    assert [(step, loss) for time, step, loss in found if time == 9.25] == [(8, saved)]
 
 
 def test_without_checkpoints_it_takes_the_model_as_it_is() -> None:
@@ -328,6 +327,30 @@ def test_a_run_ends_with_so_many_updates_that_were_kept() -> None:
     assert (trace.global_step, len(trace.steps), trace.end / NS) == (12, 13, 11.25)
     assert values["updates"] == 12
     assert values["examples_per_s"] == pytest.approx(12 * trace.batch_size / 11.25)
+    # Both workers compute to 5.5 and from 9.25 on, the chief half a second less for checkpoints.
+    # The other one's update of 5, and what both were at for 1 s and 0.5 s at 5.5, are in vain.
+    assert [values[f"gradients_{what}"] for what in ("produced", "applied", "dropped")] == [
+        *(15, 12, 3)
+    ]
+    assert values["wasted_compute"] == pytest.approx((1 + 1 + 0.5) / (5 + 5.5 + 2 + 2))
+    assert values["step_time_mean"] == pytest.approx((11.25 - 1) / 11)
+
+
+def test_a_loss_is_reached_by_the_updates_that_the_model_is_made_of() -> None:
+    trace = struck("none", fail((5.5, NEVER)), stop={"global_steps": 12})
+    rows, split = Gradients.of(trace), worker_time(trace)
+    seventh, *_, last = (row.loss for row in trace.evaluations if row.global_step >= 7)
+    found = [measure(trace, rows, split, loss, trace.end) for loss in (seventh, last)]
+
+    assert [(one["updates_to_target"], one["time_to_target"]) for one in found] == [
+        (7, 4),
+        (12, 11.25),
+    ]
+    # Against updates the model is looked at once after each: what was undone is no part of it.
+    kept = [(row.global_step, row.time / NS) for row in trace.kept_evaluations]
+    assert [step for step, _ in kept] == [*range(9), 8, *range(9, 13)]
+    assert kept[7:11] == [(7, 4.0), (8, 4.25), (8, 9.25), (9, 10.25)]
+    assert (9, 5.0) in [(row.global_step, row.time / NS) for row in trace.evaluations]
 
 
 def test_a_saved_run_counts_the_same(tmp_path: Path) -> None:

@@ -295,7 +295,8 @@ class Run:
         worker.order = self.begun
 
     def measure(self, now: int) -> None:
-        self.losses.append((now, self.steps, 0.5 * (self.x - 1.0) * (self.x - 1.0)))
+        kept = sum(len(worker.made) for worker in self.workers)
+        self.losses.append((now, kept, 0.5 * (self.x - 1.0) * (self.x - 1.0)))
 
     def accounts(self) -> list[list[Any]]:
         """Of each worker's attempts: when it began, its parts (ms), updates kept and undone."""

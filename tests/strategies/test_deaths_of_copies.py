@@ -214,3 +214,37 @@ class TestOnRead:
         assert trace.stopped_by == "global_steps"
         # Back at 500, with the model at 600: it computes until 700 if that is what it died at.
         assert milliseconds(trace.steps)[1] == (700 if at <= 0.3 else 300)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [{"kind": "on_read", "read_every": 3}, {"kind": "local_sgd", "period": 3}, {"kind": "easgd"}],
+    ids=lambda one: one["kind"],
+)
+def test_a_copy_that_died_is_not_measured(strategy: dict[str, Any]) -> None:
+    # Worker 1 dies in its second step, and begins again at 400 where it is to.
+    settings: dict[str, Any] = {
+        "problem": {"kind": "linear_regression"},
+        "cluster": {"workers": 2},
+        "stop": {"time": 0.55},
+    }
+    dead, back = (
+        run(strategy, events=(kill(0.15, 1), *more), **settings).evaluations[-1]
+        for more in ((), (restart(0.4, 1),))
+    )
+
+    assert dead.divergence == 0
+    assert back.divergence > 0
+
+
+def test_a_mean_is_of_the_copies_that_are_there() -> None:
+    # Two steps of worker 0 by 250: the model is what these make of it.
+    alone = run("single", problem={"kind": "quadratic"}, stop={"global_steps": 2})
+    left = run(
+        {"kind": "on_read", "read_every": 3},
+        problem={"kind": "quadratic"},
+        events=(kill(0.15, 1),),
+        stop={"time": 0.25},
+    )
+
+    assert left.evaluations[-1].loss == alone.evaluations[-1].loss

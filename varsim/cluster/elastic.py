@@ -91,6 +91,7 @@ class ElasticReplicas(DriftingReplicas):
         for variable, value in zip(self.variables, read.parameters, strict=True):
             variable.write(worker.rank, value)
             variable.forget(worker.rank)
+        self._died.discard(worker.rank)
         self.contained[worker.rank] = self._in_centre
 
     def _receive(self, variable: int, difference: Difference) -> None:

@@ -4,34 +4,22 @@ A failed host is noticed after `detection`, there again after its repair, or wit
 workers begin again `restart` after that. What that costs is told worker by worker, in attempts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import chain
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from varsim.cluster.clock import END_OF_TIME, LAST, Clock
+from varsim.cluster.attempts import Fall, Times, with_attempts
+from varsim.cluster.clock import LAST, Clock
 from varsim.cluster.description import Cluster
 from varsim.cluster.failures import Failures
 from varsim.cluster.recovery import LONGEST, Checkpoint, RandomFailures, Recovery
-from varsim.cluster.rows import Rows
 from varsim.cluster.saving import Saver
 from varsim.cluster.striking import Strike, Strikes
-from varsim.cluster.trace import GradientRow, Outcome, Phase, Span, Trace
+from varsim.cluster.trace import Trace
 
 _NS: Final = 1e9
 _FIRST: Final = 4.0  # failures of the job that are drawn at first
 MOST: Final = 100_000  # failures in a run
-_WAITS: Final = (Phase.BARRIER, Phase.TOKEN, Phase.LOCK, Phase.DOWN)
-
-_Integers: TypeAlias = NDArray[np.int64]
-# A span of time, from start to end (ns).
-_Times: TypeAlias = tuple[int, int]
-
-# What time is told as: in the order of Attempt's fields.
-_CHECKPOINT, _LOST, _DETECTION, _REPAIR, _RESTART = 1, 2, 3, 4, 5
 
 
 class Rules(NamedTuple):
@@ -53,31 +41,6 @@ class Session(NamedTuple):
     measure: Callable[[], None]
     anew: Callable[[], None]
     saver: Saver | None
-
-
-class _Fall:
-    """A worker's time down, from its death until it works again (ns).
-
-    Struck before it has begun again, it waits anew: `waits` are since when, until it is noticed,
-    until its host is there. It is `ready` then, after a restart, and `back` when there is a model,
-    too; `turn`: its place among all that wait.
-    """
-
-    def __init__(self, rank: int, died: int) -> None:
-        self.rank, self.died = rank, died
-        self.failures = self.spares = 0
-        self.waits: list[tuple[int, int, int]] = []
-        self.ready, self.turn = died, 0
-        self.back = END_OF_TIME
-
-    def parts(self) -> list[tuple[_Times, int]]:
-        """All of it, in spans and what each is."""
-        found: list[tuple[_Times, int]] = [((self.died, self.back), _RESTART)]
-        ends = [since for since, _, _ in self.waits[1:]] + [self.back]
-        for (since, noticed, there), end in zip(self.waits, ends, strict=True):
-            found.append(((min(noticed, end), min(there, end)), _REPAIR))
-            found.append(((since, min(noticed, end)), _DETECTION))
-        return found
 
 
 class Interruptions:
@@ -113,7 +76,7 @@ class Interruptions:
         failures.copies_lost = self._lose_copies
         # Of what was done to the model then nothing is left, as often as it was rolled back; and
         # whether all that worked on it had died.
-        self._gone: list[tuple[_Times, bool]] = []
+        self._gone: list[tuple[Times, bool]] = []
         self._turns = 0
         self._each, self._set_up = cluster.workers_of_a_host, set_up
         self._detection = round(rules.failures.detection * _NS)
@@ -126,7 +89,7 @@ class Interruptions:
         )
         self._strikes = self._source.until(min(self._drawn, LONGEST))
         self._next = 0  # of the strikes
-        self._falls: list[list[_Fall]] = [[] for _ in range(workers)]
+        self._falls: list[list[Fall]] = [[] for _ in range(workers)]
         self._away = 0  # workers that are down
         failures.detection = self._detection
         self._arm()
@@ -183,11 +146,11 @@ class Interruptions:
             self._stop()
         self._arm()
 
-    def _hit(self, rank: int, now: int, noticed: int, there: int) -> list[_Fall]:
+    def _hit(self, rank: int, now: int, noticed: int, there: int) -> list[Fall]:
         """A worker dies, or has to wait anew for its return; nothing where it has ended."""
         if self._failures.running(rank):
             self._failures.kill(rank)
-            self._falls[rank].append(_Fall(rank, now))
+            self._falls[rank].append(Fall(rank, now))
             self._away += 1
         elif not self._failures.exits[rank].killed:
             return []
@@ -215,7 +178,7 @@ class Interruptions:
         self._model_lost = self._copies_lost = True
         self._clock.call_first(now, partial(self._begin_session, now, now))
 
-    def _begin_session(self, now: int, noticed: int) -> list[_Fall]:
+    def _begin_session(self, now: int, noticed: int) -> list[Fall]:
         """All workers wait until all servers, and the chief, are there with the model.
 
         Where copies were lost, they wait for each other.
@@ -248,7 +211,7 @@ class Interruptions:
         for fall in sorted(waiting, key=lambda one: one.turn):
             self._bring_back(fall, now, at_start=at_start)
 
-    def _return(self, fall: _Fall, turn: int) -> None:
+    def _return(self, fall: Fall, turn: int) -> None:
         """A worker begins again, unless it was struck anew meanwhile, or there is no model."""
         now = self._clock.time
         if fall.turn != turn or self._model_lost or fall.back <= now:
@@ -259,194 +222,12 @@ class Interruptions:
             self._saver.begins(now)
         self._bring_back(fall, now)
 
-    def _bring_back(self, fall: _Fall, now: int, *, at_start: bool = False) -> None:
+    def _bring_back(self, fall: Fall, now: int, *, at_start: bool = False) -> None:
         fall.back = now
         self._away -= 1
         self._failures.restart(fall.rank, at_start=at_start)
 
-    def attempts(self, trace: Trace) -> _Integers:
-        """What all time of all workers went into: each worker's attempts, one after the other.
-
-        An Attempt in a row, and whose it is (WORKER). It ends with the worker's death, and has the
-        time down that follows. While every worker that is there waits and one is down, the run
-        stands still: that is time down of all of them, of the same kind as that of whoever died
-        last.
-        """
-        end = trace.end
-        for own in self._falls:
-            until = end
-            for fall in reversed(own):
-                fall.back = min(fall.back + self._set_up, until)
-                until = fall.died
-        ledger = _Handed(trace, self._failures)
-        still = self._stood_still(trace.span_rows)
-        found = []
-        for rank, falls in enumerate(self._falls):
-            starts = np.array([0, *(fall.back for fall in falls)], dtype=np.int64)
-            lost = ledger.lost(rank, starts, [fall.died for fall in falls])
-            lost += [times for times, died in self._gone if died]
-            counts = ledger.counts(rank, starts, lost)
-            lost += ledger.undone(rank, self._gone)
-            down = [part for fall in falls for part in fall.parts()]
-            down.append(((0, min(self._set_up, end)), _RESTART))
-            saving, complete = list[_Times](), list[int]()
-            if self._saver is not None and rank == 0:
-                saving, complete = self._saver.cost(trace.span_rows)
-                lost += self._saver.thrown_away
-            times = _sums(starts, end, still, lost, down, saving)
-            saved = np.searchsorted(starts, complete, side="left") - 1
-            for row, start in enumerate(starts.tolist()):
-                fall = falls[row] if row < len(falls) else _Fall(rank, end)
-                ends = fall.failures, fall.spares
-                checkpoints = int((saved == row).sum())
-                found.append((start, *times[row], *counts[row], checkpoints, *ends, rank))
-        rows = np.array(found, dtype=np.int64)
-        assert rows[:, 1:7].sum() == end * len(self._falls), "the parts of a run are not its whole"
-        return rows
-
-    def _stood_still(self, spans: Rows) -> "_Painted":
-        """When all that are there wait, while one is down; told as what the last of them is at."""
-        falls = sorted(chain.from_iterable(self._falls), key=lambda fall: (fall.died, fall.rank))
-        parts = [part for fall in falls for part in fall.parts()]
-        away = _union(np.array([(fall.died, fall.back) for fall in falls]).reshape(-1, 2))
-        busy = [np.empty((0, 2), dtype=np.int64)]
-        start, phase, end = map(Span._fields.index, ("start", "phase", "end"))
-        for rows in spans.of_each(Span._fields.index("worker"), len(self._falls)):
-            works = rows[~np.isin(rows[:, phase], _WAITS)][:, [start, end]]
-            near = np.searchsorted(away[:, 1], works[:, 0], side="right")
-            found = near < len(away)
-            found[found] = away[near[found], 0] < works[found, 1]
-            busy.append(works[found])
-        active = _union(np.concatenate(busy)).tolist()
-        return _Painted.of([*parts, *(((one, other), 0) for one, other in active)])
-
-
-class _Painted(NamedTuple):
-    """What each moment is told as, from each cut to the next; nothing (0) before and after."""
-
-    cuts: _Integers  # (n,)
-    kinds: _Integers  # (n,)
-
-    @classmethod
-    def of(cls, parts: Sequence[tuple[_Times, int]]) -> "_Painted":
-        """Spans painted one over the other."""
-        cuts = np.unique(np.array([0, *(time for times, _ in parts for time in times)]))
-        kinds = np.zeros(len(cuts), dtype=np.int64)
-        for (start, end), kind in parts:
-            kinds[np.searchsorted(cuts, start) : np.searchsorted(cuts, end)] = kind
-        return cls(cuts, kinds)
-
-    def at(self, moments: _Integers) -> _Integers:
-        """What some moments are told as."""
-        found: _Integers = self.kinds[np.searchsorted(self.cuts, moments, side="right") - 1]
-        return found
-
-
-def _sums(
-    starts: _Integers,
-    end: int,
-    still: _Painted,
-    lost: Sequence[_Times],
-    down: Sequence[tuple[_Times, int]],
-    saving: Sequence[_Times],
-) -> list[list[int]]:
-    """How long each attempt of a worker was each of the parts of Attempt (ns)."""
-    own = _Painted.of([*((times, _CHECKPOINT) for times in saving), *down])
-    thrown = _Painted.of([(times, _LOST) for times in lost])
-    cuts = np.unique(np.concatenate([starts, still.cuts, own.cuts, thrown.cuts, [0, end]]))
-    cuts = cuts[cuts <= end]
-    begins, lengths = cuts[:-1], np.diff(cuts)
-    kinds = own.at(begins)
-    for other in (still, thrown):
-        kinds = np.where(kinds, kinds, other.at(begins))
-    attempt = np.searchsorted(starts, begins, side="right") - 1
-    sums = np.zeros((len(starts), _RESTART + 1), dtype=np.int64)
-    np.add.at(sums, (attempt, kinds), lengths)
-    found: list[list[int]] = sums.tolist()
-    return found
-
-
-class _Handed:
-    """What workers have handed over to others, and when: it outlives them.
-
-    A gradient has when all of it has arrived, or it was dropped for another reason; where copies
-    of the model meet, what each has learnt has when it has met the others.
-    """
-
-    def __init__(self, trace: Trace, failures: Failures) -> None:
-        def column(name: str) -> _Integers:
-            return trace.gradient_rows.column(GradientRow._fields.index(name))
-
-        worker, outcome, arrived = column("worker"), column("outcome"), column("arrived")
-        computed, ended = column("computed"), column("applied")
-        kept = np.where((outcome == Outcome.DROPPED) & (arrived < 0), ended, arrived)
-        whole = (kept >= 0) & (outcome != Outcome.LOST)
-        thrown = np.array(failures.thrown_away, dtype=np.int64).reshape(-1, 2)
-        met = np.array(failures.met, dtype=np.int64).reshape(-1, 2)
-        marks = met if failures.meets else np.stack([worker, kept], axis=1)[whole]
-        self._thrown, self._marks = _ByWorker(thrown), _ByWorker(np.concatenate([marks, thrown]))
-        # What would be computed at the instant of its worker's death has not been.
-        unborn = (computed == ended) & (outcome == Outcome.LOST)
-        used = np.isin(outcome, (Outcome.APPLIED, Outcome.PARTLY))
-        undone = used & ~trace.kept_gradients
-        rows = np.stack([worker, computed, used, undone], axis=1)
-        self._computed = _ByWorker(rows[(computed >= 0) & ~unborn])
-        self._rolled_back = [] if trace.rolled_back is None else trace.rolled_back.tolist()
-        self._rows = np.stack([worker, arrived, used], axis=1)
-
-    def lost(self, rank: int, starts: _Integers, died: Sequence[int]) -> list[_Times]:
-        """When a worker did what a failure threw away: since it had last handed something over."""
-        marks = np.sort(np.append(self._marks.of(rank)[:, 1], 0))
-        thrown = self._thrown.of(rank)[:, 1]
-        ends = np.append(thrown, died).astype(np.int64)
-        places = [*np.searchsorted(marks, thrown, "left"), *np.searchsorted(marks, died, "right")]
-        handed = marks[np.array(places, dtype=np.int64) - 1]
-        # A death may be the moment at which the next attempt begins.
-        attempts = [*(np.searchsorted(starts, thrown, "left") - 1), *range(len(died))]
-        begun = starts[np.array(attempts, dtype=np.int64)]
-        return list(zip(np.maximum(handed, begun).tolist(), ends.tolist(), strict=True))
-
-    def undone(self, rank: int, gone: Sequence[tuple[_Times, bool]]) -> list[_Times]:
-        """When a worker did what was undone though it went on: till it had handed all of it over.
-
-        What it did after that is for what came then.
-        """
-        found = []
-        for ((since, _), died), (_, _, first, last) in zip(gone, self._rolled_back, strict=True):
-            worker, arrived, used = self._rows[first:last].T
-            until = int(arrived[(worker == rank) & (used > 0)].max(initial=since))
-            found += [(since, until)] * (not died)
-        return found
-
-    def counts(self, rank: int, starts: _Integers, lost: Sequence[_Times]) -> list[list[int]]:
-        """Gradients of each attempt of a worker: used and kept, and computed but lost or undone."""
-        _, moments, used, undone = self._computed.of(rank).T
-        in_vain = (_Painted.of([(times, 1) for times in lost]).at(moments - 1) > 0) | (undone > 0)
-        attempt = np.searchsorted(starts, moments, side="right") - 1
-        kept = np.bincount(attempt[(used > 0) & ~in_vain], minlength=len(starts))
-        discarded = np.bincount(attempt[in_vain], minlength=len(starts))
-        return list(map(list, zip(kept.tolist(), discarded.tolist(), strict=True)))
-
-
-class _ByWorker:
-    """Rows whose first column is a worker's rank, found by that."""
-
-    def __init__(self, rows: _Integers) -> None:
-        self._rows = rows[np.argsort(rows[:, 0], kind="stable")]
-        self._ranks = np.ascontiguousarray(self._rows[:, 0])
-
-    def of(self, rank: int) -> _Integers:
-        """Those of a worker, in order."""
-        first, last = np.searchsorted(self._ranks, [rank, rank + 1])
-        return self._rows[first:last]
-
-
-def _union(times: _Integers) -> _Integers:
-    """Spans (n, 2) as those that do not touch, in order."""
-    times = times[times[:, 0] < times[:, 1]]
-    times = times[np.argsort(times[:, 0], kind="stable")]
-    reach = np.maximum.accumulate(times[:, 1])
-    first = np.append(True, times[1:, 0] > reach[:-1])[: len(times)]
-    last = np.append(first[1:], True)[: len(times)]
-    found: _Integers = np.stack([times[first, 0], reach[last]], axis=1)
-    return found
+    def accounted(self, trace: Trace) -> Trace:
+        """The trace of the run with what all time of all its workers went into."""
+        known = self._falls, self._gone, self._saver, self._set_up
+        return with_attempts(trace, self._failures, *known)

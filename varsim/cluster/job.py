@@ -3,7 +3,6 @@
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain, count, repeat
 from typing import Final, TypeVarTuple
@@ -91,7 +90,7 @@ class Job:
         self._remedy: Remedy = restart_any
         number = cluster.workers if workers is None else workers
         self._evaluate_every = workload.examples_between_evaluations(number)
-        self._next_evaluation = self._evaluate_every
+        self._next_evaluation: float = self._evaluate_every
         self._last_step, self._last_example = stop.most  # of all made, what is undone included
         self._evaluated_step = -1  # global_step at the latest evaluation on the grid
         wanted = {loss for loss in (stop.loss, target_loss) if loss is not None}
@@ -216,9 +215,9 @@ class Job:
         """Measure loss and accuracy now."""
         loss = self.task.loss(parameters)
         self._record(parameters, loss, divergence, off_grid=False)
-        self._next_evaluation = (
-            math.floor(self.ledger.examples / self._evaluate_every) + 1
-        ) * self._evaluate_every
+        undone, every = self.ledger.examples_undone, self._evaluate_every
+        kept = self.ledger.examples - undone
+        self._next_evaluation = (math.floor(kept / every) + 1) * every + undone
 
     def _measure(self) -> None:
         self.evaluate(self.model(), self._divergence() if self._divergence else 0.0)
@@ -242,11 +241,9 @@ class Job:
         if not off_grid:
             self._evaluated_step = self.ledger.global_step
         now, accuracy = self.clock.time, self.task.accuracy(parameters)
-        examples = round(self.ledger.examples)
+        examples = round(self.ledger.examples - self.ledger.examples_undone)
         self.recorder.evaluations.append(
-            EvaluationRow(
-                now, self.ledger.global_step, examples, loss, accuracy, divergence, off_grid
-            )
+            EvaluationRow(now, self.global_step, examples, loss, accuracy, divergence, off_grid)
         )
         while self._awaited and loss <= self._awaited[-1]:
             if self._awaited.pop() == self._stop.loss:
@@ -336,9 +333,7 @@ class Job:
             standstill=standstill,
             rolled_back=np.array(ledger.rolled_back) if ledger.rolled_back else None,
         )
-        if self._interruptions is None:
-            return trace
-        return replace(trace, life=self._interruptions.attempts(trace))
+        return trace if self._interruptions is None else self._interruptions.accounted(trace)
 
     def carried_by(self, time: int) -> tuple[list[LinkRow], float]:
         """Run until a moment (ns) instead: what every link has carried by then, and `Trace.sent`.

@@ -152,10 +152,12 @@ class LocalReplicas:
         self._read = [0] * len(job.workers)  # after which step each last was read
         self._unfinished: dict[int, int] = {}  # step: replicas that still have to make it
         self.members = list(range(len(job.workers)))  # whose copies make up the model
+        self._died: set[int] = set()  # whose copies died with them
         self._recovery = Recovery(job)
         job.explain(self._recovery.remedy)
         self._latest: tuple[int, OutsideRead] | None = None
         job.failures.meets = True
+        job.failures.tell(self._lose)
 
     def read(self, worker: Worker) -> Read:
         """A worker's own copy; takes no time."""
@@ -214,6 +216,17 @@ class LocalReplicas:
         else:
             self._job.count_step()
 
+    def _lose(self, ranks: Sequence[int]) -> None:
+        """The copies of workers that were killed are not there any more."""
+        exits = self._job.failures.exits
+        self._died.update(rank for rank in ranks if exits[rank].killed)
+
+    @property
+    def _there(self) -> Sequence[int]:
+        """Whose copies an outsider finds; where there is none, the last ones that there were."""
+        found = [rank for rank in self.members if rank not in self._died]
+        return found or self.members or range(len(self.steps))
+
     def leave(self, ranks: Sequence[int]) -> None:
         """Copies are no part of the model any more; steps that only they had to make count."""
         for rank in ranks:
@@ -236,6 +249,7 @@ class LocalReplicas:
         for counts in (self.steps, self._seen, self._met, self._read):
             counts[rank] = counts[source]
         self._made += self.steps[rank]
+        self._died.discard(rank)
         for step in self._unfinished:
             self._unfinished[step] += step >= self.steps[rank]
 
@@ -263,6 +277,7 @@ class LocalReplicas:
             whole = value if read is None else variable.share(value)
             variable.write(rank, whole)
             variable.forget(rank)
+        self._died.discard(rank)
         self._seen[rank] = 0 if read is None else read[1].updates
 
     def full_slots(self) -> int:
@@ -270,9 +285,10 @@ class LocalReplicas:
         return full_slots(self.variables[0].state, self.variables[0].values[0])
 
     def aggregate(self) -> Parameters:
-        """The copies as they are now, aggregated."""
-        if 0 < len(self.members) < len(self.steps):
-            return tuple([self.mean(variable, self.members) for variable in self.variables])
+        """The copies as they are now, aggregated; of a mean those that are there."""
+        there = self._there
+        if len(there) < len(self.steps) and self.aggregation is Aggregation.MEAN:
+            return tuple([self.mean(variable, there) for variable in self.variables])
         return tuple([_read(variable) for variable in self.variables])
 
     def mean(self, variable: SyncOnReadVariable, ranks: Sequence[int]) -> Array:
@@ -281,7 +297,7 @@ class LocalReplicas:
 
     def divergence(self) -> float:
         """Largest distance between two copies as they are now."""
-        return divergence([self.copy(rank) for rank in self.members or range(len(self.steps))])
+        return divergence([self.copy(rank) for rank in self._there])
 
     def end_read(self, worker: Worker) -> None:
         """A replica has been read."""

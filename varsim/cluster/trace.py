@@ -65,8 +65,8 @@ class EvaluationRow(NamedTuple):
     """The model as an outsider sees it at one moment."""
 
     time: int
-    global_step: int
-    examples: int  # examples applied so far
+    global_step: int  # updates that it is made of
+    examples: int  # in them
     loss: float
     accuracy: float  # nan where the problem has none
     divergence: float  # largest distance between two copies; 0 where there is one
@@ -304,6 +304,9 @@ class Trace:
     # were lost, and how many rows of gradients had been written by then (n, 4). What lies between
     # is undone.
     rolled_back: NDArray[np.int64] | None = None
+    # Rows of gradients whose worker's copy was updated with them, and died before others had met
+    # it, or went back: nothing is left of them.
+    in_vain: NDArray[np.int64] | None = None
     # Of a first replication in which anything was sent beside computation: what was, with the
     # fields of Span, by worker and time: a READ or a WRITE, until it was there, in the `iteration`
     # in which it began.
@@ -316,8 +319,22 @@ class Trace:
 
     @property
     def kept_gradients(self) -> NDArray[np.bool_]:
-        """Which rows of gradients have not been undone."""
-        return self._kept(len(self.gradient_rows), 2)
+        """Which rows of gradients have not been undone, nor lost with a copy."""
+        kept = self._kept(len(self.gradient_rows), 2)
+        if self.in_vain is not None:
+            kept[self.in_vain] = False
+        return kept
+
+    @property
+    def kept_evaluations(self) -> list[EvaluationRow]:
+        """Those of a model that was not rolled back later: after ever more updates."""
+        if self.rolled_back is None:
+            return self.evaluations
+        kept = list[EvaluationRow]()
+        for row in reversed(self.evaluations):
+            if not kept or row.global_step <= kept[-1].global_step:
+                kept.append(row)
+        return kept[::-1]
 
     def _kept(self, number: int, column: int) -> NDArray[np.bool_]:
         kept = np.ones(number, dtype=bool)

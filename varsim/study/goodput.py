@@ -1,7 +1,10 @@
 """What is measured of the life of a job among random failures: goodput, and where the rest went."""
 
 import math
+from collections.abc import Mapping
 from typing import Final
+
+import numpy as np
 
 from varsim.cluster.recovery import goes_on, in_run
 from varsim.cluster.trace import HOSTS, Attempt, Trace
@@ -41,12 +44,15 @@ OF_LIVES: Final[dict[str, Metric]] = {
 
 
 def of_life(
-    scenario: Scenario, trace: Trace, gradients: Gradients, to_target: float = math.nan
+    scenario: Scenario,
+    trace: Trace,
+    gradients: Gradients,
+    measured: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
     """Each of OF_LIVES of one run; nothing where no failures are followed.
 
     Where they strike inside the run, its workers are interrupted: all is of their time together.
-    `to_target`: which of its updates reaches the target loss; nan where none does.
+    `measured`: METRICS of the run; without them it is not told when the target loss is reached.
     """
     life = trace.life
     if life is None:
@@ -76,18 +82,21 @@ def of_life(
         "cost_per_interruption": away / often if often else math.nan,
         "steps_discarded": float(total["steps_lost"]),
         "spares_used": float(total["spares"]),
-        TO_TARGET: math.nan if math.isnan(to_target) else _first_made(scenario, trace, to_target),
+        TO_TARGET: _to_target(scenario, trace, measured or {}),
     }
 
 
-def _first_made(scenario: Scenario, trace: Trace, step: float) -> float:
-    """When (s) an update is first made in the life of a job; nan where it never is."""
+def _to_target(scenario: Scenario, trace: Trace, measured: Mapping[str, float]) -> float:
+    """When (s) the update that reaches the target is first made; nan where it never is."""
     assert trace.life is not None
-    if not step:
-        return 0.0
+    step = measured.get("updates_to_target", math.nan)
+    if math.isnan(step) or not step:
+        return step
     if goes_on(scenario.recovery):
         return math.nan  # other updates than those whose loss is known
     if in_run(scenario.failures):
-        return float(trace.steps[int(step) - 1]) / NANOSECONDS
+        time = round(measured["time_to_target"] * NANOSECONDS)
+        until = np.searchsorted(trace.steps, time, side="right")
+        return float(trace.steps[until - 1]) / NANOSECONDS
     made = life_of(scenario, trace).updates(trace.life, int(step))
     return next((time / NANOSECONDS for time, number in made if number == step), math.nan)

@@ -66,8 +66,8 @@ class Gradients:
     @classmethod
     def of(cls, trace: Trace) -> "Gradients":
         """Those of a trace."""
-        kept = None if trace.rolled_back is None else trace.kept_gradients
-        return cls(trace.gradient_rows, trace.variables, kept)
+        whole = trace.rolled_back is None and trace.in_vain is None
+        return cls(trace.gradient_rows, trace.variables, None if whole else trace.kept_gradients)
 
     def parts(self) -> Iterator["Gradients"]:
         """The same, some rows at a time."""
@@ -101,6 +101,14 @@ class Gradients:
         """Which gradients were applied, at least to some variables, and not undone."""
         used = np.asarray((self.outcome == Outcome.APPLIED) | (self.outcome == Outcome.PARTLY))
         return used if self.kept is None else used & self.kept
+
+    @property
+    def fates(self) -> NDArray[np.int64]:
+        """What has become of each, as an Outcome: what was undone counts as dropped."""
+        if self.kept is None:
+            return self.outcome
+        undone = np.isin(self.outcome, (Outcome.APPLIED, Outcome.PARTLY)) & ~self.kept
+        return np.where(undone, int(Outcome.DROPPED), self.outcome)
 
     @property
     def ended(self) -> NDArray[np.bool_]:

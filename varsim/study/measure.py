@@ -162,14 +162,14 @@ def measure(
     kept = trace.steps if trace.rolled_back is None else trace.steps[trace.kept_steps]
     updates = int(window.holds(kept).sum())
     lasted = window.length
-    inside = (trace.steps >= window.start) & (trace.steps <= window.end)
+    inside = (kept >= window.start) & (kept <= window.end)
     values = {
         "simulated_time": trace.end / NANOSECONDS,
         "updates": float(trace.global_step),
         "updates_per_s": _per_second(updates, lasted),
         "gradients_per_s": _per_second(applied, lasted),
         "examples_per_s": _per_second(applied * trace.batch_size, lasted),
-        **_named("step_time", np.diff(trace.steps[inside]), NANOSECONDS),
+        **_named("step_time", np.diff(kept[inside]), NANOSECONDS),
         **_named("iteration_time", _iteration_times(gradients, trace.workers, window), NANOSECONDS),
         **_freshness(trace, gradients, window),
         **_time_split(worker_time),
@@ -331,7 +331,7 @@ def _mean_of_known(values: Iterable[float]) -> float:
 def _fates(
     trace: Trace, gradients: Gradients, split: NDArray[np.int64], window: Window
 ) -> dict[str, float]:
-    counts = np.bincount(gradients.outcome, minlength=len(Outcome)).tolist()
+    counts = np.bincount(gradients.fates, minlength=len(Outcome)).tolist()
     assert sum(counts) == len(trace.gradient_rows), "every gradient has exactly one outcome"
     counts[Outcome.DROPPED] += counts.pop(Outcome.LOST)
     wasted = float(gradients.of_parts(np.float64, partial(_wasted, window)).sum())

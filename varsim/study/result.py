@@ -408,7 +408,7 @@ class Result(Told):
             )
         ]
         for trace, gradients, row in zip(self.traces, self.gradients, rows, strict=True):
-            row |= of_life(self.scenario, trace, gradients, row["updates_to_target"])
+            row |= of_life(self.scenario, trace, gradients, row)
         alone = self.speeds_alone
         for trace, row in zip(self.traces, rows, strict=True):
             first = rows[trace.replication]

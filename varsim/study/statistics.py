@@ -130,9 +130,7 @@ def difference(
     return interval(gaps, comparisons=comparisons, exact=exact)
 
 
-def spread(
-    values: NDArray[np.int64] | NDArray[np.float64], *, overwrite: bool = False
-) -> Spread:
+def spread(values: NDArray[np.int64] | NDArray[np.float64], *, overwrite: bool = False) -> Spread:
     """Mean, percentiles (linear between ranks) and maximum of values of any unit, shape (n,).
 
     `overwrite`: they may be put in another order, which saves a copy of them.

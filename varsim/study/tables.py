@@ -296,14 +296,14 @@ def curves(
         if not all(run.evaluations for run in own):
             continue
         on_time = by == "time_s"
+        seen = [run.evaluations if on_time else run.kept_evaluations for run in own]
         moments = [
-            np.array([row.time if on_time else row.global_step for row in run.evaluations])
-            for run in own
+            np.array([row.time if on_time else row.global_step for row in rows]) for rows in seen
         ]
         grid = evaluated_grid(moments, points, even=on_time)
         found = [
-            latest(moment, np.array([getattr(row, value) for row in run.evaluations]), grid)
-            for moment, run in zip(moments, own, strict=True)
+            latest(moment, np.array([getattr(row, value) for row in rows]), grid)
+            for moment, rows in zip(moments, seen, strict=True)
         ]
         for point, *values in zip(grid.tolist(), *(c.tolist() for c in found), strict=True):
             mean, low, high, count, _ = interval(values, exact=exact[strategy])

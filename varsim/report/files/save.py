@@ -329,5 +329,6 @@ def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
         hidden=run.get("hidden_ns", 0),
         life=life,
         rolled_back=np.array(run["rolled_back"]) if run.get("rolled_back") else None,
+        in_vain=np.array(run["in_vain"]) if run.get("in_vain") else None,
         send_rows=sends,
     )

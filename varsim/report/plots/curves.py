@@ -66,12 +66,9 @@ def curves(result: "Result", by: Against) -> list[Curve]:
         runs = [result.trace(strategy, number) for number in range(result.replications)]
         if not all(run.evaluations for run in runs):
             continue
-        moments = [_moments(run, by) for run in runs]
-        grid = _grid(moments, even=by == "time")
-        losses = [
-            np.interp(grid, moment, [row.loss for row in run.evaluations])
-            for moment, run in zip(moments, runs, strict=True)
-        ]
+        measured = [_measured(run, by) for run in runs]
+        grid = _grid([moments for moments, _ in measured], even=by == "time")
+        losses = [np.interp(grid, *one) for one in measured]
         exact = result.exact(strategy, "final_loss")
         table = np.array(
             [interval(column, exact=exact)[:3] for column in np.array(losses).T.tolist()]
@@ -97,12 +94,11 @@ def compared(result: "Result", by: Against) -> Compared:
     if by == "time":
         end = result.common_end
     else:
-        end = max(set.intersection(*(set(_moments(run, by).tolist()) for run in runs)))
+        end = max(set.intersection(*(set(_measured(run, by)[0].tolist()) for run in runs)))
     losses: dict[str, list[float]] = {run.strategy: [] for run in runs}
     exact = True
     for run in runs:
-        moments = _moments(run, by)
-        values = np.array([row.loss for row in run.evaluations])
+        moments, values = _measured(run, by)
         losses[run.strategy].append(float(latest(moments, values, np.array([float(end)]))[0]))
         # The last measurement is of the model at the end, made when that was last updated.
         exact = exact and (end in moments or end == run.end)
@@ -230,11 +226,11 @@ def draw(result: "Result", axes: Axes, by: Against) -> Axes:
     return axes
 
 
-def _moments(run: "Trace", by: Against) -> NDArray[np.int64]:
-    """When the run was evaluated, in ns or updates."""
-    rows = run.evaluations
+def _measured(run: "Trace", by: Against) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """When the run was evaluated, in ns or updates, and its losses; what was undone has none."""
+    rows = run.evaluations if by == "time" else run.kept_evaluations
     moments = [row.time if by == "time" else row.global_step for row in rows]
-    return np.array(moments, dtype=np.int64)
+    return np.array(moments, dtype=np.int64), np.array([row.loss for row in rows])
 
 
 def _grid(moments: Sequence[NDArray[np.int64]], even: bool) -> NDArray[np.float64]:

@@ -110,7 +110,7 @@ def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
     number = rounds.micro_batches(scenario, trace.strategy)
     computed = measuring.computed_per_worker(trace, gradients, rounds.warm_up(scenario), number)
     more = {SENT: sent_per_second(trace), COMPUTED: computed}
-    return values | of_life(scenario, trace, gradients, values["updates_to_target"]) | more
+    return values | of_life(scenario, trace, gradients, values) | more
 
 
 def _run(task: Task, among: float) -> Finished:
