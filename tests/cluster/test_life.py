@@ -201,6 +201,37 @@ def test_local_steps_are_saved_when_they_have_been_averaged(
     assert found == [kept, lost, steps, steps_lost]
 
 
+@pytest.mark.parametrize(
+    ("mtbf", "strike", "random"), [(300.0, "always", False), (3000.0, "while_computing", True)]
+)
+def test_the_optimal_interval_is_of_whole_rounds(mtbf: float, strike: str, random: bool) -> None:
+    # Rounds of 20 s; the optimum, of single steps, is 24 or 73 s: in whole rounds 1 or 4 of them.
+    law: dict[str, Any] = {"kind": "constant", "value": 1.0}
+    if random:
+        law = {"kind": "trace", "seconds": (tuple([0.5, 1.5] * 10 + [1.0] * 20),)}
+
+    def goodput(every: float | str) -> tuple[float, float]:
+        life = run(
+            {"kind": "local_sgd", "period": 20},
+            cluster={"workers": 1, "compute": law},
+            failures={
+                "horizon": 2e6,
+                "strike": strike,
+                "of": ({"domain": "worker", "mtbf": mtbf},),
+            },
+            checkpoint={"every": every, "write": 1.0},
+            recovery={"restart": 5.0},
+            stop={"global_steps": 401},
+        ).life
+        assert life is not None
+        kept, saved = life[:, 1].sum(), life[:, Attempt._fields.index("checkpoints")].sum()
+        return kept / (2e6 * NS), kept / saved / 20 / NS
+
+    (best, rounds), *others = [goodput(every) for every in ("optimal", 20, 40, 60, 80, 100)]
+    assert rounds == pytest.approx(1 if strike == "always" else 4, rel=0.1)
+    assert best == max(found for found, _ in others)
+
+
 def test_a_start_takes_its_time_at_first_and_again() -> None:
     slow = {"workers": 1, "compute": {"kind": "constant", "value": 1.0}}
     first, second, last = lived(

@@ -2,7 +2,6 @@
 
 import math
 import random
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,8 @@ from scipy.special import lambertw
 from test_interruptions import NEVER, NS, lived
 
 from varsim.cluster.trace import Attempt, Phase, Trace
-from varsim.report.files.save import csv_text, load_result, save, summary
 from varsim.strategies import STRATEGIES
-from varsim.study.gradients import Gradients
-from varsim.study.measure import measure, worker_time
-from varsim.study.simulation import simulate
+from varsim.study.simulation import Run, run_one
 
 CHECKPOINT: dict[str, Any] = {"every": 2.0, "write": 0.25, "restore": 0.25}
 
@@ -319,57 +315,23 @@ def test_averages_of_variables_come_back_with_them() -> None:
     assert at[6.0] != at[4.0]
 
 
-def test_a_run_ends_with_so_many_updates_that_were_kept() -> None:
-    # Nine are made by 5.5, one of which is undone; the twelfth that is kept comes at 11.25.
-    trace = struck("none", fail((5.5, NEVER)), stop={"global_steps": 12})
-    values = measure(trace, Gradients.of(trace), worker_time(trace), None, trace.end)
-
-    assert (trace.global_step, len(trace.steps), trace.end / NS) == (12, 13, 11.25)
-    assert values["updates"] == 12
-    assert values["examples_per_s"] == pytest.approx(12 * trace.batch_size / 11.25)
-    # Both workers compute to 5.5 and from 9.25 on, the chief half a second less for checkpoints.
-    # The other one's update of 5, and what both were at for 1 s and 0.5 s at 5.5, are in vain.
-    assert [values[f"gradients_{what}"] for what in ("produced", "applied", "dropped")] == [
-        *(15, 12, 3)
-    ]
-    assert values["wasted_compute"] == pytest.approx((1 + 1 + 0.5) / (5 + 5.5 + 2 + 2))
-    assert values["step_time_mean"] == pytest.approx((11.25 - 1) / 11)
-
-
-def test_a_loss_is_reached_by_the_updates_that_the_model_is_made_of() -> None:
-    trace = struck("none", fail((5.5, NEVER)), stop={"global_steps": 12})
-    rows, split = Gradients.of(trace), worker_time(trace)
-    seventh, *_, last = (row.loss for row in trace.evaluations if row.global_step >= 7)
-    found = [measure(trace, rows, split, loss, trace.end) for loss in (seventh, last)]
-
-    assert [(one["updates_to_target"], one["time_to_target"]) for one in found] == [
-        (7, 4),
-        (12, 11.25),
-    ]
-    # Against updates the model is looked at once after each: what was undone is no part of it.
-    kept = [(row.global_step, row.time / NS) for row in trace.kept_evaluations]
-    assert [step for step, _ in kept] == [*range(9), 8, *range(9, 13)]
-    assert kept[7:11] == [(7, 4.0), (8, 4.25), (8, 9.25), (9, 10.25)]
-    assert (9, 5.0) in [(row.global_step, row.time / NS) for row in trace.evaluations]
-
-
-def test_a_saved_run_counts_the_same(tmp_path: Path) -> None:
-    source = {"domain": "server", "mtbf": 3.0}
-    result = simulate(
-        scenario(
-            {"kind": "none"},
-            replications=2,
-            cluster={"compute": {"kind": "exponential", "mean": 0.1}},
-            failures={"of": (source,)},
-            checkpoint={"every": 0.5, "write": 0.01},
-            stop={"time": 9.0},
+def test_a_checkpoint_that_nothing_reads_is_not_written() -> None:
+    # Workers alone fail: easgd's servers keep the centre, whereas the chief of the other restores.
+    def alike(**changes: Any) -> Trace:
+        both = scenario(
+            {"kind": "easgd"},
+            strategies=({"kind": "easgd"}, {"kind": "none"}),
+            failures={"of": ({"domain": "worker", "mtbf": 1.0},)},
+            stop={"time": 5.0},
+            **changes,
         )
-    )
-    assert any(trace.rolled_back is not None for trace in result.traces)
-    again = load_result(save(result, tmp_path / "run").directory)
+        return run_one(Run(both, 0, 0))
 
-    assert csv_text(summary(again)) == csv_text(summary(result))
-    assert "wasted on gradients that were never applied, or undone" in again.answer()
+    saved = alike(checkpoint={"every": 0.3, "write": 0.1})
+
+    assert saved.life is not None
+    assert not saved.life[:, Attempt._fields.index("checkpoints")].any()
+    assert_same(saved, alike())
 
 
 SERVED = [kind for kind in STRATEGIES if declared(example(kind)).sends.to in ("servers", "centre")]

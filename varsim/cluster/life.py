@@ -32,6 +32,7 @@ class Life:
         made: Making,
         *,
         start_up: int,
+        rounds: float = 0.0,
         seed: int,
         replication: int,
     ) -> None:
@@ -44,7 +45,7 @@ class Life:
         self._start_up = start_up
         self._restart = round(restart * _NS) + start_up
         down = self._detection + self._restart
-        saving = saving_of(failures, checkpoint, cluster, workers, down)
+        saving = saving_of(failures, checkpoint, cluster, workers, down, rounds)
         self._course = made(saving, self._horizon)
         struck_by = Strikes(
             failures, recovery.spares, cluster, workers, seed=seed, replication=replication
@@ -147,11 +148,17 @@ def saving_of(
     cluster: Cluster,
     workers: int,
     down: int,
+    rounds: float = 0.0,
 ) -> Saving:
-    """How a job is saved, in ns, which is down for so long after a failure."""
+    """How a job is saved, in ns, which is down for so long after a failure.
+
+    `rounds`: how long those are (s), if a checkpoint is only written after a whole one.
+    """
     if checkpoint is None:
         return Saving()
-    every = checkpoint.interval(failures, failures.rate(cluster, workers), down / _NS)
+    every = checkpoint.interval(failures, failures.rate(cluster, workers), down / _NS, rounds)
+    if checkpoint.every == "optimal" and rounds:
+        every -= rounds / 2  # which is rounded up, whatever the first round took
     write = round(checkpoint.lasts * _NS)
     if checkpoint.mode == "blocking":
         exposed = failures.strike != "while_computing"

@@ -234,18 +234,34 @@ class Checkpoint(Grown):
             return self.lasts
         return self.snapshot + self.lasts - self.beside
 
-    def interval(self, failures: RandomFailures, rate: float, down: float) -> float:
+    def interval(
+        self, failures: RandomFailures, rate: float, down: float, rounds: float = 0.0
+    ) -> float:
         """Work (s) between checkpoints; `rate` of failures (1/s), `down` so long after each (s).
 
         The best, x of the mean time M between failures, has (1 - x) e^x = e^(-cost / M) (Daly,
         2006, by a renewal argument; Lambert's W); where only work can fail, 1 - cost / (M + down).
+        Of work in `rounds` of so long, at whose ends alone one can be written, whole ones: as many
+        as fit into that, or one more, whichever keeps more.
         """
         if self.every != "optimal":
             return self.every
         mean, cost = 1 / rate, self.stops
         alone = failures.strike == "while_computing"
         lost = cost / (mean + down) if alone else -math.expm1(-cost / mean)
-        return max(mean * _root(lost), self.beside)
+        best = max(mean * _root(lost), self.beside)
+        if not rounds:
+            return best
+
+        def kept(number: int) -> float:
+            """Work that is kept for each failure, to a factor, if a checkpoint follows so much."""
+            work = number * rounds
+            saves = 1 / math.expm1((work if alone else work + cost) / mean)
+            return work * saves / (mean + down + saves * cost if alone else 1.0)
+
+        least = max(1, math.ceil(self.beside / rounds))
+        fewer = max(least, math.floor(best / rounds))
+        return max(fewer, fewer + 1, key=kept) * rounds
 
     def in_run(self, network: Topology, size: float, rate: float, share: float) -> "Checkpoint":
         """The same with the best interval in a run, if that is asked for.

@@ -106,6 +106,10 @@ def _life_of(scenario: Scenario, trace: Trace, smaller: Smaller | None) -> Life 
                 return Steady(Pace.of(ends(trace), each), saving, horizon)
             return Drawn(np.diff(ends(trace), prepend=0).reshape(-1, each), saving, draws())
 
+        rounds = 0.0
+        if each > 1 and checkpoint is not None and checkpoint.every == "optimal":
+            over = ends(trace)
+            rounds = float(over[-1]) / 1e9 * each / len(over) if len(over) else 0.0
         return Life(
             scenario.failures,
             checkpoint,
@@ -114,6 +118,7 @@ def _life_of(scenario: Scenario, trace: Trace, smaller: Smaller | None) -> Life 
             trace.workers,
             course,
             start_up=start_up,
+            rounds=rounds,
             seed=scenario.seed,
             replication=trace.replication,
         )

@@ -233,14 +233,15 @@ def _rules(scenario: Scenario, strategy: Strategy) -> Rules | None:
     """What strikes inside the runs of a strategy, and how it comes back."""
     for failures in in_run(scenario.failures):
         there = failures if strategy.uses_servers else failures.without_servers()
-        saved = scenario.checkpoint if strategy.uses_servers else None
         chief, cluster = strategy.sends.to == "servers", scenario.cluster_of(strategy)
-        rate = there.rate_of_rollbacks(cluster, chief=chief)
+        read_back = there.of_servers or (chief and there.of_chief(cluster))
+        saved = scenario.checkpoint if read_back else None
         if saved is not None and saved.every == "optimal":
             size = strategy.saves(cluster, scenario.workload_of(strategy))
+            rate = there.rate_of_rollbacks(cluster, chief=chief)
             # Where nobody waits for others, the chief alone stops for a checkpoint.
             share = 1.0 if strategy.round.of == "step" else 1.0 / strategy.workers(cluster)
-            saved = saved.in_run(cluster.network, size, rate, share) if rate else None
+            saved = saved.in_run(cluster.network, size, rate, share)
         return Rules(there, saved, scenario.recovery or Recovery(), chief)
     return None
 
