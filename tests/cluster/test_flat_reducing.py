@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
@@ -12,6 +13,7 @@ from building import assert_same
 from invariants import drawing
 
 from varsim.cluster.description import Cluster
+from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.local import order_of
 from varsim.cluster.flat.rules import ENGINE
 from varsim.cluster.flat.run import FlatRun
@@ -69,6 +71,7 @@ STRATEGIES: list[dict[str, Any]] = [
     {"kind": "on_read", "read_every": 3, "write_back": True},
     {"kind": "on_read", "read_every": 1, "aggregation": "sum"},
     {"kind": "on_read", "read_every": 2, "aggregation": "only_first_replica"},
+    {"kind": "on_read", "read_every": 2, "aggregation": "only_first_replica", "write_back": True},
 ]
 CLUSTERS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -93,7 +96,8 @@ def test_it_ends_at_any_moment_and_after_any_number_of_events_alike(
     if strategy.get("overlap"):
         cluster = cluster | {"overlap_pace": 0.5, "backward_share": 0.5}
     if strategy.get("aggregation") == "only_first_replica" and "overheads" in cluster:
-        cluster = cluster | {"overheads": {"first_iteration": 0.001}}
+        sent = {"message": 0.0001} if strategy.get("write_back") else {}
+        cluster = cluster | {"overheads": {"first_iteration": 0.001, **sent}}
     for events in range(1, 200, 23):
         compare(tied(strategy, **cluster), events=events)
     for moment in range(1, 60, 11):
@@ -117,6 +121,54 @@ def test_random_scenarios_are_the_same() -> None:
 
     assert min(seen["on_write"], seen["on_read"]) > 10
     assert min(seen["overlap"], seen["buckets"]) > 2
+
+
+def compare_broadcasts(seeds: Iterable[int]) -> Counter[str]:
+    """Make runs of these seeds whose model is read from worker 0, and sent to all."""
+    seen: Counter[str] = Counter()
+    for seed in seeds:
+        drawn = drawing.drawn(seed).model_copy(update={"events": (), "failures": None})
+        said = {"read_every": 1 + seed % 4, "aggregation": "only_first_replica", "write_back": True}
+        strategy = OnRead.model_validate(said)
+        scenario = times_only(drawn.model_copy(update={"strategies": (strategy,)}))
+        if not reason_against(scenario, strategy):
+            try:
+                compare(scenario)
+                compare(scenario, events=40 + seed % 200)
+            except NotCoveredError:
+                seen["left to the other"] += 1
+            network = scenario.cluster.network
+            seen.update([network.kind, network.sharing, network.forwarding])
+    return seen
+
+
+def test_random_broadcasts_are_the_same() -> None:
+    seen = compare_broadcasts(range(60))
+
+    assert min(seen["fair"], seen["first_come"], seen["store_and_forward"], seen["nodes"]) > 4
+    assert not seen["left to the other"]
+
+
+def test_broadcasts_that_arrive_as_others_have_computed_are_left_to_the_other() -> None:
+    """A copy arrives every 36 ms, as another worker has computed its sixth gradient since its own.
+
+    In which order that happens is known to a heap alone.
+    """
+    said = {"read_every": 8, "aggregation": "only_first_replica", "write_back": True}
+    network = {"kind": "star", "bandwidth": 1000.0, "latency": 0.001, "sharing": "first_come"}
+    scenario = tied({"kind": "on_read", **said}, {"global_steps": 20}, network=network)
+    with pytest.raises(NotCoveredError, match="ranks begin at a moment at which others"):
+        compare(scenario)
+    slower = {"compute": {"kind": "constant", "value": 0.007}}
+    compare(tied({"kind": "on_read", **said}, {"global_steps": 20}, network=network, **slower))
+
+
+@pytest.mark.slow
+def test_two_thousand_random_broadcasts_are_the_same() -> None:
+    seen = compare_broadcasts(range(60, 2300))
+
+    assert seen["fair"] > 800
+    assert seen["left to the other"] < 10
 
 
 def test_events_are_in_the_order_of_a_heap() -> None:
@@ -157,7 +209,6 @@ def test_what_is_recorded_in_many_parts_is_the_same(monkeypatch: pytest.MonkeyPa
         {"overlap": "forward"},
         {"sharding": "gradients"},
         {"micro_batches": 3, "drop_compute": {"threshold": 0.01}},
-        {"kind": "on_read", "aggregation": "only_first_replica", "write_back": True},
     ],
     ids=str,
 )

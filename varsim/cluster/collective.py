@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from simpy.events import Event
 
 from varsim.cluster.batch import Message
-from varsim.cluster.clock import END_OF_TIME, Activity, Ended
+from varsim.cluster.clock import END_OF_TIME, Activity, Clock, Ended
 from varsim.cluster.collectives.plan import Path, Paths, Plan
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Schedule
@@ -343,10 +343,30 @@ def links_between(network: Network, places: Sequence[Place], *, around: bool) ->
     return lambda source, target: Path(network, route(places[source], places[target]))
 
 
+class Setting(Protocol):
+    """Setting of a broadcast: a job, or as much of one."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster."""
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of all that happens."""
+
+    @property
+    def network(self) -> Network:
+        """The network of its workers."""
+
+    @property
+    def workers(self) -> Sequence[Worker]:
+        """All workers, by rank."""
+
+
 class Broadcast:
     """Broadcast of `size` bytes from worker 0 to every other, each over its own route."""
 
-    def __init__(self, job: Job, size: float) -> None:
+    def __init__(self, job: Setting, size: float) -> None:
         self._job = job
         first, *others = job.workers
         routes = [job.network.route(first.place, other.place) for other in others]

@@ -75,9 +75,9 @@ class OnRead(Strategy):
         return super().holds(cluster) + Holds(device=read)
 
     def rules(self, cluster: Cluster) -> Reading | None:
-        """See Strategy; not of broadcasts, nor of whatever else may be said of it than this."""
+        """See Strategy; not of whatever else may be said of it than this."""
         settings = ("kind", "name", "on", "optimizer", "read_every", "aggregation", "write_back")
-        if not self.says_only(settings) or self.sends.to == "copies":
+        if not self.says_only(settings):
             return None
         return Reading(self.read_every, self.sends.to == "workers", self.write_back)
 

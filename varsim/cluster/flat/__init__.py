@@ -61,5 +61,6 @@ rule for links is another `links.hand_over`, with what `network` lays out for it
 all have entered it, so that between two of them all workers' times are a few operations on arrays
 (`strides`), and their all-reduce is the recurrence there is (`reductions`). Only the last two
 steps are made event by event (`closing`). In the same way workers with copies of their own do not
-wait for another from one read to the next (`local`, `last_round`).
+wait for another from one read to the next (`local`, `last_round`); what rank 0 sends to all of them
+then goes message by message, on a clock of its own (`broadcasts`).
 """

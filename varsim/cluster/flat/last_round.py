@@ -1,16 +1,18 @@
 """Last round of a run whose workers have copies of their own, event by event; see `closing`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
-from varsim.cluster.clock import END_OF_TIME
+from varsim.cluster.clock import END_OF_TIME, Clock
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.flat.arrays import Limits, Workers
+from varsim.cluster.flat.broadcasts import PHASES, Broadcasts
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.reducing import Reading
 from varsim.cluster.flat.reductions import Reductions
@@ -49,6 +51,7 @@ class LastRound:
         workers: Workers,
         reading: Reading,
         reductions: Reductions | None,
+        broadcasts: Broadcasts | None,
         limits: Limits,
         gradients: int,
         stack: int,
@@ -56,20 +59,27 @@ class LastRound:
         meeting: Meeting | None,
     ) -> None:
         self._workers, self._reading, self._reductions = workers, reading, reductions
+        self._broadcasts = broadcasts
         self._limits, self._gradients, self._stack = limits, gradients, stack
         self._variables, number = variables, workers.number
-        self.now = self.numbers = 0
+        self._clock = Clock() if broadcasts is None else broadcasts.clock
+        self._clock.time, self._clock.numbers = 0, self._numbers()
+        self.numbers = 0
         self.stopped_by = ""
         first = 0 if meeting is None else meeting.step
         self.global_step, self.made = first, first * number
         self.evaluated = self.made
         self._unevaluated: dict[_Gradient, None] = {}
         self._steps, self._first = [first] * number, first
-        self._seen = [self.made if reading.write_back else first] * number
+        merged = reading.write_back and not reading.broadcasts
+        self._seen = [self.made if merged else first] * number
         self._left: dict[int, int] = {}  # of a step: by how many ranks it is not made
         self.in_flight: dict[_Gradient, None] = {}
         self._latest: list[_Gradient] = [(rank, -1, 0, 0) for rank in range(number)]
         self._after = 1 if reductions is None else 2  # places before the first step's
+        if broadcasts is not None:
+            self._after = 1 + len(PHASES)
+        self._receiving = set[int]()  # who takes part in a broadcast, the first one here
         places = self._after + reading.every * (1 + workers.update)
         self.row: Times = np.full((places, number), END_OF_TIME)
         self.row[: self._after] = workers.down if meeting is None else END_OF_TIME
@@ -79,17 +89,16 @@ class LastRound:
         self.evaluations: list[tuple[int, int, int]] = []
         self.entries: list[int | None] = [None] * number
         self._arrivals: list[int] = []
-        self._heap: list[tuple[int, int, int, int, int]] = []
         timed = limits.time is not None
         if limits.time is not None:
-            self._heap.append((limits.time, _LAST, -1, TIME_IS_UP, -1))
+            self._push(limits.time, _LAST, -1, TIME_IS_UP, -1)
         if meeting is None:
             self.numbers = number + timed
             self.numbers += limits.time is None or limits.time > END_OF_TIME
             for rank in range(number):
-                heappush(self._heap, (0, _URGENT, timed + rank, BEGINS, rank))
+                self._push(0, _URGENT, timed + rank, BEGINS, rank)
             return
-        self.now, self.numbers = meeting.now, meeting.numbers
+        self._clock.time, self.numbers = meeting.now, meeting.numbers
         self.row[0] = meeting.now
         *self._arrivals, last = meeting.arrivals
         self._meet(last)
@@ -97,35 +106,56 @@ class LastRound:
     def run(self) -> None:
         """Serve events until the run is over."""
         while not self.stopped_by:
-            self.now, _, _, kind, rank = heappop(self._heap)
+            self._clock.time, _, _, happen = heappop(self._clock.heap)
             if self.now > END_OF_TIME:
                 raise NotCoveredError("it lasts longer than the clock counts")
-            if kind == COMPUTED and self._workers.update:
-                update = int(self._workers.updates[rank])
-                end = self._workers.end(rank, self.now, update)
-                self.row[self._place(rank) + 1, rank] = end
-                self._put(end, UPDATED, rank)
-            elif kind in (COMPUTED, UPDATED):
-                self._apply(rank)
-            elif kind == BEGINS:
-                self._begin(rank, self._workers.down)
-            elif kind == MET:
-                arrivals, self._arrivals = self._arrivals, []
-                for other in arrivals:
-                    self._read(other)
-            elif kind == ENDED and self._reductions is not None and self._reductions.overheads[0]:
-                self._put(self.now + self._reductions.overheads[0], OVER, rank)
-            elif kind in (ENDED, OVER):
-                self.row[1, rank] = self.now
-                self._is_read(rank)
-            elif not self.stopped_by:
-                self.stopped_by = "time"
+            happen()
+        if self._broadcasts is not None:
+            for rank in self._receiving:
+                begun = int(self.row[0, rank])
+                self.row[1 : self._after, rank] = self._broadcasts.close(rank, begun, self.now)
+
+    @property
+    def now(self) -> int:
+        """The time (ns)."""
+        return self._clock.time
+
+    def _happen(self, kind: int, rank: int) -> None:
+        if kind == COMPUTED and self._workers.update:
+            update = int(self._workers.updates[rank])
+            end = self._workers.end(rank, self.now, update)
+            self.row[self._place(rank) + 1, rank] = end
+            self._put(end, UPDATED, rank)
+        elif kind in (COMPUTED, UPDATED):
+            self._apply(rank)
+        elif kind == BEGINS:
+            self._begin(rank, self._workers.down)
+        elif kind == MET:
+            arrivals, self._arrivals = self._arrivals, []
+            for other in arrivals:
+                self._read(other)
+        elif kind == ENDED and self._reductions is not None and self._reductions.overheads[0]:
+            self._put(self.now + self._reductions.overheads[0], OVER, rank)
+        elif kind in (ENDED, OVER):
+            self.row[1, rank] = self.now
+            self._is_read(rank)
+        elif not self.stopped_by:
+            self.stopped_by = "time"
+
+    def _numbers(self) -> Iterator[int]:
+        """The number of every event that is put on the heap."""
+        while True:
+            number, self.numbers = self.numbers, self.numbers + 1
+            if number == self._limits.numbers:
+                self.stopped_by = self.stopped_by or "events"
+            yield number
 
     def _put(self, time: int, kind: int, rank: int) -> None:
-        number, self.numbers = self.numbers, self.numbers + 1
-        if number == self._limits.numbers:
-            self.stopped_by = self.stopped_by or "events"
-        heappush(self._heap, (time, _NORMAL, number, kind, rank))
+        self._push(time, _NORMAL, next(self._clock.numbers), kind, rank)
+
+    def _push(self, time: int, priority: int, number: int, kind: int, rank: int) -> None:
+        happen: Callable[[], object] = partial(self._happen, kind, rank)
+        heappush(self._clock.heap, (time, priority, number, happen))
 
     def _place(self, rank: int) -> int:
         """Where in a row it is written when a rank has computed its present step."""
@@ -184,6 +214,11 @@ class LastRound:
 
     def _read(self, rank: int) -> None:
         """A rank is read, now that all have met."""
+        if self._broadcasts is not None:
+            if self._steps[rank] == self._first:
+                self._receiving.add(rank)
+            self._broadcasts.take_part(rank, self._is_read)
+            return
         if self._reductions is None:
             self._is_read(rank)
             return
@@ -196,6 +231,10 @@ class LastRound:
                 self._put(end, ENDED, other)
 
     def _is_read(self, rank: int) -> None:
+        if self._broadcasts is not None:
+            begun = int(self.row[0, rank])
+            self.row[1 : self._after, rank] = self._broadcasts.ends(rank, begun)
+            self._receiving.remove(rank)
         if rank == 0:
             self.evaluations.append((self.now, self.global_step, self.made))
         self._begin(rank, self.now)

@@ -15,6 +15,7 @@ from varsim.cluster.clock import END_OF_TIME
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat.arrays import TOGETHER, Limits, Spans, Start, Workers
+from varsim.cluster.flat.broadcasts import ITERATIONS, PHASES, Broadcasts
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.choice import NEVER
 from varsim.cluster.flat.last_round import LastRound, Meeting
@@ -46,6 +47,9 @@ class LocalRun:
         if self._reductions is not None and self._reductions.reason_against:
             raise NotCoveredError(self._reductions.reason_against)
         self._workers = Workers(cluster, workload, workers, seed, replication, reading.every)
+        self._broadcasts: Broadcasts | None = None
+        if reading.broadcasts:
+            self._broadcasts = Broadcasts(cluster, workload, workers)
         time = None if stop.time is None else round(stop.time * 1e9)
         numbers = NEVER if events is None else workers + (time is not None) + events
         self._limits = Limits(stop.global_steps or NEVER, "global_steps", time, numbers)
@@ -56,10 +60,12 @@ class LocalRun:
     def trace(self, label: str, *, record: bool = True) -> Trace:
         """Carry it on to its end; its trace."""
         workers, reading = self._workers, self._reading
-        moved = [Phase.WRITE] * reading.moves
+        moved, of_moved = [Phase.WRITE] * reading.moves, [-1] * reading.moves
+        if reading.broadcasts:
+            moved, of_moved = PHASES, ITERATIONS
         each = [Phase.COMPUTE] * (1 + workers.update)
         phases = [Phase.BARRIER, *moved, *(each * reading.every)]
-        iterations = [-1] * (1 + len(moved))
+        iterations = [-1, *of_moved]
         iterations += [step for step in range(reading.every) for _ in each]
         self._spans = Spans(workers, phases, iterations, keep=record)
         self._gradients = Rows(len(GradientRow._fields))
@@ -70,8 +76,8 @@ class LocalRun:
         meeting = self._go_on()
         stack = max(1, min(STACK, EXAMPLES // self._workload.batch_size))
         last = LastRound(
-            *(workers, reading, self._reductions, self._limits, self._most, stack),
-            *(self._variables, meeting),
+            *(workers, reading, self._reductions, self._broadcasts, self._limits, self._most),
+            *(stack, self._variables, meeting),
         )
         last.run()
         return self._traced(label, last)
@@ -85,21 +91,37 @@ class LocalRun:
         numbers += number * every * (1 + workers.update)
         overhead = 0 if reductions is None else reductions.overheads[0]
         each = number * (every * (1 + workers.update) + self._reading.moves + bool(overhead)) + 1
+        sent = None  # as every broadcast is: at a meeting the network is idle
+        if self._broadcasts is not None:
+            sent = Broadcasts(self._cluster, self._workload, number).send(0, range(number))
         meeting, rows = None, list[Times]()
         head = np.empty((0, number), dtype=np.int64)
         begun, turns = np.full(number, workers.down), np.arange(number)
+        moved = np.empty((0, number), dtype=np.int64)
+        if self._reading.moves or sent is not None:
+            moved = np.tile(begun, (1 if sent is None else len(PHASES), 1))
         for step in count(0, every):
             state = None if reductions is None else reductions.state()
             if meeting is not None:
                 meeting = meeting._replace(state=state)
                 begun = np.full(number, meeting.now)
-                if reductions is None:
+                if sent is not None:
+                    moved, turns, numbers = (
+                        meeting.now + sent.ends,
+                        sent.turns,
+                        numbers + sent.events,
+                    )
+                    begun, head = moved[-1], moved[-1:]
+                elif reductions is None:
                     turns = _turns(meeting.arrivals)
                 else:
                     ends = reductions.ends(0, begun, meeting.now, 0)
                     begun = ends + overhead
                     head = np.stack((ends, begun)[: 1 + bool(overhead)])
+                    moved = begun[np.newaxis]
             computed, applied, chain = self._compute(step, begun)
+            if sent is not None and meeting is not None and np.isin(chain, begun).any():
+                raise NotCoveredError("ranks begin at a moment at which others have computed")
             now = int(applied[-1].max())
             most = number * (step + every)
             if computed.min() < 0:
@@ -108,8 +130,10 @@ class LocalRun:
             if over or numbers > limits.numbers:
                 break
             self._round(step, _Round(begun, head, turns, computed, applied, chain))
+            if self._broadcasts is not None and meeting is not None:
+                self._broadcasts.send(meeting.now, meeting.arrivals)
             before = np.full(number, workers.down if meeting is None else meeting.now)
-            rows.append(np.stack((before, *([begun] * self._reading.moves), *chain)))
+            rows.append(np.stack((before, *moved, *chain)))
             if len(rows) * rows[0].size > TOGETHER:
                 self._spans.record(np.stack(rows), END_OF_TIME)
                 self._keep_gradients()
@@ -163,7 +187,8 @@ class LocalRun:
         first = places[len(head) - 1] if len(head) else turns - number
         reads = np.concatenate((first, ends[:-1]), axis=None)
         made = step * number + np.searchsorted(ends.ravel()[order], reads, side="right")
-        seen = step * number if self._reading.write_back else step
+        merged = self._reading.write_back and not self._reading.broadcasts
+        seen = step * number if merged else step
         missed = made - seen - np.repeat(np.arange(every), number)
         self._staleness.append(missed[np.argsort(reads)])
         if step:
@@ -183,7 +208,9 @@ class LocalRun:
         self._keep_gradients()
         steps = np.concatenate([*self._steps, np.array(last.steps, dtype=np.int64)])
         staleness = np.concatenate([*self._staleness, np.array(last.staleness, dtype=np.int64)])
-        if self._reductions is None:
+        if self._broadcasts is not None:
+            links, sent = self._broadcasts.carried(end)
+        elif self._reductions is None:
             links, sent = carried(idle_network(self._cluster, number), end)
         else:
             links, sent = self._reductions.carried(0, last.entries, end, 0)
