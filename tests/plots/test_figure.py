@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from matplotlib.axis import Axis
 from matplotlib.lines import Line2D
 
 from varsim.report.plots import figure
@@ -73,3 +74,25 @@ def test_text_in_an_svg_is_text_in_a_font_as_wide_as_was_measured(tmp_path: Path
     for text in ("the title", "legend", "a \\u202e &lt;b&gt; $1"):
         assert f">{text}</text>" in drawn.svg
     assert drawn.svg.count("<text") == drawn.svg.count("'DejaVu Sans', Verdana, sans-serif")
+
+
+def test_an_axis_looks_for_its_ticks_once_a_layout_and_once_for_both_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Axis] = []
+    look = Axis._update_ticks  # type: ignore[attr-defined]
+
+    def counted(axis: Axis) -> object:
+        looked.append(axis)
+        return look(axis)
+
+    with figure.style():
+        made, panels = figure.panels([1.0, 2.0])
+        panels[1].set_xlabel("labels are placed below ticks")
+        monkeypatch.setattr(Axis, "_update_ticks", counted)
+        figure.save(made, "", [], tmp_path / "x")
+        axes = [axis for panel in panels for axis in (panel.xaxis, panel.yaxis)]
+        assert [looked.count(axis) for axis in axes] == [3] * 4
+        panels[0].set_xlim(0, 5)
+        made.savefig(tmp_path / "y.png")  # nothing of it stays
+        assert panels[0].xaxis.get_major_ticks()[-1].get_loc() == 5

@@ -320,7 +320,7 @@ def version() -> None:
 def main() -> None:
     """Entry point of the command `varsim`."""
     # Collections look at everything that was imported, again and again, the last ones at the end.
-    gc.set_threshold(50_000)
+    gc.set_threshold(200_000)
     atexit.register(gc.freeze)
     # What processes leave when they are interrupted loky clears away; that is no news.
     quiet = "ignore:resource_tracker:UserWarning"

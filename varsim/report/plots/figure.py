@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import matplotlib
 from matplotlib.artist import Artist
@@ -217,8 +217,9 @@ def panels(heights: Sequence[float], one_axis: bool = True) -> tuple[Figure, lis
 def save(figure: Figure, title: str, legend: Sequence[Artist], path: Path) -> Drawn:
     """Write `path` as .png and .svg, the same bytes every time; return what a page needs."""
     top = arrange(figure, title, legend)
-    figure.savefig(path.with_suffix(".png"), dpi=150, metadata={"Software": None})
-    svg = _svg(figure)
+    with _settled(figure):
+        figure.savefig(path.with_suffix(".png"), dpi=150, metadata={"Software": None})
+        svg = _svg(figure)
     path.with_suffix(".svg").write_text(svg, encoding="utf-8", newline="\n")
     points = 72
     below = (0, top * points, WIDTH * points, (float(figure.get_figheight()) - top) * points)
@@ -251,7 +252,8 @@ def _lay_out(figure: Figure, top: float) -> None:
     across, above = _PAD[0] / WIDTH, _PAD[1] / float(figure.get_figheight())
     for _ in range(2):  # tick labels may change once their panel has its size
         places = [axes.get_position(original=True) for axes in panels]
-        boxes = [_with_labels(figure, axes) for axes in panels]
+        with _settled(figure):
+            boxes = [_with_labels(figure, axes) for axes in panels]
         pairs = list(zip(places, boxes, strict=True))
         left = across + max(place.x0 - box.x0 for place, box in pairs)
         right = across + max(box.x1 - place.x1 for place, box in pairs)
@@ -268,6 +270,25 @@ def _lay_out(figure: Figure, top: float) -> None:
     for axis in (axis for axes in panels for axis in (axes.xaxis, axes.yaxis)):
         if not axis.get_label_text():
             axis.set_label_coords(0, 0)  # no place below the ticks is looked for at each drawing
+
+
+@contextmanager
+def _settled(figure: Figure) -> Iterator[None]:
+    """Have each axis look for its ticks, and measure their labels, once meanwhile.
+
+    matplotlib does so again for every spine and label beside them; see its pull request 31012.
+    """
+    every: list[Any] = [axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
+    for axis in every:
+        vars(axis).update(
+            _update_ticks=cache(lambda look=axis._update_ticks: tuple(look())),
+            _get_ticklabel_bboxes=cache(axis._get_ticklabel_bboxes),
+        )
+    try:
+        yield
+    finally:
+        for axis in every:
+            del axis._update_ticks, axis._get_ticklabel_bboxes
 
 
 def _with_labels(figure: Figure, axes: Axes) -> BboxBase:
