@@ -139,6 +139,18 @@ class TestSets:
         ranged = sweep_of_text(BASE, sets=["seed={from: 1, to: 3, step: 1}"])
         assert len(ranged.points) == 3
 
+    def test_in_brackets_as_in_a_file_unless_it_is_a_list_that_is_there(self) -> None:
+        law = "{kind: constant, value: 100 ms}"
+        laws = f"{law}, {{kind: exponential, mean: 100 ms}}"
+        for text in (laws, f"[{laws}]"):
+            swept = sweep_of_text(BASE, sets=[f"cluster.compute={text}"])
+            assert swept.points[0].values[0].text == law
+            assert len(swept.points) == 2
+        slow = "cluster.slow_workers=[{rank: 0, factor: 2}]"
+        assert len(sweep_of_text(BASE, sets=["seed=[1, 2, 3]", slow]).points) == 3
+        with pytest.raises(ScenarioError, match="nothing to sweep"):
+            sweep_of_text(BASE, sets=[slow])
+
     def test_an_axis_of_the_file_is_replaced_in_its_place_or_fixed(self) -> None:
         block = "cluster.workers: [2, 4]\nseed: [1, 2]"
         assert texts(block, "cluster.workers=8,9")[0] == ("8", "1")

@@ -40,6 +40,11 @@ class Shape:
         )
 
     @property
+    def is_list(self) -> bool:
+        """Whether it is a list, or a tuple."""
+        return get_origin(self.type) in (tuple, list)
+
+    @property
     def dimension(self) -> Dimension | None:
         """The dimension, if it is a quantity with a unit."""
         return next((one for one in self.constraints if isinstance(one, Dimension)), None)
@@ -75,7 +80,7 @@ def members(shapes: Sequence[Shape], key: str | int) -> list[Shape]:
     found: list[Shape] = []
     for shape in shapes:
         if isinstance(key, int):
-            options = get_args(shape.type) if get_origin(shape.type) in (tuple, list) else ()
+            options = get_args(shape.type) if shape.is_list else ()
             if options:
                 repeated = len(options) == 2 and options[1] is Ellipsis
                 found += shapes_of(options[0 if repeated else min(key, len(options) - 1)])
@@ -149,7 +154,7 @@ def _collect(
     tagged = {id(shape.model): kind for kind, shape in kinds(shapes).items()}
     for shape in shapes:
         if shape.model is None:
-            if get_origin(shape.type) in (tuple, list):
+            if shape.is_list:
                 _collect(members([shape], 0), path, found, seen)
             continue
         # Laws may hold laws: each model is told of once.
@@ -172,7 +177,7 @@ def _described(shape: Shape) -> str:
         return f"{shape.dimension.noun}{_bounds(shape)}, such as {shape.dimension.example}"
     if kind in _SIMPLE:
         return _SIMPLE[kind] + _bounds(shape)
-    if get_origin(kind) in (tuple, list):
+    if shape.is_list:
         return "a list"
     if shape.model is not None:
         return f"a mapping with {listed(field_names([shape]))}"

@@ -177,13 +177,13 @@ class SweepBlock:
         """Apply one --set: an axis where it has several values, else a change of all points."""
         path, _, text = change.partition("=")
         mark = Mark(Source(f"--set {change}", order=order), 1, 1)
-        values = _several(text, mark)
         try:
             found = tuple(steps(path, self.root))
             if found[0] == BLOCK:
                 raise ChangeError(
                     "say --set PATH=1,2,4 for an axis; --precision and --most-replications"
                 )
+            values = _several(text, mark, self._shapes(found))
             quantity = self._quantity(path, mark) if values is not None else None
         except (ChangeError, SpaceError) as error:
             self.faults.append(Fault.at(mark, str(error)))
@@ -362,8 +362,11 @@ def _copy_of(node: Node) -> MappingNode:
     return copy
 
 
-def _several(text: str, mark: Mark) -> Node | None:
-    """The list or range behind a --set: `1,2,4` or `{from: 1, to: 8, step: 1}`; None for others."""
+def _several(text: str, mark: Mark, shapes: Sequence[Shape]) -> Node | None:
+    """The list or range behind a --set: `1,2,4` or `{from: 1, to: 8, step: 1}`; None for others.
+
+    Also `[1,2,4]`, as in a file, where what is at the path is not itself a list.
+    """
     node, faults = read_document(f"[{text}]", Source(""))
     if faults or not isinstance(node, SequenceNode):
         return None
@@ -372,6 +375,8 @@ def _several(text: str, mark: Mark) -> Node | None:
         return node
     only = node.items[0] if node.items else None
     if isinstance(only, MappingNode) and {"from", "to"} <= only.keys.keys():
+        return only
+    if isinstance(only, SequenceNode) and only.items and not any(shape.is_list for shape in shapes):
         return only
     return None
 
