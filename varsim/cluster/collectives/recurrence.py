@@ -110,12 +110,12 @@ def rounds_ends(
     lanes: Sequence[Lane],
     entries: Sequence[int] | Times,
     received: Times,
-    begin: Callable[[Times], None] | None = None,
+    begin: Callable[[Times], bool] | None = None,
 ) -> tuple[Times, Times]:
     """When each rank is done, and when it has received the last message (ns).
 
     `received`: until when each rank is receiving messages of the time before. `begin` is told when
-    the messages of each round set off.
+    the messages of each round set off, and says whether it is to be told more.
     """
     free = np.array(entries, dtype=np.int64)  # what a rank sent has left it
     here = free.copy()  # what a rank was sent has arrived and been added
@@ -134,8 +134,8 @@ def rounds_ends(
             else:
                 ready = past[np.maximum(now - lane.slacks, 0), sources]
             begun = np.maximum(np.maximum(free[sources], ready), received[targets])
-            if begin is not None:
-                begin(begun)
+            if begin is not None and not begin(begun):
+                return free, received
             passed = begun + lane.holds
             free[sources] = received[targets] = passed
             here[targets] = np.maximum(here[targets], passed + lane.latencies) + lane.adding
@@ -153,7 +153,7 @@ def count_passed(entered: Entered, before: int, end: int) -> None:
     begins: list[Times] = []
     counted = _Counted(plan, before, end)
 
-    def begin(begun: Times) -> None:
+    def begin(begun: Times) -> bool:
         nonlocal lane, left
         if not left:
             lane = next(lanes)
@@ -161,14 +161,18 @@ def count_passed(entered: Entered, before: int, end: int) -> None:
         if lane.rounds == 1:
             left = 0
             counted.add_round(lane, begun)
-            return
-        begins.append(begun)
-        if len(begins) == min(left, most):
+        else:
+            begins.append(begun)
+        if begins and len(begins) == min(left, most):
             left -= len(begins)
             counted.add_rounds(lane, begins)
             begins.clear()
+        # Where every rank sends in a round, it sends in the next ones no sooner.
+        return len(begun) < plan.schedule.ranks or int(begun.min()) <= end
 
     rounds_ends(plan.lanes, entries, entered.received, begin)
+    if begins:
+        counted.add_rounds(lane, begins)
     counted.note()
 
 
@@ -195,10 +199,11 @@ class _Counted:
         np.add.at(self._messages, at, 1)
 
     def add_rounds(self, lane: Lane, begins: Sequence[Times]) -> None:
-        """Rounds, in each of which the same messages set off."""
+        """Rounds, in each of which the same messages set off, some of them before the end."""
         _, routes, later, holds, sizes = self._plan.crossings
         begun = np.stack(begins, axis=1)
-        for kind, moments in zip(lane.kinds.tolist(), begun, strict=True):
+        some = begun[:, 0] <= self._end
+        for kind, moments in zip(lane.kinds[some].tolist(), begun[some], strict=True):
             sent, size = moments[moments < self._before], float(sizes[kind])
             for at, after, hold in zip(routes[kind], later[kind], holds[kind], strict=True):
                 elapsed = np.clip(self._end - sent - after, 0, hold)

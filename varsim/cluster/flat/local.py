@@ -73,17 +73,22 @@ class LocalRun:
         self._staleness: list[Times] = []
         self._steps: list[Times] = []
         self._evaluations = [(0, 0, 0)]  # when, at which step, after how many gradients
-        meeting = self._go_on()
+        meeting, is_over = self._go_on()
         stack = max(1, min(STACK, EXAMPLES // self._workload.batch_size))
         last = LastRound(
             *(workers, reading, self._reductions, self._broadcasts, self._limits, self._most),
             *(stack, self._variables, meeting),
         )
+        if is_over:
+            last.stopped_by = self._limits.by
         last.run()
         return self._traced(label, last)
 
-    def _go_on(self) -> Meeting | None:
-        """Go on round by round as long as the run is not over before the next meeting."""
+    def _go_on(self) -> tuple[Meeting | None, bool]:
+        """Go on round by round as long as the run is not over before the next meeting.
+
+        Where from the rest is to be made, and whether the run is over then.
+        """
         workers, every, limits = self._workers, self._reading.every, self._limits
         number, reductions = workers.number, self._reductions
         latest = END_OF_TIME if limits.time is None else min(limits.time, END_OF_TIME)
@@ -126,8 +131,14 @@ class LocalRun:
             most = number * (step + every)
             if computed.min() < 0:
                 raise NotCoveredError("its times are too long for sums of 64 bits")
-            over = limits.steps <= step + every or self._most <= most or now > latest
-            if over or numbers > limits.numbers:
+            over = self._most <= most or now > latest or numbers > limits.numbers
+            is_over = limits.steps <= step + every
+            if is_over and (limits.steps < step + every or (applied[-1] == now).sum() > 1):
+                over = True  # with events left that do not happen
+            if over:
+                if reductions is not None and state is not None:
+                    reductions.go_on_from(state)
+                is_over = False
                 break
             self._round(step, _Round(begun, head, turns, computed, applied, chain))
             if self._broadcasts is not None and meeting is not None:
@@ -140,10 +151,10 @@ class LocalRun:
                 rows = []
             meeting = Meeting(step + every, now, self._arrivals, numbers, None)
             numbers += each
-        if reductions is not None and state is not None:
-            reductions.go_on_from(state)
+            if is_over:
+                break
         self._rows = rows
-        return meeting
+        return meeting, is_over
 
     def _compute(self, step: int, begun: Times) -> tuple[Times, Times, list[Times]]:
         """When each has computed, and applied, each step of a round; and both in order."""
