@@ -67,11 +67,14 @@ class Turns(NamedTuple):
 
 
 def in_turn(
-    tasks: Mapping[str, Task], repeat: int, clock: Callable[[], float] = time.process_time
+    tasks: Mapping[str, Task],
+    repeat: int,
+    clock: Callable[[], float] = time.process_time,
+    warm: bool = False,
 ) -> Turns:
-    """Each of the tasks `repeat` times, after a turn that warms up."""
+    """Each of the tasks `repeat` times, after a turn that warms up, unless they are `warm`."""
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
-    for turn in range(repeat + 1):
+    for turn in range(warm, repeat + 1):
         for name, task in tasks.items():
             gc.collect()
             start = clock()

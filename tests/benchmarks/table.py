@@ -1,12 +1,13 @@
 """Measures what varsim is to reach, and writes it to reports/benchmarks.md.
 
-    .venv/bin/python -m tests.benchmarks.table [--long] [--only GROUP ...]
+    .venv/bin/python -m tests.benchmarks.table [--long] [--only GROUP ... [--merge]]
 
 CPU time, of tasks done in turn: a ratio is the median of the ratios of the turns, and beside it
 stand the least and the largest.
 
 To be run on a machine that does nothing else; under two minutes, with --long what takes more. With
---only the table is printed and nothing is written.
+--only these parts are printed, and with --merge put into the report; parts that are not measured
+stay there, each with the commit that was measured.
 """
 
 import os
@@ -16,6 +17,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -36,20 +38,32 @@ def main() -> None:
     parser.add_argument("--long", action="store_true", help="what takes long, too")
     names = [group.name for group in GROUPS]
     parser.add_argument("--only", nargs="+", choices=names, metavar="GROUP", help=", ".join(names))
+    parser.add_argument("--merge", action="store_true", help="put them into the report")
     asked = parser.parse_args()
-    start, lines = time.perf_counter(), list(head())
-    print("\n".join(lines), flush=True)
+    begin = "\n".join(head())
+    before, parts = kept(PLACE.read_text(encoding="utf-8"))
+    if before != begin:
+        if asked.merge:
+            parser.error("the report is of another machine or other versions: measure all of it")
+        parts = {}
+    print(begin, flush=True)
     for group in GROUPS:
-        if group.name in (asked.only or names):
+        if group.name in asked.only if asked.only else asked.long or not group.long:
+            lines = []
             for line in told(group, asked.long):
                 print(line, flush=True)
                 lines.append(line)
-    minutes = (time.perf_counter() - start) / 60
-    lines.append(f"\nMeasured in {minutes:.1f} minutes{' (--long)' if asked.long else ''}.")
-    print(lines[-1])
-    if asked.only is None:
-        PLACE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            parts[group.title] = "\n".join(lines)
+    if asked.merge or asked.only is None:
+        wanted = [parts[group.title] for group in GROUPS if group.title in parts]
+        PLACE.write_text("\n".join([begin, *wanted]) + "\n", encoding="utf-8")
         print(f"written: {PLACE}", file=sys.stderr)
+
+
+def kept(report: str) -> tuple[str, dict[str, str]]:
+    """How a report begins, and its parts by their titles."""
+    begin, *parts = report.rstrip("\n").split("\n\n## ")
+    return begin, {part.partition("\n")[0]: f"\n## {part}" for part in parts}
 
 
 def head() -> Iterator[str]:
@@ -58,24 +72,25 @@ def head() -> Iterator[str]:
     yield "Written by `python -m tests.benchmarks.table`. " + " ".join(
         __doc__.split("\n\n")[2].split()
     )
-    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
     yield (
-        f"\n{processor()}, {os.cpu_count()} cores, load {load} at the beginning; "
-        f"{platform.system()}, Python {platform.python_version()}; "
-        f"varsim {__version__} (engine {ENGINE_VERSION}), "
+        f"\n{processor()}, {os.cpu_count()} cores; {platform.system()}, "
+        f"Python {platform.python_version()}; varsim {__version__} (engine {ENGINE_VERSION}), "
         + ", ".join(f"{name} {installed(name)}" for name in PACKAGES)
         + "."
     )
 
 
 def told(group: Group, long: bool) -> Iterator[str]:
-    """One part of the table, line by line as it is measured."""
+    """One part of the table, line by line as it is measured; then how that was."""
+    start = time.perf_counter()
+    load = f"load {os.getloadavg()[0]:.1f} at the beginning, " if hasattr(os, "getloadavg") else ""
     yield f"\n## {group.title}\n"
     yield f"{group.about}\n"
     yield "| | goal | median | least to largest | |"
     yield "|---|---:|---:|---:|---|"
     for row in group.rows(long):
         yield line(row)
+    yield f"\nCommit {commit()}, {load}{time.perf_counter() - start:.0f} s."
 
 
 def line(row: Row) -> str:
@@ -106,6 +121,13 @@ def processor() -> str:
             if text.startswith("model name"):
                 return text.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def commit() -> str:
+    """What was measured, as far as git knows."""
+    asked = ("git", "describe", "--always", "--exclude=*", "--dirty= with changes")
+    done = subprocess.run(asked, cwd=PLACE.parent, capture_output=True, check=False, text=True)
+    return done.stdout.strip() or "unknown"
 
 
 def installed(package: str) -> str:

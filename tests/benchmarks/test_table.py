@@ -1,9 +1,9 @@
-"""What the table of benchmarks says of a measurement."""
+"""What the table of benchmarks says of a measurement, and what of it stays."""
 
 import pytest
 
 from tests.benchmarks.measuring import Row, Spread, Turns
-from tests.benchmarks.table import line
+from tests.benchmarks.table import PLACE, kept, line
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,17 @@ def test_ratios_are_of_the_same_turn() -> None:
     assert turns.ratio("a", "b") == Spread(1.5, 0.5, 2.0)
     assert turns.ratio("a", "b", scale=2) == Spread(3.0, 1.0, 4.0)
     assert turns["a"] == Spread(3.0, 1.0, 20.0)
+
+
+def test_parts_that_are_not_measured_again_stay_as_they_are() -> None:
+    text = "# Benchmarks\n\nOn this.\n\n## One\n\n| a |\n\n3 s.\n\n## Two\n\n| b |\n"
+    begin, parts = kept(text)
+    assert begin == "# Benchmarks\n\nOn this."
+    assert [*parts] == ["One", "Two"]
+    assert "\n".join([begin, *parts.values()]) + "\n" == text
+
+
+def test_the_report_is_made_of_parts() -> None:
+    report = PLACE.read_text(encoding="utf-8")
+    begin, parts = kept(report)
+    assert "\n".join([begin, *parts.values()]) + "\n" == report

@@ -82,7 +82,7 @@ BEFORE = "4df780f"  # the commit before there was a second engine
 
 
 def rows(long: bool) -> Iterator[Row]:
-    """Both on two processes; long: beside what it took before, on one."""
+    """Both on two processes."""
     if find_spec("numba") is not None:
         flat(scenario("none", 2, 2, "timing"))()  # machine code is made, if it is not
     with TemporaryDirectory() as folder:
@@ -99,8 +99,6 @@ def rows(long: bool) -> Iterator[Row]:
             command("-m", "varsim", kind, f"{kind}.yaml", "--jobs", "2", tree=ROOT, folder=work)()
             took, cpu = time.perf_counter() - start, children() - before
             yield Row(names[kind], goal, Spread.of([took]), " s", f"{cpu:.1f} s of CPU")
-        if long:
-            yield beside_before(work)
 
 
 def beside_before(work: Path) -> Row:

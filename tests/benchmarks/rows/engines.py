@@ -2,22 +2,18 @@
 
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from tests.benchmarks.cases import one, scenario
-from tests.benchmarks.measuring import Row, Spread, children, command, in_turn
+from tests.benchmarks.measuring import Row, in_turn
 from varsim.cluster.flat.draws import first_blocks
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study.engine import flat_run
 
-ROOT = Path(__file__).parents[3]
 INTERPRETED, COMPILED = 0.45, {64: 0.05, 512: 0.03}
 IN_ARRAYS = ("on_write", "on_read")  # which are neither interpreted nor compiled
 # Kind, workers, steps of each, CPU seconds.
 LARGE = [("none", 16_383, 20, 2.0), ("sync_replicas", 4_096, 100, 2.0)]
-LARGEST = ("none", 1_000_000, 10, 60.0)
 
 
 def rows(long: bool) -> Iterator[Row]:
@@ -27,57 +23,36 @@ def rows(long: bool) -> Iterator[Row]:
         for workers in COMPILED:
             # 500 steps of each worker, of many workers a fifth of that unless there is time.
             what = scenario(kind, workers, 500 if long or workers == 64 else 100, "timing")
+            often = 1 if long and workers > 64 else 2
             name = f"{kind}, W = {workers}"
             if kind in IN_ARRAYS:
-                turns = in_turn({"simpy": one(what), "arrays": flat(what)}, 5 if long else 2)
+                turns = in_turn({"simpy": one(what), "arrays": flat(what)}, often)
                 ratio = turns.ratio("arrays", "simpy")
                 yield Row(f"in arrays / SimPy, {name}", COMPILED[workers], ratio)
                 continue
             tasks = {"simpy": one(what)}
-            if long or (kind, workers) == ("none", 64):
+            if workers == 64 and (long or kind == "none"):
                 tasks["interpreted"] = flat(what, interpreted=True)
             if fast:
                 tasks["compiled"] = flat(what)
-            turns = in_turn(tasks, 5 if long else 2)
+            turns = in_turn(tasks, often)
             if "interpreted" in tasks:
                 ratio = turns.ratio("interpreted", "simpy")
                 yield Row(f"interpreted / SimPy, {name}", INTERPRETED, ratio)
             found = turns.ratio("compiled", "simpy") if fast else None
             remark = "" if fast else "without numba"
             yield Row(f"compiled / SimPy, {name}", COMPILED[workers], found, remark=remark)
-    for kind, workers, steps, goal in [*LARGE, *([LARGEST] if long else [])]:
-        task = flat(scenario(kind, workers, steps, "timing"), interpreted=not fast)
-        turns = in_turn({"it": task}, 3 if long else 1)
-        yield Row(
-            f"CPU time of {workers:,} workers x {steps} steps, {kind}",
-            goal,
-            turns["it"],
-            " s",
-            "" if fast else "interpreted, without numba",
-        )
-    if long and fast:
-        yield from starts()
+    for case in LARGE:
+        yield alone(*case, repeat=1)
 
 
-def starts() -> Iterator[Row]:
-    """What machine code takes besides the run: made, and read from where it is kept."""
-    run = (
-        "from tests.benchmarks.rows.engines import *; flat(scenario('none', 2, 2, 'timing'), {})()"
-    )
-    with TemporaryDirectory() as kept:
-        tasks = {
-            "made": command("-c", run.format(False), tree=ROOT, cache=Path(kept)),
-            "read": command("-c", run.format(False), tree=ROOT, cache=Path(kept)),
-            "without": command("-c", run.format(True), tree=ROOT),
-        }
-        took = {}
-        for name, task in tasks.items():
-            before = children()
-            task()
-            took[name] = children() - before
-    for name in ("made", "read"):
-        seconds = Spread.of([took[name] - took["without"]])
-        yield Row(f"CPU time of machine code that is {name}", None, seconds, " s")
+def alone(kind: str, workers: int, steps: int, goal: float, repeat: int = 0) -> Row:
+    """CPU seconds of a run that is beside no other, `repeat` times after it is warm, or once."""
+    fast = find_spec("numba") is not None
+    task = flat(scenario(kind, workers, steps, "timing"), interpreted=not fast)
+    turns = in_turn({"it": task}, max(repeat, 1), warm=not repeat)
+    name = f"CPU time of {workers:,} workers x {steps} steps, {kind}"
+    return Row(name, goal, turns["it"], " s", "" if fast else "interpreted, without numba")
 
 
 def flat(what: Scenario, interpreted: bool = False) -> Callable[[], Trace]:

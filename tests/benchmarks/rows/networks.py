@@ -12,31 +12,28 @@ from varsim.scenario.training import Scenario
 FAIR: dict[str, Any] = {"sharing": "fair", "bandwidth": 12.5e9}
 
 
-def rows(long: bool) -> Iterator[Row]:
+def rows(_: bool) -> Iterator[Row]:
     """Collectives beside the ring, racks beside a star, many servers beside few."""
-    often = 5 if long else 3
-    for steps in (2, 20) if long else (5,):
-        tasks = {
-            name: one(changed("on_write", 1024, steps, strategy={"collective": name}))
-            for name in ("double_binary_tree", "ring")
-        }
-        turns = in_turn(tasks, often)
-        name = f"double_binary_tree / ring, W = 1,024, {steps} steps"
-        yield Row(name, 10.0, turns.ratio("double_binary_tree", "ring"))
+    tasks = {
+        name: one(changed("on_write", 1024, 5, strategy={"collective": name}))
+        for name in ("double_binary_tree", "ring")
+    }
+    ratio = in_turn(tasks, 2).ratio("double_binary_tree", "ring")
+    yield Row("double_binary_tree / ring, W = 1,024, 5 steps", 10.0, ratio)
     racks = {"kind": "racks", "hosts_per_rack": 32, "oversubscription": 4.0}
     for kind in ("sync_replicas", "none"):
         tasks = {
-            name: one(changed(kind, 1024, 8 if long else 2, network={**FAIR, **network}))
+            name: one(changed(kind, 1024, 2, network={**FAIR, **network}))
             for name, network in (("racks", racks), ("star", {}))
         }
-        ratio = in_turn(tasks, often).ratio("racks", "star")
+        ratio = in_turn(tasks, 3).ratio("racks", "star")
         yield Row(f"fair, one server, racks / star, {kind}, W = 1,024", 3.0, ratio)
     for kind in ("sync_replicas", "none"):
         tasks = {str(servers): one(servers_of(kind, servers, FAIR)) for servers in (16, 4)}
         fast = find_spec("numba") is not None
         if fast:
             tasks |= {f"compiled {name}": flat(servers_of(kind, int(name), FAIR)) for name in tasks}
-        turns, name = in_turn(tasks, often), f"fair, round_robin, P = 16 / P = 4, {kind}, W = 64"
+        turns, name = in_turn(tasks, 2), f"fair, round_robin, P = 16 / P = 4, {kind}, W = 64"
         yield Row(name, 2.0, turns.ratio("16", "4"))
         if fast:
             yield Row(f"{name}, compiled", 2.0, turns.ratio("compiled 16", "compiled 4"))
@@ -49,13 +46,9 @@ def rows(long: bool) -> Iterator[Row]:
     for kind in ("sync_replicas", "none"):
         told = f"fair, one server, overlap, {kind}, W = 16, 160 tensors"
         piecewise = changed(kind, 16, 20, strategy={"overlap": True}, network=FAIR)
-        tasks = {"overlap": one(piecewise), "whole": one(changed(kind, 16, 20, network=FAIR))}
         trace = one(piecewise)()
         events = Spread.of([trace.heap_events / len(trace.gradients)])
         yield Row(f"heap events per worker-step, {told}", 20.0, events)
-        if long:
-            ratio = in_turn(tasks, often).ratio("overlap", "whole")
-            yield Row(f"{told}, beside no overlap", None, ratio)
 
 
 def servers_of(kind: str, servers: int, network: dict[str, Any], steps: int = 5) -> Scenario:

@@ -36,10 +36,8 @@ class Peer(NamedTuple):
     end: float
 
 
-def rows(long: bool) -> Iterator[Row]:
-    """Long only: CPU of a whole run beside SimGrid's, machine code from the cache."""
-    if not long:
-        return
+def rows() -> Iterator[Row]:
+    """CPU of a whole run beside SimGrid's, machine code from the cache."""
     with TemporaryDirectory() as folder:
         program, reason = built(Path(folder))
         for kind, workers, steps in CASES:
@@ -49,9 +47,9 @@ def rows(long: bool) -> Iterator[Row]:
                 continue
             what = scenario(kind, workers, steps, "timing")
             peer, run = beside(what, steps, program), flat(what)
-            turns = in_turn({"varsim": run, "SimGrid": peer.task}, 3, both)
             apart = abs(run().end / 1e9 - peer.end)
             assert apart <= APART, f"{name}: the runs end {apart} s apart"
+            turns = in_turn({"varsim": run, "SimGrid": peer.task}, 2, both, warm=True)
             yield Row(name, GOAL, turns.ratio("varsim", "SimGrid"))
 
 
