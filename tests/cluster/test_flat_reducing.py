@@ -188,12 +188,13 @@ def test_events_are_in_the_order_of_a_heap() -> None:
             if event + 1 < events:
                 then = int(times[event + 1, rank])
                 heappush(heap, (then, next(numbers), event + 1, rank))
-        places = order_of(times, np.array(turns))
+        (places,) = order_of(times[np.newaxis], np.array([turns]))
 
         assert [places[one] for one in found] == list(range(events * ranks))
 
 
 def test_what_is_recorded_in_many_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("varsim.cluster.flat.local._MANY", 50)
     for module in ("mirrored", "local"):
         monkeypatch.setattr(f"varsim.cluster.flat.{module}.TOGETHER", 100)
     for law in ({"kind": "constant", "value": 0.006}, {"kind": "exponential", "mean": 0.01}):

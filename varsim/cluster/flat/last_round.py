@@ -9,14 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from varsim.cluster.clock import END_OF_TIME, Clock
-from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.flat.arrays import Limits, Workers
 from varsim.cluster.flat.broadcasts import PHASES, Broadcasts
 from varsim.cluster.flat.building import NotCoveredError
 from varsim.cluster.flat.reducing import Reading
 from varsim.cluster.flat.reductions import Reductions
-from varsim.cluster.slowdown import Slowed
 from varsim.cluster.trace import Outcome
 
 _URGENT, _NORMAL, _LAST = 0, 1, 3
@@ -35,7 +33,6 @@ class Meeting(NamedTuple):
     now: int
     arrivals: list[int]
     numbers: int
-    state: tuple[Recurrence, Slowed] | None
 
 
 class LastRound:

@@ -7,7 +7,7 @@ last round is made event by event (`last_round`).
 
 import math
 from itertools import count
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from varsim.cluster.stop import Stop
 from varsim.cluster.trace import EvaluationRow, GradientRow, Outcome, Phase, Trace
 from varsim.values.gradient import EXAMPLES, STACK
 from varsim.values.workload import Workload
+
+# Events of rounds that are recorded at once.
+_MANY: Final = 1 << 13
 
 
 class LocalRun:
@@ -69,6 +72,8 @@ class LocalRun:
         iterations += [step for step in range(reading.every) for _ in each]
         self._spans = Spans(workers, phases, iterations, keep=record)
         self._gradients = Rows(len(GradientRow._fields))
+        self._unrecorded: list[_Round] = []
+        self._arrivals: list[int] = []  # at the end of the latest that is recorded, in order
         self._columns: list[Times] = []  # of gradients that are not yet in it
         self._staleness: list[Times] = []
         self._steps: list[Times] = []
@@ -108,15 +113,10 @@ class LocalRun:
         for step in count(0, every):
             state = None if reductions is None else reductions.state()
             if meeting is not None:
-                meeting = meeting._replace(state=state)
                 begun = np.full(number, meeting.now)
                 if sent is not None:
-                    moved, turns, numbers = (
-                        meeting.now + sent.ends,
-                        sent.turns,
-                        numbers + sent.events,
-                    )
-                    begun, head = moved[-1], moved[-1:]
+                    moved, turns = meeting.now + sent.ends, sent.turns
+                    begun, head, numbers = moved[-1], moved[-1:], numbers + sent.events
                 elif reductions is None:
                     turns = _turns(meeting.arrivals)
                 else:
@@ -124,86 +124,108 @@ class LocalRun:
                     begun = ends + overhead
                     head = np.stack((ends, begun)[: 1 + bool(overhead)])
                     moved = begun[np.newaxis]
-            computed, applied, chain = self._compute(step, begun)
+            chain = self._compute(step, begun)
             if sent is not None and meeting is not None and np.isin(chain, begun).any():
                 raise NotCoveredError("ranks begin at a moment at which others have computed")
-            now = int(applied[-1].max())
+            now = int(chain[-1].max())
             most = number * (step + every)
-            if computed.min() < 0:
+            if chain.min() < 0:
                 raise NotCoveredError("its times are too long for sums of 64 bits")
             over = self._most <= most or now > latest or numbers > limits.numbers
             is_over = limits.steps <= step + every
-            if is_over and (limits.steps < step + every or (applied[-1] == now).sum() > 1):
+            if is_over and (limits.steps < step + every or (chain[-1] == now).sum() > 1):
                 over = True  # with events left that do not happen
             if over:
                 if reductions is not None and state is not None:
                     reductions.go_on_from(state)
                 is_over = False
                 break
-            self._round(step, _Round(begun, head, turns, computed, applied, chain))
+            if self._unrecorded and len(self._unrecorded[0].head) != len(head):
+                self._record_rounds()
+            self._unrecorded.append(_Round(step, begun, head, turns, chain))
+            # Where nothing is sent, who came first goes on first.
+            alone = reductions is None and sent is None
+            if alone or len(self._unrecorded) * chain.size > _MANY:
+                self._record_rounds()
             if self._broadcasts is not None and meeting is not None:
-                self._broadcasts.send(meeting.now, meeting.arrivals)
+                self._broadcasts.send(meeting.now, range(number))
             before = np.full(number, workers.down if meeting is None else meeting.now)
             rows.append(np.stack((before, *moved, *chain)))
             if len(rows) * rows[0].size > TOGETHER:
                 self._spans.record(np.stack(rows), END_OF_TIME)
+                self._record_rounds()
                 self._keep_gradients()
                 rows = []
-            meeting = Meeting(step + every, now, self._arrivals, numbers, None)
+            meeting = Meeting(step + every, now, self._arrivals, numbers)
             numbers += each
             if is_over:
                 break
         self._rows = rows
+        self._record_rounds()
+        if meeting is not None:
+            meeting = meeting._replace(arrivals=self._arrivals)
         return meeting, is_over
 
-    def _compute(self, step: int, begun: Times) -> tuple[Times, Times, list[Times]]:
-        """When each has computed, and applied, each step of a round; and both in order."""
+    def _compute(self, step: int, begun: Times) -> Times:
+        """When each has computed, and applied, each step of a round (events, ranks)."""
         workers, every = self._workers, self._reading.every
-        computed = np.empty((every, len(begun)), dtype=np.int64)
-        applied, chain = computed, list[Times]()
-        if workers.update:
-            applied = np.empty_like(computed)
+        chain = np.empty((every * (1 + workers.update), len(begun)), dtype=np.int64)
+        ends = iter(chain)
         for place in range(every):
-            work = workers.work(step + place)
-            np.add(begun, work, out=computed[place])
-            workers.slow_down(computed[place], begun, work)
-            chain.append(computed[place])
+            work, end = workers.work(step + place), next(ends)
+            np.add(begun, work, out=end)
+            workers.slow_down(end, begun, work)
             if workers.update:
-                np.add(computed[place], workers.updates, out=applied[place])
-                workers.slow_down(applied[place], computed[place], workers.updates)
-                chain.append(applied[place])
-            begun = applied[place]
-        return computed, applied, chain
+                begun, end = end, next(ends)
+                np.add(begun, workers.updates, out=end)
+                workers.slow_down(end, begun, workers.updates)
+            begun = end
+        return chain
 
-    def _round(self, step: int, this: "_Round") -> None:
-        """Record what happens in a round, but for spans."""
-        begun, head, turns, computed, applied, chain = this
-        every, number = applied.shape
-        places = order_of(np.stack((*head, *chain)), turns)
-        updates = 1 + self._workers.update
-        ends = places[len(head) + updates - 1 :: updates]  # of applications
-        order = np.argsort(ends, axis=None)
-        starts = np.concatenate((begun[np.newaxis], applied[:-1]))
-        steps = np.repeat(np.arange(step, step + every), number)
-        ranks = np.tile(np.arange(number), every)
-        applied_to = np.full((2, every * number), [[Outcome.APPLIED], [self._variables]])
+    def _record_rounds(self) -> None:
+        """Record what happens in the latest rounds, but for spans."""
+        rounds, self._unrecorded = self._unrecorded, []
+        if not rounds:
+            return
+        number, every = self._workers.number, self._reading.every
+        head, updates = len(rounds[0].head), 1 + self._workers.update
+        chains = np.stack([one.chain for one in rounds])  # (rounds, events, ranks)
+        turns = np.stack([one.turns for one in rounds])
+        places = order_of(np.concatenate(([one.head for one in rounds], chains), axis=1), turns)
+        ends, applied = places[:, head + updates - 1 :: updates], chains[:, updates - 1 :: updates]
+        begun = np.stack([one.begun for one in rounds])
+        starts = np.concatenate((begun[:, np.newaxis], applied[:, :-1]), axis=1)
+        first = np.array([one.step for one in rounds])[:, np.newaxis, np.newaxis]
+        steps = first + np.arange(every)[:, np.newaxis]
         columns = (
-            *(ranks, steps, starts.ravel(), steps, starts.ravel(), computed.ravel()),
-            *(applied.ravel(), applied.ravel(), steps, *applied_to),
+            *(np.arange(number), steps, starts, steps, starts, chains[:, ::updates]),
+            *(applied, applied, steps, Outcome.APPLIED, self._variables),
         )
-        self._columns.append(np.stack(columns)[:, order])
-        self._arrivals = np.argsort(ends[-1]).tolist()
-        self._steps.append(applied.max(axis=1))
+        table = np.empty((len(columns), *applied.shape), dtype=np.int64)
+        for place, column in enumerate(columns):
+            table[place] = column
+        order = np.argsort(ends.reshape(len(rounds), -1), axis=1)
+        table = np.take_along_axis(table.reshape(len(table), *order.shape), order[np.newaxis], 2)
+        self._columns.append(table.reshape(len(table), -1))
+        self._arrivals = np.argsort(ends[-1, -1]).tolist()
+        self._steps.append(applied.max(axis=2).ravel())
         # Copies are read as workers begin; first in the order of their turns, or as the head ends.
-        first = places[len(head) - 1] if len(head) else turns - number
-        reads = np.concatenate((first, ends[:-1]), axis=None)
-        made = step * number + np.searchsorted(ends.ravel()[order], reads, side="right")
+        reads = places[:, head - 1 : head] if head else (turns - number)[:, np.newaxis]
+        reads = np.concatenate((reads, ends[:, :-1]), axis=1)
+        is_end = np.zeros((len(rounds), places[0].size), dtype=np.int64)
+        np.put_along_axis(is_end, ends.reshape(order.shape), 1, axis=1)
+        made = np.take_along_axis(
+            is_end.cumsum(axis=1), np.maximum(reads, 0).reshape(order.shape), 1
+        )
+        made = first * number + np.where(reads < 0, 0, made.reshape(reads.shape))
         merged = self._reading.write_back and not self._reading.broadcasts
-        seen = step * number if merged else step
-        missed = made - seen - np.repeat(np.arange(every), number)
-        self._staleness.append(missed[np.argsort(reads)])
-        if step:
-            self._evaluations.append((int(begun[0]), step, int(made[0])))
+        missed = made - first * (number if merged else 1) - np.arange(every)[:, np.newaxis]
+        reads = np.argsort(reads.reshape(order.shape), axis=1)
+        self._staleness.append(np.take_along_axis(missed.reshape(order.shape), reads, 1).ravel())
+        looks = zip(
+            begun[:, 0].tolist(), first.ravel().tolist(), made[:, 0, 0].tolist(), strict=True
+        )
+        self._evaluations += [look for look in looks if look[1]]
 
     def _keep_gradients(self) -> None:
         if self._columns:
@@ -255,42 +277,42 @@ class LocalRun:
 
 
 class _Round(NamedTuple):
-    """Round of all: when each began, and the events that led to it, its turn where there are none;
-    when each step was computed and applied, and the events of both.
+    """Round of all: its first step, when each began, and the events that led to it, its turn where
+    there are none; and when each step was computed and applied.
     """
 
+    step: int
     begun: Times
     head: Times
     turns: Times
-    computed: Times
-    applied: Times
-    chain: list[Times]
+    chain: Times
 
 
 def order_of(times: Times, turns: Times) -> Times:
-    """The place of each event in the order in which events are served, (events, ranks).
+    """The place of each event in the order in which events are served, (rounds, events, ranks).
 
     Every rank's follow one another, each put in as the one before is served, the first ones before
-    all that, by `turns`. Those of one moment are served as they were put in: as those before them
-    were served, and so on (prefix doubling: Manber and Myers, 1993).
+    all that, by `turns` (rounds, ranks). Those of one moment are served as they were put in: as
+    those before them were served, and so on (prefix doubling: Manber and Myers, 1993).
     """
-    shape, number = times.shape, turns.size
-    places, back = _places(times), 1
-    while places.max() + 1 < places.size:
-        before = np.broadcast_to(turns - number, shape).copy()
-        before[back:] = places[:-back]
-        keys = places * (places.size + number) + before + number
-        places = _places(keys)
+    (_, events, number), places, back = times.shape, _places(times), 1
+    size = events * number
+    while (places.max(axis=(1, 2)) + 1 < size).any():
+        before = np.repeat((turns - number)[:, np.newaxis], events, axis=1)
+        before[:, back:] = places[:, :-back]
+        places = _places(places * (size + number) + before + number)
         back *= 2
     return places
 
 
 def _places(keys: Times) -> Times:
-    """The place of each key among all, of equal keys the same."""
-    order = np.argsort(keys, axis=None, kind="stable")
-    rising = np.diff(keys.ravel()[order]) > 0
-    places = np.empty(keys.size, dtype=np.int64)
-    places[order] = np.concatenate(([0], np.cumsum(rising)))
+    """The place of each key among all of a round, of equal keys the same."""
+    flat = keys.reshape(len(keys), -1)
+    order = np.argsort(flat, axis=1, kind="stable")
+    rising = np.zeros(flat.shape, dtype=np.int64)
+    rising[:, 1:] = np.diff(np.take_along_axis(flat, order, 1), axis=1) > 0
+    places = np.empty_like(rising)
+    np.put_along_axis(places, order, rising.cumsum(axis=1), 1)
     return places.reshape(keys.shape)
 
 
