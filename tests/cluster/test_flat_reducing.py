@@ -106,9 +106,10 @@ def test_it_ends_at_any_moment_and_after_any_number_of_events_alike(
         compare(tied(strategy, {"global_steps": steps}, **cluster))
 
 
-def test_random_scenarios_are_the_same() -> None:
+def compare_drawn(seeds: Iterable[int]) -> Counter[str]:
+    """Make what is made in arrays of the scenarios of these seeds; of which kind it was."""
     seen: Counter[str] = Counter()
-    for seed in range(250):
+    for seed in seeds:
         drawn = drawing.drawn(seed).model_copy(update={"events": (), "failures": None})
         for index, strategy in enumerate(drawn.strategies):
             scenario = times_only(drawn)
@@ -118,9 +119,22 @@ def test_random_scenarios_are_the_same() -> None:
                 seen[strategy.kind] += 1
                 seen["overlap"] += strategy.overlaps
                 seen["buckets"] += getattr(strategy, "bucketing", None) is not None
+                seen["alone"] += scenario.cluster.workers == 1
+    return seen
+
+
+def test_random_scenarios_are_the_same() -> None:
+    seen = compare_drawn(range(250))
 
     assert min(seen["on_write"], seen["on_read"]) > 10
-    assert min(seen["overlap"], seen["buckets"]) > 2
+    assert min(seen["overlap"], seen["buckets"], seen["alone"]) > 2
+
+
+@pytest.mark.slow
+def test_four_thousand_random_scenarios_are_the_same() -> None:
+    seen = compare_drawn(range(250, 4250))
+
+    assert min(seen["on_write"], seen["on_read"]) > 300
 
 
 def compare_broadcasts(seeds: Iterable[int]) -> Counter[str]:
@@ -232,11 +246,22 @@ def test_a_setting_that_is_new_is_not_covered() -> None:
         assert more(more=2).rules(cluster) is None
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES[4:], ids=str)
+@pytest.mark.parametrize("cluster", CLUSTERS.values(), ids=CLUSTERS)
+def test_a_worker_alone_sends_nothing(strategy: dict[str, Any], cluster: dict[str, Any]) -> None:
+    alone = {**cluster, "workers": 1, "slow_workers": cluster.get("slow_workers", ())[:1]}
+    if "overheads" in cluster:
+        alone["overheads"] = {"first_iteration": 0.001}
+    if alone["slow_workers"]:
+        alone["slow_workers"] = ({**alone["slow_workers"][0], "rank": 0},)
+    for events in (*range(1, 30, 3), None):
+        compare(tied(strategy, **alone), events=events)
+    compare(tied(strategy, {"time": 0.0231}, **alone))
+
+
 @pytest.mark.parametrize(
     ("strategy", "cluster", "reason"),
     [
-        ({}, {"workers": 1}, "a worker alone reduces nothing"),
-        ({"kind": "on_read"}, {"workers": 1}, "a worker alone reduces nothing"),
         (
             {"collective": "halving_doubling"},
             {"network": {"kind": "ring", "bandwidth": 1e3, "latency": 0.0}},

@@ -79,7 +79,8 @@ class OnRead(Strategy):
         settings = ("kind", "name", "on", "optimizer", "read_every", "aggregation", "write_back")
         if not self.says_only(settings):
             return None
-        return Reading(self.read_every, self.sends.to == "workers", self.write_back)
+        to = self.sends.to
+        return Reading(self.read_every, to == "workers", self.write_back, to == "copies")
 
     def start(self, job: Job) -> None:
         copies = LocalReplicas(job, Aggregation[self.aggregation.upper()])

@@ -46,14 +46,13 @@ def _unreduced(
     cluster: Cluster, workload: Workload, rules: Reducing | Reading, workers: int
 ) -> str:
     """Why the times of its all-reduces do not follow from the recurrence; empty if they do."""
-    if workers == 1:
-        return "a worker alone reduces nothing"
     network = cluster.network
     if network.kind in _EACH_ITS_OWN and not network.slow_links:
         return ""
     if isinstance(rules, Reducing):
         return of_gradients(cluster, workload, workers, rules).reason_against
-    return of_copies(cluster, workload, workers).reason_against if rules.moves else ""
+    moves = rules.moves and workers > 1
+    return of_copies(cluster, workload, workers).reason_against if moves else ""
 
 
 def can_compile() -> bool:

@@ -239,8 +239,11 @@ class Closing:
         for rank, end in enumerate(ends.tolist()):
             self._at[rank] = self.bucket
             self._note(rank, 0)
-            self._put(end, ENDED, rank)
+            if not self._reductions.idle:
+                self._put(end, ENDED, rank)
         self.bucket = (self.bucket + 1) % self._reductions.number
+        if self._reductions.idle:
+            self._is_reduced(0)
 
     def _note(self, rank: int, after: int) -> None:
         """Note when a reduction began, or ended, as far as its worker sees it."""

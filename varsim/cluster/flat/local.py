@@ -43,6 +43,8 @@ class LocalRun:
         start: Start,
     ) -> None:
         seed, replication, workers, events = start
+        if workers == 1:
+            reading = reading._replace(moves=False, broadcasts=False)
         self._workload, self._reading, self._replication = workload, reading, replication
         self._variables = sum(spec.has_gradient for spec in workload.problem.variables())
         self._cluster = cluster

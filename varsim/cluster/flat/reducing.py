@@ -23,18 +23,14 @@ class Reducing(NamedTuple):
 class Reading(NamedTuple):
     """Workers have copies of their own, which are read after every so many steps of theirs.
 
-    `moves`: for that they are all-reduced; `write_back`: they become what was read, which rank 0
-    sends to the others if it is its own.
+    `moves`: for that they are all-reduced; `write_back`: they become what was read; `broadcasts`:
+    which rank 0 sends to the others.
     """
 
     every: int
     moves: bool
     write_back: bool
-
-    @property
-    def broadcasts(self) -> bool:
-        """Whether rank 0 sends its own to the others."""
-        return self.write_back and not self.moves
+    broadcasts: bool
 
 
 AnyRules: TypeAlias = Rules | Reducing | Reading

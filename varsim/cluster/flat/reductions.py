@@ -25,7 +25,8 @@ class Reductions:
 
     `ready`: shares of the backward pass after which each is, where it is reduced meanwhile.
     `number`: of vectors; `overheads` (ns) of each; `shares` of a gradient's computation after which
-    each is ready, where it is reduced meanwhile. `reason_against`: why no recurrence says when.
+    each is ready, where it is reduced meanwhile. `reason_against`: why no recurrence says when;
+    `idle`: a worker alone, which sends nothing.
     """
 
     def __init__(
@@ -46,9 +47,8 @@ class Reductions:
         self.shares = shares_of_compute(cluster, ready)
         self._share = cluster.overlap_pace if ready else None
         self.reason_against = ""
-        if self._plans[0].idle:
-            self.reason_against = "a worker alone reduces nothing"
-        elif needs_messages(cluster, self._plans[0]):
+        self.idle = self._plans[0].idle
+        if needs_messages(cluster, self._plans[0]):
             self.reason_against = "messages of its collective meet on links, or slow links"
         self._pace = Slowed(0, 1.0)  # of the latest
         self._recurrence = Recurrence(self._plans[0])
@@ -58,6 +58,8 @@ class Reductions:
 
         `computed`: when all will have computed (ns).
         """
+        if self.idle:
+            return entries
         self._recurrence.turn_to(self._plans[bucket])
         if self._share is None:
             return self._recurrence.times(entries)

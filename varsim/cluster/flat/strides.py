@@ -144,7 +144,7 @@ class Strides:
         for bucket, overhead in enumerate(reductions.overheads):
             now = int(entries.max())
             ends = reductions.ends(bucket, entries, now, until)
-            self._numbers += number
+            self._numbers += number * (not reductions.idle)
             if overhead:
                 ends = ends + overhead
                 self._numbers += number
