@@ -64,7 +64,8 @@ class Reader:
         `room`: for work, COLUMNS integers for each pair.
         """
         pairs = log.reshape(-1, 2)
-        self._take_marks(pairs[pairs[:, 1] < 0])
+        # To find places and take what is there is many times as fast as to choose by a mask.
+        self._take_marks(pairs.take(np.flatnonzero(pairs[:, 1] < 0), axis=0))
         if not spans:
             return log[:0]
         columns = room[: COLUMNS * len(pairs)].reshape(COLUMNS, -1)
@@ -90,7 +91,7 @@ class Reader:
     def _take_marks(self, pairs: Ints) -> None:
         # Of many workers there is little else than steps.
         stepped = pairs[:, 1] == STEPS
-        steps, others = pairs[stepped, 0], np.flatnonzero(~stepped)
+        steps, others = pairs[:, 0].take(np.flatnonzero(stepped)), np.flatnonzero(~stepped)
         counts = self._counted + others - np.arange(len(others))
         self._steps.append(steps)
         self._marks.append(np.column_stack((pairs[others], counts)))
