@@ -62,11 +62,9 @@ def write(report: Report, directory: Path, beside: Path | None = None) -> None:
     """
     drawn = {}
     if report.figures:
-        from varsim.report.plots.plot import draw_one
+        from varsim.report.plots.plot import draw_all
 
-        drawn = {
-            one.plot.name: draw_one(one.plot, one.subject, directory) for one in report.figures
-        }
+        drawn = draw_all([(one.plot, one.subject) for one in report.figures], directory)
     if report.kind not in PAGES:
         return
     places = (directory, beside or directory)
