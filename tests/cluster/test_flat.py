@@ -306,6 +306,10 @@ def test_it_is_chosen_where_that_is_asked_for_or_worth_its_start(
     shared = sharing_links(run.scenario, "fair")
     assert picks_fast(shared, strategy)
     assert not picks_fast(run.scenario, strategy)
+    monkeypatch.setattr("varsim.study.engine.worth_compiling", lambda: 40 * 6)
+    assert not picks_fast(shared, strategy)
+    assert picks_fast(sharing_links(run.scenario, "fair", message_overhead=1e-6), strategy)
+    monkeypatch.setattr("varsim.study.engine.worth_compiling", lambda: 40 * 4)
     sizes = {"workers": 600, "parameter_servers": 2, "placement": "round_robin"}
     many = shared.cluster.model_copy(update=sizes)
     assert not picks_fast(shared.model_copy(update={"cluster": many}), strategy, among=1e9)

@@ -33,7 +33,8 @@ order, and that is the rule for whoever changes one of them:
    an event of its own (urgent, put in before that of the worker's having computed), as are each
    bucket's being ready, if later, and two at its end: it is done, and it is gone.
 8. Who comes last to a meeting goes on at once, and puts in one event for all others.
-9. On fair links (`sharing`) who reads or pushes starts a flow for each server. When one may pass a
+9. On fair links (`sharing`) who reads or pushes starts a flow for each server; where messages have
+   an overhead, one for that and one for the message, for each of them in turn. When one may pass a
    mark sooner than was expected, that puts in an event; there those that do put in one each for
    their arrival, in the order of their start, the rates of the mesh are set anew, if flows came or
    went, then the next is expected. What arrives last lets its worker go on by an event. Who is

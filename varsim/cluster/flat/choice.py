@@ -74,8 +74,8 @@ def weight(cluster: Cluster) -> float:
     if network.sharing == "first_come":
         return 1.0
     one = cluster.parameter_servers == 1 or cluster.placement == "partitioned"
-    if network.kind == "star" and network.plain and one:
-        return _HUB
+    if network.kind == "star" and network.flows is None and one:
+        return _HUB * (1.5 if network.message_overhead else 1.0)
     flows = cluster.workers * cluster.parameter_servers
     return _MESH * cluster.parameter_servers if flows <= _MOST_FLOWS else 0.0
 

@@ -24,14 +24,14 @@ def transfer(m: Ints, reals: Floats, heap: Ints, w: int, batch: int, gradient: i
     for place in range(m[batch + at.CONNECTION_COUNT]):
         connection = m[m[batch + at.CONNECTIONS] + place]
         if m[connection + at.LINKS]:
-            flows(m, reals, heap, t, connection)
+            begin_flow(m, reals, heap, t, connection)
         else:
             for mark in range(m[connection + at.MARKS]):
                 what = t * m[at.VARIABLES] + m[connection + at.CONNECTION + mark]
                 put(m, heap, m[at.NOW], what << at.BITS | at.PART_PASSES)
 
 
-def flows(m: Ints, reals: Floats, heap: Ints, t: int, connection: int) -> None:
+def begin_flow(m: Ints, reals: Floats, heap: Ints, t: int, connection: int) -> None:
     """A flow starts for a connection of a transfer."""
     flow = taken(m, at.FREE_FLOW)
     m[flow] = m[connection + at.LINKS]
@@ -144,7 +144,7 @@ def settle(m: Ints, reals: Floats, heap: Ints) -> None:
         if m[place + 1] + 1 == m[connection + at.MARKS]:
             give_up(m, at.FREE_FLOW, flow)
             if m[connection + at.THEN]:
-                flows(m, reals, heap, t, m[connection + at.THEN])
+                begin_flow(m, reals, heap, t, m[connection + at.THEN])
     if m[at.CHANGED]:
         expect(m, heap, m[at.MESH], share_mesh(m, reals))
     m[at.WAKE_AT] = at.FOREVER
