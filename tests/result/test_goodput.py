@@ -258,6 +258,45 @@ def test_explain_says_what_would_leave_more_of_the_time() -> None:
     assert "writes beside the work, at no cost would help most" in " ".join(text.split())
 
 
+def _offered(strategy: dict[str, Any], **changes: Any) -> dict[str, float]:
+    job = scenario(strategy, **{**MORTAL, "stop": {"global_steps": 12}, **changes})
+    return {one.key: one.gain.mean for account in why(job).accounts for one in account.helps}
+
+
+def test_explain_tries_writes_beside_the_work_at_the_optimal_interval_too() -> None:
+    saved = {"every": "optimal", "write": 60.0}
+    gains = _offered({"kind": "on_write"}, checkpoint=saved)
+
+    assert "interval" not in gains
+    assert gains["asynchronous"] > gains["write"] > 0
+
+
+def test_where_no_interval_is_known_to_be_best_explain_tries_others() -> None:
+    law = {"kind": "weibull", "shape": 0.7, "mean": 3 * DAY}
+    failures = {**MORTAL["failures"], "of": ({"domain": "worker", "law": law},)}
+    gains = _offered(
+        {"kind": "on_write"}, failures=failures, recovery=None, checkpoint=MORTAL["checkpoint"]
+    )
+
+    assert gains["interval"] < 0 < gains["rarer"]
+
+
+def test_a_checkpoint_that_is_never_read_back_is_not_offered_otherwise() -> None:
+    both = {"strategies": ({"kind": "easgd"}, {"kind": "none"})}
+    failures = {"of": ({"domain": "worker", "mtbf": 5.0},)}
+    job = scenario(
+        {"kind": "easgd"},
+        **both,
+        failures=failures,
+        checkpoint={"every": 1.0, "write": 0.1},
+        stop={"time": 9.0},
+    )
+    easgd, other = ({one.key for one in each.helps} for each in why(job).accounts)
+
+    assert not {"interval", "rarer", "asynchronous"} & easgd
+    assert {"interval", "rarer", "asynchronous"} <= other
+
+
 def test_what_does_not_help_is_not_offered() -> None:
     """Saved at the end of a round only: of whole rounds the interval is the optimal one already."""
     outer = {"kind": "diloco", "inner_steps": 100}
@@ -356,7 +395,7 @@ def test_explain_runs_again_among_the_same_failures(inside: Result) -> None:
 
     assert base.goodput.mean == pytest.approx(inside.estimate("none", "goodput").mean)
     gains = {one.key: one.gain.mean for one in changes}
-    assert set(gains) == {"interval", "detection", "restart", "spare"}
+    assert set(gains) == {*("interval", "rarer", "asynchronous", "detection", "restart", "spare")}
     assert gains["detection"] > 0
 
 
@@ -364,7 +403,9 @@ def test_what_helps_inside_a_run_is_data_too(inside: Result) -> None:
     data = json.loads(render(explained(why(inside.scenario), figure=False), "json"))
     rows = data["strategies"][0]["among_failures"]
 
-    assert [row["change"] for row in rows] == ["", "interval", "detection", "restart", "spare"]
+    assert [row["change"] for row in rows] == [
+        *("", "interval", "rarer", "asynchronous", "detection", "restart", "spare")
+    ]
     assert rows[0]["goodput"]["mean"] == pytest.approx(inside.estimate("none", "goodput").mean)
 
 

@@ -1,13 +1,21 @@
 """What goes with failures at random, and what does not: refusals, each with what to write."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypedDict
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, in_run
 from varsim.cluster.stop import Stop
 from varsim.values.measured_times import MeasuredTimes
+
+
+class Served(TypedDict):
+    """Whether strategies have any servers, and any that have the model, of which one is chief."""
+
+    servers: bool
+    chief: bool
+
 
 # So many failures are followed in a few seconds.
 _MOST: Final = 1_000_000
@@ -43,9 +51,7 @@ def check_beside(
     if checkpoint is not None and checkpoint.keep_on == "host":
         _check_kept_on_host(failures, checkpoint, cluster)
     if in_run(failures):
-        if checkpoint is not None and not (
-            failures.of_servers or (chief and failures.of_chief(cluster))
-        ):
+        if checkpoint is not None and not restores(failures, cluster, servers, chief):
             raise ValueError(
                 "checkpoint has no effect: inside a run it is read back when servers fail, or "
                 "worker 0 where servers have the model; here servers, or the workers that are "
@@ -57,6 +63,30 @@ def check_beside(
             "failures do not go with cluster.slow_workers that are slow for a part of the time: "
             "all steps of a job must take the same time"
         )
+
+
+def restores(failures: RandomFailures, cluster: Cluster, servers: bool, chief: bool) -> bool:
+    """Whether failures inside a run ever take a model back to what was saved; as check_beside."""
+    return (failures.of_servers and servers) or (chief and failures.of_chief(cluster))
+
+
+def left_of(
+    failures: RandomFailures | None,
+    checkpoint: Checkpoint | None,
+    recovery: Recovery | None,
+    cluster: Cluster,
+    *,
+    servers: bool,
+    chief: bool,
+) -> dict[str, RandomFailures | Checkpoint | Recovery | None]:
+    """What of them has an effect on such strategies as check_beside has, by key of a scenario."""
+    for inside in in_run(failures):
+        if not restores(inside, cluster, servers, chief):
+            checkpoint = None
+        failures = inside if servers else inside.without_servers()
+        if recovery is not None and all(repair is None for _, repair in failures.repairs):
+            recovery = recovery.model_copy(update={"spares": None})
+    return {"failures": failures, "checkpoint": checkpoint, "recovery": recovery}
 
 
 def _check_kept_on_host(failures: RandomFailures, checkpoint: Checkpoint, cluster: Cluster) -> None:
@@ -97,8 +127,14 @@ def check_life(
     recovery: Recovery,
     cluster: Cluster,
     workers: int,
+    servers: bool = True,
 ) -> None:
-    """Raise ValueError where a job cannot fail, be saved or come back like that."""
+    """Raise ValueError where a job, with `servers` or not, cannot fail or come back like that."""
+    if not servers and not failures.without_servers().repairs:
+        raise ValueError(
+            "failures of servers alone do not meet a strategy that uses no parameter servers: let "
+            "workers fail, too, or leave that strategy out"
+        )
     for index, one in enumerate(failures.of):
         try:
             one.check(cluster, workers)

@@ -12,7 +12,7 @@ from varsim.cluster.course import fewest
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent, check_events
 from varsim.cluster.memory import Memory
-from varsim.cluster.mortality import check_beside, check_life, check_steps
+from varsim.cluster.mortality import Served, check_beside, check_life, check_steps, left_of
 from varsim.cluster.placement import check_parts
 from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, in_run
 from varsim.cluster.stop import Stop
@@ -96,15 +96,12 @@ class Scenario(Grown):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} has no effect without failures (failures: of: ...)")
             return
-        servers = any(strategy.uses_servers for strategy in self.strategies)
-        chief = any(strategy.sends.to == "servers" for strategy in self.strategies)
-        check_beside(
-            self.failures, self.checkpoint, self.events, self.cluster, servers=servers, chief=chief
-        )
+        known = self.failures, self.checkpoint, self.events, self.cluster
+        check_beside(*known, **_served(self.strategies))
         for strategy in running:
             cluster = self.cluster_of(strategy)
             rules = self.failures, self.checkpoint_of(strategy), self.recovery or Recovery()
-            check_life(*rules, cluster, strategy.workers(cluster))
+            check_life(*rules, cluster, strategy.workers(cluster), strategy.uses_servers)
         if not in_run(self.failures):
             check_steps(self.stop, {one.label: self.least_steps(one) for one in running})
 
@@ -264,7 +261,9 @@ class Scenario(Grown):
         most = max(strategy.workers(self.cluster) for strategy in strategies)
         events = tuple(event for event in self.events if event.rank < most)
         prices = None if self.prices is None else self.prices.used_by(strategies, self.cluster)
+        known = self.failures, self.checkpoint, self.recovery, self.cluster
         changes = {
+            **left_of(*known, **_served(strategies)),
             "strategies": strategies,
             "cluster": cluster,
             "workload": workload,
@@ -395,6 +394,11 @@ class Scenario(Grown):
                 for key in strategy.about_values:
                     if getattr(strategy, key) != type(strategy).model_fields[key].default:
                         raise ValueError(f"{key} has no effect: problem timing has no values")
+
+
+def _served(strategies: Sequence[Strategy]) -> Served:
+    chief = any(strategy.sends.to == "servers" for strategy in strategies)
+    return {"servers": any(strategy.uses_servers for strategy in strategies), "chief": chief}
 
 
 def _reduces_meanwhile(strategy: Strategy) -> bool:

@@ -13,6 +13,7 @@ from warnings import filterwarnings
 from varsim.cluster.clock import uncollected
 from varsim.cluster.interruptions import Rules
 from varsim.cluster.job import Job
+from varsim.cluster.mortality import restores
 from varsim.cluster.recovery import Recovery, in_run
 from varsim.cluster.rows import handed_over_in
 from varsim.cluster.trace import Trace
@@ -218,7 +219,7 @@ def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, S
         replication=run.replication,
         workers=strategy.workers(cluster),
         events=() if run.strategy is None else scenario.events,
-        rules=None if run.strategy is None else _rules(scenario, strategy),
+        rules=None if run.strategy is None else rules_of(scenario, strategy),
         target_loss=None if run.strategy is None else scenario.targets.loss,
         lazy=lazy,
         record=record,
@@ -229,12 +230,12 @@ def started(run: Run, *, lazy: bool = True, record: bool = True) -> tuple[Job, S
     return job, strategy
 
 
-def _rules(scenario: Scenario, strategy: Strategy) -> Rules | None:
+def rules_of(scenario: Scenario, strategy: Strategy) -> Rules | None:
     """What strikes inside the runs of a strategy, and how it comes back."""
     for failures in in_run(scenario.failures):
         there = failures if strategy.uses_servers else failures.without_servers()
         chief, cluster = strategy.sends.to == "servers", scenario.cluster_of(strategy)
-        read_back = there.of_servers or (chief and there.of_chief(cluster))
+        read_back = restores(there, cluster, strategy.uses_servers, chief)
         saved = scenario.checkpoint if read_back else None
         if saved is not None and saved.every == "optimal":
             size = strategy.saves(cluster, scenario.workload_of(strategy))

@@ -12,7 +12,7 @@ from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import of_life
 from varsim.study.gradients import Gradients
 from varsim.study.lives import Smaller, check_pace, with_life
-from varsim.study.simulation import Run, run_alone, run_one
+from varsim.study.simulation import Run, rules_of, run_alone, run_one
 from varsim.study.statistics import Estimate, difference, interval
 from varsim.study.why.levers import times_only
 
@@ -45,8 +45,9 @@ def helps(scenario: Scenario, traces: list[Trace]) -> list[Help]:
     if not inside and not steps_are_random(scenario, scenario.strategies[0]):
         numbers = range(scenario.replications if scenario.failures.is_random else 1)
         traces = [replace(traces[0], replication=number) for number in numbers]
-    saved = scenario.checkpoint_of(scenario.strategies[0])
-    checkpoint = scenario.checkpoint if inside else saved
+    checkpoint = scenario.checkpoint_of(scenario.strategies[0])
+    if known := rules_of(scenario, scenario.strategies[0]):
+        checkpoint = known.checkpoint  # nothing where nothing is ever read back
     rules = _Rules(scenario.failures, checkpoint, scenario.recovery or Recovery())
     gradients, smaller = [Gradients.of(trace) for trace in traces], Smaller(run_alone)
 
@@ -62,7 +63,8 @@ def helps(scenario: Scenario, traces: list[Trace]) -> list[Help]:
 
     base = goodput(rules)
     found = [Help("", "as it is", interval(base), interval([0.0]))]
-    for key, title, change in _changes(rules, scenario):
+    optimal = scenario.checkpoint is not None and scenario.checkpoint.every == "optimal"
+    for key, title, change in _changes(rules, scenario, optimal=optimal):
         values = goodput(change(rules))
         found.append(Help(key, title, interval(values), difference(values, base)))
     return found
@@ -78,35 +80,42 @@ def _long_enough(scenario: Scenario, trace: Trace) -> Trace:
 
 
 def _changes(
-    rules: _Rules, scenario: Scenario
+    rules: _Rules, scenario: Scenario, *, optimal: bool
 ) -> Iterator[tuple[str, str, Callable[[_Rules], _Rules]]]:
-    """Changes that make a difference to these rules."""
+    """Changes that make a difference to these rules; `optimal`: checkpoints are at that interval.
+
+    Inside a run it is known by now as a time.
+    """
     failures, checkpoint, recovery = rules
-    if in_run(failures):
-        if checkpoint is not None and checkpoint.every != "optimal":
-            often = checkpoint.model_copy(update={"every": checkpoint.every / 2})
-            yield "interval", "checkpoints twice as often", _saved(often)
+    inside = bool(in_run(failures))
+    if checkpoint is None:
+        if failures.memoryless and not inside and recovery.policy == "restart":
+            every = Checkpoint(every="optimal", write=60.0)
+            yield "checkpoints", "checkpoints of a minute, at the optimal interval", _saved(every)
     elif recovery.policy != "restart":
-        if checkpoint is not None and checkpoint.write and checkpoint.every != "optimal":
-            seldom = checkpoint.model_copy(update={"every": 2 * checkpoint.every})
-            yield "interval", "checkpoints half as often", _saved(seldom)
+        if checkpoint.write and checkpoint.every != "optimal":
+            yield "interval", "checkpoints half as often", _saved(_apart(checkpoint, 2))
             half = checkpoint.model_copy(update={"write": checkpoint.lasts / 2})
             yield "write", "writes twice as fast", _saved(half)
-    elif checkpoint is None:
-        every = Checkpoint(every="optimal", write=60.0)
-        if failures.memoryless:
-            yield "checkpoints", "checkpoints of a minute, at the optimal interval", _saved(every)
     else:
-        if checkpoint.every != "optimal" and failures.memoryless and checkpoint.stops:
-            optimal = checkpoint.model_copy(update={"every": "optimal"})
-            yield "interval", "checkpoints at the optimal interval", _saved(optimal)
-        if checkpoint.write:
+        costs = inside or checkpoint.stops
+        if not optimal and failures.memoryless and not inside and costs:
+            best = checkpoint.model_copy(update={"every": "optimal"})
+            yield "interval", "checkpoints at the optimal interval", _saved(best)
+        elif not optimal and costs:
+            yield "interval", "checkpoints twice as often", _saved(_apart(checkpoint, 0.5))
+            yield "rarer", "checkpoints half as often", _saved(_apart(checkpoint, 2))
+        if checkpoint.write and not inside:
             half = checkpoint.model_copy(update={"write": checkpoint.lasts / 2})
             yield "write", "writes twice as fast", _saved(half)
         blocking = checkpoint.mode == "blocking" and failures.strike != "while_computing"
-        if blocking and checkpoint.write and checkpoint.every != "optimal":
+        if blocking and checkpoint.write != 0:
             beside = checkpoint.model_copy(update={"mode": "asynchronous"})
-            yield "asynchronous", "writes beside the work, at no cost", _saved(beside)
+            said = "writes beside the work, at no cost"
+            if beside.every == "optimal":  # what costs nothing is done all the time
+                beside = beside.model_copy(update={"every": beside.lasts})
+                said += ", one after the other"
+            yield "asynchronous", said, _saved(beside)
     if failures.detection:
         at_once = failures.model_copy(update={"detection": 0.0})
         yield "detection", "failures noticed at once", lambda one: one._replace(failures=at_once)
@@ -147,6 +156,14 @@ def _again(scenario: Scenario, replication: int) -> float:
     """Goodput of the same run, among failures that strike inside it."""
     trace = run_one(Run(scenario, 0, replication))
     return of_life(scenario, trace, Gradients.of(trace))["goodput"]
+
+
+def _apart(checkpoint: Checkpoint, factor: float) -> Checkpoint:
+    """Checkpoints so many times as far apart; no nearer than one takes."""
+    assert checkpoint.every != "optimal", "a time can be changed"
+    apart = factor * checkpoint.every
+    least = 0.0 if checkpoint.write is None else checkpoint.lasts
+    return checkpoint.model_copy(update={"every": max(apart, least)})
 
 
 def _saved(checkpoint: Checkpoint) -> Callable[[_Rules], _Rules]:
