@@ -140,6 +140,7 @@ def check(trace: Trace, settings: dict[str, Any]) -> None:
         computed = (rows[:, 5] - rows[:, 4]).sum()
         assert own[:, 1:4].sum() >= computed
         if mortal_sends(settings["strategy"]["kind"]) == "servers":
+            assert trace.in_vain is None
             assert own[:, Attempt._fields.index("steps")].sum() == len(rows)
             assert own[:, 1:3].sum() >= computed
     if not (kept.any() or mortal_sends(settings["strategy"]["kind"]) in ("servers", "centre")):

@@ -77,4 +77,5 @@ def test_gradients_that_died_with_a_copy_are_saved_as_such(tmp_path: Path) -> No
     assert any(trace.in_vain is not None for trace in result.traces)
 
     again = load_result(save(result, tmp_path / "run").directory)
+    assert "wasted on gradients that were never applied, or undone" in again.answer()
     assert csv_text(summary(again)) == csv_text(summary(result))

@@ -89,3 +89,22 @@ def test_fields_that_need_each_other_are_tried_together() -> None:
     both = ("cluster.network.flows", "cluster.network.flow_bandwidth")
     assert set(both) <= set(found(5e6))
     assert not set(both) & set(found(1e5))
+
+
+def test_a_run_that_only_its_time_ends_is_not_tried_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The chief dies after every 0.5 s, and takes the model back to the start: 45 updates that are
+    # kept never come.
+    monkeypatch.setattr("varsim.cluster.interruptions.MOST", 100)
+    chief = {"kind": "trace", "seconds": ((0.5,), (1e6,), (1e6,))}
+    found = idle_fields(
+        scenario(
+            {"kind": "none"},
+            failures={"of": ({"domain": "worker", "law": chief},)},
+            checkpoint={"every": 5.0, "write": 0.1},
+            stop={"global_steps": 45, "time": 6.0},
+        )
+    )
+
+    assert "stop.time" not in found.fields

@@ -313,6 +313,11 @@ class Trace:
     send_rows: Rows = field(default_factory=lambda: Rows(len(Span._fields)))
 
     @property
+    def undone(self) -> bool:
+        """Whether anything that was done is not in the model any more."""
+        return self.rolled_back is not None or self.in_vain is not None
+
+    @property
     def kept_steps(self) -> NDArray[np.bool_]:
         """Which updates the model is made of in the end."""
         return self._kept(len(self.steps), 0)

@@ -66,8 +66,8 @@ class Gradients:
     @classmethod
     def of(cls, trace: Trace) -> "Gradients":
         """Those of a trace."""
-        whole = trace.rolled_back is None and trace.in_vain is None
-        return cls(trace.gradient_rows, trace.variables, None if whole else trace.kept_gradients)
+        kept = trace.kept_gradients if trace.undone else None
+        return cls(trace.gradient_rows, trace.variables, kept)
 
     def parts(self) -> Iterator["Gradients"]:
         """The same, some rows at a time."""

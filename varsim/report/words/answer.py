@@ -138,7 +138,7 @@ def _price(result: "Result", best: str) -> str:
         clauses.append(f"a copy had missed {missed} updates of other replicas when it was read")
     wasted = _part(of["wasted_compute"].mean)
     mine = (trace for trace in result.traces if trace.strategy == best)
-    undone = ", or undone" if any(trace.rolled_back is not None for trace in mine) else ""
+    undone = ", or undone" if any(trace.undone for trace in mine) else ""
     clauses.append(f"{wasted} compute time was wasted on gradients that were never applied{undone}")
     if result.scenario.workload.has_values:
         final = of["final_loss"]

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 from pydantic_core import PydanticUndefined
 
 from varsim.cluster.course import PaceError
+from varsim.cluster.recovery import in_run
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study.effort import closer_effort
@@ -59,7 +60,9 @@ def idle_fields(scenario: Scenario) -> Idle:
         if reset is None:
             reset = _without_both(scenario, (place, value, default), places)
         stops = place[0] == "stop"  # which few rounds cannot tell of
-        if reset is None or (stops and not whole):
+        # Among failures a run may never come to another end than that of its time.
+        endless = place == ("stop", "time") and bool(in_run(scenario.failures))
+        if reset is None or (stops and not whole) or endless:
             continue
         tried += 1
         if all(some.same(reset, place) for some in (runs[-1:] if stops else runs)):
