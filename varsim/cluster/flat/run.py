@@ -222,7 +222,9 @@ class FlatRun:
         self._m, self._reals, self._heap = whole, np.array(reals), heap.reshape(-1)
         if self._interpreted:
             self._m, self._reals, self._heap = whole.tolist(), reals, heap.reshape(-1).tolist()
-        self._lay_out_log(min(self._expected, _MOST_KEPT) + 2 * slack)
+        # What is read in parts anyway is read often: that takes less memory.
+        kept = self._expected if self._expected < _MOST_KEPT else _MOST_KEPT // 4
+        self._lay_out_log(kept + 2 * slack)
         if down:
             codes = (workers[:, at.MARK] + Phase.DOWN).tolist()
             self._write([number for code in codes for number in (down, code)])
