@@ -196,6 +196,8 @@ class AggregatingVariable(MergingVariable):
 
 def _distinct(copies: Sequence[T]) -> Sequence[T]:
     """Of copies that are one and the same the last."""
+    if len(copies) == 1:
+        return copies
     return list(dict(zip(map(id, copies), copies, strict=True)).values())
 
 

@@ -98,6 +98,7 @@ class DigitsTask(Task, ABC):
         self._key = seed, replication
         images = load_images()
         self._pixels, self._answers = images.training
+        self._right = np.flatnonzero(self._answers)
         self._test_pixels, self._test_answers = images.test
 
     def batches(self, worker: int, block: int, batch_size: int) -> Batches:
@@ -107,8 +108,8 @@ class DigitsTask(Task, ABC):
 
     def loss(self, parameters: Parameters) -> float:
         scores = self._scores(parameters, self._pixels)
-        scores -= scores.max(axis=1, keepdims=True)
-        right = scores[self._answers != 0]
+        scores -= np.maximum.reduce(scores.T.copy())[:, None]  # along whole rows, so much sooner
+        right = scores.take(self._right)
         return float((np.log(np.exp(scores).sum(axis=1)) - right).mean())
 
     def accuracy(self, parameters: Parameters) -> float:
