@@ -287,5 +287,6 @@ def test_runs_read_on_read_variables_as_the_recorded_cases_do(
     replicas = object.__new__(LocalReplicas)
     replicas.variables = [variable]  # type: ignore[list-item]
     replicas.members, replicas.steps = [0, 1], [0, 0]
+    replicas._died = set()
     assert [value.tolist() for value in replicas.aggregate()] == [7.0]
     assert asked == [variable]
