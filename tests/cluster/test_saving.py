@@ -387,23 +387,6 @@ def test_strategies_without_servers_have_none_to_fail() -> None:
     assert np.array_equal(one.life, other.life)
 
 
-def test_alone_a_strategy_keeps_what_has_an_effect_on_it() -> None:
-    elastic = {"kind": "on_write", "on_death": "continue_with_fewer"}
-    both = scenario(
-        {"kind": "none"},
-        strategies=({"kind": "none"}, elastic),
-        failures={"of": ({"domain": "worker", "mtbf": 9.0}, {**fail((NEVER,))})},
-        checkpoint=CHECKPOINT,
-        recovery={"restart": 1.0, "spares": {"hot": 1}},
-    )
-    served, other = (both.with_only((one,)) for one in both.strategies)
-
-    assert (served.checkpoint, served.failures) == (both.checkpoint, both.failures)
-    assert (other.checkpoint, other.recovery and other.recovery.spares) == (None, None)
-    assert other.failures is not None
-    assert [one.domain for one in other.failures.of] == ["worker"]
-
-
 @pytest.mark.parametrize(
     ("strategy", "changes", "said"),
     [

@@ -70,3 +70,35 @@ def test_the_guide_says_what_it_can_do(row: list[str]) -> None:
 
 def test_the_guide_has_every_strategy() -> None:
     assert {row[0].split("`")[1] for row in rows()} == set(STRATEGIES)
+
+
+def test_alone_a_strategy_keeps_what_has_an_effect_on_it() -> None:
+    elastic = {"kind": "on_write", "on_death": "continue_with_fewer"}
+    both = scenario(
+        {"kind": "none"},
+        strategies=({"kind": "none"}, elastic),
+        failures={"of": ({"domain": "worker", "mtbf": 9.0}, SERVER)},
+        checkpoint=CHECKPOINT,
+        recovery={"restart": 1.0, "spares": {"hot": 1}},
+    )
+    served, other = (both.with_only((one,)) for one in both.strategies)
+
+    assert (served.checkpoint, served.failures) == (both.checkpoint, both.failures)
+    assert (other.checkpoint, other.recovery and other.recovery.spares) == (None, None)
+    assert other.failures is not None
+    assert [one.domain for one in other.failures.of] == ["worker"]
+
+
+def test_what_is_only_saved_is_left_out_with_the_checkpoint() -> None:
+    # The optimizer of a model that is only timed has slots, which are written to storage.
+    both = scenario(
+        {"kind": "none"},
+        strategies=({"kind": "none"}, {"kind": "easgd"}),
+        problem={"kind": "timing", "size": 100.0},
+        optimizer={"kind": "adam", "learning_rate": 0.1},
+        failures={"of": ({"domain": "worker", "mtbf": 9.0},)},
+        checkpoint={"every": 2.0, "storage": 1e3},
+    )
+    served, other = (both.with_only((one,)) for one in both.strategies)
+
+    assert (served.workload.optimizer, other.workload.optimizer) == (both.workload.optimizer, None)

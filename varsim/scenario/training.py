@@ -254,20 +254,21 @@ class Scenario(Grown):
             workload = workload.without_gradients_sent()
         if not any(strategy.updates_copies for strategy in strategies):
             cluster = cluster.model_copy(update={"optimizer_time": None})
-        idle = not (workload.has_values or any(map(self._tells_memory, strategies)))
+        known = self.failures, self.checkpoint, self.recovery, self.cluster
+        failing = left_of(*known, **_served(strategies))
+        tells = self.model_copy(update=failing)._tells_memory
+        idle = not (workload.has_values or any(map(tells, strategies)))
         if idle or all(strategy.optimizer is not None for strategy in strategies):
             workload = workload.with_optimizer(None)
         cluster = cluster.subject_to(_overheads_of(strategies))
         most = max(strategy.workers(self.cluster) for strategy in strategies)
-        events = tuple(event for event in self.events if event.rank < most)
         prices = None if self.prices is None else self.prices.used_by(strategies, self.cluster)
-        known = self.failures, self.checkpoint, self.recovery, self.cluster
         changes = {
-            **left_of(*known, **_served(strategies)),
+            **failing,
             "strategies": strategies,
             "cluster": cluster,
             "workload": workload,
-            "events": events,
+            "events": tuple(event for event in self.events if event.rank < most),
             "prices": prices,
             "memory": memory,
             "stop": self._stop_of_all(strategies),
