@@ -173,10 +173,14 @@ class Rows:
         `chosen`: of a part (n, columns) which rows are looked at.
         """
         found: list[Integers] = []
+        below: int | None = None  # rows with other values are none of them any more
         for part in self.parts():
-            found.append(part if chosen is None else part[chosen(part)])
-            if sum(map(len, found)) > count + _TOGETHER:
+            if chosen is not None:
+                part = part[chosen(part)]
+            found.append(part if below is None else part[part[:, number] < below])
+            if sum(map(len, found)) > count + 2 * BLOCK:
                 found = [_least(np.concatenate(found), number, count)]
+                below = int(found[0][:, number].max(initial=0))
         return _least(np.concatenate(found), number, count)
 
     def blocks(self) -> Iterator["Rows"]:
