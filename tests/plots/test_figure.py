@@ -66,6 +66,18 @@ def test_a_longer_title_and_a_legend_make_the_figure_higher(tmp_path: Path) -> N
     assert height("Short", ["_a" * 30] * 6) > height("Short", ["a"]) + 0.3
 
 
+def test_a_legend_of_several_rows_is_read_row_by_row() -> None:
+    drawn, _ = figure.panels([1.0])
+    handles = [Line2D([], [], label=f"{'long ' * 4}{number}") for number in range(5)]
+    figure.arrange(drawn, "Title", handles)
+    drawn.canvas.draw()
+    (legend,) = drawn.legends
+    read = [(text.get_window_extent(), text.get_text()[-1]) for text in legend.get_texts()]
+    read.sort(key=lambda pair: (-round(pair[0].y0), pair[0].x0))
+    assert len({round(place.y0) for place, _ in read}) == 2
+    assert "".join(number for _, number in read) == "01234"
+
+
 def test_text_in_an_svg_is_text_in_a_font_as_wide_as_was_measured(tmp_path: Path) -> None:
     with figure.style():
         made, (axes,) = figure.panels([1.0])

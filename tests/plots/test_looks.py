@@ -83,9 +83,11 @@ def test_every_kind_has_a_family_and_the_hue_of_it() -> None:
         assert looks({kind: one})[kind].color == SHADES[one][0]
 
 
-def test_four_variants_differ_in_shade_marker_and_dash() -> None:
-    four = {f"ssp {bound}": "asynchronous" for bound in (0, 2, 4, 8)}
-    found = looks({"on_write": "all-reduce", **four, "none": "asynchronous"})
-    assert [found[name].color for name in four] == list(SHADES["asynchronous"])
-    assert [found[name].line for name in four] == list(DASHES)
-    assert [look.mark for look in found.values()] == list(MARKERS[:6])
+def test_six_variants_differ_in_shade_marker_and_dash() -> None:
+    six = {f"ssp {bound}": "asynchronous" for bound in (0, 1, 2, 4, 8, 16)}
+    found = looks({"on_write": "all-reduce", **six, "none": "asynchronous"})
+    assert [found[name].color for name in six] == list(SHADES["asynchronous"])
+    assert [found[name].line for name in six] == list(DASHES)
+    assert [look.mark for look in found.values()] == list(MARKERS[:8])
+    assert found["none"].color == SHADES["asynchronous"][0]
+    assert found["none"].line == DASHES[1], "the seventh has the shade of the first, not its dash"

@@ -307,12 +307,18 @@ def _legend(figure: Figure, handles: Sequence[Artist]) -> Legend:
     """A legend in as many columns as fit."""
     labels = [drawable(short(str(handle.get_label()), 40)) for handle in handles]
     longest = max(len(label) for label in labels)
+    columns = max(1, min(len(labels), 96 // (longest + 6)))
+    # It is filled column by column, but read row by row.
+    order = [place for column in range(columns) for place in range(column, len(labels), columns)]
     return figure.legend(
-        handles,
+        [handles[place] for place in order],
         # A label that begins with an underscore would be left out.
-        [f" {label}" if label.startswith("_") else label for label in labels],
+        [
+            f" {labels[place]}" if labels[place].startswith("_") else labels[place]
+            for place in order
+        ],
         loc="upper left",
-        ncols=max(1, min(len(labels), 96 // (longest + 6))),
+        ncols=columns,
     )
 
 

@@ -41,7 +41,7 @@ def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
             ):
                 x, y = curve(table, rows, strategy, name)
                 y = [one / scale for one in y]
-                axes.plot(x, y, line, color=color, marker=marker, markersize=5)
+                axes.plot(x, y, color=color, linestyle=line, marker=marker, markersize=5)
         axis.dress(upper, labelled=False)
         axis.dress(lower)
         if axis.logarithmic:
