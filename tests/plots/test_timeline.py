@@ -59,11 +59,11 @@ class TestWindow:
     def test_reaches_the_first_update_of_everybody_if_that_can_be_read(self) -> None:
         quick, slow = a_run("quick", 2, 30), a_run("slow", 2, 2, seconds=12)
         assert timeline.window(result_of([quick, slow])) == 12
-        # To 12 s the fine one would show 20 spans of a worker in each second, to 13 s one too many.
+        # To 12 s the fine one would show 30 spans of a worker in each second, to 13 s one too many.
         fine = a_run("fine", 2, 30, cut=timeline.MOST_TO_REACH // 12)
         assert timeline.window(result_of([fine, slow])) == 12
         slower = a_run("slower", 2, 2, seconds=13)
-        assert timeline.window(result_of([fine, slower])) == 3
+        assert timeline.window(result_of([fine, slower])) == 2
 
 
 class TestPanels:
@@ -150,6 +150,12 @@ class TestDrawing:
         assert axes[0].get_xlim() == (0, 10)
         assert axes[0].get_xlabel() == "simulated time (s)"
 
+    def test_a_first_update_beyond_the_window_is_told(self) -> None:
+        fine = a_run("fine", 2, 30, cut=timeline.MOST_TO_REACH // 12)
+        result = result_of([fine, a_run("slow", 2, 2, seconds=13)])
+        _, axes = timeline.draw(result, panels(timeline.heights(result))[1])
+        assert axes.get_title("right") == "0 updates, the first after 13 s"
+
     def test_too_many_updates_are_counted_instead(self) -> None:
         steps = np.arange(1, timeline.MOST_UPDATES + 2) * (10 * SECOND // 200)
         result = result_of([replace(a_trace("none"), steps=steps)])
@@ -170,6 +176,10 @@ class TestDrawing:
         many = timeline.heights(result_of([a_run(str(n), 16, 5) for n in range(10)]))
         assert 10 * many[0] < 10 * few[0]
         assert sum(many) < 20
+
+    def test_title_where_all_make_as_many_updates(self) -> None:
+        told = timeline.title(a_result({str(number): (1,) for number in range(5)}))
+        assert told == "Updates made in the first 10 s: 3 in every strategy"
 
     @pytest.mark.parametrize(
         ("count", "said"),

@@ -84,9 +84,9 @@ def test_what_is_sent_while_a_worker_computes_has_a_lane(overlapping: Result) ->
     assert servers["said"]["write"] == "sending gradients to the 2 servers"
 
 
-def test_curves_of_links_are_called_by_whose_they_are(overlapping: Result) -> None:
-    titles = {one["key"]: one["title"] for one in player.content(overlapping)["curves"]}
-    assert " ".join(titles["down"].split()) == "downlinks of workers 0 to 2: receiving"
+def test_the_key_explains_what_there_is_to_see(result: Result, overlapping: Result) -> None:
+    assert len(player.content(result)["marks"]) == 1, "updates alone"
+    assert player.content(overlapping)["marks"][1:] == ["thin bars: communication"]
 
 
 def test_a_long_run_is_cut_and_says_so(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +176,7 @@ class TestInABrowser:
         shown.locator("#player canvas").hover(position={"x": 200, "y": 52})
         assert shown.locator("#tip").inner_text().startswith("worker 0, iteration ")
 
-    def test_a_lane_and_the_curves_of_links_are_drawn_and_told(
+    def test_a_lane_and_a_strip_of_links_are_drawn_and_told(
         self, overlapping: Result, tmp_path: Path
     ) -> None:
         page.write(training.report(overlapping), tmp_path)
@@ -187,18 +187,25 @@ class TestInABrowser:
             shown.on("pageerror", lambda error: said.append(str(error)))
             shown.goto((tmp_path / "report.html").as_uri())
             canvas = shown.locator("#player canvas")
-            # Three workers of 19 px and three of 13, two lines of links, and one who shares.
-            assert canvas.bounding_box()["height"] >= 22 + 2 * 32 + 57 + 39 + 2 * 106
+            # Three workers of 19 px and three of 13; a strip of links below each, and of staleness.
+            assert canvas.bounding_box()["height"] == 22 + 2 * 32 + 57 + 39 + 3 * 22
             told = player.content(overlapping)
             sent = told["strategies"][0]["workers"][0]["sends"]
             middle = (sent[1] + sent[2]) / 2
             box = canvas.bounding_box()
-            x = 52 + middle / told["window"] * (box["width"] - 62)
+            x = 52 + middle / told["window"] * (box["width"] - 86)
             canvas.hover(position={"x": x, "y": 22 + 24 + 13 + 2})
             assert (
                 "all-reducing gradients with all other workers"
                 in shown.locator("#tip").inner_text()
             )
+            # The strip below the three workers: all of them take part in the all-reduce.
+            canvas.hover(position={"x": x, "y": 22 + 24 + 57 + 4 + 9})
+            assert shown.locator("#tip p").all_inner_texts() == [
+                "workers sending: 3",
+                "workers receiving: 0",
+                "workers waiting for their turn: 0",
+            ]
             canvas.focus()
             story = shown.locator(".player-story")
             while "computing and all-reducing" not in (before := story.inner_text()):
@@ -213,6 +220,7 @@ class TestInABrowser:
         assert canvas.bounding_box()["height"] < before
 
     def test_without_scripts_the_picture_is_there(self, report: Path, shown: Any) -> None:
+        assert not shown.locator("figure #player ~ .scroll").is_visible(), "one of the two"
         bare = shown.context.browser.new_context(java_script_enabled=False).new_page()
         bare.goto(report.as_uri())
         assert not bare.locator("#player").is_visible()

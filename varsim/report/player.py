@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from varsim.cluster.trace import GradientRow, Outcome, Phase, Span
 from varsim.inert import visible
 from varsim.report.plots.figure import ACTIVITIES
-from varsim.report.plots.links import joined_link
-from varsim.report.plots.looks import looks
+from varsim.report.plots.looks import DASHES, looks
 from varsim.report.plots.timeline import shown_workers, window
 from varsim.report.words.names import title
 from varsim.strategies import families
@@ -44,15 +43,24 @@ _SENT: Final = {
 }
 _RECEIVED: Final = "receiving variables from {whom}"
 _SHARING: Final = "sharing a link or a server with others"
-# Lines below the timeline, over the same clock; of links how many workers use theirs.
-_CURVES: Final = (
-    ("loss", "line", "loss"),
-    ("staleness", "dots", "staleness of applied gradients (updates)"),
-    ("up", "steps", "{up}: sending"),
-    ("down", "steps", "{down}: receiving"),
-    ("queue", "steps", "in line for a link or a server (workers)"),
-    ("held", "steps", "arrived, not yet applied (gradients)"),
-)
+# Strips below the workers of a strategy, over the same clock: what the key says of them, and what
+# each of their numbers counts, from the bottom up.
+_STRIPS: Final = {
+    "links": (
+        "how many workers send, receive, or wait for their turn on a link or at a server",
+        "workers sending",
+        "workers receiving",
+        "workers waiting for their turn",
+    ),
+    "held": (
+        "how many gradients have arrived and are not yet applied",
+        "gradients that have arrived and are not yet applied",
+    ),
+    "stale": (
+        "how many updates stale each gradient was when it was applied",
+        "staleness of the gradient applied last (updates)",
+    ),
+}
 # Of a gradient: the names that the script knows, and the columns of its row.
 _GRADIENT: Final = {
     "worker": "worker",
@@ -66,9 +74,18 @@ _GRADIENT: Final = {
     "ended_step": "applied_step",
     "outcome": "outcome",
 }
-_DASHES: Final = {"-": [], "--": [7, 4], "-.": [7, 3, 2, 3], ":": [2, 3]}
+# Lengths of dashes and gaps (pixels), for those of `DASHES`.
+_DASHES: Final[tuple[list[int], ...]] = (
+    [],
+    [7, 4],
+    [7, 3, 2, 3],
+    [2, 3],
+    [7, 3, 2, 3, 2, 3],
+    [14, 4],
+)
 _SPAN: Final = {name: index for index, name in enumerate(Span._fields)}
 _ROW: Final = {name: index for index, name in enumerate(GradientRow._fields)}
+_IN_VAIN: Final = (Outcome.DROPPED, Outcome.LOST)
 
 
 def content(result: "Result") -> dict[str, Any]:
@@ -101,17 +118,19 @@ def content(result: "Result") -> dict[str, Any]:
         ],
         "outcomes": [outcome.name.lower() for outcome in Outcome],
         "gradient": list(_GRADIENT),
-        "curves": _curves(result),
+        "strips": _STRIPS,
+        "marks": _marks(result),
         "strategies": [_strategy(result, name, end) for name in result.strategies],
     }
 
 
-def _curves(result: "Result") -> list[dict[str, str]]:
-    ranks = sorted({rank for name in result.strategies for rank in shown_workers(result, name)})
-    names = {way: joined_link([f"worker {rank} {way}" for rank in ranks]) for way in ("up", "down")}
-    return [
-        {"key": key, "kind": kind, "title": title.format(**names)} for key, kind, title in _CURVES
-    ]
+def _marks(result: "Result") -> list[str]:
+    """What else the key explains, of what there is to see."""
+    found = ["\N{BLACK DOWN-POINTING TRIANGLE} update"]
+    rows = [_first(result, name) for name in result.strategies]
+    if any(np.isin(one[:, _ROW["outcome"]], _IN_VAIN).any() for _, _, one in rows):
+        found.append("\N{BOX DRAWINGS LIGHT DIAGONAL CROSS} dropped or lost")
+    return found + ["thin bars: communication"] * any(len(sends) for _, sends, _ in rows)
 
 
 def _strategy(result: "Result", name: str, end: int) -> dict[str, Any]:
@@ -141,13 +160,7 @@ def _strategy(result: "Result", name: str, end: int) -> dict[str, Any]:
             **({"queue": _SHARING} if shares else {}),
         },
         "shares": shares,
-        # With servers what is sent goes up and what is read comes down, else all goes both ways.
-        "uses": {
-            "up": ["write"] if with_servers else ["write", "read"],
-            "down": ["read"] if with_servers else ["write", "read"],
-            "queue": ["queue"],
-        },
-        "dash": _DASHES[looks(families(result.scenario.strategies))[name].line],
+        "dash": _DASHES[DASHES.index(looks(families(result.scenario.strategies))[name].line)],
         "of": trace.workers,
         "workers": [
             {

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from varsim.study.result import Result
 
 MOST_BINS: Final = 60  # of a staleness distribution
+LEAST: Final = 0.2  # percent of the time: what is less cannot be seen
 
 
 class Staleness(NamedTuple):
@@ -218,9 +219,9 @@ def time_split_title(result: "Result") -> str:
 
 
 def seen_activities(result: "Result") -> list[str]:
-    """The activities that took time in some strategy."""
+    """The activities that took time in some strategy, so much that it can be seen."""
     shares = time_shares(result).values()
-    return [name for name in ACTIVITIES if any(parts[name] > 0 for parts in shares)]
+    return [name for name in ACTIVITIES if any(parts[name] >= LEAST for parts in shares)]
 
 
 def _rows(result: "Result") -> list[str]:

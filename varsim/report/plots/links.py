@@ -107,11 +107,6 @@ def said(link: str) -> str:
     return link_name(link)[1]
 
 
-def joined_link(links: list[str]) -> str:
-    """What several links of one kind and direction are called."""
-    return said(joined_name(links, _NUMBERED))
-
-
 def link_name(link: str) -> tuple[bool, str]:
     """Whether it is several links, and what they are called."""
     found = _OF_HOSTS.fullmatch(link)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 STEPS: Final = 5  # of the first strategy are shown
 MOST_WORKERS: Final = 16
 MOST_SPANS: Final = 60  # per worker: more are hard to tell apart
-MOST_TO_REACH: Final = 240  # per worker, where it takes so many to see an update of everybody
+MOST_TO_REACH: Final = 360  # per worker, where it takes so many to see an update of everybody
 MOST_UPDATES: Final = 150  # drawn as lines in one panel
 APART: Final = 1 / 1000  # of the window: sends that are nearer to each other are one in the picture
 HALF: Final = 0.42  # of the height of a row, that of its bars
@@ -87,6 +87,7 @@ class Panel(NamedTuple):
     end: NDArray[np.float64]
     in_vain: NDArray[np.bool_]  # of each span: a gradient is computed that is dropped or lost
     updates: NDArray[np.float64]  # when global_step rose
+    later: str  # what is to be seen only after the window
     sends: "Sends"  # beside computation, on a lane of their own
 
 
@@ -127,14 +128,19 @@ def window(result: "Result") -> float:
 
 def _first(result: "Result", strategy: str) -> int:
     """When a strategy has made its first update, and replicas by themselves have met (ns)."""
-    trace = result.trace(strategy)
+    steps = result.trace(strategy).steps
+    return max(int(steps[0]) if len(steps) else 0, _met(result, strategy))
+
+
+def _met(result: "Result", strategy: str) -> int:
+    """When replicas that train by themselves have first met (ns); 0 if they never do, or always."""
     (own,) = (one for one in result.scenario.strategies if one.label == strategy)
     met = []
     if own.round.of == "outer step":
-        for spans in trace.span_rows.parts():
+        for spans in result.trace(strategy).span_rows.parts():
             sent = np.isin(spans[:, _PHASE], (Phase.READ, Phase.WRITE))
             met += [int(spans[sent, _END].min())] if sent.any() else []
-    return max(int(trace.steps[0]) if len(trace.steps) else 0, min(met, default=0))
+    return min(met, default=0)
 
 
 def timeline(result: "Result") -> list[Panel]:
@@ -164,6 +170,8 @@ def title(result: "Result") -> str:
     if len(shown) <= 4:
         return f"{head}: {', '.join(f'{name(strategy)} {n:,}' for strategy, n in shown.items())}"
     least, most = min(shown, key=shown.__getitem__), max(shown, key=shown.__getitem__)
+    if shown[least] == shown[most]:
+        return f"{head}: {shown[most]:,} in every strategy"
     few, many = f"{shown[least]:,} in {name(least)}", f"{shown[most]:,} in {name(most)}"
     return f"{head}: from {few} to {many}"
 
@@ -221,8 +229,17 @@ def _panel(result: "Result", strategy: str, end: float) -> Panel:
         np.minimum(spans[:, _END] / 1e9, end),
         _in_vain(trace, spans),
         steps[steps <= end],
+        _later(steps, _met(result, strategy) / 1e9, end),
         _sends(trace, row_of, end),
     )
+
+
+def _later(steps: NDArray[np.float64], met: float, end: float) -> str:
+    """When the first update, or exchange, is made that is not in a window up to `end` (s)."""
+    first = steps[0] if len(steps) else 0.0
+    moment, what = (first, "the first") if first > end else (met, "the first exchange")
+    unit = time_unit(moment)
+    return f", {what} after {moment / unit.seconds:.3g} {unit.name}" if moment > end else ""
 
 
 def _sends(trace: Trace, row_of: NDArray[np.int64], end: float) -> Sends:
@@ -338,6 +355,7 @@ def _remark(panel: Panel) -> str:
     updates = f"{len(panel.updates):,} update{'' if len(panel.updates) == 1 else 's'}"
     if len(panel.updates) > MOST_UPDATES:
         updates += ", too many to draw"
+    updates += panel.later
     if len(panel.sends.row):
         updates += "; thin bars: communication"
     if len(panel.workers) < panel.of:

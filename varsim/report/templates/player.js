@@ -4,8 +4,8 @@
 (() => {
   const root = document.getElementById("player");
   const data = JSON.parse(document.getElementById("player-data").textContent);
-  const ROW = 13, LANE = 6, HEAD = 24, GAP = 8, LEFT = 52, RIGHT = 10, CURVE = 74, AXIS = 22;
-  const WAITS = ["barrier", "token", "lock", "queue"];
+  const ROW = 13, LANE = 6, HEAD = 24, GAP = 8, LEFT = 52, RIGHT = 34, CURVE = 74, STRIP = 18, AXIS = 22;
+  const WAITS = ["barrier", "token", "lock", "queue"], NETWORK = ["write", "read", "queue"];
 
   // Of a sorted list the first index at which a test holds.
   const first = (list, test) => {
@@ -35,13 +35,24 @@
     return [...changes].sort((a, b) => a[0] - b[0]).map(([at, by]) => [at, (sum += by)]);
   };
 
+  const named = (ranks) => {
+    const runs = [];
+    for (const rank of [...new Set(ranks)].sort((a, b) => a - b)) {
+      if (runs.length && runs.at(-1).at(-1) === rank - 1) runs.at(-1).push(rank); else runs.push([rank]);
+    }
+    return `worker${runs.flat().length > 1 ? "s" : ""} ${runs.map((run) => (run.length > 2 ? `${run[0]} to ${run.at(-1)}` : run.join(", "))).join(", ")}`;
+  };
+  // Of a curve its value at a time, and what of it is in view.
+  const valueAt = (points, at) => points[first(points, ([moment]) => moment > at) - 1]?.[1];
+  const inView = (points) => points.slice(Math.max(first(points, ([at]) => at > view.from) - 1, 0), first(points, ([at]) => at > view.to) + 1);
+
   // What is shown of the data: a stretch of time, a cursor, a chosen gradient; if it plays, its frame.
   const view = { from: 0, to: data.end, cursor: 0, chosen: null, playing: 0 };
 
   for (const one of data.strategies) {
     const phases = data.phases.map((phase) => ({ ...phase, said: one.said[phase.name] || phase.said }));
     one.moments = [];
-    const add = (at, said) => { if (at >= 0 && at <= data.end) one.moments.push({ at, said }); };
+    const add = (at, said, rank) => { if (at >= 0 && at <= data.end) one.moments.push({ at, said, rank }); };
     for (const worker of one.workers) {
       // Of a span its end is given, of what is sent beside it the start, too.
       let before = 0;
@@ -59,25 +70,36 @@
     const of = (name) => one.workers.flatMap((worker) => worker[name]), sends = of("sends");
     const beside = new Set(sends.map(({ use }) => use)); // all of that is on the lanes
     const used = [...sends, ...of("spans").filter(({ use }) => !beside.has(use))];
-    for (const [key, names] of Object.entries(one.uses)) one[key] = tally(used.filter(({ use }) => names.includes(use)));
     one.gradients = one.gradients.map((row) => Object.fromEntries(data.gradient.map((name, i) => [name, row[i]])));
     for (const g of one.gradients) {
-      const whose = `worker ${g.worker}`;
       g.outcome = data.outcomes[g.outcome];
-      if (g.read < g.begun) add(g.read, `${whose} reads the variables of step ${g.read_step}`);
-      add(g.begun, `${whose} begins gradient ${g.iteration}, with the variables of step ${g.read_step}`);
-      add(g.computed, `${whose} has computed gradient ${g.iteration}`);
-      if (g.arrived > g.computed) add(g.arrived, `gradient ${g.iteration} of ${whose} has arrived`);
-      if (g.outcome !== "pending") add(g.ended, `gradient ${g.iteration} of ${whose} is ${fate(g)}`);
+      const own = `gradient ${g.iteration}`, read = `the variables of step ${g.read_step}`, tell = (at, said) => add(at, said, g.worker);
+      if (g.read < g.begun) tell(g.read, `${read} are read by %`);
+      tell(g.begun, `${own} is begun by %, with ${read}`);
+      tell(g.computed, `${own} has been computed by %`);
+      if (g.arrived > g.computed) tell(g.arrived, `${own} of % has arrived`);
+      if (g.outcome !== "pending") tell(g.ended, `${own} of % is ${fate(g)}`);
     }
-    for (const { rank, phase, start } of used) if (phase.name === "write") add(start, `worker ${rank} begins ${phase.said}`);
+    for (const { rank, phase, start } of used) if (phase.name === "write") add(start, `${phase.said}, begun by %`, rank);
     one.updates.forEach((at, index) => add(at, `global_step rises to ${index + 1}`));
     one.moments.sort((a, b) => a.at - b.at);
     one.gradientOf = new Map(one.gradients.map((g) => [`${g.worker}/${g.iteration}`, g]));
-    one.staleness = one.gradients.filter(({ outcome }) => ["applied", "partly"].includes(outcome))
-      .map(({ ended, ended_step, read_step }) => [ended, ended_step - read_step]);
-    one.held = tally(one.gradients.filter(({ arrived, ended }) => arrived >= 0 && arrived < ended).map(({ arrived, ended }) => ({ start: arrived, end: ended })));
+    // Strips below the workers: of the network a stair upon a stair, for each of its uses.
+    const stale = one.gradients.filter(({ outcome }) => ["applied", "partly"].includes(outcome)).map((g) => [g.ended, g.ended_step - g.read_step]);
+    const held = one.gradients.filter(({ arrived, ended }) => arrived >= 0 && arrived < ended).map((g) => ({ start: g.arrived, end: g.ended }));
+    const strips = {
+      links: NETWORK.map((_, i) => tally(used.filter(({ use }) => NETWORK.slice(0, i + 1).includes(use)))),
+      held: [tally(held)],
+      stale: [stale.sort((a, b) => a[0] - b[0])],
+    };
+    one.strips = Object.entries(strips).map(([name, lists]) => ({ name, lists, high: Math.max(...lists.at(-1).map(([, value]) => value), 0) })).filter(({ high }) => high);
     one.pitch = sends.length ? ROW + LANE : ROW;
+    one.rows = one.workers.length * one.pitch;
+  }
+  // All strategies on one scale; of the network that of all workers.
+  const highest = {};
+  for (const { strips, workers } of data.strategies) {
+    for (const { name, high } of strips) highest[name] = Math.max(highest[name] || 0, high, name === "links" ? workers.length : 0);
   }
 
   // The page around the canvas; a button does what its key does.
@@ -98,8 +120,7 @@
     make("span", entry, { class: "dot" }).style.background = color;
     entry.append(name);
   }
-  make("span", key, {}, "\u2573 dropped or lost");
-  if (data.strategies.some(({ pitch }) => pitch > ROW)) make("span", key, {}, "thin bars: communication");
+  for (const said of [...data.marks, ...Object.keys(highest).map((name) => `${name}: ${data.strips[name][0]}`)]) make("span", key, {}, said);
   if (data.cut) make("p", root, { class: "caption" }, data.cut);
   const paint = canvas.getContext("2d");
   const colors = {}, fills = {};
@@ -140,13 +161,10 @@
       places.push({ ...place, top: height + HEAD });
       height += HEAD + high + GAP;
     };
-    for (const one of shown()) put({ one }, one.workers.length * one.pitch);
-    for (const curve of data.curves) {
-      const values = (one) => one[curve.key].map(([, value]) => value).filter(Number.isFinite), joined = curve.kind === "line";
-      const of = shown().filter((one) => (joined ? values(one).length > 1 : values(one).some((value) => value > 0)));
-      const all = of.flatMap(values).sort((a, b) => a - b);
-      if (all.length) put({ curve, of, high: all.at(-1), low: joined ? all[0] : 0 }, CURVE);
-    }
+    for (const one of shown()) put({ one }, one.rows + one.strips.length * (STRIP + 4));
+    const values = (one) => one.loss.map(([, value]) => value).filter(Number.isFinite), of = shown().filter((one) => values(one).length > 1);
+    const all = of.flatMap(values).sort((a, b) => a - b);
+    if (all.length) put({ of, high: all.at(-1), low: all[0] }, CURVE);
     const ratio = devicePixelRatio || 1;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
@@ -180,6 +198,16 @@
     paint.stroke();
   }
 
+  function fill(color, points, edge = 0) {
+    paint.fillStyle = color;
+    if (edge) stroke(color, edge, points);
+    else {
+      paint.beginPath();
+      for (const point of points) paint.lineTo(...point);
+    }
+    paint.fill();
+  }
+
   function line(moment, top, bottom, color, thick) {
     if (moment >= view.from && moment <= view.to) stroke(color, thick, [[x(moment), top], [x(moment), bottom]]);
   }
@@ -202,7 +230,7 @@
   }
 
   function panel({ one, top }) {
-    const bottom = top + one.workers.length * one.pitch;
+    const bottom = top + one.rows;
     heading(one.name, one.color, top, `${count(first(one.updates, (moment) => moment > view.cursor), "update")} so far${
       one.workers.length < one.of ? `; ${one.workers.length} of ${count(one.of, "worker")} shown` : ""}`);
     clipped(top, bottom, () => {
@@ -211,11 +239,30 @@
         boxes(one, sends, top + row * one.pitch + ROW - 1, LANE - 1);
       });
       const updates = one.updates.filter((moment) => moment > view.from && moment <= view.to);
-      if (updates.length < (width - LEFT) / 3) for (const update of updates) line(update, top - 4, bottom, colors.ink, 0.8);
+      if (updates.length < (width - LEFT) / 3) for (const update of updates) {
+        line(update, top - 4, bottom, colors.ink, 0.8);
+        fill(colors.ink, [[x(update) - 3, top - 4], [x(update) + 3, top - 4], [x(update), top + 1]]);
+      }
       if (view.chosen && view.chosen.one === one) way(one, view.chosen.gradient, top);
     });
     one.workers.forEach(({ rank }, row) => {
       if (one.workers.length <= 16 || row % 2 === 0) write(rank, LEFT - 6, top + row * one.pitch + ROW / 2, "right");
+    });
+    one.strips.forEach((each, i) => strip(one, each, bottom + 4 + i * (STRIP + 4)));
+  }
+
+  // How many there are of something over time, as steps that can be seen however short; how stale each gradient was, as dots.
+  function strip(one, { name, lists }, top) {
+    const base = top + STRIP, y = (value) => base - (value / highest[name]) * STRIP;
+    write(name, LEFT - 6, top + STRIP / 2, "right");
+    write(valueAt(lists.at(-1), view.cursor) ?? "", width, top + STRIP / 2, "right");
+    clipped(top, base, () => {
+      lists.forEach((_, i) => {
+        const points = inView(lists.at(-1 - i)), color = name === "links" ? fills[NETWORK.at(-1 - i)] : one.color;
+        if (name !== "stale") fill(color, [[x(points[0][0]), base], ...points.flatMap(([at, value], j) => [[x(at), y(points[j && j - 1][1])], [x(at), y(value)]]), [width, y(points.at(-1)[1])], [width, base]], 0.6);
+        else for (const [at, value] of points) fill(color, [[-1.5, -1.5], [1.5, -1.5], [1.5, 1.5], [-1.5, 1.5]].map(([a, b]) => [x(at) + a, y(value) + b]));
+      });
+      stroke(colors.line, 1, [[LEFT, base], [width, base]]);
     });
   }
 
@@ -259,12 +306,12 @@
     for (const mark of [g.begun, g.computed, g.arrived, g.ended]) if (mark >= 0) line(mark, y - 3, y + ROW + 3, colors.accent, 2);
   }
 
-  function curve({ curve: { title, key, kind }, of, high, low, top }) {
+  function curve({ of, high, low, top }) {
     const round = (value) => Number(value.toPrecision(3)), y = (value) => top + CURVE - ((value - low) / (high - low || 1)) * CURVE;
-    const end = heading(title, colors.faint, top, "");
+    const end = heading("loss", colors.faint, top, "");
     let right = width - RIGHT; // of the values at the cursor, in the order and colours of the legend
     for (const one of [...of].reverse()) {
-      const value = one[key][first(one[key], ([moment]) => moment > view.cursor) - 1]?.[1];
+      const value = valueAt(one.loss, view.cursor);
       if (!Number.isFinite(value) || right < end + 15) continue;
       write(round(value), right, top - 12, "right", one.color);
       right -= paint.measureText(round(value)).width + 10;
@@ -273,12 +320,8 @@
     write(round(low), LEFT - 4, top + CURVE - 4, "right");
     clipped(top, top + CURVE, () => {
       for (const one of of) {
-        const points = one[key].filter(([, value]) => Number.isFinite(value)).map(([moment, value]) => [x(moment), y(value)]);
-        const stairs = points.flatMap((point, i) => (i ? [[point[0], points[i - 1][1]], point] : [point]));
-        paint.fillStyle = one.color;
         paint.setLineDash(one.dash);
-        if (kind === "dots") for (const [px, py] of points) paint.fillRect(px - 1.5, py - 1.5, 3, 3);
-        else stroke(one.color, 1.5, kind === "line" ? points : stairs);
+        stroke(one.color, 1.5, inView(one.loss.filter(([, value]) => Number.isFinite(value))).map(([moment, value]) => [x(moment), y(value)]));
       }
     });
   }
@@ -287,15 +330,23 @@
   function tellStory() {
     const lines = [`At ${time(view.cursor)}:`];
     for (const { name, moments, workers, updates } of shown()) {
-      const from = first(moments, ({ at }) => at >= view.cursor), to = first(moments, ({ at }) => at > view.cursor);
-      const more = to - from > 3 ? `; and ${to - from - 3} more` : "", latest = moments[from - 1];
-      const said = moments.slice(from, Math.min(to, from + 3)).map((moment) => moment.said).join("; ") + more
-        || (latest ? `since ${time(latest.at)}: ${latest.said}` : "nothing yet");
+      const latest = moments[first(moments, ({ at }) => at > view.cursor) - 1];
+      const said = !latest ? "nothing yet" : (latest.at < view.cursor ? `since ${time(latest.at)}: ` : "") + happens(moments, latest.at);
       lines.push(`${name}: ${said}. Now ${state(workers, updates)}.`);
     }
     if (view.chosen) lines.push(`Chosen in ${view.chosen.one.name}: ${path(view.chosen.gradient)}`);
     story.replaceChildren();
     for (const said of lines) make("p", story, {}, said);
+  }
+
+  // What happens at a moment, each event once for all workers to whom it happens.
+  function happens(moments, moment) {
+    const events = new Map();
+    for (const { said, rank } of moments.slice(first(moments, ({ at }) => at >= moment), first(moments, ({ at }) => at > moment))) {
+      events.set(said, [...(events.get(said) || []), rank]);
+    }
+    const told = [...events].map(([said, ranks]) => said.replace("%", named(ranks)));
+    return told.slice(0, 3).join("; ") + (told.length > 3 ? `; and ${told.length - 3} more` : "");
   }
 
   // Who is doing what at the cursor, and until when whoever waits does.
@@ -308,13 +359,6 @@
       const said = found.phase.said + (cause && `, ${cause}`) + (meanwhile ? ` and ${beside.phase.said}` : "");
       groups.set(said, [...(groups.get(said) || []), rank]);
     }
-    const named = (ranks) => {
-      const runs = [];
-      for (const rank of ranks) {
-        if (runs.length && runs.at(-1)[1] === rank - 1) runs.at(-1)[1] = rank; else runs.push([rank, rank]);
-      }
-      return `worker${ranks.length > 1 ? "s" : ""} ${runs.map(([a, b]) => (a === b ? a : `${a} to ${b}`)).join(", ")}`;
-    };
     return [...groups].map(([said, ranks]) => `${named(ranks)}: ${said}`).join("; ") || "it is over";
   }
 
@@ -333,11 +377,13 @@
     [["begun", "was begun"], ["computed", "computed"], ["arrived", "had arrived"]].map(([name, said]) => (g[name] >= 0 ? `, ${said} at ${time(g[name])}` : "")).join("") +
     (g.outcome === "pending" ? ", and is on its way when the run ends." : `, and at ${time(g.ended)} was ${fate(g)}.`);
 
-  // What is under the pointer: a span of a worker, what it sends beside that, or nothing.
+  // What is under the pointer: a span of a worker, what it sends beside that, a strip, or nothing.
   function under({ offsetX, offsetY }) {
-    const place = places.find(({ one, top }) => one && offsetY >= top && offsetY < top + one.workers.length * one.pitch);
-    if (!place || offsetX < LEFT || offsetX > width - RIGHT) return null;
-    const { one, top } = place, row = Math.floor((offsetY - top) / one.pitch), { spans, sends } = one.workers[row];
+    const place = places.findLast(({ top }) => offsetY >= top);
+    if (!place?.one || offsetX < LEFT || offsetX > width - RIGHT) return null;
+    const { one, top } = place, below = offsetY - top - one.rows;
+    if (below >= 0) return { one, strip: one.strips[Math.floor((below - 4) / (STRIP + 4))] };
+    const row = Math.floor((offsetY - top) / one.pitch), { spans, sends } = one.workers[row];
     const list = offsetY - top - row * one.pitch < ROW ? spans : sends, moment = at(offsetX);
     const span = list[first(list, ({ end }) => end > moment)];
     return span && span.start <= moment ? { one, span, gradient: one.gradientOf.get(`${span.rank}/${span.iteration}`) } : null;
@@ -345,12 +391,18 @@
 
   function hover(event) {
     const found = under(event);
-    if (!found) { hush(); return; }
-    const { one, span, gradient } = found, { rank, iteration, phase, start, end } = span;
+    const place = { left: event.clientX + 14, bottom: event.clientY + 10 };
+    if (found?.strip) {
+      const { name, lists } = found.strip, values = lists.map((points) => valueAt(points, at(event.offsetX)) ?? 0);
+      tell(values.map((value, i) => `${data.strips[name][i + 1]}: ${value - (values[i - 1] || 0)}`), place);
+    }
+    if (!found?.span) { if (!found?.strip) hush(); return; }
+    const { one, span, gradient } = found;
+    const { rank, iteration, phase, start, end } = span;
     const lines = [`worker ${rank}, iteration ${iteration}: ${phase.said}`, `${time(start)} to ${time(end)} (${time(end - start, 4)})`];
     if (WAITS.includes(phase.name)) lines.push(until(one.workers, one.updates, span));
     else if (gradient && gradient.outcome !== "pending") lines.push(`this gradient is ${fate(gradient)}`);
-    tell(lines, { left: event.clientX + 14, bottom: event.clientY + 10 });
+    tell(lines, place);
   }
 
   function show(from, to) {
