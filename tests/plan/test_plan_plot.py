@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
-from planning import question, searched
+from planning import BASE, BLOCK, question, searched
 
 from varsim.report.plan import report
 from varsim.report.plots.figure import PAPER
 from varsim.report.plots.looks import looks
-from varsim.report.plots.plan.pareto import PLOT, draw, legend
+from varsim.report.plots.plan.pareto import PLOT, draw, legend, plot
 from varsim.report.render import render
 from varsim.report.words.plan import sentences
 from varsim.study.plan.cell import Places
@@ -71,6 +71,30 @@ def test_the_front_only_rises(plan: Plan) -> None:
     (front,) = (line for line in axes.lines if line.get_drawstyle() == "steps-post")
     for values in (front.get_xdata(), front.get_ydata()):
         assert list(values) == sorted(set(values))
+
+
+def test_where_goodput_is_a_target_that_is_drawn(tmp_path: Path) -> None:
+    failing = "failures={horizon: 2 d, detection: 1 min, of: [{domain: worker, mtbf: 20 d}]}"
+    changed = {
+        "  - {kind: none}\n": "",
+        ", server_hour: 0.7": "",
+        "throughput: 150 examples/s": "goodput: 50 %",
+    }
+    base = BASE
+    for before, after in changed.items():
+        base = base.replace(before, after)
+    block = BLOCK.replace("  cluster.parameter_servers: [1, 2]\n", "")
+    asked = question(block, [failing], base)
+    found, runs, cells = searched(asked, tmp_path)
+    plan = Plan(found, Places(asked.quantities, cells), [], runs.status.done, None)
+    axes = draw(plan, Figure().subplots())
+    marks = [line for line in axes.lines if len(line.get_xdata()) == 1][:-1]
+    for line, one in zip(marks, trade(plan.found).every, strict=True):
+        (judgement,) = one.judgements
+        assert line.get_ydata()[0] == 100 * judgement.mean
+    assert [50.0, 50.0] in [list(line.get_ydata()) for line in axes.lines]
+    assert plot(plan).heading == "Cost and goodput"
+    assert "most for its cost, other targets met" not in [one.get_label() for one in legend(plan)]
 
 
 def test_without_an_answer_there_is_no_ring(tmp_path: Path) -> None:

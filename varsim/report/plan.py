@@ -42,11 +42,12 @@ _VERDICTS: Final[dict[Verdict, str]] = {
 
 def report(plan: Plan, question: str = "") -> Report:
     """What there is to tell of a plan; `question` is what the scenario was to answer."""
-    from varsim.report.plots.plan.pareto import PLOT
+    from varsim.report.plots.plan.pareto import plot
 
     said, name = tuple(sentences(plan)), plan.question.name
     asked = Text((f"*{markdown(question)}*",), plain=True, on=Media.MARKDOWN)
-    alternative = "Cost and throughput of every cell that was run"
+    picture = plot(plan)
+    alternative = f"{picture.heading} of every cell that was run"
     front = Media.TEXT if trade(plan.found).front else Media.MARKDOWN
     return Report(
         "plan",
@@ -58,7 +59,7 @@ def report(plan: Plan, question: str = "") -> Report:
             *([asked] if question else []),
             Text(said, on=Media.TERMINAL),
             Text(said, "items", on=Media.MARKDOWN),
-            Figure(PLOT, plan, alternative=alternative, on=Media.MARKDOWN | Media.PAGE),
+            Figure(picture, plan, alternative=alternative, on=Media.MARKDOWN | Media.PAGE),
             table(plan, on=front),
             Text((), on=Media.TERMINAL),
             *_cells(plan),
@@ -85,17 +86,23 @@ def _cells(plan: Plan) -> tuple[Text, Table]:
         for one, place in zip(shown, places, strict=True)
     ]
     left = len(every) - len(shown)
+    numbers = tuple(_numbers(plan, shown[0])) if shown else ()
+    # While nothing fails all are as fast: then throughput says little.
+    traded = plan.question.targets.goodput is None
+    line = (
+        "; the line joins those of which each is surely faster than all that cost less, of those "
+        "that meet the other targets"
+    )
     more = f"; {left:,} more are in cells.csv" if left else ""
     cells = Table.of(
         rows,
         "strategy",
         caption="Every cell that was run, cheapest first; a hollow point does not surely meet "
-        "every target; the line joins those of which each is surely faster than all that cost "
-        f"less, of those that meet the other targets{more}",
+        f"every target{line if traded else ''}{more}",
         label="All cells",
         meanings={SPEED: MEANINGS[SPEED], **_MEANINGS},
-        axes=tuple(_numbers(plan, shown[0]))[:2] if shown else (),
-        front=[index for index, one in enumerate(shown) if one in front],
+        axes=(numbers[0], numbers[1 if traded else -1]) if shown else (),
+        front=[index for index, one in enumerate(shown) if traded and one in front],
         hollow=[index for index, one in enumerate(shown) if not one.feasible],
         on=Media.PAGE,
     )

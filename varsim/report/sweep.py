@@ -7,7 +7,7 @@ from typing import Any, Final
 from varsim.report.parts import MEANS, NO_PLOTS
 from varsim.report.report import Block, Data, Figure, Media, Report, Source, Text
 from varsim.report.report import Table as Shown
-from varsim.report.words.sweep import MEANINGS, SPEED, answer, cells, left_out, notes, shown
+from varsim.report.words.sweep import MEANINGS, answer, cells, left_out, notes, shown, speed
 from varsim.scenario.provenance import MADE_BY, provenance_of_many, sealed
 from varsim.study.statistics import CONFIDENCE
 from varsim.study.sweep.table import Table, descriptions
@@ -105,7 +105,7 @@ def _points(table: Table) -> Shown:
         caption=MEANS,
         label="All points",
         meanings=MEANINGS,
-        axes=(max(places, key=lambda name: len(places[name])), SPEED),
+        axes=(max(places, key=lambda name: len(places[name])), speed(rows)),
         on=Media.PAGE,
     )
 

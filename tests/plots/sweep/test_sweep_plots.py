@@ -57,7 +57,7 @@ def test_one_worker_by_hand(tmp_path: Path) -> None:
     assert by["single", 0].mean("examples_per_s") == pytest.approx(10)
     assert by["none", 0].mean("examples_per_s") == pytest.approx(1 / 0.3)
     assert by["none", 0].scaling["efficiency_fraction"] == pytest.approx(1 / 3)
-    panel = lines.lines(found, list(found.rows), lines.THROUGHPUT)
+    panel = lines.lines(found, list(found.rows), lines.throughput(found))
     assert [line.flat for line in panel] == [True, False, False]
     assert panel[0].mean == pytest.approx([10, 10])
     x, y = scaling.curve(found, list(found.rows), "none", "speedup")
@@ -165,12 +165,24 @@ def test_what_is_told_where_there_is_nothing(tmp_path: Path) -> None:
     assert all(math.isnan(row.mean("examples_per_s")) for row in failed.rows)
 
 
+def test_where_hosts_fail_the_work_that_is_kept_is_drawn(tmp_path: Path) -> None:
+    """The rate of steps is the same however often a job is saved; what is kept is not."""
+    failing = "failures={horizon: 1 d, detection: 0, of: [{domain: worker, mtbf: 8 h}]}"
+    saved = "checkpoint={every: 1 min, write: 10 s}", "checkpoint.every=1 min,10 min"
+    found = table(tmp_path, "strategies=[{kind: on_write}]", failing, *saved)
+    (line,) = lines.lines(found, list(found.rows), lines.throughput(found))
+    kept = [row.mean("kept_examples_per_s") for row in found.rows]
+    assert line.mean == kept
+    assert len({row.mean("examples_per_s") for row in found.rows}) == 1 < len(set(kept))
+    assert lines.throughput(found).label == "examples/s kept"
+
+
 def test_all_that_is_swept_is_on_the_axis(tmp_path: Path) -> None:
     """Also values at which there is nothing to draw, as where a target was not reached."""
     found = table(tmp_path, "cluster.workers=1,2,3")
     only = tuple(row for row in found.rows if row.point == 1)
     figure, (axes,) = panels([2.0], True)
-    lines.draw(Table(found.sweep, only), [axes], lines.THROUGHPUT)
+    lines.draw(Table(found.sweep, only), [axes], lines.throughput(found))
     low, high = axes.get_xlim()
     assert low < 1 < 3 < high
     assert axes.get_ylim()[0] == 0

@@ -25,23 +25,25 @@ function points(table) {
   const marks = [...new Set(rows.map((row) => said(row.cells[0])))];
 
   // Where the rows lie by a column, between 0 and 1, the ticks there, and what it is called.
-  const scale = (place) => {
+  const scale = (place, upwards) => {
     const found = rows.map((row) => [row, said(row.cells[place])]).filter(([, text]) => text && text !== "-");
     const texts = [...new Set(found.map(([, text]) => text))], numbers = found.map(([, text]) => parsed(text));
     if (numbers.some(({ value }) => isNaN(value))) {
       const at = (text) => (texts.indexOf(text) + 0.5) / texts.length;
       return { at: new Map(found.map(([row, text]) => [row, at(text)])), ticks: texts.map((text) => [at(text), text.slice(0, 14)]), title: said(head[place]) };
     }
-    const values = numbers.map(({ value }) => value), low = Math.min(...values), high = Math.max(...values);
-    const wide = low > 0 && high >= 16 * low, from = wide ? Math.log(low) : Math.min(0, low), to = wide ? Math.log(high) : high || 1;
+    // On an axis in the unit of its largest number.
+    const most = numbers.reduce((one, other) => (other.value > one.value ? other : one), { value: -Infinity }), same = new Set(numbers.map(({ unit }) => unit)).size === 1;
+    const values = numbers.map(({ value }) => value / (same ? most.worth : 1)), low = Math.min(...values), high = Math.max(...values);
+    const wide = low > 0 && high >= 16 * low, from = wide ? Math.log(low) : upwards || low < high / 2 ? Math.min(0, low) : low, to = wide ? Math.log(high) : high || 1;
     const at = (value) => 0.015 + (0.955 * ((wide ? Math.log(value) : value) - from)) / (to - from || 1);
-    const ticks = [], step = rung((to - from) / 6 || 1), units = new Set(numbers.map(({ unit }) => unit));
+    const ticks = [], step = rung((to - from) / 6 || 1);
     for (let n = wide ? rung(low) : Math.ceil(from / step) * step; n <= high * 1.001; n = wide ? rung(n * 1.5) : n + step) ticks.push(n);
-    const every = Math.ceil(ticks.length / 8), [unit] = units;
+    const every = Math.ceil(ticks.length / 8);
     return {
       at: new Map(found.map(([row], i) => [row, at(values[i])])),
       ticks: ticks.filter((_, i) => i % every === 0).map((value) => [at(value), Number(value.toPrecision(6)).toLocaleString("en")]),
-      title: said(head[place]) + (units.size === 1 && unit ? ` (${unit})` : ""),
+      title: said(head[place]) + (same && most.own ? ` (${most.own})` : ""),
     };
   };
 
@@ -55,7 +57,7 @@ function points(table) {
 
   function draw() {
     const width = Math.max(box.clientWidth, 280), height = 320, left = 62, bottom = 44, top = 12;
-    const [x, y] = [across, up].map(({ value }) => scale(Number(value)));
+    const [x, y] = [across, up].map(({ value }, i) => scale(Number(value), i));
     const px = (part) => left + part * (width - left - 14), py = (part) => height - bottom - part * (height - bottom - top);
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.replaceChildren();

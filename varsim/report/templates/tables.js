@@ -2,16 +2,16 @@
 // It reads the tables of the page, and nothing else; points.js goes on with what is read here.
 "use strict";
 const UNITS = {
-  s: { ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600 },
+  s: { ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, d: 86400 },
   B: { B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 },
   "bit/s": { "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12 },
 };
 const said = (cell) => (cell.firstChild ? cell.querySelector(".told") || cell : cell).textContent.replaceAll("\u00a0", " ").trim();
-// A number with its unit, in s, bytes or bit/s; NaN where a cell has words.
+// A number in s, bytes or bit/s, where that is its unit, and the unit it has; NaN where a cell has words.
 const parsed = (text) => {
   const found = /^(-?[\d,]*\.?\d+(?:e[-+]?\d+)?)(?: ± [\d.,]+)?(?: ?([a-zA-Z%/]+))?/.exec(text) || [];
-  const unit = found[2] || "", base = Object.keys(UNITS).find((name) => unit in UNITS[name]);
-  return { value: Number((found[1] || "NaN").replaceAll(",", "")) * (base ? UNITS[base][unit] : 1), unit: base || unit };
+  const own = found[2] || "", base = Object.keys(UNITS).find((name) => own in UNITS[name]), worth = base ? UNITS[base][own] : 1;
+  return { value: Number((found[1] || "NaN").replaceAll(",", "")) * worth, unit: base || own, own, worth };
 };
 
 // What a cell is: its row and column, what the number means, and its interval.

@@ -21,11 +21,12 @@ from varsim.study.sweep.table import Row, Table, short_names
 from varsim.study.verdict import Ranking, ranked
 
 SPEED: Final = "examples/s"
+SPEED_KEPT: Final = "examples/s kept"
 # What the columns of the table say.
 MEANINGS: Final = {
     SPEED: METRICS[STEERING].description,
     "goodput": OF_LIVES["goodput"].description,
-    "examples/s kept": OF_LIVES[KEPT].description,
+    SPEED_KEPT: OF_LIVES[KEPT].description,
     "interruptions": OF_LIVES["interruptions"].description,
     "staleness mean": METRICS["staleness_mean"].description,
     "p99": METRICS["staleness_p99"].description,
@@ -129,6 +130,11 @@ def _speed(row: Row) -> str:
     return KEPT if KEPT in row.values else STEERING
 
 
+def speed(rows: Sequence[Row]) -> str:
+    """The column of the throughput by which rows are compared."""
+    return SPEED_KEPT if any(_speed(row) == KEPT for row in rows) else SPEED
+
+
 def shown(table: Table) -> Shown:
     """The table as text: all rows, or the best of each strategy where there are too many."""
     rows = list(table.rows)
@@ -162,7 +168,7 @@ def _numbers(table: Table, row: Row, wants_target: bool) -> dict[str, str]:
     if KEPT in of:
         kept = {
             "goodput": plus_minus(of["goodput"], 100, "%"),
-            "examples/s kept": plus_minus(of[KEPT]),
+            SPEED_KEPT: plus_minus(of[KEPT]),
             "interruptions": plus_minus(of["interruptions"]),
         }
     found = {
@@ -353,10 +359,7 @@ def _ranking(
 
 
 def _rate(row: Row) -> str:
-    speed = _speed(row)
-    return plus_minus(
-        row.estimates[speed], unit="examples/s kept" if speed == KEPT else "examples/s"
-    )
+    return plus_minus(row.estimates[_speed(row)], unit=speed([row]))
 
 
 def _percent(found: Estimate) -> str:

@@ -73,11 +73,6 @@ class Row(NamedTuple):
     traces: tuple[str, ...] = ()
     done: Done = Done()
 
-    @property
-    def speeds(self) -> tuple[float, ...]:
-        """The examples/s of every replication."""
-        return self.values.get(STEERING, ())
-
     def exact(self, metric: str) -> bool:
         """Whether nothing random has an effect on a metric."""
         return not self.random[metric in OF_VALUES or metric == "cost_to_target"]

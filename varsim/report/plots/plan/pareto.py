@@ -1,5 +1,6 @@
-"""Cost and throughput of every cell of a plan, the front of them, and the answer."""
+"""Cost and throughput, or goodput, of every cell of a plan, the front of them, and the answer."""
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from matplotlib.artist import Artist
@@ -15,22 +16,27 @@ from varsim.study.plan.findings import trade
 
 if TYPE_CHECKING:
     from varsim.study.plan.plan import Plan
+    from varsim.study.plan.standing import Standing
 
 HEIGHT: Final = 4.2  # inches
 _WIDE: Final = 30  # times the cheapest is the dearest where the axis is logarithmic
 
 
 def draw(plan: "Plan", axes: Axes) -> Axes:
-    """A mark per cell: filled where it meets every target, hollow where it does not."""
+    """A mark per cell: filled where it meets every target, hollow where it does not.
+
+    Where goodput is a target, that is drawn: how fast a job is while nothing fails says little.
+    """
     found, question = plan.found, plan.found.question
     look = looks(question.families)
     every, front, _ = trade(found)
+    metric, bound = _target(plan)
     for one in every:
         color, marker, _ = look[one.cell.label]
         face = color if one.feasible else PAPER
         axes.plot(
             one.hourly,
-            one.speed.mean,
+            _height(one, metric),
             linestyle="none",
             marker=marker,
             markersize=5.5,
@@ -38,26 +44,29 @@ def draw(plan: "Plan", axes: Axes) -> Axes:
             markerfacecolor=face,
             zorder=3 if one.feasible else 2,
         )
-    axes.plot(
-        [one.hourly for one in front],
-        [one.speed.mean for one in front],
-        color=FAINT,
-        linewidth=1.1,
-        drawstyle="steps-post",
-        zorder=1,
-    )
+    if metric == "throughput":
+        axes.plot(
+            [one.hourly for one in front],
+            [one.speed.mean for one in front],
+            color=FAINT,
+            linewidth=1.1,
+            drawstyle="steps-post",
+            zorder=1,
+        )
     best = found.answer
     if best is not None:
-        axes.plot(best.hourly, best.speed.mean, "o", markersize=14, mfc="none", color=INK, zorder=4)
-    if question.targets.throughput is not None:
-        axes.axhline(question.targets.throughput, color=INK, linewidth=1, linestyle=":")
+        axes.plot(
+            best.hourly, _height(best, metric), "o", markersize=14, mfc="none", color=INK, zorder=4
+        )
+    if bound is not None:
+        axes.axhline(bound, color=INK, linewidth=1, linestyle=":")
     costs = [one.hourly for one in every if one.hourly > 0]
     if costs and max(costs) >= _WIDE * min(costs):
         axes.set_xscale("log")
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, None if metric == "throughput" else 100)
     priced = question.base.prices is not None
     axes.set_xlabel(f"cost ({question.currency} per hour)" if priced else "machines")
-    axes.set_ylabel("examples/s")
+    axes.set_ylabel("examples/s" if metric == "throughput" else "goodput (%)")
     axes.xaxis.set_major_formatter(plain_numbers())
     axes.yaxis.set_major_formatter(plain_numbers())
     return axes
@@ -83,15 +92,17 @@ def legend(plan: "Plan") -> list[Artist]:
         if label in there:
             handles.append(_mark(question.base.strategy(label).title, marker, color, color))
     handles.append(_mark("misses a target", "o", FAINT, PAPER))
-    handles.append(
-        Line2D([], [], color=FAINT, linewidth=1.1, label="most for its cost, other targets met")
-    )
+    metric, bound = _target(plan)
+    if metric == "throughput":
+        handles.append(
+            Line2D([], [], color=FAINT, linewidth=1.1, label="most for its cost, other targets met")
+        )
     if plan.found.answer is not None:
         ring = _mark("the answer", "o", INK, "none")
         ring.set_markersize(11)
         handles.append(ring)
-    if question.targets.throughput is not None:
-        line = Line2D([], [], color=INK, linewidth=1, linestyle=":", label="target throughput")
+    if bound is not None:
+        line = Line2D([], [], color=INK, linewidth=1, linestyle=":", label=f"target {metric}")
         handles.append(line)
     return handles
 
@@ -105,6 +116,25 @@ PLOT: Final = Plot["Plan"](
     lambda plan, panels: [draw(plan, panels[0])],
     legend,
 )
+
+
+def plot(plan: "Plan") -> Plot["Plan"]:
+    """The picture, by what it shows."""
+    return PLOT._replace(heading=f"Cost and {_target(plan)[0]}")
+
+
+def _target(plan: "Plan") -> tuple[str, float | None]:
+    """What is drawn against the cost, and its target, if that is one."""
+    targets = plan.found.question.targets
+    if targets.goodput is not None:
+        return "goodput", 100 * targets.goodput
+    return "throughput", targets.throughput
+
+
+def _height(one: "Standing", metric: str) -> float:
+    if metric == "throughput":
+        return one.speed.mean
+    return next((100 * of.mean for of in one.judgements if of.target == metric), math.nan)
 
 
 def _mark(label: str, marker: str, color: str, face: str) -> Line2D:

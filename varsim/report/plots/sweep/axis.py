@@ -9,6 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from varsim.report.plots.figure import drawable, short, time_unit
+from varsim.study.goodput import KEPT
+from varsim.study.sweep.campaign import STEERING
 
 if TYPE_CHECKING:
     from varsim.study.sweep.table import Row, Table
@@ -83,6 +85,13 @@ def swept_axis(table: "Table", index: int) -> SweptAxis:
     wide = min(numbers) > 0 and max(numbers) >= _WIDE * min(numbers) and len(numbers) > 2
     label = _label(table, index) + (f" ({unit})" if unit else "")
     return SweptAxis(index, label, positions, wide, True)
+
+
+def speed(table: "Table") -> tuple[str, str]:
+    """The metric of throughput, and its unit: of what is kept, where hosts fail at random."""
+    if any(KEPT in row.values for row in table.rows):
+        return KEPT, "examples/s kept"
+    return STEERING, "examples/s"
 
 
 def main_axis(table: "Table") -> SweptAxis:

@@ -28,7 +28,7 @@ _WITHOUT_MARK: Final = (
 
 def plots(table: "Table") -> "list[Plot[Table]]":
     """Those that this table has."""
-    measured = [("throughput", "Throughput", lines.THROUGHPUT)]
+    measured = [("throughput", "Throughput", lines.throughput(table))]
     measured += [
         (name, heading, one)
         for name, heading, one in (

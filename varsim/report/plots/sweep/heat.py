@@ -10,7 +10,7 @@ from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
 from varsim.report.plots.figure import INK, PAPER, drawable, panel_title, plain_numbers
-from varsim.report.plots.sweep.axis import SweptAxis, main_axis, swept_axis
+from varsim.report.plots.sweep.axis import SweptAxis, main_axis, speed, swept_axis
 
 if TYPE_CHECKING:
     from varsim.study.sweep.table import Table
@@ -37,13 +37,14 @@ def mapped(table: "Table") -> list[str]:
 def grid(table: "Table", strategy: str) -> NDArray[np.float64]:
     """Examples/s, shape (values of the second quantity, of the first); nan where no point is."""
     across, up = _axes(table)
+    metric, _ = speed(table)
     columns, rows = list(across.positions), list(up.positions)
     found = np.full((len(rows), len(columns)), math.nan)
     for row in table.rows:
         if row.strategy == strategy:
             values = table.sweep.points[row.point].values
             place = rows.index(values[up.index].text), columns.index(values[across.index].text)
-            found[place] = row.mean("examples_per_s")
+            found[place] = row.mean(metric)
     return found
 
 
@@ -62,7 +63,7 @@ def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
         axes.figure.colorbar(
             image,
             cax=axes.inset_axes((1.02, 0, 0.03, 1)),
-            label="examples/s",
+            label=speed(table)[1],
             format=plain_numbers(),
         )
         panel_title(axes, table.strategy(strategy).title, "", 4)

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from varsim.report.plots.figure import INK, panel_title, plain_numbers, strategy_line, time_unit
 from varsim.report.plots.looks import looks
-from varsim.report.plots.sweep.axis import main_axis, panels_beside
+from varsim.report.plots.sweep.axis import main_axis, panels_beside, speed
 
 if TYPE_CHECKING:
     from varsim.study.sweep.table import Row, Table
@@ -42,9 +42,13 @@ class Line(NamedTuple):
         return not self.flat and len(self.x) > 1
 
 
-THROUGHPUT: Final = Measured("examples_per_s", "examples/s", best=True)
 STALENESS: Final = Measured("staleness_mean", "staleness (updates)")
 WASTED: Final = Measured("wasted_compute", "wasted compute time (%)", 0.01)
+
+
+def throughput(table: "Table") -> Measured:
+    """Examples per second, those that are kept."""
+    return Measured(*speed(table), best=True)
 
 
 def time_to_target(table: "Table") -> Measured:
@@ -116,7 +120,7 @@ def legend(table: "Table", *, rings: bool = False) -> list[Artist]:
     handles: list[Artist] = [
         strategy_line(table.strategy(name).title, look[name]) for name in table.strategies
     ]
-    drawn = (line for _, rows in _beside(table) for line in lines(table, rows, THROUGHPUT))
+    drawn = (line for _, rows in _beside(table) for line in lines(table, rows, throughput(table)))
     if rings and any(line.has_best for line in drawn):
         ring = Line2D([], [], marker="o", linestyle="none", markersize=10, mfc="none", color=INK)
         ring.set_label("its highest mean")

@@ -16,8 +16,7 @@ from varsim.report.plots.figure import (
     strategy_line,
 )
 from varsim.report.plots.looks import looks
-from varsim.report.plots.sweep.axis import chosen
-from varsim.study.sweep.campaign import STEERING
+from varsim.report.plots.sweep.axis import chosen, speed
 from varsim.study.sweep.table import short_names
 from varsim.study.verdict import front, surely_more
 
@@ -37,24 +36,24 @@ def priced(table: "Table") -> "list[Row]":
     return [
         row
         for row in table.rows
-        if math.isfinite(row.mean("cost_per_hour")) and math.isfinite(row.mean("examples_per_s"))
+        if math.isfinite(row.mean("cost_per_hour")) and math.isfinite(row.mean(speed(table)[0]))
     ]
 
 
 def best_for_cost(table: "Table") -> list[int]:
     """The front among the `priced` rows: each is surely faster than all that cost less."""
-    rows = priced(table)
+    rows, (metric, _) = priced(table), speed(table)
 
     def faster(index: int, than: int) -> bool:
         one, other = rows[index], rows[than]
         return surely_more(
-            (one.speeds, one.exact(STEERING)),
-            (other.speeds, other.exact(STEERING)),
+            (one.values[metric], one.exact(metric)),
+            (other.values[metric], other.exact(metric)),
             comparisons=len(rows) - 1,
             equal_within=table.equal_within,
         )
 
-    return front([(row.mean("cost_per_hour"), row.mean(STEERING)) for row in rows], faster)
+    return front([(row.mean("cost_per_hour"), row.mean(metric)) for row in rows], faster)
 
 
 def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
@@ -62,7 +61,8 @@ def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
     (axes,) = panels
     look = looks(table.families)
     rows = priced(table)
-    pairs = [(row.mean("cost_per_hour"), row.mean("examples_per_s")) for row in rows]
+    metric, unit = speed(table)
+    pairs = [(row.mean("cost_per_hour"), row.mean(metric)) for row in rows]
     best = best_for_cost(table)
     axes.step(
         [pairs[index][0] for index in best],
@@ -71,9 +71,9 @@ def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
         color=INK,
         linewidth=1,
     )
-    for row, (cost, speed) in zip(rows, pairs, strict=True):
+    for row, (cost, rate) in zip(rows, pairs, strict=True):
         color, marker, _ = look[row.strategy]
-        axes.plot(cost, speed, marker, color=color, markersize=6)
+        axes.plot(cost, rate, marker, color=color, markersize=6)
     for index in chosen(best, _MOST_NAMED):  # left of and above the front there are no marks
         axes.annotate(
             drawable(_values(table, rows[index])),
@@ -90,7 +90,7 @@ def draw(table: "Table", panels: list[Axes]) -> list[Axes]:
     axes.xaxis.set_major_formatter(plain_numbers())
     axes.yaxis.set_major_formatter(plain_numbers())
     axes.set_xlabel(f"cost per hour ({table.currency})")
-    axes.set_ylabel("examples/s")
+    axes.set_ylabel(unit)
     return panels
 
 
