@@ -5,7 +5,8 @@ would share its track with the process, so worker r is thread r + 1. After these
 a slice for each of its versions, an instant for each update. What workers send beside their
 computation has a track of its own below each worker's. An arrow (a flow, which joins the
 slices that hold its ends) leads each gradient from the read of its worker by its computation to
-the version that it is part of. Counters: the loss, who uses the network, and where gradients are.
+the version that it is part of. Counters: the loss, how many workers send, receive, or wait for
+their turn on a link or at a server, and where gradients are.
 """
 
 import gzip
@@ -31,7 +32,7 @@ FILE = "trace.json.gz"
 # Viewers grow slow beyond a few hundred thousand slices.
 MOST_SPANS = 500_000
 MOST_GRADIENTS = 100_000  # and updates
-START = Span._fields.index("start")
+_WORKER, _PHASE, START = (Span._fields.index(name) for name in ("worker", "phase", "start"))
 _SLICE = '{"ph":"X","pid":%d,"tid":%d,"ts":%d.%03d,"dur":%d.%03d,'
 _SPAN = f',\n{_SLICE}"name":"%s","args":{{"iteration":%d%s}}}}'
 _VERSION = f',\n{_SLICE}"name":"step %d"}}'
@@ -40,14 +41,15 @@ _FLOW = (
     ',\n{"ph":"%s","bp":"e","cat":"gradient","name":"gradient","id":"%d.%d",'
     '"pid":%d,"tid":%d,"ts":%d.%03d}'
 )
-_NETWORK = (
-    ',\n{"ph":"C","pid":%d,"ts":%d.%03d,"name":"workers on the network","args":{"workers":%d}}'
+_LINKS = (
+    ',\n{"ph":"C","pid":%d,"ts":%d.%03d,"name":"workers on links",'
+    '"args":{"sending":%d,"receiving":%d,"waiting":%d}}'
 )
 _GRADIENTS = (
     ',\n{"ph":"C","pid":%d,"ts":%d.%03d,"name":"gradients","args":{"on their way":%d,"arrived":%d}}'
 )
 _ROW = {name: index for index, name in enumerate(GradientRow._fields)}
-_OF_NETWORK = (Phase.READ, Phase.WRITE, Phase.QUEUE)
+_OF_LINKS = (Phase.WRITE, Phase.READ, Phase.QUEUE)
 
 
 def chrome_trace(
@@ -72,10 +74,13 @@ def chrome_trace(
         every = zip(traces, kept, sends, known, steps, strict=True)
         for process, (trace, count, sent, some, first) in enumerate(every, start=1):
             gradients = trace.gradient_rows.least(_ROW["read"], some)
+            (strategy,) = (one for one in result.scenario.strategies if one.label == trace.strategy)
+            shares = result.scenario.cluster_of(strategy).network.sharing == "fair"
             file.write(_names(trace, process).encode())
             for texts in (
                 _spans(trace, process, count, gradients),
                 _sends(trace, process, sent),
+                _links(trace, process, count, sent, shares=shares),
                 _versions(trace, process, first),
                 _arrows(trace, process, gradients, first),
                 _progress(process, gradients),
@@ -130,7 +135,7 @@ def _names(trace: Trace, process: int) -> str:
 
 
 def _spans(trace: Trace, process: int, count: int, gradients: NDArray[np.int64]) -> Iterator[str]:
-    """The first `count` spans, and how many workers use the network.
+    """The first `count` spans.
 
     Times are microseconds with exact nanoseconds behind the point.
     """
@@ -141,9 +146,22 @@ def _spans(trace: Trace, process: int, count: int, gradients: NDArray[np.int64])
         _fates(worker, np.where(phase == Phase.COMPUTE, iteration, -1), gradients),
     ]
     yield from filled(_SPAN, columns)
-    sent = np.isin(phase, _OF_NETWORK)
-    moments, (busy,) = _counted([(start[sent], end[sent])])
-    yield from filled(_NETWORK, [np.full(len(moments), process), *_micro(moments), busy])
+
+
+def _links(trace: Trace, process: int, count: int, sent: int, *, shares: bool) -> Iterator[str]:
+    """How many workers send, receive, and wait for their turn; who shares a link uses it."""
+    spans, sends = trace.span_rows.least(START, count), trace.send_rows.least(START, sent)
+    rows = spans[np.lexsort((spans[:, START], spans[:, _WORKER]))]
+    use = rows[:, _PHASE].copy()
+    if shares:  # what was in its way comes before the stretch that it takes alone
+        same = rows[1:, _WORKER] == rows[:-1, _WORKER]
+        sharing = np.flatnonzero((use[:-1] == Phase.QUEUE) & same)
+        use[sharing] = use[sharing + 1]
+    alone = ~np.isin(use, sends[:, _PHASE])  # else all of it is among the sends
+    used = np.concatenate([np.column_stack([use, rows[:, 2:4]])[alone], sends[:, 1:4]])
+    kinds = [used[used[:, 0] == kind] for kind in _OF_LINKS]
+    moments, busy = _counted([(one[:, 1], one[:, 2]) for one in kinds])
+    yield from filled(_LINKS, [np.full(len(moments), process), *_micro(moments), *busy])
 
 
 def _sends(trace: Trace, process: int, count: int) -> Iterator[str]:
