@@ -1,14 +1,18 @@
 """How the documentation is built: Sphinx, MyST and furo, nothing from elsewhere when it is read."""
 
+import logging
+import os
 import sys
 from pathlib import Path
+
+from jupyter_client.connect import ConnectionFileMixin
 
 from varsim.version import __version__
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 project = "varsim"
-author = "The varsim maintainers"
+author = copyright = "The varsim maintainers"
 release = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "formulas", "generated"]
@@ -20,6 +24,10 @@ html_math_renderer = "mathml"
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
+# Kernels warn of TCP, and are spoken to by files where there are sockets of that kind.
+if os.name == "posix":
+    ConnectionFileMixin.transport.default_value = "ipc"
+logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 html_theme = "furo"
 html_title = "varsim"

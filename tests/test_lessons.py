@@ -11,6 +11,7 @@ from myst_nb.core.read import read_myst_markdown_notebook
 from nbclient import NotebookClient
 from nbconvert import SlidesExporter
 from nbformat import NotebookNode
+from traitlets.config import PyFileConfigLoader
 
 ROOT = Path(__file__).parent.parent
 LESSONS = sorted((ROOT / "lessons").glob("*.md"))
@@ -47,3 +48,18 @@ def test_the_first_runs() -> None:
 def test_every_lesson_is_slides(path: Path) -> None:
     body, _ = SlidesExporter().from_notebook_node(notebook(path))
     assert body.count("<section>") > 10
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_slides_load_nothing_from_elsewhere_if_what_they_need_is_beside_them(
+    beside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if beside:
+        (tmp_path / "slides" / "node_modules").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    config = PyFileConfigLoader("slides.py", ROOT / "docs").load_config()
+    body, _ = SlidesExporter(config=config).from_notebook_node(notebook(LESSONS[0]))
+    loaded = re.findall(r'(?:src|href)="([^"#]+)"|"([^"]+/(?:reveal|notes)\.js)"|(import .*)', body)
+    remote = [one for found in loaded for one in found if "http" in one]
+    assert bool(remote) is not beside, remote
+    assert "assert " not in body, "the last cell is for tests"
