@@ -6,8 +6,8 @@
 
 `load` reads a file, a text or a dict into an experiment of training, of variables, or a sweep or
 plan; `run`, `sweep`, `plan` and `explain` do what the commands of these names do, and return what
-came of it; `calibrate` makes measured files part of a scenario; `register` makes strategies and
-other parts of your own known to scenarios.
+came of it; `compare` has two results side by side; `calibrate` makes measured files part of a
+scenario; `register` makes strategies and other parts of your own known to scenarios.
 """
 
 from importlib import import_module
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from varsim.scenario.loading import load_scenario as load_scenario
     from varsim.scenario.training import Scenario as Scenario
     from varsim.scenario.variables import VariablesScenario as VariablesScenario
+    from varsim.study.experiment import compare as compare
     from varsim.study.experiment import explain as explain
     from varsim.study.experiment import load as load
     from varsim.study.experiment import plan as plan
@@ -41,6 +42,7 @@ _HOMES = {
     "VariablesResult": "varsim.study.variables",
     "VariablesScenario": "varsim.scenario.variables",
     "calibrate": "varsim.calibration.fragment",
+    "compare": "varsim.study.experiment",
     "explain": "varsim.study.experiment",
     "load": "varsim.study.experiment",
     "load_scenario": "varsim.scenario.loading",

@@ -106,3 +106,42 @@ def test_what_came_of_many_runs_is_shown_as_its_command_prints_it(tmp_path: Path
         assert first == done.stdout.split()[: len(first)]
         assert command == "explain" or printed in done.stdout
         assert plot in dir(result.plot)
+
+
+def test_what_is_no_single_scenario_is_shown_in_few_words(result: Result) -> None:
+    swept = repr(varsim.load(ROOT / "scenarios/scale_out.yaml"))
+    assert "sweep:\n  zip:\n    - cluster.workers: [1, 2, 4" in swept
+    assert "bandwidth: 25 Gbit/s" in swept
+    planned = repr(varsim.load(ROOT / "scenarios/plan_resnet50.yaml"))
+    assert planned.startswith("# the least cost_per_hour over\n# cluster.workers: 8, 9")
+    assert len(repr(result.timeline())) < 80
+
+
+def test_a_string_has_no_colours(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as Jupyter's kernel does
+    table = varsim.sweep(SMALL, ["cluster.workers=3,4", "replications=1", "stop.global_steps=5"])
+    assert "\x1b" not in repr(table)
+
+
+def test_two_results_are_compared_pair_by_pair(experiment: Training, result: Result) -> None:
+    slower = experiment.replace("cluster.network.bandwidth", "1 Mbit/s").run()
+    found = varsim.compare(result, slower)
+    assert list(found) == list(result.strategies)
+    for name, times in found.items():
+        pairs = zip(
+            slower.values(name, "examples_per_s"),
+            result.values(name, "examples_per_s"),
+            strict=True,
+        )
+        ratios = [above / below for above, below in pairs]
+        assert min(ratios) <= times.mean <= max(ratios)
+        assert times.mean < 1
+    with pytest.raises(ValueError, match="paired by replication: seed is"):
+        varsim.compare(result, experiment.replace("seed", 99).run())
+    with pytest.raises(ValueError, match="no metric 'example'"):
+        varsim.compare(result, result, "example")
+
+
+def test_a_curve_over_what_does_not_exist_is_refused(result: Result) -> None:
+    with pytest.raises(ValueError, match="no axis 'time'; did you mean time_s"):
+        result.loss_curves(by="time")  # type: ignore[arg-type]

@@ -32,6 +32,9 @@ class Fragment(NamedTuple):
     lines: tuple[str, ...]
     csv: str | None = None
 
+    def __repr__(self) -> str:
+        return "\n".join(self.lines)
+
 
 def fragment(
     measured: Measurements, size: float | None, beside: str | None, per_node: int | None = None

@@ -1,5 +1,6 @@
 """Results in a notebook: their plots one by one, the timeline to walk through, their files."""
 
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,6 +64,9 @@ class Timeline:
 
     page: str
 
+    def __repr__(self) -> str:
+        return "<Timeline: a notebook shows it; save(path) writes it as a page>"
+
     def _repr_html_(self) -> str:
         from markupsafe import escape
 
@@ -89,7 +93,8 @@ def printed(report: Report) -> str:
     from varsim.report.terminal import terminal
 
     story = report.kind == "story"  # whose tables have no width of their own
-    return str(terminal(report, _WIDTH if story else None)).rstrip()
+    lines = str(terminal(report, _WIDTH if story else None)).rstrip()
+    return re.sub("\x1b\\[[0-9;]*m", "", lines)  # a kernel asks for colour, a string has none
 
 
 def written(result: Any, report: Report, directory: str | Path) -> Path:

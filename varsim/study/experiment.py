@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from varsim.study.program.beginning import ProgramBeginning
     from varsim.study.program.rows import Story
     from varsim.study.result import Result
+    from varsim.study.statistics import Estimate
     from varsim.study.sweep.campaign import Books, Watcher
     from varsim.study.sweep.case import Case
     from varsim.study.sweep.store import Store
@@ -127,13 +128,16 @@ class Program(Changeable):
         return told(self.scenario, modes or self.scenario.all_modes, steps)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SweepExperiment:
     """Many scenarios from one; of each point only `strategies` (kinds or labels; empty: all)."""
 
     sweep: "Sweep"
     strategies: tuple[str, ...] = ()
     kind: Literal["sweep"] = "sweep"
+
+    def __repr__(self) -> str:
+        return self.sweep.yaml
 
     def __post_init__(self) -> None:
         there = {s.label: s for point in self.sweep.points for s in point.scenario.strategies}
@@ -192,12 +196,20 @@ class SweepExperiment:
         raise ValueError("a sweep is many scenarios; explain one of them")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PlanExperiment:
     """The question for the least that reaches the targets."""
 
     question: "Question"
     kind: Literal["plan"] = "plan"
+
+    def __repr__(self) -> str:
+        asked = self.question
+        space = "".join(
+            f"# {one.path}: {', '.join(texts)}\n"
+            for one, texts in zip(asked.quantities, asked.texts, strict=True)
+        )
+        return f"# the least {asked.objective} over\n{space}{dump_scenario(asked.base)}"
 
     def check(self) -> "list[Beginning]":
         """How each strategy begins in the scenario that the space lies around, times only."""
@@ -318,6 +330,32 @@ def explain(
     ValueError of a sweep or a plan.
     """
     return load(given, sets, strategies).explain(progress)
+
+
+def compare(
+    first: "Result", second: "Result", metric: str = "examples_per_s"
+) -> "dict[str, Estimate]":
+    """How many times as much of a metric the second of two results has, by strategy.
+
+    The strategies that both have; paired by replication, as the same seed makes the same draws
+    (ValueError where seeds or replications differ, and where there is no such metric).
+    """
+    from varsim.study.statistics import ratio
+
+    for what in ("seed", "replications"):
+        one, other = (getattr(each.scenario, what) for each in (first, second))
+        if one != other:
+            raise ValueError(f"results are paired by replication: {what} is {one} and {other}")
+    both = [name for name in first.strategies if name in second.strategies]
+    if not both:
+        raise ValueError(f"no strategy is in both: {first.strategies} and {second.strategies}")
+    most = max(first.replications, second.replications)  # one run of each if nothing is random
+    found = {}
+    for name in both:
+        above, below = ((one.values(name, metric) * most)[:most] for one in (second, first))
+        exact = first.exact(name, metric) and second.exact(name, metric)
+        found[name] = ratio(above, below, exact=exact)
+    return found
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.recovery import goes_on, in_run
 from varsim.cluster.trace import Trace
+from varsim.scenario.fault import known
 from varsim.scenario.training import Scenario
 from varsim.study import goodput
 from varsim.study.gradients import Gradients
@@ -289,6 +290,8 @@ def curves(
     points: int,
 ) -> "DataFrame":
     """Mean and interval over the runs of each strategy of what was evaluated, point by point."""
+    known("axis", by, ("time_s", "global_step"))
+    known("curve", value, ("loss", "accuracy", "divergence"))
     from pandas import DataFrame
 
     rows: list[tuple[str, float, float, float, float, int]] = []
