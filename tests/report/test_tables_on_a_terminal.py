@@ -3,9 +3,10 @@
 import re
 
 import pytest
+from rich.cells import cell_len
 
 from varsim.report.report import Row, Table
-from varsim.report.terminal import drawn
+from varsim.report.terminal import drawn, flow
 
 
 class TestTable:
@@ -46,6 +47,25 @@ class TestTable:
         word = "word" * 50
         wide = Table(tuple("abc"), (Row("x", (f"{word} {word}",) * 3),))
         assert drawn(wide).count(word) == 6
+
+    def test_quantities_stay_whole_and_room_is_shared(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "60")
+        rows = (
+            Row("examples/s vs. first", ("1.00x", "1.20x (0.966 to 1.50), too close to call")),
+            Row("updates/s", ("844.2 ± 32.0", "1,015 ± 35")),
+            Row("where the time went", ("barrier 42 %, compute 39 %, write 19 %",) * 2),
+        )
+        lines = drawn(Table(("mirrored all-reduce", "sync on read"), rows)).splitlines()
+        assert max(map(len, lines)) <= 60
+        text = " ".join(" ".join(lines).split())
+        for whole in ("844.2 ± 32.0", "1,015 ± 35", "compute 39 %", "to 1.50),"):
+            assert whole in text
+        assert len(lines) <= 11  # two lines of heading and rule, then no row of more than three
+
+    def test_letters_of_two_columns_count_as_two(self) -> None:
+        assert max(map(cell_len, flow("模型 " * 30, 20))) <= 20
 
     def test_text_may_stand_on_the_left(self) -> None:
         rows = (Row("on_write", ("[1, 2]\nmore",)), Row("none", ("3",)))

@@ -6,10 +6,12 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from io import StringIO
 from itertools import zip_longest
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, cast
+from unicodedata import east_asian_width
 
 from varsim.inert import Drawn, visible
 from varsim.report.report import Block, Media, Report, Row, Table, Text
@@ -22,6 +24,7 @@ WIDEST: Final = 100  # of prose: longer lines are hard to read
 _BETWEEN: Final = 3  # columns of a table
 _NUMBER: Final = 24  # a longer cell is no number, and may break
 _LONG: Final = 16  # a longer word of a heading may
+_HEAD: Final = 8  # columns that a heading gets, if it needs them
 _HANGING: Final = "  "
 _GAP: Final = "  "
 _LEAST_STORY: Final = 30
@@ -29,9 +32,10 @@ _TERM: Final = 11  # columns of what an entry is about
 # What is not torn apart at its spaces: `6 = 3 + 1 + 2`, `3 | 1 | 2`; `4 B`, `50.1 us`, `ps 0`.
 _FORMULA: Final = re.compile(r"\S+(?: [|+/=] \S+)+")
 _QUANTITY: Final = re.compile(
-    r"(?<=[0-9]) (?=(?:[kMGT]?B|[num]?s)\b|[%±])|(?<=±) |(?<=\b(?:ps|to)) (?=[0-9])"
+    r"(?<=[0-9]) (?=(?:[kMGT]?B|[num]?s|[kMGT]bit/s)\b|[%±])|(?<=±) |(?<=\b(?:ps|to)) (?=[0-9])"
 )
 _FIXED: Final = "\N{NO-BREAK SPACE}"
+_SECOND: Final = "\ue000"
 
 
 def terminal(report: Report, width: int | None = None) -> Drawn:
@@ -53,14 +57,25 @@ def terminal(report: Report, width: int | None = None) -> Drawn:
 
 def flow(text: str, width: int, indent: str = "") -> list[str]:
     """The lines, all but the first indented; what is longer than a line is torn after all."""
+    fixed = _held(text, width - len(indent))
+    if not text.isascii():  # what takes two columns counts as two letters
+        fixed = "".join(one + _SECOND * _wide(one) for one in fixed)
+    lines = wrap(fixed, width, subsequent_indent=indent, break_on_hyphens=False)
+    return [line.replace(_FIXED, " ").replace(_SECOND, "") for line in lines]
+
+
+def _wide(text: str) -> int:
+    """How many of its letters take two columns."""
+    return sum(east_asian_width(one) in "WF" for one in text)
+
+
+def _held(text: str, longest: int) -> str:
+    """Text whose quantities, and formulas up to `longest`, have no space at which to break."""
 
     def whole(match: re.Match[str]) -> str:
-        fits = len(match[0]) <= width - len(indent)
-        return match[0].replace(" ", _FIXED) if fits else match[0]
+        return match[0].replace(" ", _FIXED) if len(match[0]) <= longest else match[0]
 
-    fixed = _QUANTITY.sub(_FIXED, _FORMULA.sub(whole, text))
-    lines = wrap(fixed, width, subsequent_indent=indent, break_on_hyphens=False)
-    return [line.replace(_FIXED, " ") for line in lines]
+    return _QUANTITY.sub(_FIXED, _FORMULA.sub(whole, text))
 
 
 def drawn(table: Table) -> Drawn:
@@ -78,11 +93,16 @@ def drawn(table: Table) -> Drawn:
         table = table.turned({}, holds=table.holds)
     # Nobody cuts the lines of a file: cells wrap between words, and no word is broken.
     least = sum(_widths(table)) + _BETWEEN * len(table.columns)
-    console = Console(width=width or max(PIPE_WIDTH, least))
-    with console.capture() as capture:
-        for index, part in enumerate(_parts(table, console.width)):
-            console.print(*[""] * min(index, 1), _ruled(part, console.width), sep="\n")
-    return Drawn("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
+    console = Console(
+        file=StringIO(),  # its `capture` writes to stdout all the same, if only nothing
+        width=width or max(PIPE_WIDTH, least),
+        force_terminal=sys.stdout.isatty() or None,
+        force_jupyter=False,
+    )
+    for index, part in enumerate(_parts(table, console.width)):
+        console.print(*[""] * min(index, 1), _ruled(part, console.width), sep="\n")
+    lines = cast(StringIO, console.file).getvalue().splitlines()
+    return Drawn("".join(f"{line.rstrip()}\n" for line in lines))
 
 
 def columns() -> int | None:
@@ -108,7 +128,8 @@ def _ruled_off(block: Block, room: int | None) -> Iterator[str]:
             yield from [line] if room is None else flow(line, min(room, WIDEST), _HANGING)
     elif isinstance(block, Table):
         if block.caption:
-            yield visible(block.caption).replace("`", "'")
+            caption = visible(block.caption).replace("`", "'")
+            yield from [caption] if room is None else flow(caption, min(room, WIDEST), _HANGING)
         yield from drawn(block).splitlines()
 
 
@@ -116,9 +137,12 @@ def _flowing(block: Block, width: int) -> Iterator[str]:
     """The lines of a block, none of them longer than `width`."""
     if isinstance(block, Table):
         story = block.holds == "story"
-        yield from map(visible, _story(block, width) if story else _plain(block))
+        lines = list(map(visible, _story(block, width) if story else _plain(block)))
+        torn = not story and columns() and max(map(len, lines)) > width
+        yield from drawn(block).splitlines() if torn else lines
     elif isinstance(block, Text) and block.sort in ("heading", "label"):
-        yield from (f"== {visible(line)} ".ljust(width, "=") for line in block.lines)
+        for line in map(visible, block.lines):
+            yield f"== {line} ".ljust(width - _wide(line), "=")
     elif isinstance(block, Text) and block.sort == "entries":
         for term, line in zip(block.terms, block.lines, strict=True):
             first, *rest = flow(visible(line), width - _TERM)
@@ -183,7 +207,7 @@ def _shown(table: Table) -> Table:
 
 
 def _widths(table: Table, *, most: bool = False) -> list[int]:
-    """The widths of its columns, that of the labels first: the least in which no number breaks.
+    """The widths of its columns, that of the labels first: the least in which no quantity breaks.
 
     `most`: in which nothing does.
     """
@@ -192,9 +216,13 @@ def _widths(table: Table, *, most: bool = False) -> list[int]:
     numbers = table.holds != "words"
 
     def width(heading: str, cells: Sequence[str], *, whole: bool) -> int:
-        heads = [heading] if most else _pieces(heading)
+        heads = [heading] if most else [*_pieces(heading), heading[:_HEAD]]
         lines = [line for cell in cells for line in cell.split("\n")]
-        words = lines if most or whole else [word for line in lines for word in line.split()]
+        words = (
+            lines
+            if most or whole
+            else [word for line in lines for word in _held(line, _NUMBER).split(" ")]
+        )
         return max((cell_len(text.rstrip()) for text in (*heads, *words)), default=0)
 
     from rich.cells import cell_len
@@ -240,16 +268,23 @@ def _ruled(table: Table, width: int) -> "rich_table.Table":
     justify: Literal["left", "right"] = "left" if table.holds == "words" else "right"
     found = rich_table.Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     least, most = _widths(table), _widths(table, most=True)
-    left = width - sum(least) - _BETWEEN * len(table.columns)
-    for index in sorted(range(len(least)), key=lambda one: (one > 0, most[one] - least[one])):
-        more = max(0, min(left, most[index] - least[index]))
-        least[index], left = least[index] + more, left - more
+    # What room is left is for the labels, then for whichever column is the narrowest.
+    for _ in range(width - sum(least) - _BETWEEN * len(table.columns)):
+        narrow = [index for index, each in enumerate(least) if each < most[index]]
+        if not narrow:
+            break
+        least[min(narrow, key=lambda one: (one > 0, least[one]))] += 1
     for heading, most_wide in zip(["", *table.columns], least, strict=True):
         head = RichText("\n".join(_lines_of(heading, most_wide)))
         side: Literal["left", "right"] = justify if found.columns else "left"
         found.add_column(head, justify=side, overflow="fold", max_width=most_wide)
     for row in table.rows:
-        found.add_row(*map(RichText, (row.label, *row.cells)))
+        # Rich would break at the spaces of a quantity, too.
+        cells = [
+            "\n".join(line for part in cell.split("\n") for line in flow(part, wide) or [""])
+            for cell, wide in zip(row.cells, least[1:], strict=True)
+        ]
+        found.add_row(*map(RichText, (row.label, *cells)))
     return found
 
 
