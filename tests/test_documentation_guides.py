@@ -74,11 +74,15 @@ def test_a_tutorial_shows_what_is_printed(
 def test_a_real_job_does_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = page("how_to/real_job")
-    (tmp_path / "images.yaml").write_text(blocks("yaml", text)[0])
-    (command,) = re.findall(r"`varsim (run [^`]*)` answers:", text)
-    done = CliRunner().invoke(cli.app, [*shlex.split(command), "--quiet"])
-    assert done.exit_code == 0, done.stderr
-    assert " ".join(blocks("text", text)[0].split()) in " ".join(done.stdout.split())
+    commands = re.findall(r"`varsim (run [^`]*)` answers:", text)
+    assert len(commands) == 2
+    for command, file, shown in zip(
+        commands, blocks("yaml", text), blocks("text", text), strict=True
+    ):
+        (tmp_path / shlex.split(command)[1]).write_text(file)
+        done = CliRunner().invoke(cli.app, [*shlex.split(command), "--quiet"])
+        assert done.exit_code == 0, done.stderr
+        assert " ".join(shown.split()) in " ".join(done.stdout.split())
 
 
 @pytest.mark.slow
