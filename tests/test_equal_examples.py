@@ -129,7 +129,7 @@ class TestHowMuchWork:
         result = simulate(comparing(ON_WRITE, NONE, time=0.35))
         assert result.answer() == (
             "Too short to say which is fastest: gradients computed per worker: mirrored "
-            "all-reduce (on_write) 1.00; longer: --set 'stop.time=4.2 s'."
+            "all-reduce (on_write) 1; longer: --set 'stop.time=4.2 s'."
         )
 
     def test_few_reads_name_no_winner(self) -> None:

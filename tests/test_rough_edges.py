@@ -26,7 +26,7 @@ QUICKSTART = Path(__file__).parent.parent / "scenarios" / "quickstart.yaml"
 def test_a_misspelt_strategy_gets_the_nearest() -> None:
     printed = said("check", QUICKSTART, "--set", "strategies.on_wirte.overlap=true")
     assert (
-        "no strategy is named or of kind 'on_wirte'; did you mean strategies.on_write?" in printed
+        "no strategy has the name or kind 'on_wirte'; did you mean strategies.on_write?" in printed
     )
     printed = said("check", QUICKSTART, "--set", "strategies.qqqq.overlap=true")
     assert "did you mean" not in printed

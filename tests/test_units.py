@@ -290,6 +290,7 @@ def test_the_schema_shows_text_with_a_unit_or_zero() -> None:
         (format_seconds(120), "2 min"),
         (format_seconds(9000), "2.5 h"),
         (format_seconds(3.6e7), "10,000 h"),
+        (format_seconds(1e30), "2.78e+26 h"),
         (format_seconds(-0.02), "-20 ms"),
         (format_seconds(math.nan), "nan"),
         (format_bytes(102.2e6), "102 MB"),

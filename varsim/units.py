@@ -151,6 +151,11 @@ def format_rate(value: float) -> str:
     return _scaled(value * 8, names)
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """`1 worker`, `8 workers`; `many`: where that is not `one` with an s."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
 def format_count(value: float) -> str:
     """A number of things for people: `12,345`, `25.6 million`."""
     if abs(value) < 1e6:
@@ -170,7 +175,7 @@ def _scaled(value: float, names: Mapping[str, float]) -> str:
         list(names.items())[-1],
     )
     scaled = value / size
-    digits = f"{scaled:,.0f}" if abs(scaled) >= 999.5 else f"{scaled:.3g}"
+    digits = f"{scaled:,.0f}" if 999.5 <= abs(scaled) < 1e15 else f"{scaled:.3g}"
     return f"{digits} {name}"
 
 

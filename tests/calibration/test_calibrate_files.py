@@ -246,10 +246,12 @@ class TestCompute:
         Path("steps.csv").write_text("seconds\n1\n2\n")
 
         assert refusal("steps.csv", "--out", "steps.yaml") == [
-            "varsim: steps.csv is measured; it is not overwritten: give another --out"
+            "varsim: steps.csv is one of the measurements and is not overwritten: "
+            "give another --out"
         ]
         assert refusal("steps.csv", "--out", "steps.csv") == [
-            "varsim: steps.csv is measured; it is not overwritten: give another --out"
+            "varsim: steps.csv is one of the measurements and is not overwritten: "
+            "give another --out"
         ]
         assert refusal("steps.csv", "--out", "new.csv") == [
             "varsim: what is written is YAML: not new.csv, but new.yaml"

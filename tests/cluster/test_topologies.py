@@ -158,7 +158,7 @@ class TestRates:
             first, *more = made.lines()
             assert first.startswith(("7.2 kbit/s", "900 B/s"))
             assert any("0.9 of the line rate" in line for line in more)
-            assert any("10 us besides" in line for line in more)
+            assert any("each message takes 10 us more" in line for line in more)
             assert any(line.startswith("at most") for line in more)
             assert more[-1] == "worker 1 has 1/2 of that bandwidth"
 

@@ -262,7 +262,7 @@ class TestAbout:
         assert told_of(
             acting("on_read", "sum", (), ["save", "restore"], "variables.0.dtype=int32")
         )[0].endswith(
-            "replicas, 3, and cut to a whole number: the copies add up to as much or less again."
+            "replicas, 3, and cut to a whole number: the copies add up to the same or less."
         )
         assert told_of(acting("on_read", "only_first_replica", (), ["read"])) == [
             f"{own} From outside, only the copy of replica 0 counts."

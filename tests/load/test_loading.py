@@ -107,7 +107,7 @@ def test_a_set_mends_a_broken_value() -> None:
         ("a.b.c=3", "unknown key 'a' (possible: name, "),
         ("cluster.workers", "write --set key.path=value"),
         ("=3", "write --set key.path=value"),
-        ("cluster.workers=", "there is no value behind '='"),
+        ("cluster.workers=", "there is no value after '='"),
         ("cluster.workers=''", "cluster.workers must be a whole number above 0, not ''"),
         ("cluster..workers=3", "'cluster..workers' is not a path"),
         (".".join("a" * 40) + "=3", "'a.a.a"),

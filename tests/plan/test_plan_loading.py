@@ -71,7 +71,7 @@ class TestRefused:
             (
                 "minimize: cost_per_our\nspace: {cluster.workers: [1, 2]}",
                 20,
-                "'cost_per_our' is nothing to minimize; did you mean 'cost_per_hour'?",
+                "'cost_per_our' cannot be minimized; did you mean 'cost_per_hour'?",
             ),
             ("minimize: workers", 19, "space is empty: give it paths and values"),
             ("minimize: workers\nspace: [1, 2]", 21, "space takes paths of the scenario"),
@@ -141,7 +141,7 @@ class TestRefused:
     def test_machines_need_targets(self) -> None:
         base = BASE.replace("targets: {throughput: 150 examples/s}\n", "")
         (found,) = [one for one in faults(BLOCK, base=base) if "error" in one]
-        assert "cost_per_hour is least without any machine: give targets to reach" in found
+        assert "cost_per_hour is lowest with no machine at all: give targets to reach" in found
 
     def test_one_run_is_not_enough(self) -> None:
         (found,) = [
@@ -149,7 +149,7 @@ class TestRefused:
             if "error" in one
         ]  # fmt: skip
         assert found.startswith("a.yaml:4:15:")
-        assert "replications must be 2 at least: from one run nothing is certain" in found
+        assert "replications must be at least 2: nothing is certain from one run" in found
 
     def test_changes_of_the_plan_itself(self) -> None:
         (found,) = faults(BLOCK, "plan.minimize=workers")

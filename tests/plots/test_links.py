@@ -60,7 +60,7 @@ def test_links_that_cannot_be_told_apart_share_a_row() -> None:
 
 
 def test_links_are_called_by_where_they_lead() -> None:
-    assert links.said("worker 0..6, 9 down") == "downlinks of workers 0 to 6, 9".replace(
+    assert links.said("worker 0..6, 9 down") == "downlinks of workers 0 to 6 and 9".replace(
         " to ", "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}"
     )
     assert links.said("ps 1 up") == "uplink of server 1"

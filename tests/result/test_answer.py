@@ -31,8 +31,8 @@ def test_the_answer_names_the_fastest_and_by_how_much() -> None:
         "Largest measured distance between two copies: 0.500 in 'a', 0.500 in 'b', 0.500 in 'c'."
     )
     assert target == (
-        "Loss 1 at learning rate 0.1 is reached soonest by 'b': after 8 ± 32 s; next is 'a' after "
-        "15 ± 64 s, 2.00 times as long."
+        "Loss 1 at learning rate 0.1 is reached soonest by 'b': after 7.5 ± 32 s; next is 'a' "
+        "after 15 ± 64 s, 2.00 times as long."
     )
     assert rate == ALL_ALIKE
 

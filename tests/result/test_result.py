@@ -261,7 +261,7 @@ def test_a_loss_that_is_not_finite_is_said() -> None:
     result = Result(a_scenario(), [a_trace(evaluations=wild)], [])
     assert math.isnan(result.estimate("none", "final_loss").mean)
     assert any("not finite at the end of 1 of 1" in note for note in result.notes)
-    assert "the loss ended at no finite value" in result.answer()
+    assert "the loss ended at a value that is not finite" in result.answer()
 
 
 def test_different_ends_are_said() -> None:

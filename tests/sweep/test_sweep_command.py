@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from varsim.cli import app as cli
 from varsim.cli.sweep import FAILED
 from varsim.study.sweep.store import STORE, Store
+from varsim.units import counted
 
 VARSIM = [sys.executable, "-m", "varsim"]
 SLOW_RUNS = ["--set", "stop.global_steps=1500", "--most-replications", "6"]
@@ -134,8 +135,8 @@ def test_sets_and_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--shard", "3/2"], "no part of a sweep"),
-        (["--shard", "2"], "no part of a sweep"),
+        (["--shard", "3/2"], "is not a part of a sweep"),
+        (["--shard", "2"], "is not a part of a sweep"),
         (["--jobs", "many"], "neither auto nor a number"),
         (["--jobs", "0"], "neither auto nor a number"),
         (["--precision", "2"], "not a percentage"),
@@ -257,9 +258,8 @@ def test_a_signal_ends_it_soon_and_whole(
     *progress, resume, last = stderr.splitlines()
     assert all(" runs, about " in line for line in progress), "told on a busy machine"
     assert last == f"varsim: {word}"
-    assert resume == (
-        f"varsim: {kept(out)} runs are kept in {out / STORE}; the same command goes on from there"
-    )
+    runs = counted(kept(out), "run is", "runs are")
+    assert resume == (f"varsim: {runs} kept in {out / STORE}; the same command goes on from there")
 
 
 @needs_proc

@@ -117,7 +117,7 @@ def test_what_is_no_whole_sweep_is_not_drawn(file: Path, tmp_path: Path) -> None
     (out / "sweep.yaml").write_text(changed)
     refused = varsim("plot", out)
     assert refused.exit_code == 4
-    assert "runs are missing in" in refused.stderr
+    assert "missing in" in refused.stderr
     assert "varsim sweep" in refused.stderr
 
 

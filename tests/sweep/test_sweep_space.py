@@ -183,7 +183,7 @@ class TestRefusals:
             ("stop.time: {from: 1 sec, to: 4 s, step: 1 s}", "17:21: error: from: unknown unit"),
             ("cluster.workers: [x]", "17:21: error: cluster.workers must be a whole number"),
             ("cluster.network.bandwidth: [10 Gb]", "17:31: error: cluster.network.bandwidth: "),
-            ("strategies.none.on: [1]", "17:3: error: no strategy is named or of kind 'none'"),
+            ("strategies.none.on: [1]", "17:3: error: no strategy has the name or kind 'none'"),
             ("strategies.on: [1]", "17:3: error: strategies is a list: write strategies.0."),
             ("strategies.7.on: [1]", "17:3: error: strategies has no entry 7; entries: 0 to 1"),
             ("name: [a, b]", "17:3: error: name is not varied: "),
@@ -197,8 +197,8 @@ class TestRefusals:
             ("seed: [1]\nmost_replications: 1", "18:22: error: most_replications is 1, but"),
             ("seed: [1]\nwhere: seed < 1", "18:10: error: no point is left"),
             ("seed: [1]\nwhere: seed <", "18:16: error: a path or a number is missing here"),
-            ("seed: [1]\nwhere: name < 1", "18:10: error: 'name' is no number"),
-            ("seed: [1]\nwhere: sede < 1", "18:10: error: 'sede' is nothing that a scenario has"),
+            ("seed: [1]\nwhere: name < 1", "18:10: error: 'name' is not a number"),
+            ("seed: [1]\nwhere: sede < 1", "18:10: error: 'sede' is not part of a scenario"),
             ("seed: [1]\nwhere: stop.time < 1 s", "18:10: error: 'stop.time' has no value"),
             ("seed: [1]\nwhere: stop.time < 1", "18:22: error: a time (such as 20 ms) is compared "
              "with a number without unit"),
@@ -243,7 +243,7 @@ class TestRefusals:
     def test_changes(self) -> None:
         assert faults("seed: [1]", "sweep.seed=3")[0].startswith("--set sweep.seed=3: error: say")
         assert (
-            "several strategies are of kind"
+            "several strategies have kind"
             in faults(
                 "seed: [1]", "strategies.1={kind: on_write, name: b}", "strategies.on_write.on=1,2"
             )[0]
@@ -320,8 +320,8 @@ class TestConstraints:
     @pytest.mark.parametrize(
         ("text", "start", "said"),
         [
-            ("a < b < c", 6, "one comparison to a line"),
-            ("a", 0, "one comparison to a line"),
+            ("a < b < c", 6, "one comparison per line"),
+            ("a", 0, "one comparison per line"),
             ("a = 3", 2, "write == for"),
             ("a < __import__('os')", 14, "has no meaning here"),
             ("a b < 3", 2, "'b' where one of"),

@@ -339,7 +339,7 @@ def _notes(traces: Sequence[Trace], idle: Idle) -> list[str]:
         )
     )
     of = "1 step" if count == 1 else f"mean of {count} steps"
-    notes = [f"{of}: {format_seconds(whole)} from begin to end"]
+    notes = [f"{of}: {format_seconds(whole)} from beginning to end"]
     on_device = all(trace.on_device for trace in traces)
     if on_device or sent:
         what, others = ("kernels", "NCCL") if on_device else ("operators of the CPU", "gloo")

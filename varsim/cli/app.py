@@ -18,6 +18,7 @@ from varsim.cli import sweep as sweeping
 from varsim.cli import tune as tuning
 from varsim.cli.console import (
     DONE,
+    ITEM,
     Group,
     Stopped,
     Stopper,
@@ -25,6 +26,7 @@ from varsim.cli.console import (
     complain,
     flush,
     write,
+    write_prose,
 )
 from varsim.cli.options import (
     All,
@@ -261,9 +263,10 @@ def list_(
         rows = TABLES[name]()
         width = max(len(key) for key in rows)
         for key, entry in rows.items():
-            write(f"{'' if what else '  '}{key:<{width}}  {entry.about}")
+            start = f"{'' if what else '  '}{key:<{width}}  "
+            write_prose(f"{start}{entry.about}", min(len(start), 2 * ITEM))
             if what and entry.keys:
-                write(f"    {entry.keys}")
+                write_prose(f"    {entry.keys}", 6)
     if what is None:
         write("\nWith the keys of each: varsim list laws, and so on.")
 

@@ -52,7 +52,7 @@ def calibrate(
     ] = [],  # noqa: B006
     form: Annotated[
         Literal["nccl", "csv", "steps", "kineto"] | None,
-        typer.Option("--as", help="What the files are; default: told by what is in them."),
+        typer.Option("--as", help="What the files are; default: judged by their content."),
     ] = None,
     size: Annotated[
         float | None,
@@ -72,7 +72,8 @@ def calibrate(
         ),
     ] = None,
     ranks: Annotated[
-        int | None, typer.Option(min=2, max=1_000_000, metavar="N", help="How many ranks it had.")
+        int | None,
+        typer.Option(min=2, max=1_000_000, metavar="N", help="Number of ranks that took part."),
     ] = None,
     unit: Annotated[
         Literal["s", "ms", "us", "ns"] | None,
@@ -159,7 +160,9 @@ def _fit(
     beside = None if out is None else out.with_suffix(".csv")
     measured_too = {file.resolve() for file in files}
     if out is not None and out.resolve() in measured_too:
-        complain(f"varsim: {out} is measured; it is not overwritten: give another --out")
+        complain(
+            f"varsim: {out} is one of the measurements and is not overwritten: give another --out"
+        )
         raise typer.Exit(USAGE)
     if out is not None and out == beside:
         complain(f"varsim: what is written is YAML: not {out}, but {out.with_suffix('.yaml')}")
@@ -179,7 +182,10 @@ def _fit(
     from varsim.report.files.sweep import put
 
     if found.csv is not None and beside.resolve() in measured_too:
-        complain(f"varsim: {beside} is measured; it is not overwritten: give another --out")
+        complain(
+            f"varsim: {beside} is one of the measurements and is not overwritten: "
+            "give another --out"
+        )
         raise typer.Exit(USAGE)
     try:
         check_file(out, MARK, "varsim calibrate")

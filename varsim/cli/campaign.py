@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias
 
 import typer
 
-from varsim.cli.console import USAGE, complain, write
+from varsim.cli.console import USAGE, complain, write_prose
 from varsim.cli.progress import SweepProgress
 from varsim.cli.weighing import asks_first, foreseen
+from varsim.units import counted
 
 if TYPE_CHECKING:
     from varsim.scenario.plan import Question
@@ -96,8 +97,8 @@ def making(
             yield made_by, progress.show
     except KeyboardInterrupt:
         complain(
-            f"varsim: {progress.done} runs are kept in {store.path}; the same command goes on from "
-            "there"
+            f"varsim: {counted(progress.done, 'run is', 'runs are')} kept in {store.path}; the "
+            "same command goes on from there"
         )
         raise
 
@@ -106,4 +107,4 @@ def tell_effort(found: "Effort | None", command: str) -> None:
     """Say what it takes, and whether the command asks first."""
     if found is not None:
         asks = f" varsim {command} asks for --yes." if asks_first(found) else ""
-        write(f"Running it takes {foreseen(found)}.{asks}")
+        write_prose(f"Running it takes {foreseen(found)}.{asks}")

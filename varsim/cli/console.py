@@ -1,6 +1,7 @@
 """How a command ends, and how it speaks: results to stdout, complaints to stderr."""
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -28,6 +29,8 @@ USAGE: Final = 2
 OUT_OF_BOUNDS: Final = 3
 SIGNALLED: Final = 128
 
+ITEM: Final = 15  # columns before what a line of a description says
+
 
 class Group(TyperGroup):
     """All commands, with every way of ending told in one place."""
@@ -47,7 +50,7 @@ class Group(TyperGroup):
                 raise typer.Exit(SIGNALLED + number) from None
             if hasattr(error, "exit_code"):  # typer's own: usage errors and Exit
                 if hasattr(error, "message"):  # in which pydantic's words shine through
-                    error.message = visible(error.message.replace("Value error, ", ""))
+                    error.message = visible(_our_words(error.message))
                 raise
             code = _explained(error)
             try:
@@ -163,6 +166,13 @@ def named(error: OSError, verb: str) -> str:
     if error.strerror is None:
         return str(error)
     return f"cannot {verb} {error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def _our_words(message: str) -> str:
+    """Message of a usage error without the words of pydantic, which typer passes on."""
+    said = message.replace("Value error, ", "").replace("Input should be ", "must be ")
+    said = re.sub(r"a valid integer, .*", "a whole number", said)
+    return said.replace("greater than or equal to ", "at least ")
 
 
 def _signal_behind(error: BaseException | None) -> int | None:

@@ -8,9 +8,10 @@ import typer
 
 from varsim.cli import options
 from varsim.cli.campaign import claim, making, opened, tell_effort
-from varsim.cli.console import OUT_OF_BOUNDS, complain, tell, write
+from varsim.cli.console import ITEM, OUT_OF_BOUNDS, complain, tell, write_prose
 from varsim.cli.settings import Engine, question, use_in_campaign
 from varsim.cli.weighing import MOST_WEIGHED, weigh_cases
+from varsim.units import counted
 
 if TYPE_CHECKING:
     from varsim.study.effort import Effort
@@ -124,29 +125,31 @@ def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
     from varsim.study.plan.plan import Planning
 
     question = experiment.question
-    write(f"  minimize     {question.objective}: {OBJECTIVES[question.objective].about}")
+    write_prose(
+        f"  minimize     {question.objective}: {OBJECTIVES[question.objective].about}", ITEM
+    )
     for name, bound in question.targets.bounds.items():
-        write(f"  target       {told_target(name, bound, question.loss)}")
+        write_prose(f"  target       {told_target(name, bound, question.loss)}", ITEM)
     for quantity, values in zip(question.quantities, question.texts, strict=True):
         told = ", ".join(values) if len(values) <= 12 else f"{values[0]} to {values[-1]}"
-        write(f"  space        {quantity.path}: {told}")
+        write_prose(f"  space        {quantity.path}: {told}", ITEM)
     titles = [question.base.strategy(label).title for label in question.strategies]
-    write(f"  strategies   {', '.join(titles)}")
+    write_prose(f"  strategies   {', '.join(titles)}", ITEM)
     for said in cautions(question.base):
-        write(f"  note         {said}")
+        write_prose(f"  note         {said}", ITEM)
     planning = Planning(question)
     for said in left_out(planning.too_large):
-        write(f"  note         {said}")
+        write_prose(f"  note         {said}", ITEM)
     whole = _weigh(planning, closer=True)
     cells = planning.cells
-    least, most = question.first_replications, question.most_replications
+    few, most = question.first_replications, question.most_replications
     if question.enumerated:
-        write(
-            f"\n{len(cells):,} cells, {len(distinct(cells)):,} of them different: {least} to "
-            f"{most} runs of each that may be the answer"
+        write_prose(
+            f"\n{counted(len(cells), 'cell')}, {len(distinct(cells)):,} of them different: "
+            f"{few} to {most} runs of each that may be the answer"
         )
     else:
-        write(
+        write_prose(
             f"\n{question.combinations:,} combinations: {question.trials:,} of them are tried, "
             "chosen by what the others showed (optuna)"
         )

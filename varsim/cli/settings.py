@@ -55,13 +55,18 @@ class Asking(NamedTuple):
     def refuse_of_training(self) -> None:
         """End the command where options were given that are about training."""
         if self.format == "json":
-            _refuse("--format json", "variables are told step by step, as a table or as Markdown")
+            _refuse(
+                "--format json", "variables are explained step by step, as a table or as Markdown"
+            )
         if self.out is not None:
-            _refuse("--out", "of variables nothing is written; varsim run writes a report")
+            _refuse("--out", "nothing is written for variables; varsim run writes a report")
 
     def refuse_of_variables(self) -> None:
         """End the command where options were given that are about variables."""
-        why = f"{self.file} trains; it has strategies (--strategy), and all of a run is looked at"
+        why = (
+            f"{self.file} trains a model: choose among its strategies (--strategy); the whole run "
+            "is looked at"
+        )
         if self.modes:
             _refuse("--mode", why)
         if self.steps is not None:

@@ -9,9 +9,10 @@ import typer
 
 from varsim.cli import options
 from varsim.cli.campaign import claim, making, opened, tell_effort
-from varsim.cli.console import USAGE, complain, read_from, tell, write
+from varsim.cli.console import ITEM, USAGE, complain, read_from, tell, write, write_prose
 from varsim.cli.settings import Engine, question, use_in_campaign
 from varsim.cli.weighing import weigh_cases
+from varsim.units import counted
 
 if TYPE_CHECKING:
     from varsim.scenario.sweep.space import Sweep
@@ -34,7 +35,7 @@ def shard(text: str) -> Shard:
     """`2/8` as a part of a sweep."""
     found = _SHARD.fullmatch(text.strip())
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
-        raise typer.BadParameter(f"{text!r} is no part of a sweep (for example 1/4, up to 4/4)")
+        raise typer.BadParameter(f"{text!r} is not a part of a sweep (for example 1/4, up to 4/4)")
     return Shard(int(found[1]), int(found[2]))
 
 
@@ -142,10 +143,10 @@ def sweep(
     if shard is None:
         _conclude(experiment, books, file, directory, format, plots)
         return
-    write(f"part {number} of {of}: {books.status.done} runs in {directory}")
+    write(f"part {number} of {of}: {counted(books.status.done, 'run')} in {directory}")
     write(f"when all parts are there: varsim merge {file} DIR DIR ...")
     if books.status.failed:
-        complain(f"varsim: {books.status.failed} runs failed")
+        complain(f"varsim: {counted(books.status.failed, 'run')} failed")
         raise typer.Exit(FAILED)
 
 
@@ -190,8 +191,9 @@ def merge(
         write_sweep(asked, question(file), directory)
     if missing:
         complain(
-            f"varsim: {books.resumed} runs merged into {directory}, at least {missing} are "
-            f"missing; to make them: varsim sweep {file} --out {directory}"
+            f"varsim: {counted(books.resumed, 'run')} merged into {directory}; at least "
+            f"{counted(missing, 'run is', 'runs are')} missing; to make them: "
+            f"varsim sweep {file} --out {directory}"
         )
         raise typer.Exit(FAILED)
     _conclude(experiment, books, file, directory, format, plots)
@@ -214,8 +216,8 @@ def redraw(directory: Path) -> None:
         books = experiment.books(store)
     if missing := len(books.begin()):
         complain(
-            f"varsim: {missing} runs are missing in {directory}; to make them: "
-            f"varsim sweep {file} --out {directory}"
+            f"varsim: {counted(missing, 'run is', 'runs are')} missing in {directory}; to make "
+            f"them: varsim sweep {file} --out {directory}"
         )
         raise typer.Exit(FAILED)
     if asked.sha256 != sha256:
@@ -233,16 +235,17 @@ def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> None:
     for index, quantity in enumerate(sweep.quantities):
         values = list(dict.fromkeys(point.values[index].text for point in sweep.points))
         told = ", ".join(values) if len(values) <= 12 else f"{values[0]} to {values[-1]}"
-        write(f"  sweep        {quantity.path}: {told}")
+        write_prose(f"  sweep        {quantity.path}: {told}", ITEM)
     if misfits := [said for point in sweep.points if (said := misfit(point.scenario))]:
-        write(f"  note         at {len(misfits)} of {len(sweep.points)} points {misfits[0]}")
+        of = f"{len(misfits)} of {len(sweep.points)} points"
+        write_prose(f"  note         at {of} {misfits[0]}", ITEM)
     least, most = (
         count * distinct for count in (sweep.first_replications, sweep.most_replications)
     )
-    write(
-        f"\n{len(sweep.points)} points, {len(experiment.cases)} rows, {distinct} of them "
-        f"different: {least:,} runs, up to {most:,} for an interval of ± "
-        f"{100 * sweep.precision:g} % of the throughput"
+    write_prose(
+        f"\n{counted(len(sweep.points), 'point')}, {counted(len(experiment.cases), 'row')}, "
+        f"{distinct} of them different: {counted(least, 'run')}, up to {most:,} for an interval "
+        f"of ± {100 * sweep.precision:g} % of the throughput"
     )
     cases, often = experiment.distinct, sweep.first_replications
     tell_effort(weigh_cases(cases, often, _runs(sweep), closer=True), "sweep")

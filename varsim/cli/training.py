@@ -10,6 +10,7 @@ import typer
 
 from varsim.cli.console import (
     ERROR,
+    ITEM,
     OUT_OF_BOUNDS,
     complain,
     flush,
@@ -31,9 +32,6 @@ from varsim.cli.weighing import (
 if TYPE_CHECKING:
     from varsim.report.report import Report
     from varsim.study.experiment import Training
-
-
-_ITEM = 15  # columns before what a line of a description says
 
 
 def run(experiment: "Training", settings: Settings) -> None:
@@ -82,7 +80,7 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
 
     scenario = experiment.scenario
     for line in describe(scenario):
-        write_prose(line, _ITEM)
+        write_prose(line, ITEM)
     weigh_step(scenario)
     begun = experiment.check()
     write("\nHow a run of each begins, times only:")
@@ -94,13 +92,16 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
         write_prose(two_points(scenario))
         for speed, words in SPEED_WORDS.items():
             there = begin(scenario.with_distribution_alone(speed), EVENTS // 4)
-            told = "; ".join(f"{one.strategy.title} {step(one)}" for one in there)
-            write_prose(f"At {words}: {told}")
+            if told := "; ".join(
+                f"{one.strategy.title} {step(one)}" for one in there if one.updates
+            ):
+                write_prose(f"At {words}: {told}")
     whole = effort(scenario, rates(begun))
     asks = " varsim run asks for --yes." if asks_first(whole) else ""
     write_prose(f"\nRunning it takes about {foreseen_memory(whole)}.{asks}")
     flush()  # what is measured of this machine is told last
-    weigh_checked(scenario, whole, *seconds_here(scenario, begun))
+    unseen = [one.strategy.mention for one in begun if one.limit is not None and not one.updates]
+    weigh_checked(scenario, whole, *seconds_here(scenario, begun), unseen)
     if stuck := [one.standstill.report for one in begun if one.standstill is not None]:
         raise DeadlockError("\n".join(stuck))
 

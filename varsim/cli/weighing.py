@@ -37,8 +37,14 @@ def weigh(scenario: "Scenario", sure: bool = False) -> None:
     _judge(scenario, closer_effort(scenario, _is_little), sure)
 
 
-def weigh_checked(scenario: "Scenario", found: "Effort", least: float, most: float) -> None:
-    """`weigh`, of what was found already; `least` to `most` seconds of one core of this machine."""
+def weigh_checked(
+    scenario: "Scenario", found: "Effort", least: float, most: float, unseen: Sequence[str]
+) -> None:
+    """`weigh`, of what was found already; `least` to `most` seconds of one core of this machine.
+
+    `unseen`: the strategies whose short runs were over before an update; they take more.
+    """
+    from varsim.report.words.phrases import joined
     from varsim.units import format_seconds
 
     told = found._replace(seconds=most)
@@ -46,9 +52,12 @@ def weigh_checked(scenario: "Scenario", found: "Effort", least: float, most: flo
         fewest, until = format_seconds(least), ""
         if fewest != format_seconds(most):
             until = f"{fewest} (if the target loss is reached at once) to "
+        about, vain = "about", ""
+        if unseen:
+            about, vain = "at least", f", in which {joined(unseen)} made no update"
         complain(
-            f"varsim: on this machine all runs together take about {until}{format_seconds(most)} "
-            "of one core, judging by short runs"
+            f"varsim: on this machine all runs together take {about} {until}{format_seconds(most)} "
+            f"of one core, judging by short runs{vain}"
         )
     _judge(scenario, told, sure=True)
 
@@ -129,7 +138,7 @@ def weigh_step(scenario: "Scenario") -> None:
         return
     complain(
         f"varsim: one step of {longest.strategy} takes about "
-        f"{format_seconds(longest.seconds)} ({longest.why}), but the clock counts 1,281,000 h: is "
+        f"{format_seconds(longest.seconds)} ({longest.why}), but the clock ends at 1,281,000 h: is "
         f"the unit of {longest.field} right?"
     )
     raise typer.Exit(USAGE)

@@ -100,8 +100,9 @@ class Cluster(Model):
 
     @model_validator(mode="after")
     def _ranks_exist(self) -> Self:
-        if max(self.workers, self.parameter_servers) > _MOST_HOSTS:
-            raise ValueError(f"at most {_MOST_HOSTS:,} workers or servers can be simulated")
+        for key in ("workers", "parameter_servers"):
+            if getattr(self, key) > _MOST_HOSTS:
+                raise ValueError(f"{key}: at most {_MOST_HOSTS:,} can be simulated")
         if (self.device is None) == (self.compute is None):
             raise ValueError("give either compute (a law of compute times) or device")
         check_ranks(self.workers, (*self.slow_workers, *self.network.slow_links))

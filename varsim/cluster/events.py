@@ -76,7 +76,7 @@ def check_events(events: Sequence[ProcessEvent], workers: int, end: float | None
                 "put events in the order of their times"
             )
         if before is not None and before.stop is not None:
-            raise ValueError(f"events.{index}: {event}, but with {before} the run comes to its end")
+            raise ValueError(f"events.{index}: {event}, but {before}, which ends the run")
         if end is not None and event.at >= end:
             raise ValueError(f"events.{index}: {event}, when the run is over (stop.time)")
         before = event

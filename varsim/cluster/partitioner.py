@@ -59,7 +59,7 @@ class MinSize(TensorPartitioner):
     tf.distribute.experimental.partitioners.MinSizePartitioner, whose default size is 256 KiB.
     """
 
-    about: ClassVar[str] = "as many parts as there are of a least size, up to a number"
+    about: ClassVar[str] = "as many parts of at least a given size as there are, up to a number"
 
     kind: Literal["min_size"] = "min_size"
     size: Bytes = Field(256 * 2**10, ge=1)
@@ -78,7 +78,7 @@ class MaxSize(TensorPartitioner):
     al., 2020; BYTEPS_PARTITION_BYTES).
     """
 
-    about: ClassVar[str] = "as few parts as are not above a size (BytePS: 4 MB)"
+    about: ClassVar[str] = "the fewest parts that do not exceed a size (BytePS: 4 MB)"
 
     kind: Literal["max_size"] = "max_size"
     size: Bytes = Field(ge=1)

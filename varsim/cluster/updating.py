@@ -15,12 +15,12 @@ from varsim.values.schema import Model
 
 
 class ServerUpdate(Model):
-    """How long a server is at one gradient of one variable, that is, at what it holds of it.
+    """Service time of one gradient of one variable on a server: of the part that it holds.
 
     `time`: a law, drawn anew for each, in the order in which they come to a server; `rate`: bytes
-    of gradient per second, in addition. `threads`: how many gradients a server is at side by side;
-    all others wait in one queue, first come, first served. A variable that lies on several servers
-    is done when the last of them is. Reads do not wait for it.
+    of gradient per second, in addition. `threads`: how many gradients a server works on side by
+    side; all others wait in one queue, first come, first served. A variable that lies on several
+    servers is done when the last of them is. Reads do not wait for it.
     `none`: a gradient is applied at the end of that time, and its worker goes on then; with
     `use_locking` the lock is held for it. `sync_replicas`, `backup_workers`: it is added to what
     was gathered at the end of that time, whether it then counts or comes too late; the update with
@@ -33,7 +33,7 @@ class ServerUpdate(Model):
     rate: BytesPerSecond | None = Field(None, gt=0)
     """Bytes of a gradient that are applied per second."""
     threads: PositiveInt = Field(1, le=10_000)
-    """Gradients that a server is at, at the same time."""
+    """Gradients that a server works on at the same time."""
 
     @model_validator(mode="after")
     def _takes_time(self) -> Self:

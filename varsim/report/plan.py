@@ -10,7 +10,7 @@ from varsim.report.files.keeping import head
 from varsim.report.parts import plain, plain_estimate
 from varsim.report.report import Data, Figure, Media, Report, Source, Table, Text
 from varsim.report.words.caution import guess_said
-from varsim.report.words.phrases import DOT, counted, plus_minus
+from varsim.report.words.phrases import DOT, plus_minus
 from varsim.report.words.plan import amount_told, sentences
 from varsim.report.words.sweep import MEANINGS, SPEED
 from varsim.scenario.plan import OBJECTIVES
@@ -20,6 +20,7 @@ from varsim.study.plan.plan import Plan
 from varsim.study.plan.search import Found
 from varsim.study.plan.standing import Standing, Verdict
 from varsim.study.statistics import CONFIDENCE
+from varsim.units import counted
 
 SCENARIO: Final = "plan.yaml"
 MOST_CELLS: Final = 2000  # of the table on the page; cells.csv has all

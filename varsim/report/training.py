@@ -25,13 +25,13 @@ from varsim.report.words import table as main
 from varsim.report.words.answer import answer as answer
 from varsim.report.words.cost import headings
 from varsim.report.words.notes import notes as notes
-from varsim.report.words.phrases import DOT, counted, plus_minus, time
+from varsim.report.words.phrases import DOT, plus_minus, time
 from varsim.scenario.provenance import MADE_BY
 from varsim.study.cost import COSTS, estimates
 from varsim.study.goodput import TO_TARGET
 from varsim.study.measure import ACTIVITIES, METRICS
 from varsim.study.tables import COLUMNS, of_lives, of_sends
-from varsim.units import format_bytes
+from varsim.units import counted, format_bytes
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from varsim.distribute.program_run import ValueSummary, VariableView
 from varsim.report.parts import AS_TABLE, BESIDE, CARRIED, NO_PLOTS, busiest_links
 from varsim.report.report import Block, Data, Figure, Media, Report, Row, Source, Table, Text
-from varsim.report.words.phrases import DOT, counted
+from varsim.report.words.phrases import DOT
 from varsim.report.words.program import table as main
 from varsim.report.words.program.answer import answer as answer
 from varsim.report.words.program.answer import notes as notes
 from varsim.report.words.program.table import described, shown
 from varsim.scenario.provenance import MADE_BY
 from varsim.study.program.tables import COLUMNS, METRICS
+from varsim.units import counted
 
 if TYPE_CHECKING:
     from pandas import DataFrame

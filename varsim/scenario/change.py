@@ -25,7 +25,7 @@ def changed(root: Node | None, change: str, order: int, model: type[BaseModel]) 
     if faults:
         return [Fault.at(mark, fault.message) for fault in faults]
     if value is None:
-        return [Fault.at(mark, "there is no value behind '='")]
+        return [Fault.at(mark, "there is no value after '='")]
     remark(value, mark)
     if not isinstance(root, MappingNode):
         return []
@@ -52,7 +52,7 @@ def steps(path: str, root: Node | None = None) -> list[str]:
         if len(found) > 2 and not re.fullmatch("-?[0-9]+", found[1]):
             meant = nearest(named, _called(listed))
             instead = f"; did you mean strategies.{meant}?" if meant else ""
-            raise ChangeError(f"no strategy is named or of kind {quoted(named)}{instead}")
+            raise ChangeError(f"no strategy has the name or kind {quoted(named)}{instead}")
     return found
 
 
@@ -136,7 +136,7 @@ def _strategy(step: str, listed: SequenceNode) -> str:
         ]
         if len(meant) > 1:
             indexes = " or ".join(f"strategies.{index}" for index in meant)
-            raise ChangeError(f"several strategies are of {key} {quoted(step)}: write {indexes}")
+            raise ChangeError(f"several strategies have {key} {quoted(step)}: write {indexes}")
         if meant:
             return str(meant[0])
     return step

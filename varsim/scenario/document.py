@@ -181,7 +181,7 @@ class _Builder:
         name = type(event).__name__
         if name == "DocumentStartEvent":
             if self.root is not None:
-                self._fault(self._mark(event), "one scenario to a file: here a second one begins")
+                self._fault(self._mark(event), "one scenario per file: a second one begins here")
             return self.root is None
         if name in ("MappingEndEvent", "SequenceEndEvent"):
             done = self._stack.pop()
@@ -251,7 +251,7 @@ class _Builder:
             word, colon, rest = frame.key.partition(":")
             self._fault(
                 frame.node.keys.get(frame.key, node.mark),
-                f"a space is missing behind the colon: write {quoted(f'{word}: {rest}')}"
+                f"a space is missing after the colon: write {quoted(f'{word}: {rest}')}"
                 if colon and rest
                 else f"{quoted(frame.key)} has no value: write one, or leave the line out",
             )

@@ -328,7 +328,7 @@ class _PlanBlock:
         if said not in OBJECTIVES:
             meant = nearest(said, OBJECTIVES)
             hint = f"did you mean {quoted(meant)}?" if meant else f"one of {names}"
-            message = f"{quoted(said)} is nothing to minimize; {hint}"
+            message = f"{quoted(said)} cannot be minimized; {hint}"
             self._faults.append(Fault.at(node.mark, message))
         return said
 
@@ -373,12 +373,14 @@ class _PlanBlock:
         elif objective.needs_loss and question.loss is None:
             message = "needs a target loss, for example targets: {loss: 0.4}"
         elif objective.floor is not None and not question.targets.bounds:
-            message = "is least without any machine: give targets to reach, for example targets: "
+            message = (
+                "is lowest with no machine at all: give targets to reach, for example targets: "
+            )
             message += "{throughput: 1000 examples/s}"
         if message:
             raise ScenarioError([Fault.at(mark, f"{question.objective} {message}")])
         if question.first_replications < 2:
             key = self._root.values.get("replications")
             where = mark if key is None else key.mark
-            message = "replications must be 2 at least: from one run nothing is certain"
+            message = "replications must be at least 2: nothing is certain from one run"
             raise ScenarioError([Fault.at(where, message)])

@@ -132,6 +132,9 @@ def described(shapes: Sequence[Shape]) -> str:
     if tagged:
         return f"a mapping such as {{kind: {next(iter(tagged))}, ...}}"
     words = list(dict.fromkeys(map(_described, shapes)))
+    if len(words) > 1:  # `true, false or forward`
+        words = [part for word in words for part in word.split(" or ")]
+        words = [", ".join(words[:-1]), words[-1]]
     return " or ".join(words) or "something else"
 
 

@@ -104,7 +104,7 @@ def _no_key(start: Mark) -> Fault:
     match = _NO_SPACE.match(line)
     if match:
         meant = quoted(f"{match[1]}: {match[2].strip()}")
-        return Fault.at(start, f"a space is missing behind the colon: write {meant}")
+        return Fault.at(start, f"a space is missing after the colon: write {meant}")
     match = _EQUALS.match(line)
     if match:
         meant = quoted(f"{match[1]}: {match[2].strip()}")
@@ -134,8 +134,8 @@ def _not_aligned(problem: str, context: str, here: Mark, start: Mark) -> Fault:
     if "'<scalar>'" in problem:
         before = _line(here)[: here.column - 1].rstrip()[-1:]
         if before and before in "'\"":
-            return Fault.at(here, "text goes on behind the closing quotation mark")
-        return Fault.at(here, "this does not belong behind what stands before it")
+            return Fault.at(here, "there is text after the closing quotation mark")
+        return Fault.at(here, "this cannot follow what stands before it")
     if any(f"'{bracket}'" in problem for bracket in "]},"):
         return Fault.at(here, "nothing was opened that this could close")
     if "'-'" in problem or "block sequence start" in problem:
@@ -144,4 +144,4 @@ def _not_aligned(problem: str, context: str, here: Mark, start: Mark) -> Fault:
         return Fault.at(
             here, f"a '- ' is missing here, or there is one too many on line {start.line}"
         )
-    return Fault.at(here, "check the indentation: this line is in line with none above it")
+    return Fault.at(here, "check the indentation: it matches that of no line above")

@@ -55,7 +55,7 @@ class Scenario(Grown):
     prices: Prices | None = None
     """What machines and traffic cost."""
     memory: MemoryLimits = MemoryLimits()
-    """Memory that there is, and what becomes of what exceeds it."""
+    """Memory of devices and servers, and what becomes of a strategy that exceeds it."""
     report: Reporting = Reporting()
     """How results are read."""
 

@@ -75,7 +75,7 @@ class Gossip(Strategy):
     """Whether a worker waits for its neighbours (D-PSGD), for nobody (AD-PSGD), or sends weights
     along (SGP)."""
     graph: Graph | None = None
-    """Who is whose neighbour."""
+    """Who averages with whom."""
     partners: tuple[Partners, ...] | None = None
     """Whom each worker averages with, in turn (`asynchronous`)."""
     matrices: Annotated[tuple[Matrix, ...], Field(min_length=1)] | None = None

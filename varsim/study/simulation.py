@@ -70,7 +70,7 @@ def simulate(
     Where nothing is random there is one replication, whatever the scenario asks for.
 
     `jobs`: processes to use, at most one per run. `progress(done, total)` is called after each
-    run. Where a strategy comes to stand still, the result says so (`Result.deadlock`).
+    run. Where a strategy deadlocks, the result says so (`Result.deadlock`).
     """
     if not isinstance(scenario, Scenario):
         if getattr(scenario, "kind", None) == "variables":

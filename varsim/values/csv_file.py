@@ -66,11 +66,11 @@ def named_in(
 def rows_of(path: Path, header: Sequence[str], what: str) -> Iterator[CsvRow]:
     """The lines of a file below its header, without empty ones; ValueError names file and line."""
     try:
-        there = path.is_file()
+        there, folder = path.is_file(), path.is_dir()
     except OSError as problem:  # as of a name that no file can have
         raise ValueError(f"{path}: {problem.strerror}") from None
     if not there:
-        raise ValueError(f"{path}: there is no such file")
+        raise ValueError(f"{path}: {'this is a folder' if folder else 'there is no such file'}")
     if path.stat().st_size > _LARGEST_FILE:
         raise ValueError(f"{path}: larger than {_LARGEST_FILE // 2**20} MiB")
     try:

@@ -93,7 +93,7 @@ class Momentum(Optimizer):
     momentum: float = Field(0.9, gt=0, lt=1)
     """How much of the velocity is kept."""
     nesterov: bool = False
-    """Nesterov's form: the gradient is looked at ahead."""
+    """Nesterov's form: the step looks ahead along the velocity."""
 
     def init(self, value: Floats) -> State:
         return (np.zeros_like(value),)

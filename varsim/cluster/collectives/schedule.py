@@ -109,7 +109,7 @@ def flaw(schedule: object, ranks: int) -> str:
     Followed in values: for each block, the ranks whose contribution it has.
     """
     if not isinstance(schedule, Schedule):
-        return f"it gives no Schedule but {type(schedule).__name__}"
+        return f"it returns a {type(schedule).__name__}, not a Schedule"
     if schedule.ranks != ranks or schedule.cut < 1:
         return f"its schedule is of {schedule.ranks} ranks and {schedule.cut} blocks"
     past = [[[1 << rank] * schedule.cut for rank in range(ranks)]]

@@ -4,7 +4,7 @@ It makes runs in which no values are worked out and nothing happens to a process
 say their `rules`: with servers, on all networks without store_and_forward; of all-reduces, on any
 network on which their recurrence holds (`uncovered` says why not). The trace is equal to that of
 the engine on SimPy in every field, `heap_events` included. Whatever it does not know how to end
-(who stands still, times beyond 64 bits) raises NotCoveredError, and is run on SimPy.
+(a deadlock, times beyond 64 bits) raises NotCoveredError, and is run on SimPy.
 
 **The contract.** Both engines keep a heap of events and serve them by (time, priority, number):
 starts of processes first, then everything else, the time limit last; numbers are given in the order

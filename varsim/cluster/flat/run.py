@@ -57,7 +57,7 @@ class FlatRun:
     """A run in flat memory; see `varsim.cluster.flat`.
 
     `events`: it ends, by "events", once so many have been put on the heap. `interpreted`: by
-    Python, which takes longer than SimPy. NotCoveredError of what comes to stand still, takes
+    Python, which takes longer than SimPy. NotCoveredError of what deadlocks, takes
     longer than the clock counts, or cannot be compiled.
     """
 

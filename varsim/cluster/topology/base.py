@@ -173,9 +173,9 @@ class Topology(Rate, ABC):
         ]
         lines += self.more_lines()
         if self.efficiency < 1:
-            lines.append(f"these are {self.efficiency:.4g} of the line rate")
+            lines.append(f"that is {self.efficiency:.4g} of the line rate")
         if self.message_overhead:
-            lines.append(f"a message takes {format_seconds(self.message_overhead)} besides")
+            lines.append(f"each message takes {format_seconds(self.message_overhead)} more")
         if self.flow_limit is not None:
             lines.append(f"at most {format_rate(self.flow_limit)} between two hosts")
         if self.forwarding == "store_and_forward":

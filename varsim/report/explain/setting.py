@@ -118,7 +118,7 @@ def _on_read(looks: Sequence[Look], kinds: set[str]) -> Iterator[str]:
         yield (
             f"What is restored is divided by the number of replicas, {look.replicas}"
             f"{', and cut to a whole number' if cut else ''}: the copies add up to "
-            f"{'as much or less' if cut else 'it'} again."
+            f"{'the same or less' if cut else 'it again'}."
         )
 
 

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from varsim.report.parts import by_use
 from varsim.report.plots.figure import called, label_rows, marked, short, strategy_line
 from varsim.report.plots.looks import looks
+from varsim.report.words.resources import numbers
 from varsim.strategies import families
 from varsim.study.why.resources import joined_name, one_kind
 
@@ -116,7 +117,7 @@ def link_name(link: str) -> tuple[bool, str]:
     several = not ranks.isdigit()
     s = "s" if several else ""
     noun = {"ps": "server"}.get(host, host)
-    ranks = ranks.replace("..", "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}")
+    ranks = numbers(ranks).replace(" to ", "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}")
     return several, f"{way}link{s} of {noun}{s} {ranks}"
 
 

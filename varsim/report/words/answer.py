@@ -112,7 +112,7 @@ def _fastest(result: "Result", ranking: Ranking[str]) -> str:
     told_of = ranking.rivals[0] if ranking.of(CLOSE, UNTOLD) else told_of
     first = next((one for one in ranking.rivals[1:] if one.key == result.first), None)
     if first is not None and first.said != SAME and first is not told_of:
-        sure = "" if first.said == WORSE else f": {first.said}"
+        sure = "" if first.said == WORSE else f" ({first.said.replace(':', ',')})"
         text += (
             f". {capital(name(best))} is {times(first.lead, ranking.comparisons)} as fast as "
             f"{name(result.first)}, the first strategy{sure}"
@@ -142,7 +142,7 @@ def _price(result: "Result", best: str) -> str:
     clauses.append(f"{wasted} compute time was wasted on gradients that were never applied{undone}")
     if result.scenario.workload.has_values:
         final = of["final_loss"]
-        loss = plus_minus(final) if final.replications else "no finite value"
+        loss = plus_minus(final) if final.replications else "a value that is not finite"
         clauses.append(f"the loss ended at {loss} ({rates.rate(result.scenario, best)})")
     return f"With {called(result.scenario, best)}, {'; '.join(clauses)}."
 

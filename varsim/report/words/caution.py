@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.accelerator import DEVICE_SIGMA
 from varsim.cluster.recovery import in_run
-from varsim.report.words.phrases import capital, digits
+from varsim.report.words.phrases import capital, digits, joined
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
 from varsim.study.speeds import SPEEDS, result_at
@@ -108,7 +108,7 @@ def marching(scenario: Scenario) -> str:
         instead = f"compute: {{kind: lognormal, mean: {mean}, sigma: {DEVICE_SIGMA:g}}}"
         instead += "" if share is None else f" and backward_share: {share:.3g}"
     return (
-        f"Every step computes for exactly {mean}: the workers of {' and '.join(queueing)} queue at "
+        f"Every step computes for exactly {mean}: the workers of {joined(queueing)} queue at "
         "the servers in lockstep, always in the same order, and the rate is that of this convoy. "
         "Real step times vary by 1 % or more, which breaks it up; to see that, write "
         f"{instead}."

@@ -49,13 +49,14 @@ def misfit(scenario: Scenario) -> str:
         limits = scenario.memory
         room = limits.server if where == "server" else max(limits.sizes(scenario.cluster))
         assert room is not None, "something exceeds it"
-        before = ""
+        one, before = len(large) == 1, ""
         if where == "device" and limits.activations is None:
             before = " before any activation"
         said.append(
-            f"{capital(' and '.join(large))} {'does' if len(large) == 1 else 'do'} not fit into "
+            f"{capital(joined(list(large)))} {'does' if one else 'do'} not fit into "
             f"the {format_bytes(room)} of a {where}, with {format_bytes(min(large.values()))} or "
-            f"more{before}: the times are those with enough memory."
+            f"more{before}: {'its' if one else 'their'} times are as if {'it' if one else 'they'} "
+            "did."
         )
     return " ".join(said)
 
@@ -96,7 +97,7 @@ def _each(scenario: Scenario, found: Mapping[str, Memory], sizes: Sequence[float
             fits = f", which does not fit into {format_bytes(max(sizes))}"
         elif sizes and kept.total > min(sizes):
             fits = f", which fits into {format_bytes(max(sizes))} and not into the smaller size"
-        yield f"{' and '.join(labels)} {format_bytes(kept.total)} ({of}){fits}"
+        yield f"{joined(labels)} {format_bytes(kept.total)} ({of}){fits}"
 
 
 def _doubts(scenario: Scenario, found: Sequence[Memory]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from varsim.report.words.caution import (
 )
 from varsim.report.words.memory import memory
 from varsim.report.words.names import heading, mention
-from varsim.report.words.phrases import capital, digits, margin, time
+from varsim.report.words.phrases import capital, digits, joined, margin, time
 from varsim.report.words.scenario import equal_examples
 from varsim.study.measure import NANOSECONDS, left_out
 from varsim.study.statistics import interval
@@ -92,8 +92,10 @@ def _intervals(result: "Result") -> str:
     exact = [name for name in result.strategies if result.exact(name, "final_loss")]
     if result.replications > 1:
         said = f"{margin(result.replications)}."
-        names = " and ".join(mention(result.scenario, name) for name in exact)
-        return f"{said} Exact, from one run: {names}; nothing there is random." if exact else said
+        if not exact:
+            return said
+        names = joined([mention(result.scenario, name) for name in exact])
+        return f"{said} Exact, from one run: {names}; nothing there is random."
     if len(exact) == len(result.strategies):
         asked = result.scenario.replications
         instead = f", not {asked} times" if asked > 1 else ""
@@ -204,9 +206,9 @@ def _gradients_per_update(result: "Result") -> Iterator[str]:
     if size[many] > _MUCH * size[few] and rates.shared(result, few, many):
         less, more = (mention(result.scenario, name) for name in (few, many))
         yield (
-            f"An update holds {digits(size[few])} gradients in {less} and {digits(size[many])} in "
-            f"{more}, at the same {rates.rate(result.scenario, few)}: from as many examples {less} "
-            "takes more steps, which explains part of the difference in loss."
+            f"An update holds {size[few]:.3g} gradient{'s' * (size[few] != 1)} in {less} and "
+            f"{size[many]:.3g} in {more}, at the same {rates.rate(result.scenario, few)}: from as "
+            f"many examples {less} takes more steps, which explains part of the difference in loss."
             + (" To compare each at its best rate: varsim tune FILE." if alike else "")
         )
 

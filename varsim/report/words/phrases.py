@@ -30,6 +30,8 @@ def plus_minus(found: Estimate, scale: float = 1.0, unit: str = "") -> str:
     decimals = _decimals(mean, half)
     shown = "" if math.isnan(half) else f"{half:,.{decimals}f}"
     width = f" ± {shown}" if shown.strip("0.") else ""
+    if half > abs(mean):  # two digits of what would look like 0
+        decimals = max(decimals, 1 - _magnitude(mean))
     return f"{mean:,.{decimals}f}{width}{unit and ' '}{unit}"
 
 
@@ -84,11 +86,6 @@ def quoted(name: object) -> str:
 def capital(text: str) -> str:
     """Text that begins with a capital letter."""
     return text[0].upper() + text[1:]
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """`1 worker`, `8 workers`; `many`: where that is not `one` with an s."""
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
 class Wording(NamedTuple):

@@ -29,7 +29,7 @@ from varsim.study.plan.standing import Standing, margin
 from varsim.study.statistics import Estimate
 from varsim.study.targets import Judgement
 from varsim.study.verdict import CLOSE, SAME, WORSE
-from varsim.units import format_bytes
+from varsim.units import counted, format_bytes
 
 _BETTER: Final = {"cost": "cheaper", "time": "faster", "step": "faster"}
 _SHARE: Final = 0.005  # a smaller share of time is not worth a word
@@ -130,14 +130,16 @@ def notes(plan: Plan) -> list[str]:
     undecided = [one for one in plan.found.looked_at.values() if one.verdict == "open"]
     if undecided:
         lines.append(
-            f"{len(undecided)} cells are too close to a target to be relied on, even after "
+            f"{counted(len(undecided), 'cell is', 'cells are')} too close to a target to be relied "
+            "on, even after "
             f"{max(one.replications for one in undecided)} replications."
         )
     failed = [one for one in plan.found.looked_at.values() if one.failure]
     if failed:
         first = failed[0].failure.splitlines()[0]
         lines.append(
-            f"{len(failed)} cells failed, such as {plan.places.full(failed[0].cell)}: {first}"
+            f"{counted(len(failed), 'cell')} failed, such as "
+            f"{plan.places.full(failed[0].cell)}: {first}"
         )
     return lines
 
@@ -313,10 +315,10 @@ def _in_vain(plan: Plan, label: str, near: Standing) -> str:
     count = sum(one.cell.label == label for one in plan.found.looked_at.values())
     who = capital(near.cell.strategy.mention)
     if not near.missed:
-        return f"{who} meets the targets at none of {count} cells."
+        return f"{who} meets the targets at none of {counted(count, 'cell')}."
     where = plan.places.told(near.cell)
     return (
-        f"{who} surely meets every target at none of {count} cells: the closest"
+        f"{who} surely meets every target at none of {counted(count, 'cell')}: the closest"
         f"{where and f', with {where}'} ({_value(plan, near)}), {_misses(plan, near)}."
     )
 

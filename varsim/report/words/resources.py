@@ -1,6 +1,7 @@
 """What resources, workers, numbers and the activities of a step are called."""
 
 import math
+import re
 from collections.abc import Sequence
 
 from varsim.report.words.phrases import digits
@@ -8,6 +9,8 @@ from varsim.study.statistics import Estimate
 from varsim.study.why.account import Account
 from varsim.study.why.path import SERVER, Piece
 from varsim.study.why.resources import Use
+
+_NUMBERS = re.compile(r"\d+(?:\.\.\d+)?(?:, \d+(?:\.\.\d+)?)+|\d+\.\.\d+")
 
 
 def percent(share: float) -> str:
@@ -26,8 +29,13 @@ def faster(found: Estimate) -> str:
 
 
 def workers(ranks: Sequence[int]) -> str:
-    """`worker 3`, or `workers 2, 3`."""
-    return f"worker {ranks[0]}" if len(ranks) == 1 else f"workers {', '.join(map(str, ranks))}"
+    """`worker 3`, or `workers 2 and 3`."""
+    return f"worker{'s' * (len(ranks) > 1)} {numbers(', '.join(map(str, ranks)))}"
+
+
+def numbers(ranks: str) -> str:
+    """`0..3, 5` in words: `0 to 3 and 5`."""
+    return " and ".join(ranks.replace("..", " to ").rsplit(", ", 1))
 
 
 def article(unit: str) -> str:
@@ -54,8 +62,9 @@ def ports(use: Use) -> str:
 
 
 def named(use: Use) -> str:
-    """Without the direction."""
-    return use.name.removesuffix(" up").removesuffix(" down")
+    """Without the direction, its numbers in words."""
+    bare = use.name.removesuffix(" up").removesuffix(" down")
+    return _NUMBERS.sub(lambda found: numbers(found[0]), bare)
 
 
 def short(use: Use) -> str:

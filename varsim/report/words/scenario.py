@@ -9,14 +9,13 @@ from varsim.cluster.description import Cluster, SlowWorker
 from varsim.cluster.topology import Topology
 from varsim.cluster.updating import ServerUpdate
 from varsim.report.words import life
-from varsim.report.words.phrases import counted
 from varsim.report.words.table import most_time
 from varsim.scenario.targets import Prices
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
 from varsim.study.beginning import Beginning
 from varsim.study.measure import NANOSECONDS
-from varsim.units import format_bytes, format_rate, format_seconds
+from varsim.units import counted, format_bytes, format_rate, format_seconds
 from varsim.values import layers
 from varsim.values.schema import Model
 from varsim.values.workload import Workload

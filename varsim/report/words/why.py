@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from varsim.report.words.names import mention
-from varsim.report.words.phrases import capital, plus_minus, time
+from varsim.report.words.phrases import capital, joined, plus_minus, time
 from varsim.report.words.resources import (
     article,
     busy,
@@ -225,7 +225,7 @@ def slower(account: Account) -> str:
     worse = [gain for gain in account.gains if gain.speedup.mean < 1 - SECOND]
     if not worse or not account.asynchronous:
         return ""
-    names = " and ".join(gain.title for gain in worse)
+    names = joined([gain.title for gain in worse])
     return (
         f"Slower {names}: identical workers move in lockstep, and all want the same link in the "
         "same direction at the same moment."

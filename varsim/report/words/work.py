@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.stop import Stop
 from varsim.report.words.names import mention
-from varsim.report.words.phrases import digits
+from varsim.report.words.phrases import digits, joined
 from varsim.report.words.scenario import equal_examples
 from varsim.study.measure import NANOSECONDS
 from varsim.study.statistics import interval
@@ -196,11 +196,7 @@ def whole_rounds(result: "Result") -> Iterator[str]:
         change = abs(result.estimate(name, "examples_per_s").mean - before)
         different |= change > result.scenario.report.equal_within * before
     if different:
-        but = (
-            f"; where that is impossible, as in {' and '.join(whole)}, over all of it"
-            if whole
-            else ""
-        )
+        but = f"; where that is impossible, as in {joined(whole)}, over all of it" if whole else ""
         yield (
             "Rates, shares, and the staleness and age of gradients are measured over whole rounds "
             "of all workers, from the end of the second to that of the last"
@@ -211,4 +207,4 @@ def whole_rounds(result: "Result") -> Iterator[str]:
 def done_told(done: Done) -> str:
     """The gradients per worker, and how many there should be where replicas go on alone."""
     many = f" (of {done.least} in {PERIODS} periods between reads)" if done.period > 1 else ""
-    return digits(done.gradients) + (many if done.gradients < done.least else "")
+    return f"{done.gradients:,.3g}" + (many if done.gradients < done.least else "")

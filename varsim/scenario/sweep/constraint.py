@@ -124,7 +124,7 @@ def parse(text: str) -> Constraint:
         if re.search(r"(?<![<>=!])=(?!=)", text):
             raise ConstraintError(text.index("="), "write == for 'is equal to'")
         start = tokens[where[1]].start if where else 0
-        raise ConstraintError(start, f"one comparison to a line; {_EXAMPLE}")
+        raise ConstraintError(start, f"one comparison per line; {_EXAMPLE}")
     middle = where[0]
     compare = tokens[middle]
     end = Token("end", "", len(text))

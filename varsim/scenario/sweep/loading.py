@@ -44,7 +44,7 @@ KEYS: Final = ("zip", "where", "precision", "most_replications")
 _FIXED: Final = {
     "name": "the name says where results go",
     "replications": "how often a point is run follows from precision and most_replications",
-    "sweep": "one sweep to a file",
+    "sweep": "one sweep per file",
     "kind": "it says what kind of scenario this is",
 }
 _KEPT: Final = (
@@ -297,7 +297,7 @@ class SweepBlock:
 
     def _constraint(self, node: Node) -> tuple[Mark, Constraint]:
         if not isinstance(node, ScalarNode):
-            raise SpaceError(node.mark, "where takes comparisons, one to a line")
+            raise SpaceError(node.mark, "where takes comparisons, one per line")
         try:
             constraint = parse(node.text)
             constraint.check(lambda path: dimension_at(path, self.root))

@@ -181,7 +181,7 @@ def _shapes(path: str, found: Sequence[str]) -> tuple[list[Shape], list[Shape]]:
     for step in found:
         owner, shapes = shapes, members(shapes, int(step) if step.isdecimal() else step)
         if not shapes:
-            raise ValueError(f"{quoted(path)} is nothing that a scenario has")
+            raise ValueError(f"{quoted(path)} is not part of a scenario")
     return owner, shapes
 
 
@@ -197,7 +197,7 @@ def _number(path: str, tree: MappingNode) -> float:
         return by_default
     number = value_of(node, dimension_of(shapes)).number if isinstance(node, ScalarNode) else None
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise ValueError(f"{quoted(path)} is no number, so that it cannot be compared")
+        raise ValueError(f"{quoted(path)} is not a number, so it cannot be compared")
     return float(number)
 
 

@@ -203,7 +203,7 @@ def _stepped(node: Node, start: Fraction, end: Fraction, dimension: str) -> list
         raise SpaceError(node.mark, "step does not lead from 'from' to 'to'")
     count = int((end - start) / step) + 1
     if count > MOST_VALUES:
-        raise SpaceError(node.mark, f"{count:,} values; at most {MOST_VALUES:,} to an axis")
+        raise SpaceError(node.mark, f"{count:,} values; at most {MOST_VALUES:,} per axis")
     return [start + step * index for index in range(count)]
 
 

@@ -312,7 +312,8 @@ def descriptions(table: Table) -> dict[str, str]:
         unit, about = (METRICS | COSTS | OF_LIVES)[metric]
         said[column] = f"{about} [{unit or '1'}]: mean over replications"
         said[column + HALF_WIDTH] = (
-            "half the width of its 95 % interval (Student t); 0 where nothing random has an effect"
+            "half-width of its 95 % confidence interval (Student t); 0 where nothing random has an "
+            "effect"
         )
     return {name: {**said, **SPEEDS}[name] for name in table.columns}
 

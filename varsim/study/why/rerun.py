@@ -22,7 +22,7 @@ LEAST_ROUNDS: Final = 20  # of all workers, however many they are
 MOST_REPLICATIONS: Final = 3
 # Where something happens at a certain time (a death, a slow spell), as much as reaches beyond it.
 MOST_GRADIENTS_OF_EVENTS: Final = 6_000
-# A counterfactual that takes so many times as long as the run has come to stand still.
+# A counterfactual that takes so many times as long as the run has deadlocked.
 _PATIENCE: Final = 20
 # What is tried with a run among failures (see varsim.study.why.lives), each in one more run.
 _CHANGES: Final = 4

@@ -136,5 +136,5 @@ def joined_name(names: Sequence[str], numbered: re.Pattern[str] = _NUMBERED) -> 
         [rank for _, rank in run]
         for _, run in groupby(enumerate(ranks), key=lambda pair: pair[1] - pair[0])
     ]
-    several = [f"{run[0]}..{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    several = [f"{run[0]}..{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
     return f"{found[0][1]}{', '.join(several)}{found[0][3]}"

@@ -5,11 +5,10 @@ from typing import Final
 
 from varsim.distribute.program import Action
 from varsim.distribute.program_run import Mode
-from varsim.report.words.phrases import counted
 from varsim.report.words.scenario import about_machines, described
 from varsim.scenario.variables import VariablesScenario
 from varsim.study.program.beginning import ProgramBeginning, size_of
-from varsim.units import format_bytes, format_count, format_rate, format_seconds
+from varsim.units import counted, format_bytes, format_count, format_rate, format_seconds
 
 
 def describe(scenario: VariablesScenario) -> list[str]:
