@@ -1,11 +1,7 @@
 """How the documentation is built: Sphinx, MyST and furo, nothing from elsewhere when it is read."""
 
-import logging
-import os
 import sys
 from pathlib import Path
-
-from jupyter_client.connect import ConnectionFileMixin
 
 from varsim.version import __version__
 
@@ -24,10 +20,6 @@ html_math_renderer = "mathml"
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
-# Kernels warn of TCP, and are spoken to by files where there are sockets of that kind.
-if os.name == "posix":
-    ConnectionFileMixin.transport.default_value = "ipc"
-logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 html_theme = "furo"
 html_title = "varsim"

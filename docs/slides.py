@@ -1,14 +1,9 @@
 """Lessons as slides: `jupyter nbconvert --config docs/slides.py --output-dir slides LESSON`."""
 
-import os
 from pathlib import Path
-
-from jupyter_client.connect import ConnectionFileMixin
 
 c = get_config()  # noqa: F821
 
-if os.name == "posix":  # as conf.py says
-    ConnectionFileMixin.transport.default_value = "ipc"
 c.NbConvertApp.export_format = "slides"
 c.SlidesExporter.reveal_scroll = True
 c.SlidesExporter.extra_template_basedirs = [str(Path(__file__).parent)]
