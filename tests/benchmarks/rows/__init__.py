@@ -60,7 +60,7 @@ GROUPS = (
     Group(
         "growth",
         "Cost that grows as the work does",
-        "Times only, first-come links, 25 steps of each worker, set-up included.",
+        "Times only, first-come links, 25 steps of each worker, set-up included. L: see above.",
         growth.rows,
     ),
     Group(

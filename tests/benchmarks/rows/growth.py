@@ -6,7 +6,7 @@ import tracemalloc
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from tests.benchmarks.cases import one, scenario
+from tests.benchmarks.cases import leaner, one, scenario
 from tests.benchmarks.measuring import Row, Spread, Task, in_turn
 from tests.benchmarks.rows.engines import flat
 from varsim.cluster.flat.rules import ENGINE
@@ -18,10 +18,13 @@ GOALS = {4_096: 1.6, 16_384: 2.0}
 
 
 def rows(long: bool) -> Iterator[Row]:
-    """Per worker-step, W workers / 64, which make as many steps each, and as often as it takes."""
+    """Per worker-step, W workers / 64, which make as many steps each, and as often as it takes.
+
+    Long: with larger clusters, and how much the leaner yardstick grows.
+    """
     for workers in GOALS if long else [4_096]:
         for kind in KINDS:
-            quarter, often = workers // 64 // 4, 3 if workers == 4_096 else 2
+            quarter, often = workers // 64 // 4, 3 if workers == 4_096 else 1
             small = on_simpy(one(scenario(kind, 64, STEPS, "timing")))
             tasks = {
                 "large": on_simpy(one(scenario(kind, workers, STEPS, "timing"))),
@@ -30,6 +33,14 @@ def rows(long: bool) -> Iterator[Row]:
             turns = in_turn(tasks, often, warm=workers > 4_096)
             name = f"per worker-step, {kind}, W = {workers:,} / W = 64"
             yield Row(name, GOALS[workers], turns.ratio("large", "small", 1 / 4))
+            if long and workers == 4_096:
+                lean = leaner(scenario(kind, 64, STEPS, "timing"))
+                tasks = {
+                    "large": leaner(scenario(kind, workers, STEPS, "timing")),
+                    "small": lambda lean=lean, times=quarter: [lean() for _ in range(times)],
+                }
+                ratio = in_turn(tasks, often).ratio("large", "small", 1 / 4)
+                yield Row(f"the same of L, {kind}, W = {workers:,} / W = 64", None, ratio)
             if find_spec("numba") is None:
                 continue
             few = flat(scenario(kind, 64, STEPS, "timing"))
