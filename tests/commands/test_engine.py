@@ -76,8 +76,8 @@ def test_where_the_fast_one_cannot_it_is_refused_in_a_line(file: Path) -> None:
         (
             "run",
             "cluster.network={kind: racks, hosts_per_rack: 2, oversubscription: 2, "
-            "bandwidth: 1 Gbit/s, latency: 0, message_overhead: 1 us}",
-            "none: messages over fair links have an overhead",
+            "bandwidth: 1 Gbit/s, latency: 0, forwarding: store_and_forward}",
+            "none: the network forwards with store_and_forward",
         ),
         (
             "check",
