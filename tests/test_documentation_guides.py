@@ -97,13 +97,74 @@ def test_what_a_month_keeps_is_what_is_shown(
     done = CliRunner().invoke(cli.app, [*shlex.split(command), "--quiet"])
     assert done.exit_code == 3, done.stderr  # the target is undecided
     assert " ".join(blocks("text", text)[0].split()) in " ".join(done.stdout.split())
-    for command, shown in re.findall(r"`varsim (sweep [^`]*)` has ([^%]*) %", text):
+    for command, shown in re.findall(r"`varsim (sweep [^`]*)` has\s([^%]*) %", text):
         done = CliRunner().invoke(cli.app, [*shlex.split(command), "--quiet", "--format", "csv"])
         assert done.exit_code == 0, done.stderr
         rows = [*csv.DictReader(done.stdout.splitlines())]
         for row, said in zip(rows, re.findall(r"[0-9.]+", shown), strict=True):
             kept = 100 * float(row["goodput_fraction"])
             assert f"{kept:.{len(said.partition('.')[2])}f}" == said
+
+
+def test_what_a_month_keeps_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = page("how_to/failures")
+    month, _, swept = blocks("yaml", text)
+    (tmp_path / "month.yaml").write_text(month + swept)
+    base = ["month.yaml", "--quiet"]
+    done = CliRunner().invoke(
+        cli.app, ["sweep", *base, "--no-plots", "--jobs", "1", "--format", "csv"]
+    )
+    rows = [*csv.DictReader(done.stdout.splitlines())]
+    beside, stopping = re.findall(
+        r"asynchronous write leaves ([0-9.]+) % instead\s+of ([0-9.]+) %", text
+    )[0]
+    kept = [f"{100 * float(row['goodput_fraction']):.1f}" for row in rows]
+    assert kept == [stopping, beside]
+    (tmp_path / "month.yaml").write_text(month)
+    (best,) = re.findall(r"say how long that is: ([0-9.]+ min) of\s+work", text)
+    done = CliRunner().invoke(cli.app, ["check", "month.yaml"])
+    assert f"at the optimal interval ({best}) of work" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.product
+def test_what_many_months_keep_and_what_would_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = page("how_to/failures")
+    (tmp_path / "month.yaml").write_text(blocks("yaml", text)[0])
+    base = ["month.yaml", "--quiet"]
+    done = CliRunner().invoke(cli.app, ["run", *base, "--no-plots", "--replications", "200"])
+    assert done.exit_code == 0, done.stderr  # the target is met
+    (worst,) = re.findall(r"the worst month keeps ([0-9.]+ %)", text)
+    assert f"({worst} in the worst of 200 lives)" in " ".join(done.stdout.split())
+    said = " ".join(CliRunner().invoke(cli.app, ["explain", *base]).stdout.split())
+    (gains,) = re.findall(r"faster writes, .*? spares, [+0-9.]+", text, re.S)
+    for gain in re.findall(r"\+[0-9.]+[0-9]", gains):
+        assert f"{gain} ±" in said
+    assert "Of no help: one hot spare more." in said
+
+
+@pytest.mark.slow
+def test_a_plan_of_a_month_takes_what_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = page("how_to/failures")
+    (tmp_path / "month.yaml").write_text("".join(blocks("yaml", text)[:2]))
+    done = CliRunner().invoke(cli.app, ["plan", "month.yaml", "--quiet"])
+    assert done.exit_code == 0, done.stderr
+    told = re.search(r"takes (\d+) spares .* with (\d+) it is ([0-9.]+) % cheaper, but then", text)
+    assert told
+    said = " ".join(done.stdout.split())
+    best, fewer, cheaper = told.groups()
+    answer = re.search(rf"Answer: .* with hot = {best}, every = optimal: ([0-9.]+) ", said)
+    closest = re.search(rf"is cheaper, hot = {fewer}, every = optimal \(([0-9.]+) ", said)
+    assert answer
+    assert closest
+    assert f"{100 * (1 - float(closest[1]) / float(answer[1])):.1f}" == cheaper
 
 
 @pytest.mark.parametrize("name", ["how_to/real_job", "validation"])

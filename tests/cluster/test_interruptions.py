@@ -367,9 +367,13 @@ def test_a_run_that_stands_still_is_not_kept_alive_by_failures() -> None:
 @pytest.mark.parametrize(
     ("strategy", "changes", "said"),
     [
-        ({"kind": "on_write"}, {}, "on_death: continue_with_fewer goes on .* or failures.horizon"),
-        ({"kind": "single"}, {}, "cannot go on with: failures.horizon"),
-        ({"kind": "on_read", "read_every": 2}, {}, "cannot go on with: failures.horizon"),
+        (
+            {"kind": "on_write"},
+            {},
+            "write on_death: continue_with_fewer, .* or give failures.horizon",
+        ),
+        ({"kind": "single"}, {}, "when workers die: give failures.horizon"),
+        ({"kind": "on_read", "read_every": 2}, {}, "when workers die: give failures.horizon"),
         ({"kind": "gossip"}, {}, "gossip does not go with failures inside a run"),
         (
             {"kind": "easgd"},

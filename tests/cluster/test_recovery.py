@@ -56,13 +56,16 @@ FEWER = {"policy": "continue_with_fewer"}
 
 # What is said, and a scenario that is MORTAL but for these keys.
 REFUSED: dict[str, dict[str, Any]] = {
-    "one of mtbf, per_day, preset, law": {"failures": {"of": ({**SOURCE, "per_day": 1.0},)}},
+    "one of mtbf, per_day, preset, law": {"failures": {"of": ({"domain": "worker"},)}},
+    "give one of mtbf and per_day": {"failures": {"of": ({**SOURCE, "per_day": 1.0},)}},
     "is no repair: give a time above 0": {"failures": {"of": ({**SOURCE, "repair": 0},)}},
     "-1 h is no repair": {"failures": {"of": ({**SOURCE, "repair": "-1 h"},)}},
     "write 95 % or 0.95": {"targets": {"goodput": 95}},
     "greater than 0": {"failures": {"of": ({**SOURCE, "mtbf": 0.0},)}},
     "every is shorter than a write": {"checkpoint": {"every": 0.5}},
     "either write or storage": {"checkpoint": {"storage": 1e6}},
+    "'best' is not a time: .* or optimal": {"checkpoint": {"every": "best"}},
+    "above 0 % and at most 100 %": {"targets": {"goodput": "120 %"}},
     "costs time": {"checkpoint": {"every": "optimal", "write": 0.0}},
     "known for exponential times": {
         "failures": {"of": ({"domain": "worker", "law": WEIBULL},)},
@@ -169,7 +172,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "no failure comes before the horizon: the first is at 5 min": {
         "failures": {"of": (), "recorded": {"failures": ((300.0, "worker", 0),)}}
     },
-    "stop.global_steps must be 20 or more: from these steps": {
+    "stop.global_steps must be 20 or more: from these steps, which are random, the life": {
         "cluster": {"compute": {"kind": "exponential", "mean": 0.1}}
     },
     "failures of a server strike inside the run, .* leave out failures.horizon": {

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from planning import BASE, plan_of, question, searched
 
+from varsim.report.plan import table
 from varsim.report.words.plan import answer
 from varsim.study.plan.cell import Cell
 
@@ -33,6 +34,28 @@ def test_the_interval_is_chosen(tmp_path: Path) -> None:
     assert not of[100.0].feasible
     said = " ".join(answer(plan_of(found, cells, runs.status.done)))
     assert "Target goodput at least 70 %: " in said
+
+
+def test_more_throughput_is_more_that_is_kept(tmp_path: Path) -> None:
+    """Steps take as long with spares as without, but what is kept is what they are paid for."""
+    base = (
+        BASE.replace("  - {kind: none}\n", "")
+        .replace("kind: uniform, low: 80 ms, high: 120 ms", "kind: constant, value: 100 ms")
+        .replace("stop: {time: 2 s}", "stop: {global_steps: 4}")
+        .replace("targets: {throughput: 150 examples/s}\n", "")
+        .replace(", server_hour: 0.7", "")
+        .replace("  parameter_servers: 1\n", "")
+    ) + (
+        "failures: {horizon: 10 d, of: [{domain: worker, mtbf: 2 d, repair: 12 h}]}\n"
+        "recovery: {restart: 1 min}\n"
+    )
+    block = "minimize: cost_per_million_examples\nspace:\n  recovery.spares.hot: [1, 4]\n"
+    found, runs, cells = searched(question(block, base=base), tmp_path)
+    few, many = (one for _, one in sorted(found.looked_at.items()))
+    assert few.hourly < many.hourly
+    assert few.speed.mean < 0.9 * many.speed.mean
+    told = table(plan_of(found, cells, runs.status.done))
+    assert "examples/s kept" in str(told)
 
 
 def _interval(cell: Cell) -> object:

@@ -381,7 +381,13 @@ def test_failures_inside_a_run_are_told_and_saved(inside: Result, tmp_path: Path
 
     assert "Failures leave async PS (none) " in inside.answer()
     assert " of all time of its workers: " in inside.answer()
-    assert "inside the run, noticed after 500 ms" in "\n".join(describe(inside.scenario))
+    described = "\n".join(describe(inside.scenario))
+    assert "inside the run, noticed after 500 ms" in described
+    assert "of the servers' variables, by worker 0: every 2 s, written in 100 ms" in described
+    assert " each, all workers together." in inside.answer()
+    meant = {name: metric.description for name, metric in inside.metrics.items()}
+    for name in ("updates", "gradients_applied", "gradients_dropped", "wasted_compute"):
+        assert "undone" in meant[name]
     assert set(inside.lives["worker"]) == {0, 1, 2}
     assert loaded.scenario == inside.scenario
     assert_frame_equal(loaded.lives, inside.lives, check_exact=True)

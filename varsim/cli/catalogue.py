@@ -157,6 +157,7 @@ def failures() -> dict[str, Entry]:
     return {
         name: Entry(
             f"{one.per_day:g} a day for each machine of {one.gpus} GPUs: {one.title} ({one.source})"
+            + (f"; {one.note}" if one.note else "")
         )
         for name, one in presets.failure_rates().items()
     }

@@ -30,6 +30,7 @@ RecordedFailure: TypeAlias = Annotated[
     tuple[Annotated[float, Field(gt=0)], Domain, NonNegativeInt], Field(strict=False)
 ]
 _HEADER: Final = ("seconds", "domain", "member")
+_RATES: Final = ("mtbf", "per_day", "preset", "law")
 _DAY: Final = 86_400.0
 
 
@@ -111,9 +112,11 @@ class FailureSource(Grown):
 
     @model_validator(mode="after")
     def _one_rate(self) -> Self:
-        rates = (self.mtbf, self.per_day, self.preset, self.law)
-        if sum(one is not None for one in rates) != 1:
-            raise ValueError("say how often it fails: one of mtbf, per_day, preset, law")
+        given = [one for one in _RATES if getattr(self, one) is not None]
+        if len(given) > 1:
+            raise ValueError(f"give one of {' and '.join(given)}: each says how often it fails")
+        if not given:
+            raise ValueError(f"say how often it fails: one of {', '.join(_RATES)}")
         for name, law in (("law", self.law), ("repair", self.repair)):
             check_no_batches(name, law)
         if self.preset is not None:

@@ -105,16 +105,18 @@ def _check_kept_on_host(failures: RandomFailures, checkpoint: Checkpoint, cluste
         )
 
 
-def check_steps(stop: Stop, needs: Mapping[str, tuple[int, int]]) -> None:
+def check_steps(stop: Stop, needs: Mapping[str, tuple[int, int]], *, random: bool) -> None:
     """Raise ValueError where runs surely make fewer updates than lives can be made of.
 
-    `needs`: of each strategy, by its label, the least global steps and the least examples.
+    `needs`: of each strategy, by its label, the least global steps and the least examples;
+    `random`: whether the steps of some are.
     """
     for place, key in enumerate(("global_steps", "examples")):
         given, least = getattr(stop, key), {one: need[place] for one, need in needs.items()}
         if given is None or given >= max(least.values()):
             continue
-        said = f"stop.{key} must be {max(least.values())} or more: from these steps "
+        which = ", which are random," if random else ""
+        said = f"stop.{key} must be {max(least.values())} or more: from these steps{which} "
         if len(needs) == 1:
             raise ValueError(f"{said}the life of a job is made")
         short = ", ".join(f"{one!r} {need}" for one, need in least.items() if given < need)
@@ -158,9 +160,10 @@ def check_life(
     if spares is not None:
         hosts = cluster.network.machines(workers)
         if spares.hot + spares.cold > hosts:
+            which = "" if spares.hot and spares.cold else f".{'hot' if spares.hot else 'cold'}"
             raise ValueError(
-                f"recovery.spares: {spares.hot + spares.cold} for {hosts} hosts that may fail; "
-                f"at most {hosts}"
+                f"recovery.spares{which}: {spares.hot + spares.cold} for {hosts} hosts that may "
+                f"fail; at most {hosts}"
             )
         if not spares.model_fields_set:
             raise ValueError("recovery.spares has no effect: say how many are hot or cold")

@@ -4,6 +4,7 @@ import math
 from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import (
+    BeforeValidator,
     Discriminator,
     Field,
     NonNegativeInt,
@@ -140,10 +141,18 @@ def _is_optimal(given: object) -> str:
     return "optimal" if given == "optimal" else "time"
 
 
+def _no_word(given: object) -> object:
+    """A word other than optimal is no time that lacks its unit."""
+    if isinstance(given, str) and given.isalpha() and given != "optimal":
+        raise ValueError(f"{given!r} is not a time: write a time such as 10 min, or optimal")
+    return given
+
+
 Interval: TypeAlias = Annotated[
     Annotated[Annotated[Seconds, Field(gt=0)], Tag("time")]
     | Annotated[Literal["optimal"], Tag("optimal")],
     Discriminator(_is_optimal),
+    BeforeValidator(_no_word),
 ]
 
 

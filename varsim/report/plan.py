@@ -11,10 +11,11 @@ from varsim.report.parts import plain, plain_estimate
 from varsim.report.report import Data, Figure, Media, Report, Source, Table, Text
 from varsim.report.words.caution import guess_said
 from varsim.report.words.phrases import DOT, plus_minus
-from varsim.report.words.plan import amount_told, sentences
-from varsim.report.words.sweep import MEANINGS, SPEED
+from varsim.report.words.plan import amount_told, sentences, speed_named
+from varsim.report.words.sweep import meanings
 from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.provenance import MADE_BY, provenance_of_many
+from varsim.study.goodput import throughput
 from varsim.study.plan.findings import shown, trade, unpriced
 from varsim.study.plan.plan import Plan
 from varsim.study.plan.search import Found
@@ -78,7 +79,7 @@ def report(plan: Plan, question: str = "") -> Report:
 
 def _cells(plan: Plan) -> tuple[Text, Table]:
     """Every cell that was run, cheapest first, for a page: the front can be pointed at."""
-    every, front, _ = trade(plan.found)
+    (every, front, _), speed = trade(plan.found), speed_named(plan.question.base)
     shown = every[:MOST_CELLS]
     places = [plan.places.values(one.cell) for one in shown]
     heads = dict.fromkeys((name for place in places for name in place), "")
@@ -101,7 +102,7 @@ def _cells(plan: Plan) -> tuple[Text, Table]:
         caption="Every cell that was run, cheapest first; a hollow point does not surely meet "
         f"every target{line if traded else ''}{more}",
         label="All cells",
-        meanings={SPEED: MEANINGS[SPEED], **_MEANINGS},
+        meanings={speed: meanings(plan.question.base)[speed], **_MEANINGS},
         axes=(numbers[0], numbers[1 if traded else -1]) if shown else (),
         front=[index for index, one in enumerate(shown) if traded and one in front],
         hollow=[index for index, one in enumerate(shown) if not one.feasible],
@@ -156,7 +157,7 @@ def _numbers(plan: Plan, one: Standing) -> dict[str, str]:
     price = f"{one.hourly:,.2f}" if costly else f"{one.hourly:,.0f}"
     cells = {
         f"{question.currency}/h" if costly else "machines": price,
-        SPEED: plus_minus(one.speed),
+        speed_named(question.base): plus_minus(one.speed),
     }
     if question.objective not in ("cost_per_hour", "workers", "parameter_servers"):
         cells[OBJECTIVES[question.objective].about.removeprefix("the ")] = amount_told(
@@ -214,6 +215,7 @@ def _columns(plan: Plan) -> list[str]:
     question = plan.question
     machines = "cost_per_hour" if question.base.prices is not None else "machines"
     objective = question.objective if question.objective != machines else "minimized"
+    speed = throughput(question.base)
     return [
         "cell",
         "strategy",
@@ -223,8 +225,8 @@ def _columns(plan: Plan) -> list[str]:
         objective,
         f"{objective}_half_width",
         machines,
-        "examples_per_s",
-        "examples_per_s_half_width",
+        speed,
+        f"{speed}_half_width",
         *(f"{name}_surely" for name in question.targets.bounds),
         "failure",
     ]
@@ -316,7 +318,7 @@ def _cell(plan: Plan, one: Standing | None) -> dict[str, Any] | None:
         "servers": machines.servers,
         "minimized": plain_estimate(one.objective),
         "cost_per_hour" if machines.prices else "machines": plain(one.hourly),
-        "examples_per_s": plain_estimate(one.speed),
+        throughput(plan.question.base): plain_estimate(one.speed),
         "targets": [
             {
                 "target": judgement.target,

@@ -7,7 +7,7 @@ from typing import Any, Final
 from varsim.report.parts import MEANS, NO_PLOTS
 from varsim.report.report import Block, Data, Figure, Media, Report, Source, Text
 from varsim.report.report import Table as Shown
-from varsim.report.words.sweep import MEANINGS, answer, cells, left_out, notes, shown, speed
+from varsim.report.words.sweep import answer, cells, left_out, meanings, notes, shown, speed
 from varsim.scenario.provenance import MADE_BY, provenance_of_many, sealed
 from varsim.study.statistics import CONFIDENCE
 from varsim.study.sweep.table import Table, descriptions
@@ -104,7 +104,7 @@ def _points(table: Table) -> Shown:
         "strategy",
         caption=MEANS,
         label="All points",
-        meanings=MEANINGS,
+        meanings=meanings(table.sweep.points[0].scenario),
         axes=(max(places, key=lambda name: len(places[name])), speed(rows)),
         on=Media.PAGE,
     )

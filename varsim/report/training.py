@@ -30,7 +30,7 @@ from varsim.scenario.provenance import MADE_BY
 from varsim.study.cost import COSTS, estimates
 from varsim.study.goodput import TO_TARGET
 from varsim.study.measure import ACTIVITIES, METRICS
-from varsim.study.tables import COLUMNS, of_lives, of_sends
+from varsim.study.tables import COLUMNS, columns_of, of_sends
 from varsim.units import counted, format_bytes
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def document(result: "Result", notes: Sequence[str] = ()) -> dict[str, Any]:
         "costs": _costs(result),
         "summary": summary,
         "metrics": {name: metric._asdict() for name, metric in result.metrics.items()},
-        "columns": COLUMNS | of_lives(result.scenario) | of_sends(result.traces),
+        "columns": columns_of(result.scenario) | of_sends(result.traces),
         "activities": list(ACTIVITIES),
         "runs": [
             _facts(trace)

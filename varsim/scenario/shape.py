@@ -188,8 +188,10 @@ def _described(shape: Shape) -> str:
 
 
 def _bounds(shape: Shape) -> str:
+    units = shape.dimension.units.items() if shape.dimension is not None else ()
+    unit = next((f" {unit}" for unit, size in units if size == 1), "")
     said = [
-        f"{words} {bound:,}".removesuffix(".0")
+        f"{words} {bound:,}".removesuffix(".0") + (unit if bound else "")
         for name, words in _BOUNDS.items()
         for constraint in shape.constraints
         if (bound := getattr(constraint, name, None)) is not None

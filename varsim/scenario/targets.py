@@ -37,6 +37,8 @@ BOUNDS: Final = {
 def _share(given: object) -> object:
     """`95 %` is a share of 0.95; anything else is left as it is."""
     if isinstance(given, str) and (found := re.fullmatch(r"([0-9]+(?:\.[0-9]*)?) ?%", given)):
+        if not 0 < float(found[1]) <= 100:
+            raise ValueError("must be above 0 % and at most 100 %")
         return float(found[1]) / 100
     if isinstance(given, int | float) and 1 < given <= 100:
         raise ValueError(f"{given:g} is more than the whole: write {given:g} % or {given / 100:g}")

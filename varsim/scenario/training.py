@@ -103,13 +103,13 @@ class Scenario(Grown):
             rules = self.failures, self.checkpoint_of(strategy), self.recovery or Recovery()
             check_life(*rules, cluster, strategy.workers(cluster), strategy.uses_servers)
         if not in_run(self.failures):
-            check_steps(self.stop, {one.label: self.least_steps(one) for one in running})
+            needs = {one.label: self.least_steps(one) for one in running}
+            check_steps(self.stop, needs, random=any(steps_are_random(self, o) for o in running))
 
     def least_steps(self, strategy: Strategy) -> tuple[int, int]:
         """With fewer global steps, and fewer examples, in `stop` no life of a job is made."""
-        cluster = self.cluster_of(strategy)
-        random, rounds = steps_are_random(self, strategy), strategy.recurs_after(cluster)
-        least = fewest(random=random, each=rounds, drifts=strategy.drifts)
+        cluster, random = self.cluster_of(strategy), steps_are_random(self, strategy)
+        least = fewest(random=random, each=strategy.recurs_after(cluster), drifts=strategy.drifts)
         each = strategy.gradients_per_update(cluster)
         alike = self.stop_of(strategy) == self.stop
         most = each if alike or self.largest_update is None else self.largest_update
@@ -445,6 +445,6 @@ def is_random(scenario: Scenario, strategy: Strategy) -> bool:
 
 def runs_made(scenario: Scenario, strategy: Strategy) -> int:
     """How often the steps of a strategy are run: once where every replication has the same."""
+    struck = any(one.is_random for one in in_run(scenario.failures))
     random = scenario.workload.problem.is_random or steps_are_random(scenario, strategy)
-    random = random or any(one.is_random for one in in_run(scenario.failures))
-    return scenario.replications if random else 1
+    return scenario.replications if random or struck else 1

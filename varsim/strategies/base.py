@@ -262,8 +262,8 @@ class Strategy(Grown, ABC):
             return
         if why := self.against_rollback:
             raise ValueError(
-                f"failures.horizon does not go with {self.label!r}: the life of a job is followed "
-                f"that stops as a whole, and {why}"
+                f"failures.horizon does not go with {self.label!r}: it follows jobs that a failure "
+                f"stops as a whole, but here {why}"
             )
         if recovery is None or recovery.policy == "restart":
             return
@@ -404,12 +404,12 @@ class Strategy(Grown, ABC):
         if events and isinstance(events[0], RandomFailures) and not self.outlives_workers:
             can = []
             if "on_death" in type(self).model_fields:
-                can.append("on_death: continue_with_fewer goes on with those who are left")
+                can.append("write on_death: continue_with_fewer, to go on with those who are left")
             if self.rolls_back:
-                can.append("failures.horizon follows its life, from restart to restart")
+                can.append("give failures.horizon, to follow its life from restart to restart")
             raise ValueError(
-                f"failures without a horizon strike inside the run, which {self.label!r} cannot go "
-                f"on with: {', or '.join(can) or 'leave it out'}"
+                f"failures without a horizon strike inside the run, and {self.label!r} does not go "
+                f"on when workers die: {', or '.join(can) or 'leave it out'}"
             )
 
     @abstractmethod

@@ -11,7 +11,7 @@ from varsim.cluster.trace import HOSTS, Attempt, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.gradients import Gradients
 from varsim.study.lives import life_of
-from varsim.study.measure import NANOSECONDS, Metric
+from varsim.study.measure import METRICS, NANOSECONDS, Metric
 
 _OF_ALL: Final = "share of all time of all workers, over the whole life of the job,"
 # In the order in which the parts are told; they sum to 1.
@@ -25,6 +25,7 @@ PARTS: Final = {
 }
 TO_TARGET: Final = "life_time_to_target"
 KEPT: Final = "kept_examples_per_s"
+SPEED: Final = "examples_per_s"
 DOWN: Final = ("life_detection", "life_repair", "life_restart")
 OF_LIVES: Final[dict[str, Metric]] = {
     **{name: Metric("fraction", f"{_OF_ALL} {about}") for name, (_, about) in PARTS.items()},
@@ -41,6 +42,36 @@ OF_LIVES: Final[dict[str, Metric]] = {
         "s", "when in the life of the job the update is first made that reaches the target loss"
     ),
 }
+# In other words: what is told of jobs that are undisturbed as they are simulated, and what where
+# failures strike inside the run, and undo what was done.
+_UNDISTURBED: Final = {
+    "examples_per_s": "examples in applied gradients per second, as long as nothing fails",
+}
+_INTERRUPTED: Final = {
+    "updates": "updates that were kept: how often global_step rose, but for those undone",
+    "gradients_applied": "gradients applied to every variable, and not undone",
+    "gradients_dropped": "gradients of which nothing is left: too stale, given up, lost with their "
+    "worker, or undone",
+    "wasted_compute": "compute time of dropped, lost and undone gradients, and of the dropped "
+    "share of partly applied ones, of all compute time",
+    "updates_to_target": "updates that the model was made of by then",
+    "interruptions": "how often workers had to begin again",
+    "cost_per_interruption": "time of workers, all together, lost and down for each of them",
+}
+
+
+def metrics(scenario: Scenario) -> dict[str, Metric]:
+    """METRICS, and OF_LIVES where hosts fail at random, in words that are right there."""
+    if scenario.failures is None:
+        return METRICS
+    known = METRICS | OF_LIVES
+    said = _INTERRUPTED if in_run(scenario.failures) else _UNDISTURBED
+    return known | {name: Metric(known[name].unit, about) for name, about in said.items()}
+
+
+def throughput(scenario: Scenario) -> str:
+    """The metric that is a throughput: examples/s, and where hosts fail those that were kept."""
+    return SPEED if scenario.failures is None else KEPT
 
 
 def of_life(

@@ -13,7 +13,6 @@ from varsim.cluster.job import DeadlockError
 from varsim.cluster.trace import Trace
 from varsim.scenario.fault import known
 from varsim.scenario.provenance import provenance
-from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import Scenario, is_random, steps_repeat, times_are_random
 from varsim.study import measure as measuring
 from varsim.study import rounds, tables
@@ -23,7 +22,7 @@ from varsim.study.gradients import Gradients, Window
 from varsim.study.measure import NANOSECONDS, Carried, Metric, carried
 from varsim.study.statistics import Estimate, interval, ratio
 from varsim.study.tables import COLUMNS, metrics_of
-from varsim.study.targets import Doubt, Judgement, judged
+from varsim.study.targets import Doubt, Judgement, bounded, judged
 from varsim.study.verdict import Ranking, ranked, verdict
 from varsim.study.work import Done
 
@@ -313,7 +312,7 @@ class Result(Told):
         found = []
         for name, bound in self.scenario.targets.bounds.items():
             for strategy in self.strategies:
-                values = self.values(strategy, BOUNDS[name].metric)
+                values = self.values(strategy, bounded(name, self.scenario))
                 doubt = self._doubt(name, bound, strategy, values)
                 one = judged(name, bound, strategy, values, doubt)
                 stuck = one.strategy in self.standstills
@@ -329,7 +328,7 @@ class Result(Told):
                 return "ended"
         elif self.done[strategy].too_short:
             return "short"
-        single = len(values) == 1 and not self.exact(strategy, BOUNDS[name].metric)
+        single = len(values) == 1 and not self.exact(strategy, bounded(name, self.scenario))
         return "once" if single and not math.isnan(values[0]) else ""
 
     def __repr__(self) -> str:

@@ -148,6 +148,18 @@ OF_SENDS: dict[str, dict[str, str]] = {
 # And of jobs that go on with fewer hosts, and of failures that strike inside a run.
 _OF_FEWER = {"hosts": "hosts that took part"}
 _OF_WORKERS = {"worker": "rank of the worker whose attempt it is; a step is one of its gradients"}
+# What some columns of other tables mean where such failures undo what was done.
+_OF_UNDONE = {
+    "updates": {
+        "outcome": "applied (be it undone later), dropped (too stale, or given up), partly "
+        "(applied to some variables), pending or lost (its worker ended)",
+    },
+    "evaluations": {
+        "global_step": "updates that the model is then made of",
+        "examples": "examples in their gradients",
+    },
+    "steps": {"global_step": "number of the update, from 1, counting those undone later"},
+}
 
 
 def _more_of_lives(scenario: Scenario) -> dict[str, str]:
@@ -164,6 +176,13 @@ def of_lives(scenario: Scenario) -> dict[str, dict[str, str]]:
     return {"lives": OF_LIVES["lives"] | _more_of_lives(scenario)}
 
 
+def columns_of(scenario: Scenario) -> dict[str, dict[str, str]]:
+    """COLUMNS, in words that are right for a scenario, with the table of lives if it has one."""
+    undone = _OF_UNDONE if in_run(scenario.failures) else {}
+    said = {table: COLUMNS[table] | columns for table, columns in undone.items()}
+    return COLUMNS | said | of_lives(scenario)
+
+
 def of_sends(traces: Iterable[Trace]) -> dict[str, dict[str, str]]:
     """The table of sends, where anything was sent beside computation."""
     return OF_SENDS if any(len(trace.send_rows) for trace in traces) else {}
@@ -177,9 +196,8 @@ def ages_by(scenario: Scenario, strategy: str) -> str:
 
 def metrics_of(scenario: Scenario, strategies: Sequence[str]) -> dict[str, Metric]:
     """What is measured of some strategies; where jobs fail at random, of their lives, too."""
-    metrics = METRICS if scenario.failures is None else METRICS | goodput.OF_LIVES
     counts = dict.fromkeys(ages_by(scenario, strategy) for strategy in strategies)
-    return ageing_by(list(counts), metrics)
+    return ageing_by(list(counts), goodput.metrics(scenario))
 
 
 def joined(

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from varsim.scenario.targets import BOUNDS
+from varsim.scenario.training import Scenario
+from varsim.study.goodput import throughput
 from varsim.study.statistics import interval, one_sided
 
 # Why nothing is decided: the interval holds the bound; one replication of something random; runs
@@ -30,6 +32,11 @@ class Judgement(NamedTuple):
     met: bool
     missed: bool = False
     doubt: Doubt = ""
+
+
+def bounded(target: str, scenario: Scenario) -> str:
+    """The metric that a target bounds."""
+    return throughput(scenario) if target == "throughput" else BOUNDS[target].metric
 
 
 def judged(

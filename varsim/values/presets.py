@@ -105,6 +105,7 @@ class Failures:
     gpus: int
     per_day: float
     source: str
+    note: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +256,7 @@ def failure_rates() -> Mapping[str, Failures]:
             int(row["gpus_per_machine"]),
             float(row["per_machine_day"]),
             row["source"],
+            row["note"],
         )
         for row in _rows("failures.csv")
     }

@@ -64,7 +64,7 @@ def throughput(result: "Result", axes: Axes) -> Axes:
         found.append(Bar(name, of.mean, of.low, of.high, values, text))
     bars(axes, found, looks(families(result.scenario.strategies)), MaxNLocator(6))
     label_rows(axes, _rows(result))
-    axes.set_xlabel("examples in applied gradients, per second of simulated time")
+    axes.set_xlabel(f"examples in applied gradients, per second of simulated time{_if(result)}")
     return axes
 
 
@@ -84,8 +84,14 @@ def throughput_title(result: "Result") -> str:
 
     name = partial(called, result.scenario)
     if not ranking.rivals:
-        return f"{name(ranking.best)} applies {rate(ranking.best)}"
-    return headline(ranking, FASTEST, name, rate)
+        return f"{name(ranking.best)} applies {rate(ranking.best)}{_if(result)}"
+    return f"{headline(ranking, FASTEST, name, rate)}{_if(result)}"
+
+
+def _if(result: "Result") -> str:
+    """That steps are simulated without the failures that a life is then made with."""
+    failures = result.scenario.failures
+    return ", as long as nothing fails" if failures is not None and failures.horizon else ""
 
 
 def _times_first(result: "Result", strategy: str) -> str:

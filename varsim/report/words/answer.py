@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from varsim.cluster.recovery import in_run
 from varsim.report.words import cost, life, rates, targets
 from varsim.report.words.memory import called, misfit
 from varsim.report.words.names import mention
@@ -20,6 +21,7 @@ from varsim.report.words.phrases import (
 )
 from varsim.report.words.table import largest
 from varsim.report.words.work import too_short
+from varsim.study.goodput import KEPT
 from varsim.study.measure import METRICS, NANOSECONDS
 from varsim.study.tables import ages_by
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, Ranking
@@ -71,7 +73,7 @@ def deadlocked(result: "Result", strategy: str) -> str:
 
 
 def _comparison(result: "Result") -> str:
-    ranking = result.ranking("examples_per_s", highest=True)
+    ranking = result.ranking(_speed(result), highest=True)
     if ranking is None:
         return f"No strategy applied a gradient in {_how_many(result, 'gradients_per_s')}."
     if short := too_short(result):
@@ -97,8 +99,14 @@ def _fastest(result: "Result", ranking: Ranking[str]) -> str:
     worth = f", {times(alone)} as fast as one worker alone"
     if is_yardstick or math.isnan(alone.mean):
         worth = ""
+    if _speed(result) == KEPT:
+        each = plus_minus(result.estimate(best, "examples_per_s"), unit="examples/s")
+        worth = f" (as long as nothing fails {each}{worth})"
     if not ranking.rivals:
-        return f"{capital(name(best))} does {_rate(result, best)}{worth}."
+        does = f"does {_rate(result, best)}"
+        if _speed(result) == KEPT:
+            does = f"keeps {does.removeprefix('does ').removesuffix(' kept')}"
+        return f"{capital(name(best))} {does}{worth}."
     text = told(
         ranking,
         FASTEST,
@@ -121,7 +129,14 @@ def _fastest(result: "Result", ranking: Ranking[str]) -> str:
 
 
 def _rate(result: "Result", strategy: str) -> str:
-    return plus_minus(result.estimate(strategy, "examples_per_s"), unit="examples/s")
+    kept = " kept" * (_speed(result) == KEPT)
+    return plus_minus(result.estimate(strategy, _speed(result)), unit=f"examples/s{kept}")
+
+
+def _speed(result: "Result") -> str:
+    """What counts as fast: examples/s, of jobs whose lives are followed those that are kept."""
+    followed = result.scenario.failures is not None and not in_run(result.scenario.failures)
+    return KEPT if followed else "examples_per_s"
 
 
 def _price(result: "Result", best: str) -> str:

@@ -4,17 +4,19 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from varsim.cluster.failing import FailureSource, RecordedFailures
-from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, goes_on, in_run
+from varsim.cluster.failing import FailureSource, RecordedFailures, members
+from varsim.cluster.recovery import RandomFailures, Recovery, goes_on, in_run
 from varsim.report.words.names import mention
 from varsim.report.words.phrases import digits, plus_minus, time
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import DOWN
 from varsim.study.goodput import TO_TARGET as LATER
+from varsim.study.simulation import rules_of
 from varsim.study.statistics import interval
 from varsim.units import format_rate, format_seconds
 from varsim.values import presets
 from varsim.values.distribution import Distribution
+from varsim.values.measured_times import MeasuredTimes
 
 if TYPE_CHECKING:
     from varsim.strategies import Strategy
@@ -85,7 +87,7 @@ def sentences(result: "Result") -> Iterator[str]:
             yield (
                 f"Failures leave {who} {plus_minus(of['goodput'], 100, '%')} of all time of its "
                 f"workers{f': {rest}' if rest else ''}; they are interrupted {plus_minus(often)} "
-                f"times{costs}."
+                f"times{costs and f'{costs}, all workers together'}."
             )
             continue
         lives = result.values(strategy, "goodput")
@@ -128,8 +130,17 @@ def _points(gain: "Estimate") -> str:
 
 
 def notes(result: "Result") -> Iterator[str]:
-    """What is approximate in the lives of jobs."""
-    if result.scenario.failures is None or in_run(result.scenario.failures):
+    """What a reader of lives must know: what was chosen, what is approximate."""
+    failures, saved = result.scenario.failures, result.scenario.checkpoint
+    if failures is None:
+        return
+    if saved is not None and saved.every == "optimal":
+        of = "" if in_run(failures) else " of work"
+        rounds = ", in whole rounds" * (not in_run(failures) and _goes_round(result.scenario))
+        best = _optimum(result.scenario)
+        yield f"The optimal interval between checkpoints is {best}{of}{rounds}."
+    yield from _together(result.scenario)
+    if in_run(failures):
         return
     if goes_on(result.scenario.recovery):
         yield (
@@ -144,6 +155,26 @@ def notes(result: "Result") -> Iterator[str]:
             f"The life of {names} is approximate: its {_drawn(result, drawn)} "
             f"independently from the {few:,} that were simulated in each replication."
         )
+
+
+def _together(scenario: Scenario) -> Iterator[str]:
+    """That members whose times are read from one row of a file fail together."""
+    assert scenario.failures is not None
+    for one in scenario.failures.of:
+        if not isinstance(one.law, MeasuredTimes) or one.law.replay != "cycle":
+            continue
+        rows = len(one.law.seconds)
+        most = max(
+            members(one.domain, scenario.cluster_of(each), each.workers(scenario.cluster_of(each)))
+            for each in scenario.strategies
+            if one.domain != "server" or each.uses_servers
+        )
+        if most > rows:
+            yield (
+                f"The trace has times of {rows} {one.domain}{'s' * (rows > 1)}, and there are "
+                f"{most}: those that share a row fail at the same instants, each time (replay: "
+                "resample draws times for each)."
+            )
 
 
 def _drawn(result: "Result", strategies: "Sequence[Strategy]") -> str:
@@ -168,14 +199,14 @@ def described(scenario: Scenario) -> list[str]:
     lines.append(f"               {_rules(failures)}")
     if in_run(failures):
         if scenario.checkpoint is not None:
-            lines.append(f"  checkpoint   {_checkpoint(scenario.checkpoint)}")
+            lines.append(f"  checkpoint   {_checkpoint(scenario)}")
         elif failures.of_servers:
             lines.append("  checkpoint   none: when a server fails, all that was learnt is lost")
         return [*lines, f"  recovery     {_return(scenario.recovery or Recovery())}"]
     if scenario.checkpoint is None:
         lines.append("  checkpoint   none: a job starts over from its beginning")
     else:
-        lines.append(f"  checkpoint   {_checkpoint(scenario.checkpoint, _optimum(scenario))}")
+        lines.append(f"  checkpoint   {_checkpoint(scenario)}")
     return [*lines, f"  recovery     {_recovery(scenario.recovery or Recovery())}"]
 
 
@@ -222,37 +253,66 @@ def _rules(failures: RandomFailures) -> str:
     )
 
 
-def _checkpoint(one: Checkpoint, optimum: str = "") -> str:
-    every = (
-        f"at the optimal interval{optimum}"
-        if one.every == "optimal"
-        else f"every {format_seconds(one.every)}"
-    )
-    how = f"to storage at {format_rate(one.storage)}" if one.storage else ""
-    how = how or f"written in {format_seconds(one.lasts)}"
-    how += ", on the host of worker 0" if one.keep_on == "host" else ""
-    said = f"{every} of work, {how}, {one.mode}"
+def _checkpoint(scenario: Scenario) -> str:
+    one, inside = scenario.checkpoint, bool(in_run(scenario.failures))
+    assert one is not None
+    if one.every == "optimal":
+        said, more = f"at the optimal interval ({_optimum(scenario)})", ""
+    else:
+        said, more = f"every {format_seconds(one.every)}", " or more"
+    if inside:
+        said = f"of the servers' variables, by worker 0: {said}"
+    else:
+        said += f" of work{f'{more}, in whole rounds' * _goes_round(scenario)}"
+    if one.storage is None:
+        said += f", written in {format_seconds(one.lasts)}"
+    else:
+        said += f", to storage at {format_rate(one.storage)}"
+        if not inside:
+            saved = map(scenario.checkpoint_of, scenario.strategies)
+            takes = sorted({format_seconds(each.lasts) for each in saved if each is not None})
+            said += f" in {' or '.join(takes)}"
+    said += ", on the host of worker 0" if one.keep_on == "host" else ""
+    said += f", {one.mode}"
     if one.mode == "asynchronous":
         said += f" after a snapshot of {format_seconds(one.snapshot)}"
         said += f", steps {digits(100 * one.slowdown)} % longer"
-    if one.storage:
+    if one.storage is not None:
         more = f" and {format_seconds(one.restore)}" if one.restore else ""
         return f"{said}, read back in as long{more}"
     return f"{said}, read back in {format_seconds(one.restore)}"
 
 
 def _optimum(scenario: Scenario) -> str:
-    """How long an optimal interval is for the strategies of a scenario."""
+    """How long an optimal interval is."""
+    return " or ".join(dict.fromkeys(map(format_seconds, sorted(_intervals(scenario)))))
+
+
+def _goes_round(scenario: Scenario) -> bool:
+    """Whether some jobs can be saved after whole rounds only."""
+    each = ((one, scenario.cluster_of(one)) for one in scenario.strategies)
+    return any(strategy.recurs_after(cluster) > 1 for strategy, cluster in each)
+
+
+def _intervals(scenario: Scenario) -> set[float]:
+    """How long an optimal interval is (s) for those strategies of a scenario that are saved.
+
+    Of those that are saved after whole rounds, which are not known yet, as if at any moment.
+    """
     failures, recovery, found = scenario.failures, scenario.recovery or Recovery(), set()
     for strategy in scenario.strategies:
+        rules = rules_of(scenario, strategy)
+        if rules is not None and rules.checkpoint is not None:
+            assert rules.checkpoint.every != "optimal"
+            found.add(rules.checkpoint.every)
         cluster, saved = scenario.cluster_of(strategy), scenario.checkpoint_of(strategy)
-        if failures is None or saved is None or saved.every != "optimal":
-            return ""
+        if failures is None or saved is None or in_run(failures):
+            continue
         start = 0.0 if cluster.overheads is None else cluster.overheads.first_iteration
         down = failures.detection + recovery.restart + saved.restore + start
         rate = failures.rate(cluster, strategy.workers(cluster))
-        found.add(format_seconds(saved.interval(failures, rate, down)))
-    return f" ({' or '.join(sorted(found))})"
+        found.add(saved.interval(failures, rate, down))
+    return found
 
 
 def _recovery(one: Recovery) -> str:

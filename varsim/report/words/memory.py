@@ -103,7 +103,10 @@ def _each(scenario: Scenario, found: Mapping[str, Memory], sizes: Sequence[float
 def _doubts(scenario: Scenario, found: Sequence[Memory]) -> Iterator[str]:
     sizes = scenario.memory.sizes(scenario.cluster)
     if any(kept.optimizer is None for kept in found):
-        yield "Problem timing has no optimizer: its state, which may be most of it, is not counted."
+        yield (
+            "The scenario has no workload.optimizer: its state, which may be most of it, is not "
+            "counted."
+        )
     if not sizes:
         yield (
             "The memory of the devices is not known, so neither is whether this fits: name a "

@@ -16,10 +16,12 @@ from varsim.report.words.names import mention
 from varsim.report.words.phrases import capital, plus_minus, time
 from varsim.report.words.rates import rate
 from varsim.report.words.resources import busy, resource
+from varsim.report.words.sweep import SPEED, SPEED_KEPT
 from varsim.report.words.targets import amount, said
 from varsim.report.words.work import short_rows
 from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.targets import BOUNDS
+from varsim.scenario.training import Scenario
 from varsim.study.cost import COSTS
 from varsim.study.measure import ACTIVITIES
 from varsim.study.plan.cell import Cell
@@ -214,7 +216,8 @@ def _margins(plan: Plan, best: Standing) -> list[str]:
             f"{'' if best.exact else certain}: {_spare(one)}."
         )
     if not best.judgements:
-        lines.append(f"Throughput: {plus_minus(best.speed, unit='examples/s')}.")
+        speed = plus_minus(best.speed, unit=speed_named(plan.question.base))
+        lines.append(f"Throughput: {speed}.")
     return lines
 
 
@@ -246,7 +249,7 @@ def _guesses(plan: Plan) -> list[str]:
             spare = (f"{amount(one.target, one.mean)}" for one in there.judgements)
             told = f"it still meets every target ({', '.join(spare)})"
         else:
-            told = f"it does {plus_minus(there.speed, unit='examples/s')}"
+            told = f"it does {plus_minus(there.speed, unit=speed_named(plan.question.base))}"
         lines.append(f"At {SPEED_WORDS[speed]} {told}.")
     if plan.guess.answers:
         half, again = SPEED_WORDS[min(SPEED_WORDS)], guess_again(plan.guess)
@@ -404,6 +407,11 @@ def _activity(name: str) -> str:
     return {"compute": "computing", "read": "reading", "write": "writing", "queue": "queueing"}.get(
         name, f"waiting ({name})" if name != "down" else "down"
     )
+
+
+def speed_named(scenario: Scenario) -> str:
+    """What the throughput of the cells of a plan is."""
+    return SPEED if scenario.failures is None else SPEED_KEPT
 
 
 def amount_told(name: str, found: Estimate | float, currency: str) -> str:

@@ -13,8 +13,8 @@ from varsim.report.words.phrases import Wording, capital, joined, plus_minus, ti
 from varsim.report.words.rates import rate
 from varsim.report.words.work import short_rows
 from varsim.scenario.targets import counted
-from varsim.study.goodput import KEPT, OF_LIVES
-from varsim.study.measure import METRICS
+from varsim.scenario.training import Scenario
+from varsim.study.goodput import KEPT, metrics
 from varsim.study.statistics import Estimate
 from varsim.study.sweep.campaign import STEERING, TARGET
 from varsim.study.sweep.table import Row, Table, short_names
@@ -22,20 +22,29 @@ from varsim.study.verdict import Ranking, ranked
 
 SPEED: Final = "examples/s"
 SPEED_KEPT: Final = "examples/s kept"
-# What the columns of the table say.
-MEANINGS: Final = {
-    SPEED: METRICS[STEERING].description,
-    "goodput": OF_LIVES["goodput"].description,
-    SPEED_KEPT: OF_LIVES[KEPT].description,
-    "interruptions": OF_LIVES["interruptions"].description,
-    "staleness mean": METRICS["staleness_mean"].description,
-    "p99": METRICS["staleness_p99"].description,
-    "wasted": METRICS["wasted_compute"].description,
-    "to target": METRICS[TARGET].description,
+# What the columns of the table say: the metric, or the words.
+_MEANINGS: Final = {
+    SPEED: STEERING,
+    "goodput": "goodput",
+    SPEED_KEPT: KEPT,
+    "interruptions": "interruptions",
+    "staleness mean": "staleness_mean",
+    "p99": "staleness_p99",
+    "wasted": "wasted_compute",
+    "to target": TARGET,
+}
+_SAID: Final = {
     "efficiency": "the speed-up over one worker, divided by the number of workers",
     "replications": "how often the point was run",
 }
 LONGEST_TABLE: Final = 40  # rows that are printed; of more, only the best of each strategy
+
+
+def meanings(scenario: Scenario) -> dict[str, str]:
+    """What the columns of the table of such scenarios say."""
+    known = metrics(scenario)
+    said = {name: known[of].description for name, of in _MEANINGS.items() if of in known}
+    return said | _SAID
 
 
 def answer(table: Table) -> list[str]:

@@ -7,16 +7,16 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from varsim.scenario.plan import Question
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import is_random, steps_repeat, times_are_random
+from varsim.study.goodput import throughput
 from varsim.study.plan.cell import Cell, free
 from varsim.study.statistics import Estimate, interval, one_sided
 from varsim.study.sweep.case import COMPUTED, Finished
-from varsim.study.targets import Judgement, judged
+from varsim.study.targets import Judgement, bounded, judged
 from varsim.study.verdict import paired
 from varsim.study.work import Done
 
 Verdict: TypeAlias = Literal["feasible", "infeasible", "open", "short"]
 
-SPEED: Final = "examples_per_s"
 # Of quantities of these dimensions less is less, whatever it costs.
 RATES: Final = ("rate", "flops")
 
@@ -34,7 +34,7 @@ class Standing(NamedTuple):
     verdict: Verdict
     objective: Estimate
     values: tuple[float, ...]  # of the objective, a value per replication
-    speed: Estimate  # examples/s
+    speed: Estimate  # examples/s, of those that were kept where hosts fail
     hourly: float
     judgements: tuple[Judgement, ...]
     failure: str = ""
@@ -80,18 +80,17 @@ def standing(question: Question, cell: Cell, runs: Sequence[Finished]) -> Standi
     if failures:
         nothing = interval([])
         return Standing(cell, "infeasible", nothing, (), nothing, math.nan, (), failures[0], traces)
-    exact = is_exact(question, cell)
+    exact, scenario = is_exact(question, cell), cell.case.scenario
     values = tuple(cell.values(question.objective, runs))
     judgements = tuple(
-        judged(name, bound, cell.label, [run.measured[BOUNDS[name].metric] for run in runs])
+        judged(name, bound, cell.label, [run.measured[bounded(name, scenario)] for run in runs])
         for name, bound in question.targets.bounds.items()
     )
-    speeds = tuple(run.measured[SPEED] for run in runs)
+    speeds = tuple(run.measured[throughput(scenario)] for run in runs)
     objective = interval(values, exact=exact)
     surely_not = math.isnan(objective.mean) or any(one.missed for one in judgements)
     met = all(one.met for one in judgements)
     verdict: Verdict = "infeasible" if surely_not else "feasible" if met else "open"
-    scenario = cell.case.scenario
     done = Done.of([run.measured for run in runs], COMPUTED, scenario.strategies[0].round.steps)
     if steps_repeat(scenario, scenario.strategies[0]):
         done = done._replace(gradients=math.inf)

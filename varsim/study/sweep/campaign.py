@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from varsim.scenario.sweep.space import Sweep
 from varsim.scenario.training import Scenario, is_random
-from varsim.study.goodput import KEPT
+from varsim.study.goodput import throughput
 from varsim.study.statistics import interval
 from varsim.study.sweep.case import Case, Finished, Task, packed
 from varsim.study.sweep.execution import Backend
@@ -39,7 +39,7 @@ class Status(NamedTuple):
 def steering(scenario: Scenario) -> tuple[str, ...]:
     """The metrics that are to be precise: throughput, and the time to the target loss if any."""
     wanted = scenario.stop.loss is not None or scenario.targets.loss is not None
-    speed = STEERING if scenario.failures is None else KEPT
+    speed = throughput(scenario)
     return (speed, TARGET) if wanted else (speed,)
 
 

@@ -13,8 +13,8 @@ from varsim.scenario.training import Scenario, is_random, steps_repeat, times_ar
 from varsim.strategies import Strategy, families
 from varsim.study.cost import COSTS
 from varsim.study.formatter import Shown
-from varsim.study.goodput import KEPT, OF_LIVES
-from varsim.study.measure import METRICS, OF_VALUES
+from varsim.study.goodput import KEPT, metrics
+from varsim.study.measure import OF_VALUES
 from varsim.study.statistics import Estimate, interval
 from varsim.study.sweep.campaign import STEERING, Books, precise, steering
 from varsim.study.sweep.case import COMPUTED, SENT, Case, Finished
@@ -308,8 +308,9 @@ def descriptions(table: Table) -> dict[str, str]:
         FITS: "false where it needs more memory than there is; times are those with enough",
         "failure": "why a run failed; empty if none did",
     }
+    known = metrics(table.sweep.points[0].scenario) | COSTS
     for metric, column in table.shown.items():
-        unit, about = (METRICS | COSTS | OF_LIVES)[metric]
+        unit, about = known[metric]
         said[column] = f"{about} [{unit or '1'}]: mean over replications"
         said[column + HALF_WIDTH] = (
             "half-width of its 95 % confidence interval (Student t); 0 where nothing random has an "
@@ -319,7 +320,7 @@ def descriptions(table: Table) -> dict[str, str]:
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
-    """The end of each path: as many of its words as tell it from the others."""
+    """The end of each path: as many of its words as tell it from the others, none an index."""
 
     def ends(count: int) -> list[str]:
         return [".".join(path.split(".")[-count:]) for path in paths]
@@ -328,7 +329,7 @@ def short_names(paths: Sequence[str]) -> list[str]:
     for index, path in enumerate(paths):
         counts = range(1, path.count(".") + 2)
         told = (names[index] for names in map(ends, counts) if names.count(names[index]) == 1)
-        found.append(next(told, path))
+        found.append(next((name for name in told if not name[0].isdigit()), path))
     return found
 
 

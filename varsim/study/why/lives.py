@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from varsim.cluster.course import PaceError
+from varsim.cluster.failing import hosts
 from varsim.cluster.mortality import check_life
 from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, Spares, in_run
 from varsim.cluster.trace import Trace
@@ -134,10 +136,30 @@ def _changes(
         yield "policy", "going on with those who are left", lambda one: one._replace(recovery=on)
     if any(repair is not None for _, repair in failures.repairs):
         spares = recovery.spares or Spares()
-        more = spares.model_copy(update={"hot": spares.hot + 1})
-        if more.hot + more.cold <= scenario.cluster.network.machines(scenario.cluster.workers):
+        for key, number, title in _spares(failures, spares, scenario):
+            more = spares.model_copy(update={"hot": number})
             manned = recovery.model_copy(update={"spares": more})
-            yield "spare", "one hot spare more", lambda one: one._replace(recovery=manned)
+            yield key, title, partial(_Rules._replace, recovery=manned)
+
+
+def _spares(
+    failures: RandomFailures, spares: Spares, scenario: Scenario
+) -> Iterator[tuple[str, int, str]]:
+    """How many hot spares there might be: one more, and as many as a failure takes hosts."""
+    (strategy,) = scenario.strategies
+    cluster = scenario.cluster_of(strategy)
+    workers = strategy.workers(cluster)
+    most = cluster.network.machines(workers) - spares.cold
+    if spares.hot < most:
+        yield "spare", spares.hot + 1, "one hot spare more"
+    taken = {
+        len(hosts(domain, cluster, workers, 0)): domain
+        for domain, repair in failures.repairs
+        if repair is not None
+    }
+    whole = max(taken)
+    if spares.hot + 1 < whole <= most:
+        yield "spares", whole, f"{whole} hot spares (a {taken[whole]} takes {whole} hosts)"
 
 
 def _possible(rules: _Rules, scenario: Scenario) -> bool:

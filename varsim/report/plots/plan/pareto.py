@@ -12,6 +12,7 @@ from varsim.report.plots.looks import looks
 from varsim.report.plots.plot import Plot
 from varsim.report.words.memory import too_large
 from varsim.report.words.plan import amount_told as told
+from varsim.report.words.plan import speed_named
 from varsim.study.plan.findings import trade
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def draw(plan: "Plan", axes: Axes) -> Axes:
     axes.set_ylim(0, None if metric == "throughput" else 100)
     priced = question.base.prices is not None
     axes.set_xlabel(f"cost ({question.currency} per hour)" if priced else "machines")
-    axes.set_ylabel("examples/s" if metric == "throughput" else "goodput (%)")
+    axes.set_ylabel(speed_named(question.base) if metric == "throughput" else "goodput (%)")
     axes.xaxis.set_major_formatter(plain_numbers())
     axes.yaxis.set_major_formatter(plain_numbers())
     return axes

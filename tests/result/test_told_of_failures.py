@@ -1,0 +1,87 @@
+"""What is told of failures: throughput that is kept, members that fail together, spares tried."""
+
+from typing import Any
+
+from building import scenario
+
+from varsim.study.simulation import simulate
+from varsim.study.why.account import why
+
+DAY, HOUR = 86_400.0, 3600.0
+MORTAL: dict[str, Any] = {
+    "replications": 3,
+    "failures": {
+        "horizon": 10 * DAY,
+        "detection": 30.0,
+        "of": ({"domain": "worker", "mtbf": 3 * DAY, "repair": 600.0},),
+    },
+    "checkpoint": {"every": 1800.0, "write": 60.0},
+    "recovery": {"restart": 180.0, "spares": {"hot": 1}},
+}
+
+
+def test_a_throughput_to_reach_is_that_of_what_is_kept() -> None:
+    """Some 95 % of the examples of undisturbed steps are kept, surely less than 99 % of them."""
+    plain = simulate(scenario({"kind": "on_write"}, **MORTAL))
+    bound = 0.99 * plain.estimate("on_write", "examples_per_s").mean
+    result = simulate(scenario({"kind": "on_write"}, **MORTAL, targets={"throughput": bound}))
+
+    (one,) = result.judgements
+    assert one.missed
+    assert one.mean == result.estimate("on_write", "kept_examples_per_s").mean
+
+
+def test_members_that_share_a_row_of_a_trace_are_told_of() -> None:
+    law: dict[str, Any] = {"kind": "trace", "seconds": ((DAY,), (2 * DAY, DAY))}
+    for replay, told in (("cycle", True), ("resample", False)):
+        source = {"domain": "worker", "law": {**law, "replay": replay}}
+        failures = {**MORTAL["failures"], "of": (source,)}
+        mortal = {**MORTAL, "failures": failures, "recovery": {"restart": 180.0}}
+        notes = " ".join(simulate(scenario({"kind": "on_write"}, **mortal)).notes)
+        assert ("The trace has times of 2 workers, and there are 3: those that" in notes) == told
+
+
+def test_spares_for_all_that_fails_at_once_are_tried() -> None:
+    """Of a rack of two one more spare is of no help: the job waits for the second host."""
+    source = {"domain": "rack", "mtbf": 3 * DAY, "repair": 6 * HOUR}
+    racks = {"kind": "racks", "hosts_per_rack": 2, "oversubscription": 1.0}
+    changes = {
+        **MORTAL,
+        "cluster": {"workers": 4, "compute": {"kind": "constant", "value": 1.0}},
+        "network": {**racks, "bandwidth": 1e9, "latency": 0.0},
+        "failures": {**MORTAL["failures"], "of": (source,)},
+        "recovery": {"restart": 180.0},
+        "stop": {"global_steps": 12},
+    }
+    (account,) = why(scenario({"kind": "on_write"}, **changes)).accounts
+    gains = {one.key: one.gain.mean for one in account.helps}
+    assert gains["spares"] > gains["spare"] == 0
+    (title,) = (one.title for one in account.helps if one.key == "spares")
+    assert title == "2 hot spares (a rack takes 2 hosts)"
+
+
+def test_the_fastest_is_who_keeps_most() -> None:
+    """Saved after 400 steps only, jobs lose more to failures than by fewer messages they gain."""
+    pair = (
+        {"kind": "diloco", "inner_steps": 400, "name": "seldom"},
+        {"kind": "on_write"},
+    )
+    source = {"domain": "worker", "mtbf": 2 * HOUR}
+    changes = {
+        **MORTAL,
+        "cluster": {"workers": 2, "compute": {"kind": "constant", "value": 10.0}},
+        "network": {"bandwidth": 1e6, "latency": 0.0},
+        "failures": {**MORTAL["failures"], "of": (source,)},
+        "checkpoint": {"every": 300.0, "write": 1.0},
+        "recovery": {"restart": 60.0},
+        "stop": {"global_steps": 801},
+    }
+    result = simulate(scenario(pair[0], **changes, strategies=pair))
+    of = {
+        name: [result.estimate(label, name).mean for label in ("seldom", "on_write")]
+        for name in ("examples_per_s", "kept_examples_per_s")
+    }
+    assert of["examples_per_s"][0] > of["examples_per_s"][1]
+    assert of["kept_examples_per_s"][0] < of["kept_examples_per_s"][1]
+    assert result.answer().startswith("The fastest is mirrored all-reduce (on_write): ")
+    assert " examples/s kept (as long as nothing fails " in result.answer()
