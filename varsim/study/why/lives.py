@@ -116,7 +116,7 @@ def _changes(
             said = "writes beside the work, at no cost"
             if beside.every == "optimal":  # what costs nothing is done all the time
                 beside = beside.model_copy(update={"every": beside.lasts})
-                said += ", one after the other"
+                said += " and without a pause"
             yield "asynchronous", said, _saved(beside)
     if failures.detection:
         at_once = failures.model_copy(update={"detection": 0.0})
