@@ -127,7 +127,7 @@ def test_a_scenario_runs_in_the_browser(served: str) -> None:
             said: str = shown.get_by_role("status").inner_text()
             return said
 
-        assert run() == "Simulated: the report stands beside it."
+        assert run() == "Simulated: here is the report."
         report = shown.frame_locator("iframe")
         assert report.locator("h1").inner_text() == "small"
         assert report.locator("figure svg").first.is_visible()

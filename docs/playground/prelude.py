@@ -28,5 +28,5 @@ def play(text):
         print(result)
         return
     page = result.save("/tmp/report")
-    print("Simulated: the report stands beside it.\nPAGE")
+    print("Simulated: here is the report.\nPAGE")
     print(page.read_text(encoding="utf-8"))
