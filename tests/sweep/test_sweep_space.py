@@ -168,6 +168,8 @@ class TestRefusals:
             ("cluster.wrokers: [1]", "17:3: error: cluster has no 'wrokers'; did you mean "
              "'cluster.workers'?"),
             ("whre: [1]", "17:3: error: a scenario has no 'whre'; did you mean 'where'?"),
+            ("space: {cluster.workers: [1, 2]}", "17:3: error: only a plan has a space: in a sweep "
+             "write its paths right under 'sweep:'"),
             ("cluster.workers: 4", "17:20: error: write a list of values, or a range: {from: "),
             ("cluster.workers: []", "17:20: error: an empty list"),
             ("cluster.workers: [2, 4, 2]", "17:27: error: '2' is there twice"),

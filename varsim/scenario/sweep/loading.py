@@ -348,6 +348,8 @@ def _identity(value: Node, dimension: str) -> object:
 
 
 def _no_such(step: str, above: Sequence[str], shapes: Sequence[Shape]) -> str:
+    if step == "space" and not above:
+        return "only a plan has a space: in a sweep write its paths right under 'sweep:'"
     known = [*field_names(shapes), *(() if above else KEYS)]
     meant = nearest(step, known)
     place = f"{'.'.join(above)} has" if above else "a scenario has"
