@@ -1,13 +1,14 @@
 """Changes of a scenario's tree: a value set at a path, by `--set` or by a sweep."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel
 
 from varsim.scenario.document import MappingNode, Node, ScalarNode, SequenceNode, read_document
 from varsim.scenario.fault import Fault, Mark, Source, nearest, quoted
 from varsim.scenario.shape import Shape, field_names, members, read_from
+from varsim.values.table import as_kind
 
 
 class ChangeError(ValueError):
@@ -39,10 +40,12 @@ def changed(root: Node | None, change: str, order: int, model: type[BaseModel]) 
 def steps(path: str, root: Node | None = None) -> list[str]:
     """`strategies[0].on.network` -> its keys and indexes.
 
-    A strategy may be named by its name or kind, `strategies.sync_replicas.on`: that becomes its
-    index in the list of `root`. Raises ChangeError where it is no path, or names none or several.
+    A strategy may be named by its name, or its kind as a file may spell it,
+    `strategies.sync_replicas.on`: that becomes its index in the list of `root`. Raises ChangeError
+    where it is no path, or names none or several.
     """
-    found = [step.strip() for step in re.sub(r"\[([^\]]*)\]", r".\1", path).split(".")]
+    whole = re.sub(r"^( *strategies\.)(tf\.)?VariableSynchronization\.", r"\1", path)
+    found = [step.strip() for step in re.sub(r"\[([^\]]*)\]", r".\1", whole).split(".")]
     if not all(found) or len(found) > 32:
         raise ChangeError(f"{quoted(path)} is not a path such as strategies.0.read_every")
     listed = root.values.get("strategies") if isinstance(root, MappingNode) else None
@@ -126,13 +129,15 @@ def _strategy(step: str, listed: SequenceNode) -> str:
     """Index of a strategy that is given by index, name or kind."""
     if re.fullmatch("-?[0-9]+", step):
         return step
-    for key in ("name", "kind"):
+    ways: Sequence[tuple[str, Callable[[str], str]]]
+    ways = (("name", str), ("kind", str), ("kind", as_kind))
+    for key, spelt in ways:
         meant = [
             index
             for index, item in enumerate(listed.items)
             if isinstance(item, MappingNode)
             and isinstance(one := item.values.get(key), ScalarNode)
-            and one.text == step
+            and spelt(one.text) == spelt(step)
         ]
         if len(meant) > 1:
             indexes = " or ".join(f"strategies.{index}" for index in meant)

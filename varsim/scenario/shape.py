@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from varsim.scenario.document import Node, ScalarNode, resolve
 from varsim.scenario.fault import nearest
 from varsim.units import DIMENSIONS, Dimension, parse, to_text
-from varsim.values.table import Functions, Models, Table
+from varsim.values.table import Functions, Models, Table, as_kind
 
 _BOUNDS: Final = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 _MOST_LISTED: Final = 30
@@ -110,13 +110,14 @@ def kinds(shapes: Sequence[Shape]) -> dict[str, Shape]:
     return found if len(found) > 1 else {}
 
 
-def kind_meant(text: str, tagged: Mapping[str, Shape]) -> str | None:
-    """The kind that others call so, or else the nearest by its letters."""
-    called = text.rpartition(".")[2].lower().replace("-", "_").replace(" ", "_")
+def kind_meant(text: str, tagged: Mapping[str, Shape]) -> tuple[str | None, str]:
+    """The kind that others call so, and with which `key: value`; or else the nearest in letters."""
+    called = as_kind(text).replace(" ", "_")
     for kind, shape in tagged.items():
-        if called in getattr(shape.model, "also_known_as", ()):
-            return kind
-    return nearest(text, tagged)
+        known_with = getattr(shape.model, "known_with", {})
+        if called in known_with or called in getattr(shape.model, "also_known_as", ()):
+            return kind, known_with.get(called, "")
+    return nearest(text, tagged), ""
 
 
 def field_names(shapes: Sequence[Shape]) -> list[str]:
@@ -222,10 +223,11 @@ def hint(node: Node | None, shapes: Sequence[Shape]) -> str:
         return "leave out the quotation marks"
     tagged = kinds(shapes)
     if tagged:
-        meant = kind_meant(node.text, tagged)
+        meant, setting = kind_meant(node.text, tagged)
         if not meant and (whole := _of_one_quantity(node.text, tagged)):
             return f"write {whole}"
-        return f"write {{kind: {meant}}}" if meant else f"kinds: {listed(list(tagged))}"
+        whole = f"kind: {meant}" + f", {setting}" * bool(setting)
+        return f"write {{{whole}}}" if meant else f"kinds: {listed(list(tagged))}"
     if whole := _with_one_quantity(node.text, shapes):
         return f"write {whole}"
     word = node.text.lower()

@@ -118,7 +118,7 @@ def faults_of(error: ValidationError, root: Node, model: type[BaseModel]) -> Dia
             continue
         if place.path not in worded and place.path not in renamed:
             worded[place.path] = Fault.at(*_worded(place, detail))
-            if detail["type"] == "union_tag_invalid" and (kind := _meant_kind(place)):
+            if detail["type"] == "union_tag_invalid" and (kind := _meant_kind(place)[0]):
                 corrections.append(Correction(place.path, "kind", kind))
     return Diagnosis(list(worded.values()), left_out, corrections)
 
@@ -298,11 +298,11 @@ def _unknown_key(place: _Place, locations: Mapping[str, Sequence[str]]) -> tuple
     return Fault.at(place.mark, text), meant if meant not in present else None
 
 
-def _meant_kind(place: _Place) -> str | None:
-    """The kind that was probably meant by a misspelt one."""
+def _meant_kind(place: _Place) -> tuple[str | None, str]:
+    """The kind that was probably meant by another name, and the setting with which it is that."""
     node = place.node.values.get("kind") if isinstance(place.node, MappingNode) else None
     if not isinstance(node, ScalarNode) or _needed(node):
-        return None
+        return None, ""
     return kind_meant(node.text, kinds(place.shapes))
 
 
@@ -317,11 +317,11 @@ def _unknown_kind(place: _Place) -> tuple[Mark, str]:
             return value.mark, f"kind must be one of {listed(options)}, not {_shown(value)}"
         if needed := _needed(value):
             return value.mark, f"{_dotted(place.path)}: {needed}"
-        meant = _meant_kind(place)
-        guess = f"; did you mean '{meant}'?" if meant else ""
-        text = f"{_dotted(place.path)}: unknown kind {_shown(value)}{guess}"
-        own = "" if meant or not any(shape.open for shape in place.shapes) else _OWN
-        return value.mark, f"{text} (one of: {listed(options)}){own}"
+        meant, setting = _meant_kind(place)
+        told = f"'{meant}'" + f" with '{setting}'" * bool(setting)
+        guess = f"{_shown(value)}; did you mean {told}?" if meant else _shown(value)
+        text = f"{_dotted(place.path)}: unknown kind {guess} (one of: {listed(options)})"
+        return value.mark, text + _OWN * (not meant and any(one.open for one in place.shapes))
     if isinstance(node, MappingNode):
         for key, mark in node.keys.items():
             if key in options:

@@ -18,7 +18,7 @@ from varsim.strategies.on_write import OnWrite
 from varsim.strategies.single import Single
 from varsim.strategies.ssp import StaleSynchronous
 from varsim.strategies.sync_replicas import SyncReplicas
-from varsim.values.table import Models
+from varsim.values.table import Models, as_kind
 
 __all__ = [
     "ALL_STRATEGIES",
@@ -73,7 +73,7 @@ def meant(strategies: Sequence[Strategy], names: Sequence[str]) -> list[bool]:
     Titles are as good as labels. Of no names all are.
     """
     labels = {label for strategy in strategies for label in (strategy.label, strategy.title)}
-    of_kind = {each for name in names if name not in labels for each in (name, name.lower())}
+    of_kind = {each for name in names if name not in labels for each in (name, as_kind(name))}
     return [
         not names
         or not {strategy.label, strategy.title}.isdisjoint(names)

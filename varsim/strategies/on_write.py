@@ -90,12 +90,21 @@ class OnWrite(Strategy):
         "allreduce",
         "bsp",
         "data_parallel",
-        "fsdp",
         "horovod",
         "multi_worker_mirrored",
         "synchronous",
-        "zero",
     )
+    known_with: ClassVar[Mapping[str, str]] = {
+        "fsdp": "sharding: parameters",
+        "fully_sharded": "sharding: parameters",
+        "zero": "sharding: parameters",
+        "zero_1": "sharding: optimizer",
+        "zero_2": "sharding: gradients",
+        "zero_3": "sharding: parameters",
+        "zero1": "sharding: optimizer",
+        "zero2": "sharding: gradients",
+        "zero3": "sharding: parameters",
+    }
 
     others: ClassVar[Mapping[str, object]] = {
         "overlap": True,

@@ -34,6 +34,8 @@ class Model(BaseModel):
     about: ClassVar[str] = ""
     # What others call it: whoever writes that as its kind is told what it is here.
     also_known_as: ClassVar[tuple[str, ...]] = ()
+    # What others call it with a setting, and that setting as it is written: `key: value`.
+    known_with: ClassVar[Mapping[str, str]] = {}
 
 
 class Grown(Model):

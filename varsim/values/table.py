@@ -213,8 +213,7 @@ class Models(Table[type[Model]]):
             return value
         name = value.get("kind", self.default) if isinstance(value, dict) else None
         if isinstance(name, str) and name not in self:
-            # In any case, and as TensorFlow writes it: VariableSynchronization.ON_WRITE.
-            name = name.rpartition(".")[2].lower().replace("-", "_")
+            name = as_kind(name)
             if name in self:
                 value = {**value, "kind": name}
         if not isinstance(name, str) or name not in self:
@@ -289,6 +288,11 @@ class Functions(Table[Callable[..., Any]]):
             self[value]  # which says why it cannot be imported
             return value
         return own(value)
+
+
+def as_kind(name: str) -> str:
+    """A kind written in any case, or as TensorFlow writes it: VariableSynchronization.ON_WRITE."""
+    return name.rpartition(".")[2].lower().replace("-", "_")
 
 
 def title(thing: object) -> str:
