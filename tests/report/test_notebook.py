@@ -1,5 +1,7 @@
 """What a notebook does with experiments and results: change, draw, walk through, save."""
 
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -106,6 +108,36 @@ def test_what_came_of_many_runs_is_shown_as_its_command_prints_it(tmp_path: Path
         assert first == done.stdout.split()[: len(first)]
         assert command == "explain" or printed in done.stdout
         assert plot in dir(result.plot)
+
+
+def read(html: str) -> list[str]:
+    """The words of HTML, tags apart."""
+    return unescape(re.sub("<[^>]*>", " ", html)).split()
+
+
+def test_a_notebook_shows_what_the_command_prints() -> None:
+    small = ["replications=1", "stop.global_steps=5"]
+    text = SMALL.read_text().replace("name: async", 'name: "a<b>&c"')
+    targets = "targets: {throughput: 1 examples/s}\n"
+    plan = f"{text}{targets}plan: {{minimize: workers, space: {{cluster.workers: [3, 4]}}}}\n"
+    shown = [
+        varsim.sweep(text, ["cluster.workers=3,4", *small]),
+        varsim.plan(plan, small[1:]),
+        varsim.explain(text, small),
+        varsim.explain(ROOT / "scenarios/metric_sum.yaml"),
+    ]
+    for one in shown[:3]:
+        html = one._repr_html_()  # type: ignore[union-attr]
+        assert html.startswith("<h4>small</h4><p>")
+        assert html.count("<table>") == html.count("</table>") > 0
+        assert "<b>" not in html
+        assert "a&lt;b&gt;&amp;c" in html
+        # All words of the text, whose tables are ruled, and do not say what their rows are.
+        text_words = re.sub(r"(?m)[─-]{3,}|^== | =+$", "", repr(one)).split()
+        assert {*text_words} - {*read(html)} == set()
+    story = shown[3]._repr_html_()  # type: ignore[union-attr]
+    assert story.count("metric_sum") == 1
+    assert '<th colspan="5" style="text-align: left">before step 1</th></tr>' in story
 
 
 def test_what_is_no_single_scenario_is_shown_in_few_words(result: Result) -> None:

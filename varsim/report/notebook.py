@@ -2,17 +2,20 @@
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from varsim.inert import visible
 from varsim.report.page import PAGES, player
-from varsim.report.report import Figure, Report
+from varsim.report.report import Block, Figure, Media, Report, Table, Text
 from varsim.scenario.fault import known
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from matplotlib.axes import Axes
 
 
@@ -95,6 +98,43 @@ def printed(report: Report) -> str:
     story = report.kind == "story"  # whose tables have no width of their own
     lines = str(terminal(report, _WIDTH if story else None)).rstrip()
     return re.sub("\x1b\\[[0-9;]*m", "", lines)  # a kernel asks for colour, a string has none
+
+
+def shown(report: Report) -> str:
+    """What its command prints of it, as HTML."""
+    from markupsafe import Markup
+
+    blocks = report.on(Media.TERMINAL)
+    parts = (_html(one) for one in blocks if not (isinstance(one, Text) and one.sort == "title"))
+    return str(Markup("<h4>{}</h4>{}").format(visible(report.title), Markup("").join(parts)))
+
+
+def _html(block: Block) -> "Markup":
+    from markupsafe import Markup, escape
+
+    def each(tag: str, texts: Iterable[str]) -> Markup:
+        lines = (escape(visible(text)).replace("\n", Markup("<br>")) for text in texts)
+        end = tag.partition(" ")[0]
+        return Markup("").join(Markup(f"<{tag}>{{}}</{end}>").format(one) for one in lines)
+
+    if isinstance(block, Table):
+        left = ' style="text-align: left"'
+        head, cell = f'th colspan="{len(block.columns) + 1}"{left}', "td"
+        if block.holds in ("words", "story"):
+            cell += left
+        rows = [each("th", (block.corner, *block.columns))]
+        rows += [
+            each("th" if row.cells else head, [row.label]) + each(cell, row.cells)
+            for row in block.rows
+        ]
+        table = Markup("").join(map(Markup("<tr>{}</tr>").format, rows))
+        caption = each("p", [block.caption.replace("`", "'")] if block.caption else [])
+        return caption + Markup("<table>{}</table>").format(table)
+    if not isinstance(block, Text):
+        return Markup("")
+    tag = "h5" if block.sort in ("heading", "label") else "p"
+    terms = [f"{term}: " if term else "" for term in block.terms]
+    return each(tag, map("".join, zip_longest(terms, block.lines, fillvalue="")))
 
 
 def written(result: Any, report: Report, directory: str | Path) -> Path:

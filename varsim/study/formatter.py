@@ -43,6 +43,10 @@ class Shown:
         text: str = self._notebook.printed(self._teller.report(self))
         return text
 
+    def _repr_html_(self) -> str:
+        text: str = self._notebook.shown(self._teller.report(self))
+        return text
+
     @property
     def _notebook(self) -> Any:
         return import_module("varsim.report.notebook")
