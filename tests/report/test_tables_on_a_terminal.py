@@ -1,6 +1,7 @@
 """A table on a terminal, or in a pipe: it fits, and nothing in it is markup."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
@@ -96,6 +97,13 @@ class TestNarrow:
         assert [line.count("±") for line in lines if "±" in line] == [2] * 12
         monkeypatch.setenv("COLUMNS", "100")
         assert [line.count("±") for line in drawn(self.FOUR).splitlines()] == [0, 0, *[4] * 6]
+
+    def test_a_column_of_labels_has_its_heading_in_every_part(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "60")
+        lines = drawn(replace(self.FOUR, corner="what if")).splitlines()
+        assert [line.split()[:2] for line in lines if "strategy" in line] == [["what", "if"]] * 2
 
     def test_columns_that_say_which_row_it_is_are_in_every_part(
         self, monkeypatch: pytest.MonkeyPatch

@@ -7,7 +7,8 @@ import pytest
 from building import Model, gradient_rows, kill, life, mean, milliseconds, run, scenario, slow
 from pydantic import ValidationError
 
-from varsim.study.simulation import Run, started
+from varsim.cluster.trace import Span, Trace
+from varsim.study.simulation import Run, simulate, started
 from varsim.values.mixing import one_peer, undirected_ring
 from varsim.values.variable import divergence
 
@@ -23,6 +24,16 @@ def gossip(**settings: Any) -> dict[str, Any]:
     return {"kind": "gossip", **settings}
 
 
+def sends(trace: Trace, rank: int) -> list[tuple[int, int, int]]:
+    """From when to when (ms) a worker sent, and in which iteration that began."""
+    spans = [Span(*row) for part in trace.send_rows.parts() for row in part.tolist()]
+    return [
+        (one.start // 1_000_000, one.end // 1_000_000, one.iteration)
+        for one in spans
+        if one.worker == rank
+    ]
+
+
 @BOTH
 class TestTimes:
     def test_copies_are_sent_while_gradients_are_computed(self, network: dict[str, Any]) -> None:
@@ -35,6 +46,17 @@ class TestTimes:
             ]
         moved = {link.name: link.moved for link in trace.links if link.name.startswith("worker")}
         assert set(moved.values()) == {160}
+
+    def test_what_hides_behind_computing_is_recorded(self, network: dict[str, Any]) -> None:
+        # Of two messages of 100 ms the one goes while the gradient is computed, for 100 ms.
+        trace = run(gossip(), cluster={"workers": 4}, network=network, stop={"global_steps": 2})
+        assert sends(trace, 3) == [(0, 200, 0), (200, 400, 1)]
+        assert (trace.sending, trace.hidden) == (4 * 400_000_000, 4 * 200_000_000)
+
+    def test_only_what_is_sent_before_computing_is(self, network: dict[str, Any]) -> None:
+        for mode in ("push_sum", "asynchronous"):
+            trace = run(gossip(mode=mode), network=network, stop={"global_steps": 4})
+            assert (trace.sending, len(trace.send_rows)) == (0, 0)
 
     def test_one_peer_a_step_is_half_of_that(self, network: dict[str, Any]) -> None:
         trace = run(
@@ -93,6 +115,29 @@ class TestTimes:
             *(("compute", 600, 700), ("write", 700, 800), ("read", 800, 900)),
         ]
         assert life(trace, 1) == [("compute", 0, 900)]
+
+
+def test_a_copy_may_be_on_its_way_for_longer_than_a_step() -> None:
+    # Worker 2 sends and receives at a quarter of the speed. Worker 1 computes until 200 ms, and
+    # from 500 to 600 ms; else it waits.
+    trace = run(
+        gossip(matrices=(HALVES,)),
+        cluster={"workers": 3},
+        network=WIRE | {"slow_links": (slow(2, 4.0),)},
+        stop={"time": 1.0},
+    )
+    assert sends(trace, 0) == [(0, 100, 0), (400, 500, 1), (800, 900, 2)]
+    assert sends(trace, 1) == [(0, 400, 0), (400, 800, 1)]
+    assert sends(trace, 2) == sends(trace, 1)
+    assert trace.hidden == (3 * 100 + (200 + 100) + 2 * 100) * 1_000_000
+
+
+def test_how_much_of_it_hides_is_said() -> None:
+    made = scenario(gossip(), cluster={"workers": 4}, network=WIRE, stop={"global_steps": 2})
+    assert (
+        "Share of the time copies were in transit, hidden behind computation: "
+        "50.0 % in gossip averaging."
+    ) in simulate(made).notes
 
 
 def test_partners_share_links() -> None:

@@ -13,7 +13,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.exchange import Outbox
 from varsim.cluster.job import Job
 from varsim.cluster.replicas import DriftingReplicas
-from varsim.cluster.trace import Phase
+from varsim.cluster.trace import Phase, Span
 from varsim.cluster.transport import nothing
 from varsim.cluster.waiting import RankOrder
 from varsim.cluster.worker import Worker
@@ -36,6 +36,18 @@ class _Sent:
         self.values, self.weight, self.contained, self.left = values, weight, contained, left
 
 
+class _Sending:
+    """What a worker sends beside its computation.
+
+    Some of it has been on its way since `begun` (ns); by then its worker had waited for `waited`.
+    """
+
+    begun = waited = 0
+
+    def __init__(self) -> None:
+        self.under_way: dict[int, int] = {}  # messages, by round
+
+
 class MixedReplicas(DriftingReplicas):
     """Every worker's own copy of the model, mixed with those of neighbours in rounds.
 
@@ -46,9 +58,10 @@ class MixedReplicas(DriftingReplicas):
     first 1, which is mixed as well: a model is its copy divided by its weight (push-sum). Where
     rows of matrices add up to 1 that stays 1. From outside, the model is the mean of the copies: of
     all models in proportion to their weights.
+    `overlap`: workers compute between `send` and `mix`, so that what they send hides behind that.
     """
 
-    def __init__(self, job: Job, rounds: Sequence[Shares]) -> None:
+    def __init__(self, job: Job, rounds: Sequence[Shares], *, overlap: bool) -> None:
         super().__init__(job, counts_each=False)
         workers = len(job.workers)
         self._rounds = rounds
@@ -61,6 +74,9 @@ class MixedReplicas(DriftingReplicas):
         self._sent: dict[tuple[int, int], _Sent] = {}  # by round and rank
         self._come: dict[tuple[int, int], int] = {}  # messages there, by round and rank
         self._waiting: dict[int, Event] = {}
+        self._since = [0] * workers  # when each began to wait (ns)
+        self._waited = [0] * workers  # before (ns)
+        self._sending = [_Sending() for _ in job.workers] if overlap else []
 
     def copy(self, rank: int) -> Parameters:
         values, weight = list(super().copy(rank)), self.weights[rank]
@@ -77,9 +93,14 @@ class MixedReplicas(DriftingReplicas):
         self._sent[number, rank] = _Sent(
             super().copy(rank), self.weights[rank], self.contained[rank].copy(), takers
         )
+        if self._sending and targets:
+            sending = self._sending[rank]
+            if not sending.under_way:
+                sending.begun, sending.waited = job.clock.time, self._waited[rank]
+            sending.under_way[number] = len(targets)
         for target in targets:
             route = job.network.route(worker.place, job.workers[target].place)
-            arrived = partial(self._arrive, target, number)
+            arrived = partial(self._arrive, rank, target, number)
             if self._side_by_side:
                 job.network.pass_on(route, self._size, nothing, arrived)
             else:
@@ -94,9 +115,11 @@ class MixedReplicas(DriftingReplicas):
         rank, number = worker.rank, self._round[worker.rank]
         if self._missing(rank):
             self._waiting[rank] = Event(self._job.clock)
+            self._since[rank] = self._job.clock.time
             worker.waits(_BARRIER if self._late(rank) else _WRITE, self)
             yield self._waiting[rank]
             del self._waiting[rank]
+            self._waited[rank] += self._job.clock.time - self._since[rank]
             worker.goes_on()
         self._come.pop((number, rank), None)
         taken = [(part, self._take(number, one)) for one, part in self._shares(rank).items()]
@@ -116,11 +139,25 @@ class MixedReplicas(DriftingReplicas):
         sources = self._shares(rank)
         return len(sources) - (rank in sources) - self._come.get((self._round[rank], rank), 0)
 
-    def _arrive(self, rank: int, number: int) -> None:
+    def _arrive(self, source: int, rank: int, number: int) -> None:
         """A neighbour's copy is there."""
+        if self._sending:
+            self._has_sent(source, number)
         self._come[number, rank] = self._come.get((number, rank), 0) + 1
         if rank in self._waiting and self._round[rank] == number and not self._missing(rank):
             self._waiting[rank].succeed()
+
+    def _has_sent(self, rank: int, number: int) -> None:
+        """A message of a worker is there; with the last of a round, what was sent is recorded."""
+        sending, now = self._sending[rank], self._job.clock.time
+        sending.under_way[number] -= 1
+        if not sending.under_way[number]:
+            del sending.under_way[number]
+            waiting = now - self._since[rank] if rank in self._waiting else 0
+            waited = self._waited[rank] + waiting
+            sent = Span(rank, _WRITE, sending.begun, now, number)
+            self._job.ledger.has_sent(sent, now - (waited - sending.waited))
+            sending.begun, sending.waited = now, waited
 
     def _take(self, number: int, rank: int) -> _Sent:
         sent = self._sent[number, rank]

@@ -130,7 +130,7 @@ def _ruled_off(block: Block, room: int | None) -> Iterator[str]:
         if block.caption:
             caption = visible(block.caption).replace("`", "'")
             yield from [caption] if room is None else flow(caption, min(room, WIDEST), _HANGING)
-        yield from drawn(block).splitlines()
+        yield from drawn(replace(block, corner="")).splitlines()
 
 
 def _flowing(block: Block, width: int) -> Iterator[str]:
@@ -227,7 +227,7 @@ def _widths(table: Table, *, most: bool = False) -> list[int]:
 
     from rich.cells import cell_len
 
-    headings = ["", *table.columns]
+    headings = [table.corner, *table.columns]
     return [
         width(
             heading,
@@ -274,7 +274,7 @@ def _ruled(table: Table, width: int) -> "rich_table.Table":
         if not narrow:
             break
         least[min(narrow, key=lambda one: (one > 0, least[one]))] += 1
-    for heading, most_wide in zip(["", *table.columns], least, strict=True):
+    for heading, most_wide in zip([table.corner, *table.columns], least, strict=True):
         head = RichText("\n".join(_lines_of(heading, most_wide)))
         side: Literal["left", "right"] = justify if found.columns else "left"
         found.add_column(head, justify=side, overflow="fold", max_width=most_wide)

@@ -169,8 +169,9 @@ class Gossip(Strategy):
             for worker in job.workers:
                 job.start_on(worker, self.asynchronous, worker, copies, turns[worker.rank])
         else:
-            copies = MixedReplicas(job, self._rounds(workers))
-            role = self.synchronous if self.mode == "synchronous" else self.push_sum
+            overlap = self.mode == "synchronous"
+            copies = MixedReplicas(job, self._rounds(workers), overlap=overlap)
+            role = self.synchronous if overlap else self.push_sum
             for worker in job.workers:
                 job.start_on(worker, role, worker, copies)
         job.observe(copies.aggregate, copies.divergence, at_any_time=True)

@@ -223,13 +223,15 @@ def _hidden(result: "Result") -> Iterator[str]:
         # Outer gradients are hidden only behind a delay.
         if sending and (hidden or strategy.overlaps):
             share = 100 * hidden / sending
-            said.setdefault("both" if strategy.by_layers else strategy.sends.what, []).append(
+            mixed = "copies" if strategy.sends.to == "neighbours" else strategy.sends.what
+            said.setdefault("both" if strategy.by_layers else mixed, []).append(
                 f"{digits(share)} % in {strategy.mention}"
             )
     behind = {
         "gradients": "gradients were in transit, hidden behind the backward pass",
         "both": "gradients and parameters were in transit, hidden behind computation",
         "parameters": "outer gradients were in transit, hidden behind inner steps",
+        "copies": "copies were in transit, hidden behind computation",
     }
     for what, shares in said.items():
         yield f"Share of the time {behind[what]}: {', '.join(shares)}."
