@@ -4,9 +4,10 @@ import pytest
 from programs import MODES, add, read, scenario, variable
 from scenario_text import JARGON, problems
 
-from varsim.scenario.loading import dump_scenario, load_text
+from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
 from varsim.scenario.variables import AS_WRITTEN, VariablesScenario
+from varsim.scenario.writing import dump_scenario
 
 TEXT = """\
 # What does a metric cost?
@@ -294,12 +295,12 @@ def assert_refused(text: str, case: tuple[str, str, int, int, str]) -> None:
 GIVEN = {
     "abc": (
         14, 52,
-        "program.replicas[0].value must be a number or a list or a mapping with kind, mean, "
+        "program.replicas[0].value must be a number, a list or a mapping with kind, mean, "
         "standard_deviation, not 'abc'",
     ),
     "'3'": (
         14, 52,
-        "program.replicas[0].value must be a number or a list or a mapping with kind, mean, "
+        "program.replicas[0].value must be a number, a list or a mapping with kind, mean, "
         "standard_deviation, not '3'; leave out the quotation marks",
     ),
     "[3, x, 1]": (14, 56, "program.replicas[0].value[1] must be a number, not 'x'"),
