@@ -15,7 +15,6 @@ from scenario_text import VALID, problems
 
 from varsim.scenario.loading import (
     ScenarioError,
-    dump_scenario,
     load_scenario,
     load_text,
     scenario_schema,
@@ -23,6 +22,7 @@ from varsim.scenario.loading import (
 from varsim.scenario.shape import Shape, members
 from varsim.scenario.training import Scenario
 from varsim.scenario.wording import PATTERNS
+from varsim.scenario.writing import dump_scenario
 
 quick = settings(deadline=2000, max_examples=150)
 

@@ -83,7 +83,7 @@ def test_the_answer_holds_and_nothing_is_cheaper(tmp_path: Path) -> None:
 
 def test_the_answer_is_a_scenario() -> None:
     """As the file says it: it loads, and names one strategy."""
-    from varsim.scenario.loading import dump_scenario
+    from varsim.scenario.writing import dump_scenario
 
     asked = load_question(FILE, ["cluster.parameter_servers=4"])
     asked = replace(asked, strategies=("on_write",), most_replications=4)

@@ -40,6 +40,14 @@ def test_an_experiment_is_shown_as_its_file_and_changed_as_by_set(experiment: Tr
         experiment.replace("cluster.network.latency", 9)
 
 
+@pytest.mark.parametrize("file", [SMALL, ROOT / "scenarios/metric_sum.yaml"], ids=lambda p: p.stem)
+def test_a_scenario_is_shown_as_its_file(file: Path) -> None:
+    scenario = varsim.load_scenario(file)
+    assert repr(scenario) == str(scenario) == repr(varsim.load(file))
+    assert "latency: " in repr(scenario)
+    assert varsim.load(repr(scenario)).scenario == scenario  # type: ignore[union-attr]
+
+
 def test_plots_are_drawn_by_name(result: Result) -> None:
     assert isinstance(result.plot.throughput(), Axes)
     panels = result.plot.timeline()

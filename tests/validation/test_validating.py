@@ -10,7 +10,7 @@ from tests.building import scenario
 from tests.validation.points import point, with_unit
 from validation.command import app
 from validation.points import bundled_points
-from varsim.scenario.loading import dump_scenario
+from varsim.scenario.writing import dump_scenario
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 

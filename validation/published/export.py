@@ -7,8 +7,8 @@ from validation.matching import matches
 from validation.published.experiment import NotCalibratedError
 from validation.published.findings import known, refused
 from validation.published.table import Row, bundled_rows, read_rows
-from varsim.scenario.loading import dump_scenario
 from varsim.scenario.training import Scenario
+from varsim.scenario.writing import dump_scenario
 
 
 def scenarios(path: Path | None, only: str | None) -> Iterator[tuple[Row, Scenario]]:

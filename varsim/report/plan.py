@@ -118,7 +118,7 @@ def _setting(plan: Plan) -> str:
 
 def _source(plan: Plan) -> Source:
     """The answer, or else what was asked of, to be run again."""
-    from varsim.scenario.loading import dump_scenario
+    from varsim.scenario.writing import dump_scenario
 
     if plan.scenario is None:
         about = "What the space was laid over, defaults written out."
@@ -134,7 +134,7 @@ def _source(plan: Plan) -> Source:
 
 def scenario_text(plan: Plan, told: Report) -> str | None:
     """The answer as a file that says what it is; None where there is none."""
-    from varsim.scenario.loading import dump_scenario
+    from varsim.scenario.writing import dump_scenario
 
     if plan.scenario is None:
         return None

@@ -79,7 +79,7 @@ def report(
 
     `all_rows`: a terminal shows every row of the table, not only those that are read first.
     """
-    from varsim.scenario.loading import dump_scenario
+    from varsim.scenario.writing import dump_scenario
 
     sentences = tuple(result.answer().splitlines())
     whole = titled(result.scenario, main.table(result))

@@ -7,8 +7,8 @@ from varsim.report.parts import plain
 from varsim.report.report import Data, Media, Report, Table, Text
 from varsim.report.words.names import title
 from varsim.report.words.tune import amount, answer, at_an_edge, edge_of, measured, notes, verdict
-from varsim.scenario.loading import dump_scenario
 from varsim.scenario.provenance import MADE_BY, provenance
+from varsim.scenario.writing import dump_scenario
 from varsim.study.statistics import CONFIDENCE
 from varsim.study.tune.search import Rates
 

@@ -44,7 +44,7 @@ FILES: Final = {
 
 def report(result: "VariablesResult", question: str = "", *, plots: bool = True) -> Report:
     """What there is to tell of a result, with or without `plots`; `question`: it was to answer."""
-    from varsim.scenario.loading import dump_scenario
+    from varsim.scenario.writing import dump_scenario
 
     sentences = tuple(result.answer().splitlines())
     on_page = Text(result.notes, "items", on=Media.PAGE)

@@ -27,7 +27,7 @@ def report(why: "Why", question: str = "", *, figure: bool = True) -> Report:
 
     `figure`: whether somebody is to see it; without, nothing that draws is imported.
     """
-    from varsim.scenario.loading import dump_scenario
+    from varsim.scenario.writing import dump_scenario
 
     there = [account for account in why.accounts if not account.stuck]
     labels = {account.label for account in there}

@@ -18,12 +18,12 @@ from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, in_run
 from varsim.cluster.stop import Stop
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
 from varsim.scenario.targets import Prices, Reporting, Targets
+from varsim.scenario.writing import ShownAsFile
 from varsim.strategies import AnyStrategy, Strategy, meant
-from varsim.values.schema import Grown
 from varsim.values.workload import Workload
 
 
-class Scenario(Grown):
+class Scenario(ShownAsFile):
     """One experiment; `simulate` needs nothing else."""
 
     later: ClassVar[tuple[str, ...]] = ("memory", "failures", "checkpoint", "recovery")

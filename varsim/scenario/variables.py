@@ -7,6 +7,7 @@ from pydantic import Field, StringConstraints, model_validator
 from varsim.cluster.program import ReplicaCluster
 from varsim.distribute.program import Program, Read, VariableDescription, Writing, check_written
 from varsim.distribute.program_run import Algorithm, Mode, ProgramRun
+from varsim.scenario.writing import ShownAsFile
 from varsim.values.operation import DistributionError, finish
 from varsim.values.schema import Model
 from varsim.values.stream import stream
@@ -31,7 +32,7 @@ class Vary(Model):
         return self
 
 
-class VariablesScenario(Model):
+class VariablesScenario(ShownAsFile):
     """Variables, a program that writes and reads them, and a cluster to run it on.
 
     Each of `modes` is one run: what the variables without a synchronization of their own are

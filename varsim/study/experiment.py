@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, Self, TypeAl
 
 from varsim.scenario.load import Document, Loaded, ScenarioSource
 from varsim.scenario.load import load as read
-from varsim.scenario.loading import dump_scenario, load_text
+from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
+from varsim.scenario.writing import dump_scenario
 from varsim.strategies import meant
 from varsim.study.simulation import simulate, simulate_variables
 

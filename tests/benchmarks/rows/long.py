@@ -14,7 +14,7 @@ from tests.benchmarks.rows import peers
 from tests.benchmarks.rows.day import beside_before
 from tests.benchmarks.rows.engines import alone
 from varsim.cluster.flat.rules import ENGINE
-from varsim.scenario.loading import dump_scenario
+from varsim.scenario.writing import dump_scenario
 
 ROOT = Path(__file__).parents[3]
 LARGEST = ("none", 1_000_000, 10, 60.0)

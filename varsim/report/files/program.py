@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 def save_variables(result: VariablesResult, directory: Path, report: Report | None = None) -> Path:
     """Write all files of a run, as `save` does for a training run; returns the directory."""
-    from varsim.scenario.loading import dump_scenario
+    from varsim.scenario.writing import dump_scenario
 
     written = {"acts": act_rows(result.written), "sent": sent_rows(result.written)}
     files: dict[str, Iterable[str] | bytes] = {

@@ -52,7 +52,7 @@ def save(
     kept. Raises NotARunError if it holds no run, OSError if it cannot be written; then, and when
     interrupted, whatever was there before is untouched.
     """
-    from varsim.scenario.loading import dump_scenario
+    from varsim.scenario.writing import dump_scenario
 
     traces = result.traces
     kept = _kept_spans(result, most_spans)

@@ -8,9 +8,9 @@ from typing import Final
 
 from varsim.report.files.claim import facts_in
 from varsim.report.files.keeping import damaged, head
-from varsim.scenario.loading import needs_text
 from varsim.scenario.provenance import is_sealed
 from varsim.scenario.sweep.space import Sweep
+from varsim.scenario.writing import needs_text
 from varsim.study.sweep.runs_file import STORE
 from varsim.study.sweep.table import Table
 

@@ -19,7 +19,7 @@ from varsim.scenario.document import (
     read_document,
 )
 from varsim.scenario.fault import Fault, Mark, ScenarioError, Source, nearest, quoted
-from varsim.scenario.loading import Context, block, flow, read_text
+from varsim.scenario.loading import Context, read_text
 from varsim.scenario.shape import Shape, field_names, members, read_from
 from varsim.scenario.sweep.constraint import Constraint, ConstraintError, parse
 from varsim.scenario.sweep.points import Axis, dimension_at, points_of
@@ -35,6 +35,7 @@ from varsim.scenario.sweep.space import (
     values_of,
 )
 from varsim.scenario.training import Scenario
+from varsim.scenario.writing import block, flow
 from varsim.values.measured_times import read_step_times
 
 BLOCK: Final = "sweep"
