@@ -233,6 +233,19 @@ class TestTitle:
         )
 
 
+@pytest.mark.parametrize(
+    ("end", "unit", "ticks"),
+    [(432, "min", range(8)), (590, "min", range(0, 10, 2)), (61, "s", range(0, 70, 10))],
+)
+def test_ticks_of_time_are_plain_numbers(end: int, unit: str, ticks: range) -> None:
+    axes = an_axes()
+    curves.draw(result_of(evaluated("one", [(0, 0, 2), (end, 9, 1)])), axes, "time")
+    axes.set_xlim(0, axes.dataLim.x1)
+    assert axes.get_xlabel() == f"simulated time ({unit})"
+    shown = [tick for tick in axes.get_xticks() if tick <= axes.get_xlim()[1]]
+    assert shown == list(ticks)
+
+
 class TestUpdatesAxis:
     @staticmethod
     def drawn_to(*ends: int) -> Axes:

@@ -215,7 +215,7 @@ def draw(result: "Result", axes: Axes, by: Against) -> Axes:
     axes.set_ylabel("training loss" + (" (logarithmic)" if axes.get_yscale() == "log" else ""))
     if by == "time":
         axes.set_xlabel(f"simulated time ({unit.name})")
-        axes.xaxis.set_major_locator(MaxNLocator(9))
+        axes.xaxis.set_major_locator(MaxNLocator(9, steps=[1, 2, 5, 10]))
     else:
         _scale_updates(axes, drawn)
         kind = "" if axes.get_xscale() == "linear" else ", logarithmic"
