@@ -172,6 +172,17 @@ REFUSED: dict[str, dict[str, Any]] = {
     "no failure comes before the horizon: the first is at 5 min": {
         "failures": {"of": (), "recorded": {"failures": ((300.0, "worker", 0),)}}
     },
+    "failures.recorded: no failure comes before stop.time: the first is at 5 min": {
+        "failures": {
+            "horizon": None,
+            "of": (),
+            "recorded": {"failures": ((300.0, "worker", 0),)},
+        },
+        "checkpoint": None,
+        "recovery": None,
+        "stop": {"time": 60.0},
+        "strategy": "diloco",
+    },
     "stop.global_steps must be 20 or more: from these steps, which are random, the life": {
         "cluster": {"compute": {"kind": "exponential", "mean": 0.1}}
     },
@@ -185,7 +196,8 @@ REFUSED: dict[str, dict[str, Any]] = {
 def test_what_makes_no_sense_is_refused(why: str) -> None:
     merged = ("failures", "checkpoint", "recovery")
     changes = {
-        key: {**MORTAL[key], **one} if key in merged else one for key, one in REFUSED[why].items()
+        key: {**MORTAL[key], **one} if key in merged and one else one
+        for key, one in REFUSED[why].items()
     }
     if changes.get("network") == {"kind": "star"}:
         changes["network"] = {"bandwidth": 1e9, "latency": 0.0}

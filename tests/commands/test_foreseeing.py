@@ -1,7 +1,9 @@
 """Time and memory are foreseen from sizes: told by check, asked about by run."""
 
+import math
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from building import scenario
@@ -12,7 +14,7 @@ from varsim.cli import weighing
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.study import simulation
-from varsim.study.effort import effort
+from varsim.study.effort import effort, hopeless
 from varsim.study.simulation import simulate
 
 LARGE = """\
@@ -25,6 +27,16 @@ cluster:
 workload: {problem: {kind: digits, model: softmax}, optimizer: {kind: sgd, learning_rate: 0.1}}
 strategies: [{kind: sync_replicas, replicas_to_aggregate: 4}, {kind: on_write}, {kind: none}]
 stop: {global_steps: 20}
+"""
+VAIN = """\
+name: vain
+cluster:
+  workers: 2
+  compute: {kind: constant, value: 100 ms}
+  network: {kind: star, bandwidth: 10 Gbit/s, latency: 20 us}
+workload: {problem: {kind: timing, size: 1 MB}, batch_size: 1}
+strategies: [{kind: none}]
+stop: {global_steps: 800}
 """
 
 
@@ -191,3 +203,64 @@ def test_rows_beyond_a_million_of_a_run_are_on_disk() -> None:
     until = memory(300_000)  # of three workers, in one replication
     assert until - memory(200_000) == pytest.approx(300_000 * 1_000)
     assert memory(3_300_000) - until < 1e9
+
+
+@pytest.mark.parametrize(
+    ("domain", "mean", "changes", "failures", "rolled_back"),
+    [
+        # Two workers make 30 updates of 1 s in 15 s; without a failure: once in e^15 times.
+        ("server", 1.0, {}, math.expm1(15), True),
+        # Each quarter of a second is made once in e^5 times.
+        ("server", 0.05, {"checkpoint": {"every": 0.25, "write": 0.0}}, 60 * math.expm1(5), False),
+        (
+            "server",
+            0.02,
+            {"checkpoint": {"every": 0.25, "write": 0.0}},
+            60 * math.expm1(12.5),
+            True,
+        ),
+        # Every other failure is that of worker 0, which goes back to a checkpoint never made.
+        ("worker", 1.0, {"checkpoint": {"every": 60.0, "write": 0.0}}, 2 * math.expm1(15), True),
+        ("worker", 1.0, {}, 30, False),
+        ("worker", 1e-4, {}, 300_000, False),
+        # Time ends it, or a loss may.
+        ("server", 1.0, {"stop": {"global_steps": 30, "time": 500.0}}, 500, False),
+        ("server", 1.0, {"stop": {"global_steps": 30, "loss": 0.1}}, 0, False),
+    ],
+)
+def test_runs_in_which_too_much_fails_are_told_before_they_are_made(
+    domain: str, mean: float, changes: dict[str, Any], failures: float, rolled_back: bool
+) -> None:
+    made = scenario(
+        {"kind": "none"},
+        **{
+            "cluster": {"workers": 2, "compute": {"kind": "constant", "value": 1.0}},
+            "failures": {"of": ({"domain": domain, "mtbf": mean},)},
+            "stop": {"global_steps": 30},
+            **changes,
+        },
+    )
+    found = hopeless(made)
+
+    if failures <= 100_000:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.failures == pytest.approx(failures, rel=1e-9)
+        assert found.rolled_back is rolled_back
+
+
+@pytest.mark.parametrize(("saved", "advice"), [(False, " (checkpoint)"), (True, "more often")])
+def test_runs_in_which_too_much_fails_are_refused(tmp_path: Path, saved: bool, advice: str) -> None:
+    file = tmp_path / "vain.yaml"
+    more = "checkpoint: {every: 1 h, write: 0 s}\n" * saved
+    failing = "failures: {of: [{domain: server, mtbf: 1 s}]}\n"
+    file.write_text(VAIN + failing + more)
+    for command in ("check", "run", "explain"):
+        done = CliRunner().invoke(cli.app, [command, str(file)])
+        assert done.exit_code == 2
+        (line,) = done.stderr.splitlines()
+        assert line.startswith(
+            "varsim: async PS (none): more than a trillion failures would strike"
+        )
+        assert advice in line

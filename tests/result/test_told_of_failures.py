@@ -4,6 +4,8 @@ from typing import Any
 
 from building import scenario
 
+from varsim.report.words.life import notes
+from varsim.report.words.scenario import describe
 from varsim.study.simulation import simulate
 from varsim.study.why.account import why
 
@@ -37,8 +39,8 @@ def test_members_that_share_a_row_of_a_trace_are_told_of() -> None:
         source = {"domain": "worker", "law": {**law, "replay": replay}}
         failures = {**MORTAL["failures"], "of": (source,)}
         mortal = {**MORTAL, "failures": failures, "recovery": {"restart": 180.0}}
-        notes = " ".join(simulate(scenario({"kind": "on_write"}, **mortal)).notes)
-        assert ("The trace has times of 2 workers, and there are 3: those that" in notes) == told
+        said = " ".join(simulate(scenario({"kind": "on_write"}, **mortal)).notes)
+        assert ("The trace has times of 2 workers, and there are 3: those that" in said) == told
 
 
 def test_spares_for_all_that_fails_at_once_are_tried() -> None:
@@ -85,3 +87,36 @@ def test_the_fastest_is_who_keeps_most() -> None:
     assert of["kept_examples_per_s"][0] < of["kept_examples_per_s"][1]
     assert result.answer().startswith("The fastest is mirrored all-reduce (on_write): ")
     assert " examples/s kept (as long as nothing fails " in result.answer()
+
+
+def test_the_optimal_interval_is_told_as_it_is_taken() -> None:
+    """Rounds of 1,000 s: of 3,178 s of work three are made, or four, whichever keeps more."""
+    saved = {**MORTAL, "checkpoint": {"every": "optimal", "write": 60.0}}
+    cluster = {"workers": 3, "compute": {"kind": "constant", "value": 10.0}}
+    rounds = {"kind": "diloco", "inner_steps": 100}
+    changes: dict[str, Any] = {**saved, "cluster": cluster, "stop": {"global_steps": 201}}
+    one = scenario(rounds, **changes)
+    both = simulate(scenario({}, **changes, strategies=({"kind": "on_write"}, rounds)))
+
+    (alone,) = (line for line in notes(simulate(one)) if "optimal interval" in line)
+    assert alone == "The optimal interval between checkpoints is 50 min of work, in whole rounds."
+    (line,) = (line for line in notes(both) if "optimal interval" in line)
+    assert line.endswith(
+        "is 53 min of work for mirrored all-reduce (on_write), 50 min of work for DiLoCo."
+    )
+    assert "optimal interval (53 min) of work, rounded to whole rounds, written" in "\n".join(
+        describe(one)
+    )
+
+
+def test_one_failure_is_told_as_one() -> None:
+    source = {"domain": "worker", "law": {"kind": "constant", "value": 6 * DAY}}
+    done = simulate(
+        scenario(
+            {"kind": "single"},
+            **{**MORTAL, "failures": {**MORTAL["failures"], "of": (source,)}, "recovery": None},
+        )
+    )
+
+    assert "it is interrupted once, which cost " in done.answer()
+    assert " each" not in done.answer().split("once")[1]

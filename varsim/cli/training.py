@@ -26,6 +26,7 @@ from varsim.cli.weighing import (
     weigh,
     weigh_checked,
     weigh_explaining,
+    weigh_failures,
     weigh_step,
 )
 
@@ -82,6 +83,7 @@ def check(experiment: "Training", strategies: Sequence[str]) -> None:
     for line in describe(scenario):
         write_prose(line, ITEM)
     weigh_step(scenario)
+    weigh_failures(scenario)
     begun = experiment.check()
     write("\nHow a run of each begins, times only:")
     for line in beginnings(begun):

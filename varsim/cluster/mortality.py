@@ -7,6 +7,7 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, in_run
 from varsim.cluster.stop import Stop
+from varsim.units import format_seconds
 from varsim.values.measured_times import MeasuredTimes
 
 
@@ -26,6 +27,7 @@ def check_beside(
     checkpoint: Checkpoint | None,
     events: Sequence[ProcessEvent],
     cluster: Cluster,
+    stop: Stop,
     *,
     servers: bool,
     chief: bool,
@@ -56,6 +58,12 @@ def check_beside(
                 "checkpoint has no effect: inside a run it is read back when servers fail, or "
                 "worker 0 where servers have the model; here servers, or the workers that are "
                 "left, keep it (copies of workers are saved with failures.horizon alone)"
+            )
+        played = failures.recorded
+        if played and stop.time is not None and (first := min(played.failures)[0]) > stop.time:
+            raise ValueError(
+                "failures.recorded: no failure comes before stop.time: the first is at "
+                f"{format_seconds(first)}"
             )
         return
     if any(slow.after or slow.until for slow in cluster.slow_workers):

@@ -96,7 +96,7 @@ class Scenario(ShownAsFile):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key} has no effect without failures (failures: of: ...)")
             return
-        known = self.failures, self.checkpoint, self.events, self.cluster
+        known = self.failures, self.checkpoint, self.events, self.cluster, self.stop
         check_beside(*known, **_served(self.strategies))
         for strategy in running:
             cluster = self.cluster_of(strategy)

@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
 from varsim.cluster.flat.reducing import Reading, Reducing
+from varsim.cluster.interruptions import MOST
 from varsim.cluster.rows import MOST_KEPT
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
 from varsim.study.beginning import Beginning, begin, rates, seconds_per_gradient
 from varsim.study.engine import picks_fast
 from varsim.study.lives import groups_met
+from varsim.study.simulation import rules_of
 from varsim.study.why.levers import times_only
 from varsim.units import format_bytes, format_rate, format_seconds
 from varsim.values.gradient import EXAMPLES, STACK
@@ -34,6 +36,7 @@ _FLOPS: Final = 1e9  # a second, in small matrices
 _TRIAL: Final = 0.3  # seconds of a short run, at these rates: a fifth of that where it is fast
 _BASE: Final = 150e6  # bytes of the program itself
 _NUMBER: Final = 8  # bytes
+_LARGEST: Final = 300.0  # of exponents
 
 
 class Effort(NamedTuple):
@@ -155,6 +158,53 @@ def longest_step(scenario: Scenario) -> LongStep:
     """Of the strategy for which computing, or sending, a gradient is longest."""
     steps = [_long_step(scenario, strategy) for strategy in scenario.strategies]
     return max(steps, key=lambda one: one.seconds)
+
+
+class Hopeless(NamedTuple):
+    """A run in which more failures strike than are followed; `rolled_back`: work is lost to some.
+
+    `failures`: how many, on average, or more, as nobody computes while hosts are missing.
+    """
+
+    strategy: str
+    failures: float
+    rolled_back: bool
+
+
+def hopeless(scenario: Scenario) -> Hopeless | None:
+    """That of the most failures, if a strategy meets more than are followed inside a run."""
+    met = [_failures_met(scenario, strategy) for strategy in scenario.strategies]
+    worst = max(met, key=lambda one: one.failures)
+    return worst if worst.failures > MOST else None
+
+
+def _failures_met(scenario: Scenario, strategy: Strategy) -> Hopeless:
+    """What a run of a strategy meets whose workers do nothing but compute.
+
+    Work W (s) between two checkpoints is lost whenever the model is, which it is at a rate r: all
+    of it is done after (e^(r W) - 1) / r on average.
+    """
+    rules, stop = rules_of(scenario, strategy), scenario.stop_of(strategy)
+    # Where a step ends without some workers, or at some loss, it may be over any time.
+    if rules is None or strategy.gives_up or stop.loss is not None:
+        return Hopeless(strategy.mention, 0.0, rolled_back=False)
+    cluster = scenario.cluster_of(strategy)
+    rate = rules.failures.rate(cluster, strategy.workers(cluster))
+    each, (steps, examples) = strategy.gradients_per_update(cluster), stop.most
+    updates = min(steps, examples / (scenario.workload.batch_size * each))
+    lasts = updates * each / _fastest(scenario, strategy)
+    saved, lost = rules.checkpoint, 0.0
+    if rules.failures.memoryless:
+        chief = rules.chief and saved is not None
+        lost = rules.failures.rate_of_rollbacks(cluster, chief=chief)
+    if lost and lasts < math.inf:
+        between = lasts
+        if saved is not None:
+            assert saved.every != "optimal", "a run knows when"
+            between = min(lasts, saved.every)
+        lasts *= math.expm1(min(lost * between, _LARGEST)) / (lost * between)
+    until = min(lasts, stop.time or math.inf)
+    return Hopeless(strategy.mention, rate * until, rolled_back=lost > 0 and until == lasts)
 
 
 def _gradients(scenario: Scenario, strategy: Strategy, rate: float | None) -> float:

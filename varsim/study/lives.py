@@ -93,7 +93,7 @@ def _life_of(scenario: Scenario, trace: Trace, smaller: Smaller | None) -> Life 
     checkpoint = scenario.checkpoint_of(strategy)
 
     def ends(of: Trace) -> NDArray[np.int64]:
-        return (_ended(of, each) if strategy.drifts else of.steps) - start_up
+        return _ends(scenario, strategy, of)
 
     def draws(*number: int) -> Callable[[int], np.random.Generator]:
         of = scenario.seed, trace.replication
@@ -107,9 +107,8 @@ def _life_of(scenario: Scenario, trace: Trace, smaller: Smaller | None) -> Life 
             return Drawn(np.diff(ends(trace), prepend=0).reshape(-1, each), saving, draws())
 
         rounds = 0.0
-        if each > 1 and checkpoint is not None and checkpoint.every == "optimal":
-            over = ends(trace)
-            rounds = float(over[-1]) / 1e9 * each / len(over) if len(over) else 0.0
+        if checkpoint is not None and checkpoint.every == "optimal":
+            rounds = round_of(scenario, trace)
         return Life(
             scenario.failures,
             checkpoint,
@@ -162,6 +161,16 @@ def _life_of(scenario: Scenario, trace: Trace, smaller: Smaller | None) -> Life 
         read=round((0.0 if checkpoint is None else checkpoint.restore) * 1e9),
         start_up=start_up,
     )
+
+
+def round_of(scenario: Scenario, trace: Trace) -> float:
+    """How long (s) a round is at whose end alone the job of a trace is saved; 0 where at any."""
+    strategy = _strategy(scenario, trace)
+    each = strategy.recurs_after(scenario.cluster_of(strategy))
+    if each == 1:
+        return 0.0
+    over = _ends(scenario, strategy, trace)
+    return float(over[-1]) / 1e9 * each / len(over) if len(over) else 0.0
 
 
 def groups_met(scenario: Scenario, strategy: Strategy) -> dict[int, float]:
@@ -226,6 +235,15 @@ def _compound(means: Mapping[int, float], most: int) -> NDArray[np.float64]:
 def _strategy(scenario: Scenario, trace: Trace) -> Strategy:
     (found,) = (one for one in scenario.strategies if one.label == trace.strategy)
     return found
+
+
+def _ends(scenario: Scenario, strategy: Strategy, trace: Trace) -> NDArray[np.int64]:
+    """When steps were over (ns) since the job was set up."""
+    cluster = scenario.cluster_of(strategy)
+    ended = trace.steps
+    if strategy.drifts:
+        ended = _ended(trace, strategy.recurs_after(cluster))
+    return ended - cluster.set_up
 
 
 def _ended(trace: Trace, each: int) -> NDArray[np.int64]:

@@ -1,16 +1,17 @@
 """The life of a job among random failures, in words: its cells, its sentence, its setting."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.failing import FailureSource, RecordedFailures, members
 from varsim.cluster.recovery import RandomFailures, Recovery, goes_on, in_run
 from varsim.report.words.names import mention
-from varsim.report.words.phrases import digits, plus_minus, time
+from varsim.report.words.phrases import digits, joined, plus_minus, time
 from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import DOWN
 from varsim.study.goodput import TO_TARGET as LATER
+from varsim.study.lives import round_of
 from varsim.study.simulation import rules_of
 from varsim.study.statistics import interval
 from varsim.units import format_rate, format_seconds
@@ -81,13 +82,14 @@ def sentences(result: "Result") -> Iterator[str]:
             )
             if found.mean > 0
         )
-        costs = "" if math.isnan(each.mean) else f", which cost {time(each)} each"
+        several = " each" * (often.mean != 1)
+        costs = "" if math.isnan(each.mean) else f", which cost {time(each)}{several}"
         who = mention(result.scenario, strategy)
         if horizon is None:
             yield (
                 f"Failures leave {who} {plus_minus(of['goodput'], 100, '%')} of all time of its "
-                f"workers{f': {rest}' if rest else ''}; they are interrupted {plus_minus(often)} "
-                f"times{costs and f'{costs}, all workers together'}."
+                f"workers{f': {rest}' if rest else ''}; they are interrupted {_times(often)}"
+                f"{costs and f'{costs}, all workers together'}."
             )
             continue
         lives = result.values(strategy, "goodput")
@@ -95,9 +97,13 @@ def sentences(result: "Result") -> Iterator[str]:
         yield (
             f"Over {_long(horizon)}, {who} keeps {plus_minus(of['goodput'], 100, '%')} of "
             f"its time{worst if len(set(lives)) > 1 else ''}{f': {rest}' if rest else ''}; it is "
-            f"interrupted {plus_minus(often)} "
-            f"times{costs}."
+            f"interrupted {_times(often)}{costs}."
         )
+
+
+def _times(often: "Estimate") -> str:
+    """How often something happens."""
+    return "once" if (said := plus_minus(often)) == "1" else f"{said} times"
 
 
 def helped(helps: "Sequence[Help]") -> str:
@@ -135,10 +141,14 @@ def notes(result: "Result") -> Iterator[str]:
     if failures is None:
         return
     if saved is not None and saved.every == "optimal":
-        of = "" if in_run(failures) else " of work"
-        rounds = ", in whole rounds" * (not in_run(failures) and _goes_round(result.scenario))
-        best = _optimum(result.scenario)
-        yield f"The optimal interval between checkpoints is {best}{of}{rounds}."
+        rounds, of = dict[str, float](), ""
+        if not in_run(failures):
+            traces = {name: result.trace(name) for name in result.compared}
+            rounds = {name: round_of(result.scenario, one) for name, one in traces.items()}
+            of = " of work"
+        whole = ", in whole rounds" * (of != "" and all(rounds.values()))
+        best = _optimum(result.scenario, rounds, of)
+        yield f"The optimal interval between checkpoints is {best}{whole}."
     yield from _together(result.scenario)
     if in_run(failures):
         return
@@ -257,13 +267,14 @@ def _checkpoint(scenario: Scenario) -> str:
     one, inside = scenario.checkpoint, bool(in_run(scenario.failures))
     assert one is not None
     if one.every == "optimal":
-        said, more = f"at the optimal interval ({_optimum(scenario)})", ""
+        said = f"at the optimal interval ({_optimum(scenario, {})})"
+        more = ", rounded to whole rounds"
     else:
-        said, more = f"every {format_seconds(one.every)}", " or more"
+        said, more = f"every {format_seconds(one.every)}", " or more, in whole rounds"
     if inside:
         said = f"of the servers' variables, by worker 0: {said}"
     else:
-        said += f" of work{f'{more}, in whole rounds' * _goes_round(scenario)}"
+        said += f" of work{more * _goes_round(scenario)}"
     if one.storage is None:
         said += f", written in {format_seconds(one.lasts)}"
     else:
@@ -283,9 +294,14 @@ def _checkpoint(scenario: Scenario) -> str:
     return f"{said}, read back in {format_seconds(one.restore)}"
 
 
-def _optimum(scenario: Scenario) -> str:
-    """How long an optimal interval is."""
-    return " or ".join(dict.fromkeys(map(format_seconds, sorted(_intervals(scenario)))))
+def _optimum(scenario: Scenario, rounds: Mapping[str, float], of: str = "") -> str:
+    """How long an optimal interval is (`of` what), and for whom where that is not the same."""
+    found: dict[str, list[str]] = {}
+    for strategy, seconds in _intervals(scenario, rounds):
+        found.setdefault(format_seconds(seconds), []).append(mention(scenario, strategy))
+    if len(found) < 2:
+        return "".join(found) + of
+    return ", ".join(f"{each}{of} for {joined(whose)}" for each, whose in found.items())
 
 
 def _goes_round(scenario: Scenario) -> bool:
@@ -294,25 +310,26 @@ def _goes_round(scenario: Scenario) -> bool:
     return any(strategy.recurs_after(cluster) > 1 for strategy, cluster in each)
 
 
-def _intervals(scenario: Scenario) -> set[float]:
-    """How long an optimal interval is (s) for those strategies of a scenario that are saved.
+def _intervals(scenario: Scenario, rounds: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    """How long an optimal interval is (s), for those strategies of a scenario that are saved.
 
-    Of those that are saved after whole rounds, which are not known yet, as if at any moment.
+    `rounds`: how long they are (s), of strategies by their labels that are saved after whole ones;
+    of those of which that is not known yet as if they were saved at any moment.
     """
-    failures, recovery, found = scenario.failures, scenario.recovery or Recovery(), set()
+    failures, recovery = scenario.failures, scenario.recovery or Recovery()
     for strategy in scenario.strategies:
         rules = rules_of(scenario, strategy)
         if rules is not None and rules.checkpoint is not None:
             assert rules.checkpoint.every != "optimal"
-            found.add(rules.checkpoint.every)
+            yield strategy.label, rules.checkpoint.every
         cluster, saved = scenario.cluster_of(strategy), scenario.checkpoint_of(strategy)
         if failures is None or saved is None or in_run(failures):
             continue
         start = 0.0 if cluster.overheads is None else cluster.overheads.first_iteration
         down = failures.detection + recovery.restart + saved.restore + start
         rate = failures.rate(cluster, strategy.workers(cluster))
-        found.add(saved.interval(failures, rate, down))
-    return found
+        each = rounds.get(strategy.label, 0.0)
+        yield strategy.label, saved.interval(failures, rate, down, each)
 
 
 def _recovery(one: Recovery) -> str:
