@@ -1,5 +1,6 @@
 """What a notebook does with experiments and results: change, draw, walk through, save."""
 
+import pickle
 import re
 from html import unescape
 from pathlib import Path
@@ -46,6 +47,14 @@ def test_a_scenario_is_shown_as_its_file(file: Path) -> None:
     assert repr(scenario) == str(scenario) == repr(varsim.load(file))
     assert "latency: " in repr(scenario)
     assert varsim.load(repr(scenario)).scenario == scenario  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("file", [SMALL, ROOT / "scenarios/metric_sum.yaml"], ids=lambda p: p.stem)
+def test_how_it_begins_is_shown_as_check_prints_it(file: Path) -> None:
+    begun = varsim.load(file).check()
+    assert repr(begun).count("\n") == len(begun) - 1 > 0
+    assert f":\n{begun!r}\n" in CliRunner().invoke(app, ["check", str(file)]).stdout
+    assert repr(pickle.loads(pickle.dumps(begun))) == repr(begun)
 
 
 def test_plots_are_drawn_by_name(result: Result) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, Self, TypeAlias
 
 from varsim.scenario.load import Document, Loaded, ScenarioSource
 from varsim.scenario.load import load as read
@@ -15,6 +15,7 @@ from varsim.scenario.loading import load_text
 from varsim.scenario.training import Scenario
 from varsim.scenario.writing import dump_scenario
 from varsim.strategies import meant
+from varsim.study.formatter import Checked
 from varsim.study.simulation import simulate, simulate_variables
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 
 # Called with how many runs have ended, of how many.
 Progress: TypeAlias = Callable[[int, int], None]
+
+# What tells how they begin.
+_TELLER: Final = "varsim.report.words.scenario"
+_PROGRAM_TELLER: Final = "varsim.report.words.program.scenario"
 
 
 class Experiment(Protocol):
@@ -90,7 +95,7 @@ class Training(Changeable):
         """How each strategy begins, times only."""
         from varsim.study.beginning import begin
 
-        return begin(self.scenario)
+        return Checked(begin(self.scenario), _TELLER)
 
     def explain(self, progress: Progress | None = None) -> "Why":
         """Why each strategy is as slow as it is."""
@@ -114,7 +119,8 @@ class Program(Changeable):
         """How the program begins under each mode."""
         from varsim.study.program.beginning import begin_program
 
-        return begin_program(self.scenario)
+        longest = self.scenario.program.longest
+        return Checked(begin_program(self.scenario), _PROGRAM_TELLER, longest)
 
     def explain(
         self,
@@ -216,7 +222,7 @@ class PlanExperiment:
         """How each strategy begins in the scenario that the space lies around, times only."""
         from varsim.study.beginning import begin
 
-        return begin(self.question.base)
+        return Checked(begin(self.question.base), _TELLER)
 
     def run(
         self, jobs: int = 1, progress: Progress | None = None, directory: Path | None = None

@@ -4,13 +4,16 @@ That is imported when it is first asked; nothing here imports what tells, draws 
 """
 
 import html
+from collections.abc import Iterable
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+T = TypeVar("T")
 
 
 class Teller(Protocol):
@@ -54,6 +57,20 @@ class Shown:
     @property
     def _teller(self) -> Teller:
         return cast(Teller, import_module(self.told_by))
+
+
+class Checked(list[T]):
+    """How each alternative begins, shown as `check` prints it; by a module, `told_by`.
+
+    `more` is what its function `beginnings` takes besides.
+    """
+
+    def __init__(self, begun: Iterable[T], told_by: str, *more: object) -> None:
+        super().__init__(begun)
+        self._told_by, self._more = told_by, more
+
+    def __repr__(self) -> str:
+        return "\n".join(import_module(self._told_by).beginnings(self, *self._more))
 
 
 class Told(Shown):
