@@ -43,6 +43,17 @@ def test_members_that_share_a_row_of_a_trace_are_told_of() -> None:
         assert ("The trace has times of 2 workers, and there are 3: those that" in said) == told
 
 
+def test_members_whose_times_do_not_differ_are_told_of() -> None:
+    for law, told in (
+        ({"kind": "constant", "value": DAY}, True),
+        ({"kind": "exponential", "mean": DAY}, False),
+    ):
+        failures = {**MORTAL["failures"], "of": ({"domain": "worker", "law": law},)}
+        mortal = {**MORTAL, "failures": failures, "recovery": {"restart": 180.0}}
+        said = " ".join(simulate(scenario({"kind": "on_write"}, **mortal)).notes)
+        assert ("All 3 workers fail at the same instants, each time" in said) == told
+
+
 def test_spares_for_all_that_fails_at_once_are_tried() -> None:
     """Of a rack of two one more spare is of no help: the job waits for the second host."""
     source = {"domain": "rack", "mtbf": 3 * DAY, "repair": 6 * HOUR}

@@ -171,19 +171,28 @@ def _together(scenario: Scenario) -> Iterator[str]:
     """That members whose times are read from one row of a file fail together."""
     assert scenario.failures is not None
     for one in scenario.failures.of:
-        if not isinstance(one.law, MeasuredTimes) or one.law.replay != "cycle":
-            continue
-        rows = len(one.law.seconds)
-        most = max(
-            members(one.domain, scenario.cluster_of(each), each.workers(scenario.cluster_of(each)))
-            for each in scenario.strategies
-            if one.domain != "server" or each.uses_servers
+        law, most = (
+            one.between,
+            max(
+                members(
+                    one.domain, scenario.cluster_of(each), each.workers(scenario.cluster_of(each))
+                )
+                for each in scenario.strategies
+                if one.domain != "server" or each.uses_servers
+            ),
         )
-        if most > rows:
+        if isinstance(law, MeasuredTimes):
+            rows = len(law.seconds)
+            if law.replay == "cycle" and most > rows:
+                yield (
+                    f"The trace has times of {rows} {one.domain}{'s' * (rows > 1)}, and there are "
+                    f"{most}: those that share a row fail at the same instants, each time (replay: "
+                    "resample draws times for each)."
+                )
+        elif not law.is_random and most > 1:
             yield (
-                f"The trace has times of {rows} {one.domain}{'s' * (rows > 1)}, and there are "
-                f"{most}: those that share a row fail at the same instants, each time (replay: "
-                "resample draws times for each)."
+                f"All {most} {one.domain}s fail at the same instants, each time: by their law the "
+                "time between two failures is always the same."
             )
 
 
