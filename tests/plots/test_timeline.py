@@ -65,6 +65,14 @@ class TestWindow:
         slower = a_run("slower", 2, 2, seconds=13)
         assert timeline.window(result_of([fine, slower])) == 2
 
+    def test_reaches_no_further_than_all_panels_together_can_be_read(self) -> None:
+        slow = a_run("slow", 2, 2, seconds=12)
+        most = timeline.MOST_TO_REACH // 12
+        many = [a_run(f"fine {i}", 16, 30, cut=most) for i in range(2)]
+        assert sum(12 * most * 16 for _ in many) > timeline.MOST_TO_DRAW
+        assert timeline.window(result_of([many[0], slow])) == 12
+        assert timeline.window(result_of([*many, slow])) == 2
+
 
 class TestPanels:
     def test_of_the_run_by_hand(self) -> None:

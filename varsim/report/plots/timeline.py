@@ -35,6 +35,7 @@ STEPS: Final = 5  # of the first strategy are shown
 MOST_WORKERS: Final = 16
 MOST_SPANS: Final = 60  # per worker: more are hard to tell apart
 MOST_TO_REACH: Final = 360  # per worker, where it takes so many to see an update of everybody
+MOST_TO_DRAW: Final = 8_000  # of all strategies together, then: a picture of about 2.5 MB
 MOST_UPDATES: Final = 150  # drawn as lines in one panel
 APART: Final = 1 / 1000  # of the window: sends that are nearer to each other are one in the picture
 HALF: Final = 0.42  # of the height of a row, that of its bars
@@ -105,7 +106,8 @@ def window(result: "Result") -> float:
 
     A step is over when half of its workers have finished that iteration, or all micro-batches. The
     window is shorter where a worker of another strategy would show more than MOST_SPANS spans on
-    average, and longer where that lets it reach the first update or exchange of every strategy.
+    average, and longer where that lets it reach the first update or exchange of every strategy;
+    where that would be more than MOST_TO_REACH of one, or MOST_TO_DRAW in all, panels say when.
     """
     first = result.trace(result.first)
     shown = STEPS * micro_batches(result.scenario, first.strategy)
@@ -120,8 +122,9 @@ def window(result: "Result") -> float:
         if np.searchsorted(begun, end) > MOST_SPANS * workers:
             end = int(begun[MOST_SPANS * workers])
     reach = max(_first(result, name) for name in result.strategies)
-    readable = all(
-        np.searchsorted(begun, reach) <= MOST_TO_REACH * workers for begun, workers in shown_by
+    counts = [(int(np.searchsorted(begun, reach)), workers) for begun, workers in shown_by]
+    readable = all(count <= MOST_TO_REACH * workers for count, workers in counts) and (
+        sum(count for count, _ in counts) <= MOST_TO_DRAW
     )
     return max(end, reach if readable else 1, 1) / 1e9
 
