@@ -35,7 +35,7 @@ def refusal(events: tuple[dict[str, Any], ...], **changes: Any) -> str:
         ),
         (
             ({"at": 1.0, "stop": "chief"}, kill(2.0, 1)),
-            "worker 1 is killed at 2 s, but with the chief is stopped at 1 s the run comes to",
+            "worker 1 is killed at 2 s, but the chief is stopped at 1 s, which ends the run",
         ),
         (({"at": 1.0},), "say what happens: one of kill, restart, stop"),
         (

@@ -133,13 +133,12 @@ class Training:
 
     def _end_or_restart(self, what: str, rank: int) -> None:
         lives = self._job.failures
-        if what == "kill":
-            lives.kill(rank)
-        elif what == "restart":
+        if what == "restart":
             lives.restart(rank)
-        else:
-            assert what == "stop", f"unknown event {what}"
-            lives.stop(rank)
+            return
+        assert what in ("kill", "stop"), f"unknown event {what}"
+        (lives.kill if what == "kill" else lives.stop)(rank)
+        lives.tell_of_deaths()
 
     def _start(self, rank: int) -> None:
         assert rank in self._network.idle, f"worker {rank} does not ask for the variables"

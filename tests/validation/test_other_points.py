@@ -229,12 +229,16 @@ def test_what_makes_no_sense_is_one_line(
         (
             "coll-ring-allreduce",
             {"p": 10**7, "n": 1e6, **RING},
-            "cluster: at most 1,000,000 workers",
+            "cluster: workers: at most 1,000,000 can be simulated",
         ),
         ("coll-ring-allreduce", {"p": 2, "n": 1e300, **RING, "beta": 1e300}, "no clock counts it"),
         ("coll-ring-allreduce", {"p": 2, "n": 0.3, **RING}, "size must be at least 1 byte"),
         ("os-weibull", {"n": 1, "k": 1, "scale": 1.0, "shape": 1e-9}, "too large or too small"),
-        ("ps-det", {"N": 2_000_000, "Z": 1.0, "S": 1.0}, "at most 1,000,000 workers"),
+        (
+            "ps-det",
+            {"N": 2_000_000, "Z": 1.0, "S": 1.0},
+            "workers: at most 1,000,000 can be simulated",
+        ),
         ("delay-rate", {"tau": 1, "a": 1e200}, "beyond all numbers"),
         ("ddp-buckets", {"model": "none", "bucket_cap_mb": 25, "first_bucket_mb": 1}, "unknown"),
     ],

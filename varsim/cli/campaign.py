@@ -10,7 +10,6 @@ import typer
 from varsim.cli.console import USAGE, complain, write_prose
 from varsim.cli.progress import SweepProgress
 from varsim.cli.weighing import asks_first, foreseen
-from varsim.units import counted
 
 if TYPE_CHECKING:
     from varsim.scenario.plan import Question
@@ -90,6 +89,7 @@ def making(
     `told` says in words which case, by its key, is the best so far.
     """
     from varsim.study.sweep.execution import backend
+    from varsim.units import counted
 
     progress = SweepProgress(quiet, told)
     try:

@@ -11,7 +11,6 @@ from varsim.cli.campaign import claim, making, opened, tell_effort
 from varsim.cli.console import ITEM, OUT_OF_BOUNDS, complain, tell, write_prose
 from varsim.cli.settings import Engine, question, use_in_campaign
 from varsim.cli.weighing import MOST_WEIGHED, weigh_cases
-from varsim.units import counted
 
 if TYPE_CHECKING:
     from varsim.study.effort import Effort
@@ -123,6 +122,7 @@ def check(experiment: "PlanExperiment", strategies: Sequence[str]) -> None:
     from varsim.scenario.plan import OBJECTIVES
     from varsim.study.plan.cell import distinct
     from varsim.study.plan.plan import Planning
+    from varsim.units import counted
 
     question = experiment.question
     write_prose(

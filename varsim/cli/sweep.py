@@ -12,7 +12,6 @@ from varsim.cli.campaign import claim, making, opened, tell_effort
 from varsim.cli.console import ITEM, USAGE, complain, read_from, tell, write, write_prose
 from varsim.cli.settings import Engine, question, use_in_campaign
 from varsim.cli.weighing import weigh_cases
-from varsim.units import counted
 
 if TYPE_CHECKING:
     from varsim.scenario.sweep.space import Sweep
@@ -116,6 +115,7 @@ def sweep(
     from varsim.report.files.sweep import write_sweep
     from varsim.scenario.sweep.loading import load_sweep
     from varsim.study.sweep.campaign import carry_out
+    from varsim.units import counted
 
     given = options.with_shorthands(sets, seed=seed, replications=replications)
     asked = load_sweep(file, given, precision, most_replications, tuple(strategy))
@@ -173,6 +173,7 @@ def merge(
     from varsim.report.files.sweep import write_sweep
     from varsim.scenario.sweep.loading import load_sweep
     from varsim.study.sweep.runs_file import STORE
+    from varsim.units import counted
 
     asked = load_sweep(file, sets, precision, most_replications, tuple(strategy))
     experiment = _experiment(asked, tuple(strategy))
@@ -206,6 +207,7 @@ def redraw(directory: Path) -> None:
     from varsim.report.files.sweep import SCENARIO, swept_in
     from varsim.report.sweep import report
     from varsim.scenario.sweep.loading import load_sweep
+    from varsim.units import counted
 
     check_target(directory, "sweep")
     file = directory / SCENARIO
@@ -229,6 +231,7 @@ def redraw(directory: Path) -> None:
 def check(experiment: "SweepExperiment", strategies: Sequence[str]) -> None:
     """Say what a sweep varies, and how many runs that takes."""
     from varsim.report.words.memory import misfit
+    from varsim.units import counted
 
     sweep = experiment.sweep
     distinct = len(experiment.distinct)

@@ -112,6 +112,10 @@ class Failures:
         """A worker's processes disappear; others are told of it later, by `tell_of_deaths`."""
         self._end(self._workers[rank], Killed())
 
+    def stop(self, rank: int) -> None:
+        """A worker's processes end in good order; that, too, is told by `tell_of_deaths`."""
+        self._end(self._workers[rank], Stopped())
+
     def tell_of_deaths(self) -> None:
         """Nobody else dies at this instant: now it is known who has."""
         untold, self._untold = self._untold, []
@@ -171,7 +175,7 @@ class Failures:
         if event.restart is not None:
             self.restart(event.rank)
             return
-        self._end(self._workers[event.rank], Stopped() if event.kill is None else Killed())
+        (self.stop if event.kill is None else self.kill)(event.rank)
         self.tell_of_deaths()
 
     def _set_off(self, worker: Worker, one: WorkerProcess) -> None:
