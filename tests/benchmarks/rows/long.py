@@ -18,49 +18,56 @@ from varsim.scenario.writing import dump_scenario
 
 ROOT = Path(__file__).parents[3]
 LARGEST = ("none", 1_000_000, 10, 60.0)
-# Runs a command with each engine, and prints how many KiB of memory it has taken at most: a process
-# of its own, as what is started by a large one counts as large.
-PEAKS = f"""
+# Runs a scenario with an engine, and prints how many KiB of memory that takes at most: a process of
+# its own, as what is started by a large one counts as large.
+PEAK = f"""
 import os, subprocess, sys
-for engine in ("simpy", "fast"):
-    done = subprocess.Popen(
-        [sys.executable, *"-m varsim run run.yaml --yes --jobs 1 --out".split(), engine],
-        env=os.environ | {{"{ENGINE}": engine}},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    _, status, used = os.wait4(done.pid, 0)
-    assert status == 0
-    print(used.ru_maxrss)
+engine = sys.argv[1]
+done = subprocess.Popen(
+    [sys.executable, *"-m varsim run run.yaml --yes --jobs 1 --out".split(), engine],
+    env=os.environ | {{"{ENGINE}": engine}},
+    stdout=subprocess.DEVNULL,
+    stderr=subprocess.DEVNULL,
+)
+_, status, used = os.wait4(done.pid, 0)
+assert status == 0
+print(used.ru_maxrss)
 """
 
 
 def rows(_: bool) -> Iterator[Row]:
-    """Memory beside the others: it is measured as well on a busy machine."""
-    with TemporaryDirectory() as folder, memory(Path(folder), 1_000, 10_000) as peaks:
-        yield from peers.rows()
-        yield alone(*LARGEST)
-        yield beside_before(Path(folder))
-        if find_spec("numba") is not None:
-            yield from starts()
-        found, _ = peaks.communicate()
-    assert peaks.returncode == 0
-    for engine, size in zip(("SimPy", "the engine for times alone"), found.split(), strict=True):
-        name = f"memory of `varsim run` of 10 million worker-steps, W = 1,000, {engine}"
-        yield Row(name, 1_000, Spread.of([int(size) * 1024 / 1e6]), " MB")
+    """Memory, the other engine's beside the rest: it is measured as well on a busy machine."""
+    with TemporaryDirectory() as folder:
+        text = dump_scenario(scenario("none", 1_000, 10_000, "timing"))
+        Path(folder, "run.yaml").write_text(text, encoding="utf-8")
+        with peak("simpy", folder) as slow:
+            yield from peers.rows()
+            yield alone(*LARGEST)
+            yield beside_before(Path(folder))
+            if find_spec("numba") is not None:
+                yield from starts()
+                with peak("fast", folder) as fast:
+                    yield memory("the engine for times alone", fast)
+            yield memory("SimPy", slow)
 
 
-def memory(folder: Path, workers: int, steps: int) -> "subprocess.Popen[str]":
-    """Begin to run a scenario, its files and its page included, with either engine."""
-    text = dump_scenario(scenario("none", workers, steps, "timing"))
-    (folder / "run.yaml").write_text(text, encoding="utf-8")
+def peak(engine: str, folder: str) -> "subprocess.Popen[str]":
+    """Begin to run the scenario in a folder, its files and its page included."""
     return subprocess.Popen(
-        [sys.executable, "-c", PEAKS],
+        [sys.executable, "-c", PEAK, engine],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         text=True,
     )
+
+
+def memory(engine: str, run: "subprocess.Popen[str]") -> Row:
+    """Most memory that a run has taken, when it has ended."""
+    kib, _ = run.communicate()
+    assert run.returncode == 0
+    name = f"memory of `varsim run` of 10 million worker-steps, W = 1,000, {engine}"
+    return Row(name, 1_000, Spread.of([int(kib) * 1024 / 1e6]), " MB")
 
 
 def starts() -> Iterator[Row]:
