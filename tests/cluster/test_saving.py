@@ -414,6 +414,11 @@ def test_strategies_without_servers_have_none_to_fail() -> None:
             {"checkpoint": None},
             "none of the strategies uses parameter servers",
         ),
+        (
+            {"kind": "on_write"},
+            {"checkpoint": None, "failures": {"of": (fail((NEVER,)),)}},
+            "none of the strategies uses parameter servers",
+        ),
     ],
 )
 def test_what_cannot_be(strategy: dict[str, Any], changes: dict[str, Any], said: str) -> None:

@@ -137,6 +137,11 @@ def in_run(failures: RandomFailures | None) -> tuple[RandomFailures, ...]:
     return (failures,) if failures is not None and failures.horizon is None else ()
 
 
+def end_workers(deaths: object) -> bool:
+    """Whether these are random failures that end workers: not events, not of servers alone."""
+    return isinstance(deaths, RandomFailures) and bool(deaths.without_servers().repairs)
+
+
 def _is_optimal(given: object) -> str:
     return "optimal" if given == "optimal" else "time"
 

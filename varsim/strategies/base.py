@@ -26,7 +26,7 @@ from varsim.cluster.overheads import (
     OF_REDUCTIONS,
     OF_SERVERS,
 )
-from varsim.cluster.recovery import RandomFailures, Recovery, goes_on
+from varsim.cluster.recovery import RandomFailures, Recovery, end_workers, goes_on
 from varsim.inert import visible
 from varsim.values.optimizer import AnyOptimizer
 from varsim.values.schema import Grown
@@ -401,7 +401,7 @@ class Strategy(Grown, ABC):
         if self.leaves_out_the_dead and not events:
             who = "nobody dies inside the run (events, or failures without a horizon)"
             raise ValueError(f"on_death has no effect: {who}")
-        if events and isinstance(events[0], RandomFailures) and not self.outlives_workers:
+        if any(map(end_workers, events)) and not self.outlives_workers:
             can = []
             if "on_death" in type(self).model_fields:
                 can.append("write on_death: continue_with_fewer, to go on with those who are left")
