@@ -83,14 +83,16 @@ def head() -> Iterator[str]:
 def told(group: Group, long: bool) -> Iterator[str]:
     """One part of the table, line by line as it is measured; then how that was."""
     start = time.perf_counter()
-    load = f"load {os.getloadavg()[0]:.1f} at the beginning, " if hasattr(os, "getloadavg") else ""
+    where = f"Commit {commit()}"
+    if hasattr(os, "getloadavg"):
+        where += f", load {os.getloadavg()[0]:.1f} at the beginning"
     yield f"\n## {group.title}\n"
     yield f"{group.about}\n"
     yield "| | goal | median | least to largest | |"
     yield "|---|---:|---:|---:|---|"
     for row in group.rows(long):
         yield line(row)
-    yield f"\nCommit {commit()}, {load}{time.perf_counter() - start:.0f} s."
+    yield f"\n{where}, {time.perf_counter() - start:.0f} s."
 
 
 def line(row: Row) -> str:
