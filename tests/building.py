@@ -24,6 +24,19 @@ NO_TIME = {"bandwidth": 1e18, "latency": 0.0, "sharing": "first_come"}
 
 APPLIED, DROPPED, PARTLY, PENDING, LOST = Outcome
 
+DAY, HOUR = 86_400.0, 3600.0  # s
+# A job of days whose workers fail, and begin again from checkpoints.
+MORTAL: dict[str, Any] = {
+    "replications": 3,
+    "failures": {
+        "horizon": 10 * DAY,
+        "detection": 30.0,
+        "of": ({"domain": "worker", "mtbf": 3 * DAY, "repair": 600.0},),
+    },
+    "checkpoint": {"every": 1800.0, "write": 60.0},
+    "recovery": {"restart": 180.0, "spares": {"hot": 1}},
+}
+
 
 class Fate(NamedTuple):
     """A gradient, when it was applied or dropped (ms), and which of the two."""

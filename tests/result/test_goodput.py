@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import scenario
+from building import DAY, HOUR, MORTAL, scenario
 from pandas.testing import assert_frame_equal
 
 from varsim.report.files.save import load_result, save
@@ -19,18 +19,6 @@ from varsim.study.goodput import DOWN, OF_LIVES, PARTS
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
 from varsim.study.why.account import why
-
-DAY, HOUR = 86_400.0, 3600.0
-MORTAL: dict[str, Any] = {
-    "replications": 3,
-    "failures": {
-        "horizon": 10 * DAY,
-        "detection": 30.0,
-        "of": ({"domain": "worker", "mtbf": 3 * DAY, "repair": 600.0},),
-    },
-    "checkpoint": {"every": 1800.0, "write": 60.0},
-    "recovery": {"restart": 180.0, "spares": {"hot": 1}},
-}
 
 
 @pytest.fixture(scope="module")

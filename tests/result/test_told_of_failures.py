@@ -2,24 +2,12 @@
 
 from typing import Any
 
-from building import scenario
+from building import DAY, HOUR, MORTAL, scenario
 
 from varsim.report.words.life import notes
 from varsim.report.words.scenario import describe
 from varsim.study.simulation import simulate
 from varsim.study.why.account import why
-
-DAY, HOUR = 86_400.0, 3600.0
-MORTAL: dict[str, Any] = {
-    "replications": 3,
-    "failures": {
-        "horizon": 10 * DAY,
-        "detection": 30.0,
-        "of": ({"domain": "worker", "mtbf": 3 * DAY, "repair": 600.0},),
-    },
-    "checkpoint": {"every": 1800.0, "write": 60.0},
-    "recovery": {"restart": 180.0, "spares": {"hot": 1}},
-}
 
 
 def test_a_throughput_to_reach_is_that_of_what_is_kept() -> None:

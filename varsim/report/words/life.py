@@ -168,19 +168,14 @@ def notes(result: "Result") -> Iterator[str]:
 
 
 def _together(scenario: Scenario) -> Iterator[str]:
-    """That members whose times are read from one row of a file fail together."""
+    """That members of a domain fail together: by times always the same, or from one row."""
     assert scenario.failures is not None
     for one in scenario.failures.of:
-        law, most = (
-            one.between,
-            max(
-                members(
-                    one.domain, scenario.cluster_of(each), each.workers(scenario.cluster_of(each))
-                )
-                for each in scenario.strategies
-                if one.domain != "server" or each.uses_servers
-            ),
-        )
+        law, struck = one.between, scenario.strategies
+        if one.domain == "server":
+            struck = tuple(each for each in struck if each.uses_servers)
+        clusters = ((each, scenario.cluster_of(each)) for each in struck)
+        most = max(members(one.domain, where, each.workers(where)) for each, where in clusters)
         if isinstance(law, MeasuredTimes):
             rows = len(law.seconds)
             if law.replay == "cycle" and most > rows:
