@@ -84,8 +84,7 @@ class Quorum:
         """Who has come back becomes a member; returns when it has all that members have."""
         yield from worker.catch_up()
         if worker.rank in self._dead:
-            del self._dead[worker.rank]
-            self._leave([worker.rank])
+            self._leave(worker)
         whole = False
         while not whole:
             served = self._waiting[worker.rank] = Event(self._job.clock)
@@ -101,13 +100,13 @@ class Quorum:
             worker.goes_on()
             whole = self._job.failures.running(source.rank) and source.restarts == life
             if not whole:
-                self._leave([worker.rank])
+                self._leave(worker)
 
     def _died(self, ranks: Sequence[int]) -> None:
         clock, wait = self._job.clock, self._job.failures.detection
         for rank in ranks:
             self._waiting.pop(rank, None)
-            if rank in self.members:
+            if rank in self.members and rank not in self._dead:
                 self._dead[rank] = clock.time + wait
                 if wait:
                     clock.call_at(clock.time + wait, self._know)
@@ -117,18 +116,24 @@ class Quorum:
     def _nobody_left(self) -> bool:
         return bool(self.members) and self._dead.keys() >= set(self.members)
 
-    def _know(self) -> None:
-        """Others know by now who is dead, of which they may have learnt already."""
-        now = self._job.clock.time
-        if known := [rank for rank, when in self._dead.items() if when <= now]:
-            for rank in known:
-                del self._dead[rank]
-            self._leave(known)
+    def _leave(self, worker: Worker) -> None:
+        """A worker is there, but without the model: others know that it is no member any more."""
+        self._dead[worker.rank] = self._job.clock.time
+        self._know()
 
-    def _leave(self, ranks: Sequence[int]) -> None:
-        """Who is left goes on; if nobody is, all that they had made is lost."""
-        self._change([member for member in self.members if member not in ranks])
-        self._copies.leave(ranks)
+    def _know(self) -> None:
+        """Others know by now who is dead, and go on; if nobody is left, all they made is lost.
+
+        Then nobody is there to go on until the last death is known, too.
+        """
+        now = self._job.clock.time
+        known = [rank for rank, when in self._dead.items() if when <= now]
+        if not known or (self._nobody_left() and len(known) < len(self._dead)):
+            return
+        for rank in known:
+            del self._dead[rank]
+        self._change([member for member in self.members if member not in known])
+        self._copies.leave(known)
         if not self.members:
             self._job.failures.copies_lost()
 
