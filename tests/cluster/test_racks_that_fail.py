@@ -18,16 +18,16 @@ STEP = {"kind": "constant", "value": 0.1}
 
 @contextmanager
 def counted_by_somebody() -> Iterator[None]:
-    """Whenever a step counts, some member of the all-reduces runs, and has made as many."""
+    """Whenever a step counts, some member of the all-reduces runs."""
     made, count = Quorum.__init__, Job.count_step
-    quorums: list[tuple[Quorum, Any]] = []
+    quorums: list[Quorum] = []
 
-    def noted(self: Quorum, job: Job, seats: Any, vectors: Any, size: float, copies: Any) -> None:
-        quorums[:] = [(self, copies)]
-        made(self, job, seats, vectors, size, copies)
+    def noted(self: Quorum, *parts: Any) -> None:
+        quorums[:] = [self]
+        made(self, *parts)
 
     def counted(self: Job) -> None:
-        ((quorum, copies),) = quorums
+        (quorum,) = quorums
         there = [rank for rank in quorum.members if self.failures.running(rank)]
         assert there, f"at {self.clock.time / MS:g} ms a step counts that only the dead have made"
         count(self)
