@@ -79,6 +79,10 @@ class ElasticReplicas(DriftingReplicas):
             raise
         self._job.failures.meet(worker.rank)
 
+    def _nobody_left(self) -> bool:
+        """Never: the centre is the model."""
+        return False
+
     def settle(self) -> Activity[None]:
         """See DriftingReplicas; so are all who have come at this moment."""
         yield from super().settle()

@@ -173,6 +173,8 @@ class Interruptions:
 
     def _lose_copies(self) -> None:
         """Nobody has a copy of the model any more: once all are there, all is as at the start."""
+        if self._copies_lost:
+            return
         now = self._clock.time
         self._go_back(now)
         self._model_lost = self._copies_lost = True

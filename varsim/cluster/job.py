@@ -224,6 +224,8 @@ class Job:
 
     def _look(self) -> None:
         """Measure the model also off the grid, if its loss is one that is waited for."""
+        if self.failures.died and self.failures.nobody_left():
+            return
         parameters = self.model()
         if self._floor is not None and self._floor(parameters) > self._awaited[-1]:
             return
@@ -296,9 +298,12 @@ class Job:
             standstill = self._stands_still(label)
         end = self.clock.time
         recorder, ledger = self.recorder, self.ledger
-        if self.failures.nobody_left():
+        model_lost = self.failures.nobody_left()
+        if model_lost and self.failures.random:  # all will begin from the start
             self.failures.copies_lost()
-        if self._model is not None and self._evaluated_step != ledger.global_step:
+            model_lost = False
+        measured = model_lost or self._evaluated_step == ledger.global_step
+        if self._model is not None and not measured:
             self._measure()
         for worker in self.workers:
             worker.close(end)
@@ -332,6 +337,7 @@ class Job:
             gradients_aggregated=ledger.aggregated,
             standstill=standstill,
             rolled_back=np.array(ledger.rolled_back) if ledger.rolled_back else None,
+            model_lost=model_lost,
         )
         return trace if self._interruptions is None else self._interruptions.accounted(trace)
 

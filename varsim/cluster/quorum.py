@@ -114,7 +114,7 @@ class Quorum:
             self._know()
 
     def _nobody_left(self) -> bool:
-        return bool(self.members) and self._dead.keys() >= set(self.members)
+        return self._dead.keys() >= set(self.members)
 
     def _leave(self, worker: Worker) -> None:
         """A worker is there, but without the model: others know that it is no member any more."""

@@ -56,6 +56,7 @@ class MirroredReplicas:
         self._rounds: dict[int, _Round] = {}  # by the step they make
         self._recovery = Recovery(job)
         job.explain(self._recovery.remedy)
+        job.failures.nobody_left = self._recovery.impossible
         self._version: Array | None = None
         self._latest: Parameters = ()  # the copy of which this is the first trained variable
         # The model as read from outside: the version that all copies have reached.
@@ -143,6 +144,7 @@ class LocalReplicas:
     def __init__(self, job: Job, aggregation: Aggregation) -> None:
         self._job = job
         self.aggregation = aggregation
+        self._is_first = aggregation is Aggregation.ONLY_FIRST_REPLICA
         made = _variables(job, Synchronization.ON_READ, aggregation)
         self.variables = [one for one in made if isinstance(one, SyncOnReadVariable)]
         self._seen = [0] * len(job.workers)  # updates that each copy contains
@@ -158,6 +160,7 @@ class LocalReplicas:
         self._latest: tuple[int, OutsideRead] | None = None
         job.failures.meets = True
         job.failures.tell(self._lose)
+        job.failures.nobody_left = self._nobody_left
 
     def read(self, worker: Worker) -> Read:
         """A worker's own copy; takes no time."""
@@ -223,9 +226,13 @@ class LocalReplicas:
 
     @property
     def _there(self) -> Sequence[int]:
-        """Whose copies an outsider finds; where there is none, the last ones that there were."""
-        found = [rank for rank in self.members if rank not in self._died]
-        return found or self.members or range(len(self.steps))
+        """Whose copies an outsider finds."""
+        return [rank for rank in self.members if rank not in self._died]
+
+    def _nobody_left(self) -> bool:
+        """Whether the copies are gone of which the model would be made."""
+        there = self._there
+        return not (0 in there if self._is_first else there)
 
     def leave(self, ranks: Sequence[int]) -> None:
         """Copies are no part of the model any more; steps that only they had to make count."""
@@ -260,8 +267,7 @@ class LocalReplicas:
         """
         step = self._met[worker.rank] = self.steps[worker.rank]
         if self._latest is None or self._latest[0] != step:
-            alone = self.aggregation is Aggregation.ONLY_FIRST_REPLICA
-            updates = self._seen[0] if alone else self._made
+            updates = self._seen[0] if self._is_first else self._made
             self._latest = (step, OutsideRead(self.aggregate(), self.divergence(), updates))
         return self._latest[1]
 
@@ -285,19 +291,22 @@ class LocalReplicas:
         return full_slots(self.variables[0].state, self.variables[0].values[0])
 
     def aggregate(self) -> Parameters:
-        """The copies as they are now, aggregated; of a mean those that are there."""
+        """The copies that are there, aggregated as they are now."""
         there = self._there
-        if len(there) < len(self.steps) and self.aggregation is Aggregation.MEAN:
-            return tuple([self.mean(variable, there) for variable in self.variables])
-        return tuple([_read(variable) for variable in self.variables])
+        if self._is_first or len(there) == len(self.steps):
+            return tuple([_read(variable) for variable in self.variables])
+        if self.aggregation is Aggregation.SUM:
+            return tuple([_total(variable, there) for variable in self.variables])
+        return tuple([self.mean(variable, there) for variable in self.variables])
 
     def mean(self, variable: SyncOnReadVariable, ranks: Sequence[int]) -> Array:
         """Mean of some copies of a variable, added up in this order."""
-        return sum_in_order(np.stack([variable.values[rank] for rank in ranks])) / len(ranks)
+        return _total(variable, ranks) / len(ranks)
 
     def divergence(self) -> float:
         """Largest distance between two copies as they are now."""
-        return divergence([self.copy(rank) for rank in self._there])
+        there = self._there
+        return divergence([self.copy(rank) for rank in there]) if there else 0.0
 
     def end_read(self, worker: Worker) -> None:
         """A replica has been read."""
@@ -382,9 +391,13 @@ class Recovery:
         for event in unserved:
             event.succeed()
 
+    def impossible(self) -> bool:
+        """Whether no running worker has the model any more."""
+        return self._source() is None
+
     def remedy(self, dead: Sequence[int]) -> str:
         """What would free a run that needs everybody; see `Job.explain`."""
-        if self._source() is None:
+        if self.impossible():
             return "nothing can, as no running worker has the model any more"
         return restart_all(dead)
 
@@ -398,6 +411,11 @@ class Recovery:
 def full_slots(state: State, value: Array) -> int:
     """How many slots of an optimizer are as large as the value they stand beside."""
     return sum(slot.shape == value.shape for slot in state)
+
+
+def _total(variable: SyncOnReadVariable, ranks: Sequence[int]) -> Array:
+    """Sum of some copies of a variable, in this order."""
+    return sum_in_order(np.stack([variable.values[rank] for rank in ranks]))
 
 
 def _read(variable: SyncOnReadVariable) -> Array:

@@ -307,6 +307,9 @@ class Trace:
     # Rows of gradients whose worker's copy was updated with them, and died before others had met
     # it, or went back: nothing is left of them.
     in_vain: NDArray[np.int64] | None = None
+    # Whether nobody has the model any more, whose copies died with their workers, or the one copy
+    # that is read: then there is nothing to measure in the end.
+    model_lost: bool = False
     # Of a first replication in which anything was sent beside computation: what was, with the
     # fields of Span, by worker and time: a READ or a WRITE, until it was there, in the `iteration`
     # in which it began.

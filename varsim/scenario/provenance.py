@@ -63,6 +63,8 @@ def trace_sha256(trace: Trace) -> str:
     links = [(link.name, float(link.bandwidth), float(link.moved)) for link in trace.links]
     rest = (trace.end, trace.global_step, trace.stopped_by, stuck, losses, links)
     digest.update(repr(rest).encode())
+    if trace.model_lost:
+        digest.update(b"model lost")
     if trace.life is not None:
         digest.update(trace.life.astype("<i8").tobytes())
     return digest.hexdigest()

@@ -360,7 +360,7 @@ def _learning(trace: Trace, target: float | None, common_end: int) -> dict[str, 
     )
     # The others do not depend on what loss was waited for.
     rows = [row for row in trace.evaluations if not row.off_grid]
-    last = rows[-1] if rows else None
+    last = rows[-1] if rows and not trace.model_lost else None
     moments = np.array([row.time for row in rows], dtype=np.int64)
     losses = np.array([row.loss for row in rows], dtype=np.float64)
     common = latest(moments, losses, np.array(list(COMMON_TIMES.values())) * common_end)

@@ -330,5 +330,6 @@ def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
         life=life,
         rolled_back=np.array(run["rolled_back"]) if run.get("rolled_back") else None,
         in_vain=np.array(run["in_vain"]) if run.get("in_vain") else None,
+        model_lost=run.get("model_lost", False),
         send_rows=sends,
     )

@@ -158,7 +158,8 @@ def _price(result: "Result", best: str) -> str:
     if result.scenario.workload.has_values:
         final = of["final_loss"]
         loss = plus_minus(final) if final.replications else "a value that is not finite"
-        clauses.append(f"the loss ended at {loss} ({rates.rate(result.scenario, best)})")
+        if not any(trace.model_lost for trace in result.traces if trace.strategy == best):
+            clauses.append(f"the loss ended at {loss} ({rates.rate(result.scenario, best)})")
     return f"With {called(result.scenario, best)}, {'; '.join(clauses)}."
 
 

@@ -41,6 +41,7 @@ def notes(result: "Result") -> tuple[str, ...]:
     if result.target_loss is not None:
         found += _target(result, result.target_loss)
     if result.scenario.workload.has_values:
+        found += _models_lost(result)
         found += _diverged(result)
         found += _gradients_per_update(result)
         found += _means_of_copies(result)
@@ -166,6 +167,20 @@ def _read(result: "Result", described: "Strategy", target: float) -> str:
         f"{said}; a model as good was read in {found.replications} of {result.replications} "
         "replications before the run ended."
     )
+
+
+def _models_lost(result: "Result") -> Iterator[str]:
+    """Of whom there was nothing to measure in the end."""
+    whose, count = [], result.replications
+    for strategy in result.strategies:
+        lost = [run for run in result.traces if run.strategy == strategy and run.model_lost]
+        which = f" (in {len(lost)} of {count} replications)" if len(lost) < count else ""
+        whose += [mention(result.scenario, strategy) + which] * bool(lost)
+    if whose:
+        yield (
+            f"At the end nobody has the model of {joined(whose)}: the copies of which it would be "
+            "read died with their workers, so that there is no final loss or accuracy."
+        )
 
 
 def _diverged(result: "Result") -> Iterator[str]:
