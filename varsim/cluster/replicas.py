@@ -293,7 +293,7 @@ class LocalReplicas:
     def aggregate(self) -> Parameters:
         """The copies that are there, aggregated as they are now."""
         there = self._there
-        if self._is_first or len(there) == len(self.steps):
+        if len(there) == len(self.steps) or self._is_first:
             return tuple([_read(variable) for variable in self.variables])
         if self.aggregation is Aggregation.SUM:
             return tuple([_total(variable, there) for variable in self.variables])
