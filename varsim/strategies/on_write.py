@@ -35,6 +35,7 @@ _NOT_OF_PUSH_PULL: Final = (
 _COVERED: Final = {
     *("kind", "name", "on", "optimizer", "collective", "ranks_per_group", "segment_size"),
     *("overlap", "bucketing", "bucket_size", "first_bucket_size", "micro_batches"),
+    "drop_compute",
 }
 
 
@@ -327,7 +328,8 @@ class OnWrite(Strategy):
         """See Strategy; whatever else may be said of it than this is not covered."""
         if not self.says_only(_COVERED) or self.uses_servers or self.by_layers:
             return None
-        return Reducing(self._choice, self._bucketing, self._micro_batches, self.overlaps)
+        batches = (self._micro_batches, self.overlaps, self.drop_compute)
+        return Reducing(self._choice, self._bucketing, *batches)
 
     def start(self, job: Job) -> None:
         drop = self.drop_compute

@@ -3,18 +3,29 @@
 import os
 from typing import Literal, TypeAlias, cast, get_args
 
+from varsim.cluster.description import Cluster
 from varsim.cluster.flat.arrays import Start
 from varsim.cluster.flat.building import NotCoveredError
-from varsim.cluster.flat.choice import can_compile, expected, uncovered, weight, worth_compiling
+from varsim.cluster.flat.choice import (
+    can_compile,
+    expected,
+    in_arrays,
+    uncovered,
+    weight,
+    worth_compiling,
+)
 from varsim.cluster.flat.local import LocalRun
 from varsim.cluster.flat.mirrored import MirroredRun
-from varsim.cluster.flat.reducing import Reading, Reducing
+from varsim.cluster.flat.reduced import ReducedRun
+from varsim.cluster.flat.reducing import AnyRules, Reading
 from varsim.cluster.flat.rules import ENGINE, Rules
 from varsim.cluster.flat.run import FlatRun
+from varsim.cluster.flat.served import ServedRun
 from varsim.cluster.recovery import in_run
 from varsim.cluster.trace import Trace
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
+from varsim.values.workload import Workload
 
 Engine: TypeAlias = Literal["auto", "simpy", "fast"]
 
@@ -43,9 +54,10 @@ def reason_against(scenario: Scenario, strategy: Strategy) -> str:
 
 def machine_code_saves(scenario: Scenario, strategy: Strategy) -> float:
     """What a gradient costs SimPy that machine code can make (`weight`); 0 if it cannot."""
-    cluster = scenario.cluster_of(strategy)
-    made = isinstance(strategy.rules(cluster), Rules) and not reason_against(scenario, strategy)
-    return weight(cluster) if made else 0.0
+    rules = strategy.rules(scenario.cluster_of(strategy))
+    if rules is None or reason_against(scenario, strategy):
+        return 0.0
+    return weight(*_asked(scenario, strategy, rules))
 
 
 def picks_fast(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> bool:
@@ -55,19 +67,25 @@ def picks_fast(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> bo
     machine code is made. `among`: gradients of all runs that one process makes, if it makes many,
     each times its `weight`.
     """
-    return is_worth_it(scenario, strategy, among) and not reason_against(scenario, strategy)
+    return not reason_against(scenario, strategy) and is_worth_it(scenario, strategy, among)
 
 
 def is_worth_it(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> bool:
     """The same of a strategy, if its runs are for that engine."""
     cluster = scenario.cluster_of(strategy)
     rules = strategy.rules(cluster)
-    if chosen() == "simpy" or rules is None or (isinstance(rules, Rules) and not can_compile()):
+    if chosen() == "simpy" or rules is None:
         return False
-    if chosen() == "fast" or not isinstance(rules, Rules):
+    asked = _asked(scenario, strategy, rules)
+    if in_arrays(*asked):
         return True
-    gradients = expected(scenario.stop_of(strategy), rules, scenario.workload_of(strategy))
-    gain = weight(cluster)
+    if not can_compile():
+        return False
+    if chosen() == "fast":
+        return True
+    _, workload, _, workers = asked
+    gradients = expected(scenario.stop_of(strategy), rules, workload, workers)
+    gain = weight(*asked)
     return gain > 0 and max(gradients * gain, among) >= worth_compiling()
 
 
@@ -101,24 +119,23 @@ def flat_run(
     interpreted: bool = False,
 ) -> FlatRun | MirroredRun | LocalRun:
     """A run by the engine for times alone; see FlatRun."""
-    cluster = scenario.cluster_of(strategy)
-    rules = strategy.rules(cluster)
+    rules = strategy.rules(scenario.cluster_of(strategy))
     assert rules is not None
-    workload, stop = scenario.workload_of(strategy), scenario.stop_of(strategy)
-    seed, workers = scenario.seed, strategy.workers(cluster)
-    if isinstance(rules, Reducing | Reading):
-        start = Start(seed, replication, workers, events)
-        if isinstance(rules, Reading):
-            return LocalRun(cluster, workload, stop, rules, start)
+    cluster, workload, _, workers = asked = _asked(scenario, strategy, rules)
+    stop = scenario.stop_of(strategy)
+    start = Start(scenario.seed, replication, workers, events)
+    if isinstance(rules, Rules):
+        return ServedRun(cluster, workload, stop, rules, start, interpreted=interpreted)
+    if isinstance(rules, Reading):
+        return LocalRun(cluster, workload, stop, rules, start)
+    if in_arrays(*asked):
         return MirroredRun(cluster, workload, stop, rules, start)
-    return FlatRun(
-        cluster,
-        workload,
-        stop,
-        rules,
-        seed=seed,
-        replication=replication,
-        workers=workers,
-        events=events,
-        interpreted=interpreted,
-    )
+    return ReducedRun(cluster, workload, stop, rules, start, interpreted=interpreted)
+
+
+def _asked(
+    scenario: Scenario, strategy: Strategy, rules: AnyRules
+) -> tuple[Cluster, Workload, AnyRules, int]:
+    """What `choice` is asked about: the cluster, what is trained, the rules, how many workers."""
+    cluster = scenario.cluster_of(strategy)
+    return cluster, scenario.workload_of(strategy), rules, strategy.workers(cluster)

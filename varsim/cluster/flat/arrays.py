@@ -55,19 +55,12 @@ class Workers:
         together: int,
     ) -> None:
         self.number = number
-        slowness = {
-            entry.rank: windows(cluster.slow_workers, entry.rank)
-            for entry in cluster.slow_workers
-            if entry.rank < number
-        }
-        always = {rank: found[0][1] for rank, found in slowness.items() if len(found) == 1}
-        seconds = cluster.optimizer_time or 0.0
-        updates = [round(seconds * always.get(rank, 1.0) * 1e9) for rank in range(number)]
-        if any(updates) and not all(updates):
+        self.updates = update_times(cluster, number)
+        self.update = bool(self.updates.any())
+        if self.update and not self.updates.all():
             raise NotCoveredError("some workers update their copies in no time")
-        self.updates = np.array([round(update * 1.0) for update in updates])
-        self.update = any(updates)
-        self._windows = {rank: found for rank, found in slowness.items() if len(found) > 1}
+        found = {rank: found for rank, found in _slowness(cluster, number) if len(found) > 1}
+        self._windows: dict[int, list[tuple[int, float]]] = found
         self.slow = list(self._windows)
         self.down = cluster.set_up
         self._times = ComputeTimes(cluster, workload, number, seed, replication)
@@ -91,6 +84,22 @@ class Workers:
         """The ends of those that are slow at times."""
         for rank in self.slow:
             ends[rank] = self.end(rank, int(starts[rank]), int(work[rank]))
+
+
+def update_times(cluster: Cluster, workers: int) -> Times:
+    """How long each worker's copy takes to be updated at its normal pace (ns)."""
+    factors = np.ones(workers)
+    for rank, found in _slowness(cluster, workers):
+        if len(found) == 1:
+            factors[rank] = found[0][1]
+    seconds = cluster.optimizer_time or 0.0
+    return np.array([round(seconds * factor * 1e9) for factor in factors.tolist()], dtype=np.int64)
+
+
+def _slowness(cluster: Cluster, workers: int) -> list[tuple[int, list[tuple[int, float]]]]:
+    """The windows of all workers that are slow."""
+    ranks = dict.fromkeys(entry.rank for entry in cluster.slow_workers if entry.rank < workers)
+    return [(rank, windows(cluster.slow_workers, rank)) for rank in ranks]
 
 
 class Spans:

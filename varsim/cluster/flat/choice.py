@@ -21,6 +21,8 @@ _HUB: Final = 4.0
 _MESH: Final = 12.0
 # With more flows in a mesh than so many SimPy, which has all rates in arrays, is as fast.
 _MOST_FLOWS: Final = 1024
+# And for a message of an all-reduce.
+_MESSAGE: Final = 0.5
 NEVER: Final = 1 << 62
 # Networks on whose links no two ranks' messages meet, whatever the collective.
 _EACH_ITS_OWN: Final = ("star", "full_mesh")
@@ -45,6 +47,26 @@ def uncovered(
 def _unreduced(
     cluster: Cluster, workload: Workload, rules: Reducing | Reading, workers: int
 ) -> str:
+    """Why its all-reduces are not for this engine; empty if they are."""
+    reason = _unforeseen(cluster, workload, rules, workers)
+    if isinstance(rules, Reducing) and (reason or rules.drop is not None):
+        return _not_by_message(cluster, reason)
+    return reason
+
+
+def _not_by_message(cluster: Cluster, reason: str) -> str:
+    """Why they cannot be made message by message; `reason`: why no recurrence will do."""
+    network = cluster.network
+    if not reason:
+        return "micro-batches are dropped"
+    if network.forwarding != "cut_through":
+        return f"the network forwards with {network.forwarding}"
+    return f"{reason}, which are shared fairly" if network.sharing == "fair" else ""
+
+
+def _unforeseen(
+    cluster: Cluster, workload: Workload, rules: Reducing | Reading, workers: int
+) -> str:
     """Why the times of its all-reduces do not follow from the recurrence; empty if they do."""
     network = cluster.network
     if network.kind in _EACH_ITS_OWN and not network.slow_links:
@@ -53,6 +75,13 @@ def _unreduced(
         return of_gradients(cluster, workload, workers, rules).reason_against
     moves = rules.moves and workers > 1
     return of_copies(cluster, workload, workers).reason_against if moves else ""
+
+
+def in_arrays(cluster: Cluster, workload: Workload, rules: AnyRules, workers: int) -> bool:
+    """Whether such a run is made in arrays, without machine code."""
+    if isinstance(rules, Rules) or (isinstance(rules, Reducing) and rules.drop is not None):
+        return False
+    return not _unforeseen(cluster, workload, rules, workers)
 
 
 def can_compile() -> bool:
@@ -65,12 +94,16 @@ def worth_compiling() -> int:
     return _TO_LOAD if is_made() else _TO_MAKE
 
 
-def weight(cluster: Cluster) -> float:
+def weight(cluster: Cluster, workload: Workload, rules: AnyRules, workers: int) -> float:
     """How long SimPy takes for a gradient beside one over first-come links, at least about.
 
-    0 where machine code is no faster.
+    0 where machine code is no faster, or needed.
     """
     network = cluster.network
+    if in_arrays(cluster, workload, rules, workers) or isinstance(rules, Reading):
+        return 0.0
+    if isinstance(rules, Reducing):
+        return _MESSAGE * of_gradients(cluster, workload, workers, rules).messages / workers / rules.micro_batches
     if network.sharing == "first_come":
         return 1.0
     one = cluster.parameter_servers == 1 or cluster.placement == "partitioned"
@@ -80,9 +113,13 @@ def weight(cluster: Cluster) -> float:
     return _MESH * cluster.parameter_servers if flows <= _MOST_FLOWS else 0.0
 
 
-def expected(stop: Stop, rules: Rules, workload: Workload) -> int:
+def expected(stop: Stop, rules: AnyRules, workload: Workload, workers: int) -> int:
     """How many gradients a run takes, about; 0 where nothing but time ends it."""
-    each = max(rules.needed, rules.tokens, 1)
+    each = workers
+    if isinstance(rules, Rules):
+        each = max(rules.needed, rules.tokens, 1)
+    elif isinstance(rules, Reducing):
+        each = workers * rules.micro_batches
     counts = [] if stop.global_steps is None else [stop.global_steps * each]
     counts += [] if stop.examples is None else [stop.examples // workload.batch_size]
     return min(counts, default=0)

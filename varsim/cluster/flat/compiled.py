@@ -27,16 +27,23 @@ from varsim.cluster.flat import (
     layout,
     links,
     mesh,
+    replicas,
     sharing,
+    walk,
     worker,
 )
 
 Code: TypeAlias = Mapping[Callable[..., Any], Callable[..., Any]]
 
 _APPLYING: Final = (asynchronous, bounded, accumulators, cutoff)
-_MODULES: Final = (books, links, hub, mesh, sharing, worker, *_APPLYING, core, decoding)
+_REDUCING: Final = (walk, replicas)
+_MODULES: Final = (books, links, hub, mesh, sharing, worker, *_APPLYING, core, *_REDUCING, decoding)
 # What is called from outside, and so kept in the cache.
-_KEPT: Final[tuple[Callable[..., Any], ...]] = (core.advance, decoding.decode)
+_KEPT: Final[tuple[Callable[..., Any], ...]] = (
+    core.advance,
+    replicas.reduce_on,
+    decoding.decode,
+)
 INTERPRETED: Final[Code] = {function: function for function in _KEPT}
 
 

@@ -56,7 +56,19 @@ Floats: TypeAlias = list[float]
     FREE_FLOW,
     FREE_HUB,
     FREE_GROUP,
-) = range(43)
+    FREE_MESSAGE,
+    BUCKET,  # the next that is all-reduced
+    JOINED,  # how many replicas have
+    WALK,  # the members of it; 0 until the first one joins
+    WALK_BEFORE,  # those of the one before
+    MOVED_AT,  # when all had joined the latest (ns)
+    APPLIED_BY,  # replicas that have applied the mean of an even step, and of an odd one
+    APPLIED_ODD,
+    COMPUTED_BY,  # when all that compute will have (ns)
+    MESSAGES_SENT,
+    SENDING_TIME,  # of all replicas (ns), and the part of it in which they compute
+    HIDDEN_TIME,
+) = range(55)
 # Scalars that do not.
 (
     STRATEGY,
@@ -115,8 +127,20 @@ Floats: TypeAlias = list[float]
     TOLD,
     DUES_AT,  # a heap of times (ns), numbers, and hubs or the mesh
     MOST_DUES,
+    MICRO_BATCHES,  # of a step
+    PASSED_OVER,  # how many of them may be
+    THRESHOLD,  # ns after which the rest of them is
+    BREAKS_OFF,  # whether one is broken off then
+    OVERLAPS,  # whether buckets are reduced as they are ready
+    SHARES,  # in `reals`: of a computation after which each is
+    BUCKETS,  # how many
+    PLANS,  # a record of each
+    PACE,  # in `reals`: the share of their pace at which messages go beside computation; 0: all
+    WALKS,  # members of two, one after the other, each of all replicas
+    SEND_SIZE,
+    RECORDS_SENDS,
     SCALARS,
-) = range(43, 100)
+) = range(55, 124)
 
 # A worker.
 (
@@ -153,6 +177,38 @@ Floats: TypeAlias = list[float]
     TRANSFER,  # over fair links, that it waits for
     WORKER_SIZE,
 ) = range(32)
+
+# What a replica has besides, at the address that is OWN of those that read from servers: ns that its
+# copy takes to be updated; micro-batches left of its step, and when it gives them up (ns); gradients
+# of an even step and of an odd one that it has offered, lists through their rows, and the last;
+# which bucket it is at, whether its stream waits for that, for what, and is done with all of them;
+# whether its worker waits for the stream; when each bucket is ready (ns).
+REPLICA = OWN
+UPDATE, BATCHES_LEFT, DEADLINE, OFFERED, _, LAST_OFFERED, AT_BUCKET = range(7)
+STREAM_WAITS, STREAM_PHASE, STREAM_DONE, SEEN, MOMENTS = range(7, 12)
+# How a bucket is all-reduced: for each rank where its sends begin and end, and its receipts; the
+# overhead at the end of it (ns).
+RANKS_SENDS, PLAN_OVERHEAD, PLAN = range(3)
+FIRST_SEND, AFTER_SENDS, RECEIPTS_OF, OF_RANK = range(4)
+# What a rank sends (plan.Send); its size in `reals`; of its links how many, the latency of all (ns),
+# the overhead on the first (ns), and on which of them it is relayed (bits); then these links, each
+# with how long it is held (ns).
+TIMES_SENT, TARGET_RANK, NEEDS, NEEDS_MORE, TURN, PLAIN, ADDING = range(7)
+SEND_REALS, CROSSED, SEND_LATENCY, AHEAD, RELAYED_ON, SEND = range(7, 13)
+# A first-come link: when it is free (ns), messages, and what has passed it and was relayed, in
+# `reals`.
+FREE_AT, PASSED_BY, PASSED_REALS, PLAIN_LINK = range(4)
+# A member of a walk (walk._Member): its worker, the first member; where it is in its sends, where
+# they end, and how often it has sent that; messages that it is sent, that are here, that it received;
+# whether it sends, has entered; members that could send to it (a list, each with its turn, -1 if it
+# is in none), messages not yet added (a list by turn), the same rank in the walk after this one.
+OF_WORKER, FIRST_MEMBER, NEXT_SEND, END_OF_SENDS, SENT_SO_FAR, RECEIPTS, HERE, RECEIVED = range(8)
+OCCUPIED, ENTERED_WALK, FIRST_WAITER, NEXT_WAITER, WAITS_FOR_TURN = range(8, 13)
+FIRST_UNADDED, LAST_UNADDED, LATER, MEMBER = range(13, 17)
+# A message, after the next one: who sends it, as which of its sends, in which turn of the target;
+# when it set off and until when all compute (ns), its number while it is on its links; when it
+# begins to pass each (ns).
+(_, SENT_BY, SENT_AS, TURN_OF, SET_OFF, SLOW_UNTIL, NTH_MESSAGE, PASSING) = range(8)
 
 # A batch of messages, its hops and messages; a link is the address of when it is free, or
 # -1 - n for the n-th of the worker's own.
@@ -205,6 +261,8 @@ HANDLED, HANDLED_ALONE, BUSY = range(3)
 # Codes of the log, beside those of spans: global_step rises, an evaluation after so many parts, a
 # batch sent again by this worker before it was through: when it started.
 STEPS, LOOKS, STARTED, AGAIN = -1, -2, -3, -5  # AGAIN + 1: what was pushed
+# A bucket was sent beside computation: from when, to when, and the code of a span.
+SENT = -6
 
 # Kinds of events, each for a worker, which may be called off the first ones,
 (
@@ -235,8 +293,24 @@ STEPS, LOOKS, STARTED, AGAIN = -1, -2, -3, -5  # AGAIN + 1: what was pushed
     ALL_IS_THERE,
     TIME_IS_UP,
     CLOCK_ENDS,
-) = range(26)
-BITS = 5  # an event is whom it is for, and its kind in so many bits
+    # Of replicas: what they take part in has ended for one, with its overhead; its copy is updated;
+    # its stream starts, a bucket is ready, all are reduced, the stream is gone; it has computed.
+    REDUCED,
+    REDUCED_AT_LAST,
+    COPY_UPDATED,
+    STREAM_STARTS,
+    BUCKET_READY,
+    STREAM_ENDS,
+    STREAM_GONE,
+    CAUGHT_UP,
+    # A message has passed its links, and at the pace it has; has arrived; is added by its target.
+    MESSAGE_PASSES,
+    MESSAGE_LEAVES,
+    MESSAGE_ARRIVES,
+    MESSAGE_COMES,
+    MESSAGE_ADDED,
+) = range(39)
+BITS = 6  # an event is whom it is for, and its kind in so many bits
 KINDS = (1 << BITS) - 1
 
 # The order of events of one instant: a priority, and the number in which they were put in.
@@ -255,4 +329,4 @@ BY_TIME, BY_STEPS, BY_EXAMPLES, BY_EVENTS = range(1, 5)
 REASONS: Final = ("", "time", "global_steps", "examples", "events")
 
 # Who waits for whom.
-ASYNCHRONOUS, LOCKING, BOUNDED, SYNCHRONOUS, BACKUP = range(5)
+ASYNCHRONOUS, LOCKING, BOUNDED, SYNCHRONOUS, BACKUP, MIRRORED = range(6)

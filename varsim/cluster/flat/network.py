@@ -133,12 +133,12 @@ class FlatNetwork:
         most = number * max(len(batch.marks) for batch in batches)  # flows at a time
         crossed = max(len(route) for batch in batches for route, _, _ in batch.marks)
         items = max(batch.items for batch in batches)
-        m[at.FREE_TRANSFER] = _pool(building, number + 1, at.PARTS_LEFT + items)
+        m[at.FREE_TRANSFER] = pool(building, number + 1, at.PARTS_LEFT + items)
         flows = at.FLOW_REALS, at.FLOW_NUMBERS
-        m[at.FREE_FLOW] = _pool(building, most, at.FLOW_SIZE + crossed, flows, reals)
+        m[at.FREE_FLOW] = pool(building, most, at.FLOW_SIZE + crossed, flows, reals)
         groups = at.GROUP_REALS, at.GROUP_NUMBERS
-        m[at.FREE_GROUP] = _pool(building, most, at.GROUP, groups, reals)
-        m[at.MESH] = _pool(building, min(most, total) + 1, at.HUB, (at.HUB_REALS, 1), reals)
+        m[at.FREE_GROUP] = pool(building, most, at.GROUP, groups, reals)
+        m[at.MESH] = pool(building, min(most, total) + 1, at.HUB, (at.HUB_REALS, 1), reals)
         m[at.FREE_HUB] = m[at.MESH] + at.HUB
         m[at.MESH_FLOWS], m[at.USED] = building.room(most), building.room(total)
         m[at.UNFILLED], m[at.FILLED] = building.room(most), building.room(most)
@@ -311,7 +311,7 @@ def _idle(route: Route) -> float:
     return route[0].overhead * route[0].bandwidth / 1e9 if route else 0.0
 
 
-def _pool(
+def pool(
     building: Building,
     number: int,
     size: int,

@@ -49,11 +49,11 @@ class FlatQueues:
             ]
             self._laws = [law for law in laws if law is not None]
 
-    def lay_out(self, building: Building) -> list[float]:
-        """The queues, and what a row has more for them; fixed times of updates (s)."""
+    def lay_out(self, building: Building, reals: list[float]) -> None:
+        """The queues, what a row has more for them, and fixed times of updates (s)."""
         m = building.scalars
         if not self._there:
-            return []
+            return
         number, variables, said = len(self._columns), len(self._trained), self._overheads
         m[at.QUEUES], m[at.QUEUES_AT] = number, building.room(number)
         m[at.READ_HOLDS] = building.add([hold(said, said.pull, sum(own)) for own in self._columns])
@@ -69,12 +69,13 @@ class FlatQueues:
         m[at.HANDLING] = m[at.ROW]
         m[at.ROW] += at.BUSY
         if self._update is None:
-            return []
+            return
+        m[at.FIXED] = len(reals)
         m[at.THREADS] = threads = self._update.threads
         m[at.LINES_AT] = building.room(number * threads)
         m[at.BUSY_THREADS] = min(threads, variables)
         m[at.ROW] += number * min(threads, variables)
-        return [
+        reals += [
             self._update.fixed(own[variable]) for variable in self._trained for own in self._pushed
         ]
 

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple, TypeAlias
 
+from varsim.cluster.accumulation import DropCompute
 from varsim.cluster.buckets import Bucketing
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.flat.rules import Rules
@@ -11,13 +12,14 @@ class Reducing(NamedTuple):
     """Gradients of so many micro-batches are added up, and all-reduced among all workers.
 
     `bucketing`: how they are cut; None: not at all. `overlap`: parts are reduced in the backward
-    pass, as they are ready.
+    pass, as they are ready. `drop`: when the rest of the micro-batches is given up.
     """
 
     choice: Choice
     bucketing: Bucketing | None = None
     micro_batches: int = 1
     overlap: bool = False
+    drop: DropCompute | None = None
 
 
 class Reading(NamedTuple):

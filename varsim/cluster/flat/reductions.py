@@ -37,21 +37,21 @@ class Reductions:
         vectors: Sequence[Vector],
         ready: Sequence[float] = (),
     ) -> None:
-        self._network = network(Clock(), cluster.network)
-        places = [self._network.routing.worker(rank) for rank in range(workers)]
-        paths = links_between(self._network, places, around=vectors[0].schedule.around)
+        self.network = network(Clock(), cluster.network)
+        places = [self.network.routing.worker(rank) for rank in range(workers)]
+        paths = links_between(self.network, places, around=vectors[0].schedule.around)
         rounds = [planned(cluster, workload, vector, paths) for vector in vectors]
-        self._plans = [one.plan for one in rounds]
+        self.plans = [one.plan for one in rounds]
         self.number = len(rounds)
         self.overheads = [one.overhead for one in rounds]
         self.shares = shares_of_compute(cluster, ready)
-        self._share = cluster.overlap_pace if ready else None
+        self.pace = cluster.overlap_pace if ready else None
         self.reason_against = ""
-        self.idle = self._plans[0].idle
-        if needs_messages(cluster, self._plans[0]):
+        self.idle = self.plans[0].idle
+        if needs_messages(cluster, self.plans[0]):
             self.reason_against = "messages of its collective meet on links, or slow links"
         self._pace = Slowed(0, 1.0)  # of the latest
-        self._recurrence = Recurrence(self._plans[0])
+        self._recurrence = Recurrence(self.plans[0])
 
     def ends(self, bucket: int, entries: Times, now: int, computed: int) -> Times:
         """When each rank is done with a bucket (ns), given when each entered, the last one now.
@@ -60,13 +60,19 @@ class Reductions:
         """
         if self.idle:
             return entries
-        self._recurrence.turn_to(self._plans[bucket])
-        if self._share is None:
+        self._recurrence.turn_to(self.plans[bucket])
+        if self.pace is None:
             return self._recurrence.times(entries)
-        self._pace = Slowed(computed, self._share)
+        self._pace = Slowed(computed, self.pace)
         work = self._recurrence.times(_work_at(self._pace, entries))
-        slow = np.rint(computed - (computed - work) / self._share).astype(np.int64)
+        slow = np.rint(computed - (computed - work) / self.pace).astype(np.int64)
         return np.maximum(now, np.where(work >= computed, work, slow))
+
+    @property
+    def messages(self) -> int:
+        """How many there are in all, of all vectors."""
+        patterns = (one for plan in self.plans for one in plan.schedule.patterns)
+        return sum(rounds * len(transfers) for rounds, transfers in patterns)
 
     def state(self) -> tuple[Recurrence, Slowed]:
         """What changes with each of them, to go on from again."""
@@ -84,13 +90,13 @@ class Reductions:
         `bucket`, `entries`: of the one that not all have entered.
         """
         latest = coming = end
-        if self._share is not None:
-            now = Slowed(computed, self._share)
+        if self.pace is not None:
+            now = Slowed(computed, self.pace)
             latest = round(self._pace.work_at(end))
             entries = [None if one is None else round(now.work_at(one)) for one in entries]
             coming = round(now.work_at(end))
-        self._recurrence.count(latest, self._plans[bucket], entries, END_OF_TIME, coming)
-        return carried(self._network, end)
+        self._recurrence.count(latest, self.plans[bucket], entries, END_OF_TIME, coming)
+        return carried(self.network, end)
 
 
 def of_gradients(

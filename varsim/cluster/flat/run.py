@@ -1,7 +1,8 @@
 """One run of one strategy in flat memory: laid out, carried on to its end, made a trace of."""
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -10,24 +11,25 @@ from numpy.typing import NDArray
 from varsim.cluster.clock import END_OF_TIME, uncollected
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
+from varsim.cluster.flat.arrays import Start
 from varsim.cluster.flat.building import Building, NotCoveredError, enlarged, records
 from varsim.cluster.flat.choice import NEVER, expected
 from varsim.cluster.flat.compiled import INTERPRETED, Code, compiled, unmade
-from varsim.cluster.flat.core import advance
 from varsim.cluster.flat.decoding import decode
 from varsim.cluster.flat.draws import ComputeTimes
-from varsim.cluster.flat.network import FlatNetwork
-from varsim.cluster.flat.queues import FlatQueues
 from varsim.cluster.flat.record import COLUMNS, Reader, Record
-from varsim.cluster.flat.rules import Rules
+from varsim.cluster.flat.reducing import AnyRules
+from varsim.cluster.rows import Rows
 from varsim.cluster.slowdown import windows
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import (
     PHASE_BITS,
     RANK_BITS,
     EvaluationRow,
+    LinkRow,
     Outcome,
     Phase,
+    Span,
     Trace,
     code_of,
 )
@@ -37,23 +39,14 @@ from varsim.values.workload import Workload
 Ints: TypeAlias = NDArray[np.int64]
 Event: TypeAlias = tuple[int, int, int]  # time, order, what
 
-_KINDS: Final = {
-    "asynchronous": at.ASYNCHRONOUS,
-    "locking": at.LOCKING,
-    "bounded": at.BOUNDED,
-    "accumulators": at.SYNCHRONOUS,
-    "cutoff": at.BACKUP,
-}
 # Pairs in the log for each gradient, about; gradients after which it is read, at the latest.
 _IN_LOG: Final = 7
 _MOST_KEPT: Final = 500_000
-# Transfers over fair links, of all workers.
+# Transfers over fair links, or messages, of all workers.
 _MOST_TRANSFERS: Final = 1_000_000
-# As large as any time of the scenario may be, so that sums of many stay within 64 bits (ns).
-_LONGEST: Final = 1 << 58
 
 
-class FlatRun:
+class FlatRun(ABC):
     """A run in flat memory; see `varsim.cluster.flat`.
 
     `events`: it ends, by "events", once so many have been put on the heap. `interpreted`: by
@@ -66,33 +59,42 @@ class FlatRun:
         cluster: Cluster,
         workload: Workload,
         stop: Stop,
-        rules: Rules,
+        rules: AnyRules,
+        start: Start,
         *,
-        seed: int,
-        replication: int,
-        workers: int,
-        events: int | None = None,
         interpreted: bool = False,
     ) -> None:
-        self._cluster, self._workload, self._stop, self._rules = cluster, workload, stop, rules
+        seed, replication, workers, events = start
+        self._cluster, self._workload, self._stop = cluster, workload, stop
         self._workers, self._replication = workers, replication
         self._interpreted = interpreted
-        self._fair = cluster.network.sharing == "fair"
-        # Of a worker at a time; who is called off leaves its own behind, on links that are shared.
-        self._transfers = 2 if rules.kind == "cutoff" else 1
         self._expected = _room(cluster, workload, stop, rules, workers)
         variables = enumerate(workload.problem.variables())
         self._trained = [number for number, spec in variables if spec.has_gradient]
-        self._network = FlatNetwork(cluster, workload, workers, self._trained)
         self._drawn_from, self._events = (seed, replication), events
-        self._queues: FlatQueues
         self._times: ComputeTimes
         self._m: Any  # see layout
         self._log: Any
         self._room: Ints  # for work
         self._reals: Any
         self._heap: Any
-        self._lay_out()
+        self._advance: Callable[..., None]  # the loop of its events
+        self._transfers = 1  # there is room for, or messages, of a worker
+        self._has_chief = False  # beside its workers
+        self._parts = 1  # in which a worker sends, at most, and over how many links
+        self._hops = 0
+
+    @abstractmethod
+    def _lay_out_rules(self, building: Building, workers: Ints, reals: list[float]) -> None:
+        """Lay out who waits for whom, and over which links."""
+
+    @abstractmethod
+    def _carried(self, workers: Ints, marks: Ints, end: int) -> tuple[list[LinkRow], float]:
+        """What every link has carried by the end of the run (ns), and `Trace.sent`."""
+
+    @abstractmethod
+    def _refill(self) -> None:
+        """Draw more, where few draws are left of others than compute times."""
 
     @uncollected()
     def trace(self, label: str, *, record: bool = True) -> Trace:
@@ -107,10 +109,12 @@ class FlatRun:
             raise NotCoveredError(f"machine code cannot be made here: {error}") from error
 
     def _carried_on(self, code: Code, label: str, record: bool) -> Trace:
+        self._lay_out()
+        self._m[at.RECORDS_SENDS] = record and self._replication == 0
         rows = Record(self._workers)
         reader = Reader(code[decode], rows, self._workers)
         while True:
-            code[advance](self._m, self._reals, self._log, self._heap)
+            code[self._advance](self._m, self._reals, self._log, self._heap)
             why, self._m[at.HALT] = int(self._m[at.HALT]), 0
             if why == at.STANDSTILL:
                 raise NotCoveredError("it deadlocks, or never ends")
@@ -118,14 +122,13 @@ class FlatRun:
                 self._transfers *= 2
                 if self._transfers * self._workers > _MOST_TRANSFERS:
                     raise NotCoveredError("too many messages are on their way at once")
-                self._lay_out()
                 return self._carried_on(code, label, record)
             if why == at.OVER:
                 self._read(reader, rows, record, last=True)
                 return self._traced(rows, reader.steps(), reader.marks(), label)
             # One event may have wanted both: more draws, and more room.
             self._times.refill(self._m)
-            self._queues.refill(self._m, self._reals)
+            self._refill()
             self._make_room()
             if self._is_full():
                 self._read(reader, rows, record, last=False)
@@ -135,39 +138,22 @@ class FlatRun:
     def _lay_out(self) -> None:
         building, number = Building(at.SCALARS), self._workers
         cluster, workload = self._cluster, self._workload
-        self._queues = FlatQueues(cluster, workload, self._trained, *self._drawn_from)
         each = self._expected // number
         self._times = ComputeTimes(cluster, workload, number, *self._drawn_from, each)
         m, variables = building.scalars, len(self._trained)
-        m[at.STRATEGY], m[at.VARIABLES] = _KINDS[self._rules.kind], variables
+        m[at.VARIABLES], m[at.WORKER_COUNT] = variables, number
         m[at.BATCH_SIZE] = self._workload.batch_size
         m[at.EVERY] = m[at.NEXT_LOOK] = self._workload.examples_between_evaluations(number)
         m[at.STACK] = max(1, min(STACK, EXAMPLES // self._workload.batch_size))
         m[at.MOST_STEPS] = self._stop.global_steps or NEVER
         m[at.MOST_EXAMPLES] = min(self._stop.examples or NEVER, NEVER)
-        m[at.RING], m[at.KEPT] = building.room(number), building.room(number * variables)
-        m[at.THERE], m[at.ORDER] = building.room(variables), building.add(range(variables))
-        m[at.ACCUMULATORS] = building.room(variables * at.ACCUMULATOR)
-        m[at.NEEDED], m[at.TOKENS] = self._rules.needed, self._rules.tokens
-        m[at.HEAD_LEFT] = max(0, self._rules.first)
-        m[at.BOUND], m[at.KEEPS] = min(self._rules.bound, NEVER), self._rules.keeps
-        m[at.SLOWEST_COUNT] = number
-        m[at.WORKER_COUNT] = number
-        m[at.ROW] = at.NEXT + variables * (self._rules.kind == "accumulators")
-        reals = self._queues.lay_out(building)
-        m[at.CONFIRMS] = self._rules.kind in ("asynchronous", "bounded", "cutoff")
-        m[at.AT_ONCE] = m[at.THREADS] and self._rules.kind != "locking"
         workers = np.zeros((number, at.WORKER_SIZE), dtype=np.int64)
         workers[:, at.RANK] = np.arange(number)
         workers[:, at.MARK] = code_of(0, 0) + (np.arange(number) << RANK_BITS)
         workers[:, at.ITERATION] = -1
         workers[:, at.PHASE] = Phase.BARRIER
         workers[:, at.GRADIENT] = -1
-        sent = self._network.lay_out(building)
-        workers[:, [at.OWN, at.PULL, at.PUSH]] = sent[:, :3]
-        hops = np.cumsum(sent[:, 3:])
-        starts = building.room(int(hops[-1])) + np.concatenate(([0], hops[:-1]))
-        workers[:, [at.PULL_STARTS, at.PUSH_STARTS]] = starts.reshape(-1, 2)
+        reals: list[float] = []
         for rank in {slow.rank for slow in self._cluster.slow_workers if slow.rank < number}:
             slowness = windows(self._cluster.slow_workers, rank)
             if len(slowness) > 1:
@@ -175,12 +161,7 @@ class FlatRun:
                 workers[rank, at.BOUNDS] = building.add([bound for bound, _ in slowness])
                 workers[rank, at.FACTORS] = len(reals)
                 reals += [factor for _, factor in slowness]
-        self._queues.draw(building, reals)
-        most = building.largest * max([1.0, *reals]) * number * variables
-        if most > _LONGEST:
-            raise NotCoveredError("its times are too long for sums of 64 bits")
-        if self._fair:
-            self._network.lay_out_fairly(building, workers, reals, self._transfers)
+        self._lay_out_rules(building, workers, reals)
         self._times.lay_out(building, workers)
         self._begin(building, workers, reals)
 
@@ -191,7 +172,7 @@ class FlatRun:
         if self._stop.time is not None:
             time = min(round(self._stop.time * 1e9), END_OF_TIME + 1)
             after.append((time, at.AT_LAST, at.TIME_IS_UP))
-        if self._rules.kind == "accumulators":
+        if self._has_chief:
             before.append((0, at.URGENT + len(after), at.CHIEF_STARTS))
         m[at.WORKERS] = building.add(workers)
         starts = np.zeros((number, 3), dtype=np.int64)
@@ -286,12 +267,11 @@ class FlatRun:
 
     def _most_put(self) -> int:
         """Events that are put on the heap while one is served, at most."""
-        parts = self._transfers * self._network.most_parts if self._fair else 1
-        return self._workers * parts + len(self._trained) + 2
+        return self._workers * self._parts + len(self._trained) + 8
 
     def _most_written(self) -> int:
         """Pairs of the log that are written, at most, before a full one is left."""
-        return (self._workers + 2) * (18 + 2 * self._network.most_hops)
+        return (self._workers + 2) * (18 + 2 * self._hops)
 
     def _most_ended(self) -> int:
         """Gradients that end, at most, before a full log is left."""
@@ -304,17 +284,15 @@ class FlatRun:
         open_ = np.asarray(self._m[m[at.ROWS] : m[at.NEW_ROW]], dtype=np.int64).reshape(-1, row)
         open_ = open_[(open_[:, at.WORKER] >= 0) & (open_[:, at.HAS_ENDED] == 0)]
         begun = len(rows.gradient_rows) + len(open_)
+        number = self._workers
         assert begun == (workers[:, at.ITERATION] + 1).sum(), "a gradient was lost"
         pending = open_[open_[:, at.COMPUTED_AT] <= end]
         pending = pending[np.argsort(pending[:, at.COUNT]), : at.FIELDS]
         pending[:, [at.APPLIED, at.APPLIED_STEP]] = -1
         pending[:, at.OUTCOME] = Outcome.PENDING
         rows.take_gradients(pending.T)
-        again = _sent_again(marks) if self._rules.kind == "cutoff" else {}
-        if self._fair:
-            links, sent = self._network.carried_fairly(self._m, self._reals, end)
-        else:
-            links, sent = self._network.carried(self._m, workers, again, end)
+        links, sent = self._carried(workers, marks, end)
+        sends = _sends(marks)
         return Trace(
             strategy=label,
             replication=self._replication,
@@ -331,6 +309,9 @@ class FlatRun:
             copy_staleness=np.empty(0, dtype=np.int64),
             links=links,
             sent=sent,
+            sending=m[at.SENDING_TIME],
+            hidden=m[at.HIDDEN_TIME],
+            send_rows=(sends if m[at.HIDDEN_TIME] else Rows(len(Span._fields))).by(0, number),
             heap_events=m[at.NUMBER],
             gradients_evaluated=m[at.EVALUATED],
             gradients_aggregated=m[at.AGGREGATED],
@@ -362,21 +343,17 @@ class FlatRun:
         ]
 
 
-def _sent_again(marks: Ints) -> dict[tuple[int, int], list[int]]:
-    """When batches started that were sent again too soon: by rank, and whether pushed."""
-    found: dict[tuple[int, int], list[int]] = {}
-    starts: list[int] = []
-    for value, code, _ in marks[marks[:, 1] < at.LOOKS].tolist():
-        if code == at.STARTED:
-            starts.append(value)
-        else:
-            starts = found.setdefault((value, code - at.AGAIN), [])
-    return found
+def _sends(marks: Ints) -> Rows:
+    """What was sent beside computation, with the fields of Span; see `layout.SENT`."""
+    begun, ends, codes = marks[marks[:, 1] == at.SENT, 0].reshape(-1, 3).T
+    ranks, numbers = codes >> RANK_BITS, codes & (1 << RANK_BITS) - 1
+    phases, iterations = numbers & (1 << PHASE_BITS) - 1, (numbers >> PHASE_BITS) - 1
+    return Rows.of(np.stack((ranks, phases, begun, ends, iterations), axis=1))
 
 
-def _room(cluster: Cluster, workload: Workload, stop: Stop, rules: Rules, workers: int) -> int:
+def _room(cluster: Cluster, workload: Workload, stop: Stop, rules: AnyRules, workers: int) -> int:
     """How many gradients there is room for at first: about as many as it takes."""
-    known = expected(stop, rules, workload)
+    known = expected(stop, rules, workload, workers)
     if stop.time is None:
         return known
     each = max(cluster.compute_distribution(workload).expectation(), 1e-9)

@@ -57,13 +57,30 @@ def compute(
     m: Ints, reals: Floats, log: Ints, heap: Ints, w: int, start: int, read_at: int, read_step: int
 ) -> None:
     """It computes a gradient from a moment on, of what it read at another."""
+    work = next_work(m, w, 0)
+    end = start + work if m[w + at.WINDOWS] == 0 else end_of(m, reals, w, start, work)
+    gradient = begin_gradient(m, w, start, end, read_at, read_step)
+    if m[at.STRATEGY] < at.SYNCHRONOUS:
+        ring = m[at.UNEVALUATED]
+        m[gradient + at.OLDER], m[gradient + at.NEWER] = m[ring + at.OLDER], ring
+        m[m[ring + at.OLDER] + at.NEWER] = m[ring + at.OLDER] = gradient
+    m[w + at.UNSENT] = -1
+    span(m, log, w, end, _COMPUTE)
+    m[w + at.AWAITED] = put(m, heap, end, w << at.BITS | at.COMPUTED)
+
+
+def next_work(m: Ints, w: int, more: int) -> int:
+    """A worker's next compute time (ns); it may pass over so many more before it is seen to."""
     draw = m[w + at.DRAWN]
     m[w + at.DRAWN] = draw + 1
-    odd = draw // (m[at.WITHIN] + 1) % 2
-    work = m[odd * m[at.PLANE] + m[w + at.TIMES] + (draw & m[at.WITHIN])]
-    if draw + 1 == m[w + at.DRAWS] and m[at.HALT] == 0:
+    if draw + 1 + more >= m[w + at.DRAWS] and m[at.HALT] == 0:
         m[at.HALT] = at.DRY
-    end = start + work if m[w + at.WINDOWS] == 0 else end_of(m, reals, w, start, work)
+    odd = draw // (m[at.WITHIN] + 1) % 2
+    return m[odd * m[at.PLANE] + m[w + at.TIMES] + (draw & m[at.WITHIN])]
+
+
+def begin_gradient(m: Ints, w: int, start: int, end: int, read_at: int, read_step: int) -> int:
+    """A worker's next gradient is computed from a moment to another."""
     nth = m[w + at.ITERATION] + 1
     m[w + at.ITERATION] = nth
     gradient = new_row(m)
@@ -81,13 +98,7 @@ def compute(
     m[gradient + at.LABELLED] = m[w + at.LABEL]
     m[gradient + at.OPEN] = -1
     m[gradient + at.PARTS_APPLIED] = 0
-    if m[at.STRATEGY] < at.SYNCHRONOUS:
-        ring = m[at.UNEVALUATED]
-        m[gradient + at.OLDER], m[gradient + at.NEWER] = m[ring + at.OLDER], ring
-        m[m[ring + at.OLDER] + at.NEWER] = m[ring + at.OLDER] = gradient
-    m[w + at.UNSENT] = -1
-    span(m, log, w, end, _COMPUTE)
-    m[w + at.AWAITED] = put(m, heap, end, w << at.BITS | at.COMPUTED)
+    return gradient
 
 
 def is_answered(m: Ints, log: Ints, heap: Ints, w: int, phase: int) -> bool:
