@@ -21,7 +21,7 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.job import Job
 from varsim.cluster.overheads import broadcast_overhead, collective_overhead
 from varsim.cluster.slowdown import Slowed
-from varsim.cluster.topology.base import Place
+from varsim.cluster.topology.base import Place, Topology
 from varsim.cluster.trace import Phase
 from varsim.cluster.transport import Network
 from varsim.cluster.worker import Worker
@@ -132,7 +132,7 @@ class Collective:
         plan = rounds[0].plan
         self._several = len(rounds) > 1
         self._idle = plan.idle
-        shared = needs_messages(job.cluster, plan)
+        shared = needs_messages(job.cluster.network, plan)
         self._foreseen = by_message is None and not shared
         if by_message is None:
             failures = job.failures
@@ -321,11 +321,11 @@ def planned(cluster: Cluster, workload: Workload, vector: Vector, paths: Paths) 
     return Round(plan, overhead, phase)
 
 
-def needs_messages(cluster: Cluster, plan: Plan) -> bool:
+def needs_messages(topology: Topology, plan: Plan) -> bool:
     """Whether links are shared; or slow or relayed over, where the recurrence would do, too."""
     if plan.relayed:
         return True
-    return not (plan.uniform or (plan.exclusive and not cluster.network.slow_links))
+    return not (plan.uniform or (plan.exclusive and not topology.slow_links))
 
 
 def own_links(job: Job, ranks: Sequence[int] | None = None, *, around: bool = False) -> Paths:

@@ -12,13 +12,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
-from varsim.cluster.flat.reducing import Reading, Reducing
 from varsim.cluster.interruptions import MOST
 from varsim.cluster.rows import MOST_KEPT
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Strategy
 from varsim.study.beginning import Beginning, begin, rates, seconds_per_gradient
-from varsim.study.engine import picks_fast
+from varsim.study.engine import makes_in_arrays
 from varsim.study.lives import groups_met
 from varsim.study.simulation import rules_of
 from varsim.study.why.levers import times_only
@@ -281,9 +280,7 @@ def _seconds_of_values(scenario: Scenario) -> float:
 
 def _seconds_of_times(scenario: Scenario, strategy: Strategy) -> float:
     """Seconds in which the times of a gradient are found."""
-    rules = strategy.rules(scenario.cluster_of(strategy))
-    in_arrays = isinstance(rules, Reducing | Reading) and picks_fast(scenario, strategy)
-    return _IN_ARRAYS if in_arrays else _GRADIENT[0]
+    return _IN_ARRAYS if makes_in_arrays(scenario, strategy) else _GRADIENT[0]
 
 
 def _fastest(scenario: Scenario, strategy: Strategy) -> float:

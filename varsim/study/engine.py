@@ -70,6 +70,14 @@ def picks_fast(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> bo
     return not reason_against(scenario, strategy) and is_worth_it(scenario, strategy, among)
 
 
+def makes_in_arrays(scenario: Scenario, strategy: Strategy) -> bool:
+    """Whether that engine makes the runs of a strategy, and without machine code."""
+    rules = strategy.rules(scenario.cluster_of(strategy))
+    if rules is None or isinstance(rules, Rules) or not picks_fast(scenario, strategy):
+        return False
+    return in_arrays(*_asked(scenario, strategy, rules))
+
+
 def is_worth_it(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> bool:
     """The same of a strategy, if its runs are for that engine."""
     cluster = scenario.cluster_of(strategy)
@@ -86,7 +94,7 @@ def is_worth_it(scenario: Scenario, strategy: Strategy, among: float = 0.0) -> b
     _, workload, _, workers = asked
     gradients = expected(scenario.stop_of(strategy), rules, workload, workers)
     gain = weight(*asked)
-    return gain > 0 and max(gradients * gain, among) >= worth_compiling()
+    return gain > 0 and max(gradients * gain, among) >= worth_compiling(rules)
 
 
 def fast_trace(

@@ -5,8 +5,10 @@ from typing import Final
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.flat.compiled import is_made
+from varsim.cluster.flat.core import advance
 from varsim.cluster.flat.reducing import AnyRules, Reading, Reducing
-from varsim.cluster.flat.reductions import of_copies, of_gradients
+from varsim.cluster.flat.reductions import foretold, of_copies
+from varsim.cluster.flat.replicas import reduce_on
 from varsim.cluster.flat.rules import Rules
 from varsim.cluster.stop import Stop
 from varsim.values.workload import Workload
@@ -14,7 +16,7 @@ from varsim.values.workload import Workload
 # Gradients for which SimPy takes as long as it takes to read machine code, or to make it. By
 # Python alone these functions take 1.4 to 1.7 times as long as SimPy: only tests do that.
 _TO_LOAD: Final = 200_000
-_TO_MAKE: Final = 2_000_000
+_TO_MAKE: Final = {advance: 2_000_000, reduce_on: 500_000}
 # How many times as long SimPy takes for a gradient over fair links: where all flows meet in one,
 # and for each server where they do not.
 _HUB: Final = 4.0
@@ -48,20 +50,14 @@ def _unreduced(
     cluster: Cluster, workload: Workload, rules: Reducing | Reading, workers: int
 ) -> str:
     """Why its all-reduces are not for this engine; empty if they are."""
-    reason = _unforeseen(cluster, workload, rules, workers)
-    if isinstance(rules, Reducing) and (reason or rules.drop is not None):
-        return _not_by_message(cluster, reason)
-    return reason
-
-
-def _not_by_message(cluster: Cluster, reason: str) -> str:
-    """Why they cannot be made message by message; `reason`: why no recurrence will do."""
-    network = cluster.network
-    if not reason:
-        return "micro-batches are dropped"
-    if network.forwarding != "cut_through":
-        return f"the network forwards with {network.forwarding}"
-    return f"{reason}, which are shared fairly" if network.sharing == "fair" else ""
+    reason, network = _unforeseen(cluster, workload, rules, workers), cluster.network
+    if isinstance(rules, Reading):
+        return reason
+    if rules.drop is not None and workers == 1:
+        return "a worker alone drops micro-batches"
+    if reason and network.forwarding != "cut_through":
+        return f"{reason}, and the network forwards with {network.forwarding}"
+    return f"{reason}, which are shared fairly" if reason and network.sharing == "fair" else ""
 
 
 def _unforeseen(
@@ -72,7 +68,7 @@ def _unforeseen(
     if network.kind in _EACH_ITS_OWN and not network.slow_links:
         return ""
     if isinstance(rules, Reducing):
-        return of_gradients(cluster, workload, workers, rules).reason_against
+        return foretold(cluster, workload, workers, rules)[0]
     moves = rules.moves and workers > 1
     return of_copies(cluster, workload, workers).reason_against if moves else ""
 
@@ -89,9 +85,10 @@ def can_compile() -> bool:
     return find_spec("numba") is not None
 
 
-def worth_compiling() -> int:
+def worth_compiling(rules: AnyRules) -> int:
     """For how many gradients of a run machine code is worth its start."""
-    return _TO_LOAD if is_made() else _TO_MAKE
+    loop = advance if isinstance(rules, Rules) else reduce_on
+    return _TO_LOAD if is_made(loop.__name__) else _TO_MAKE[loop]
 
 
 def weight(cluster: Cluster, workload: Workload, rules: AnyRules, workers: int) -> float:
@@ -103,7 +100,8 @@ def weight(cluster: Cluster, workload: Workload, rules: AnyRules, workers: int) 
     if in_arrays(cluster, workload, rules, workers) or isinstance(rules, Reading):
         return 0.0
     if isinstance(rules, Reducing):
-        return _MESSAGE * of_gradients(cluster, workload, workers, rules).messages / workers / rules.micro_batches
+        reason, messages = foretold(cluster, workload, workers, rules)
+        return 1.0 + _MESSAGE * messages * bool(reason) / (workers * rules.micro_batches)
     if network.sharing == "first_come":
         return 1.0
     one = cluster.parameter_servers == 1 or cluster.placement == "partitioned"

@@ -42,6 +42,7 @@ _MODULES: Final = (books, links, hub, mesh, sharing, worker, *_APPLYING, core, *
 _KEPT: Final[tuple[Callable[..., Any], ...]] = (
     core.advance,
     replicas.reduce_on,
+    replicas.let_end,
     decoding.decode,
 )
 INTERPRETED: Final[Code] = {function: function for function in _KEPT}
@@ -100,9 +101,9 @@ def unmade() -> tuple[type[Exception], ...]:
 
 
 @cache
-def is_made() -> bool:
-    """Whether its machine code is in the cache."""
-    return any(cache_directory().rglob("*.nbi"))
+def is_made(name: str) -> bool:
+    """Whether the machine code of a function is in the cache."""
+    return any(cache_directory().rglob(f"*.{name}-*.nbi"))
 
 
 @cache

@@ -68,7 +68,8 @@ Floats: TypeAlias = list[float]
     MESSAGES_SENT,
     SENDING_TIME,  # of all replicas (ns), and the part of it in which they compute
     HIDDEN_TIME,
-) = range(55)
+    GATHERED,  # whether all have joined a reduction whose ends are asked for
+) = range(56)
 # Scalars that do not.
 (
     STRATEGY,
@@ -139,8 +140,9 @@ Floats: TypeAlias = list[float]
     WALKS,  # members of two, one after the other, each of all replicas
     SEND_SIZE,
     RECORDS_SENDS,
+    FORESEEN,  # whether it is known when a reduction ends as all have joined it
     SCALARS,
-) = range(55, 124)
+) = range(56, 126)
 
 # A worker.
 (
@@ -178,30 +180,32 @@ Floats: TypeAlias = list[float]
     WORKER_SIZE,
 ) = range(32)
 
-# What a replica has besides, at the address that is OWN of those that read from servers: ns that its
-# copy takes to be updated; micro-batches left of its step, and when it gives them up (ns); gradients
-# of an even step and of an odd one that it has offered, lists through their rows, and the last;
-# which bucket it is at, whether its stream waits for that, for what, and is done with all of them;
-# whether its worker waits for the stream; when each bucket is ready (ns).
+# What a replica has besides, at the address that is OWN of those that read from servers: ns that
+# its copy takes to be updated; micro-batches left of its step, and when it gives them up (ns);
+# gradients of an even step and of an odd one that it has offered, lists through their rows, and the
+# last; which bucket it is at, whether its stream waits for that, for what, and is done with all;
+# whether its worker waits for the stream; when it joined a reduction that not all have, else -1,
+# and when each bucket is ready (ns).
 REPLICA = OWN
 UPDATE, BATCHES_LEFT, DEADLINE, OFFERED, _, LAST_OFFERED, AT_BUCKET = range(7)
-STREAM_WAITS, STREAM_PHASE, STREAM_DONE, SEEN, MOMENTS = range(7, 12)
+STREAM_WAITS, STREAM_PHASE, STREAM_DONE, SEEN, JOINED_AT, MOMENTS = range(7, 13)
 # How a bucket is all-reduced: for each rank where its sends begin and end, and its receipts; the
 # overhead at the end of it (ns).
 RANKS_SENDS, PLAN_OVERHEAD, PLAN = range(3)
 FIRST_SEND, AFTER_SENDS, RECEIPTS_OF, OF_RANK = range(4)
-# What a rank sends (plan.Send); its size in `reals`; of its links how many, the latency of all (ns),
-# the overhead on the first (ns), and on which of them it is relayed (bits); then these links, each
-# with how long it is held (ns).
+# What a rank sends (plan.Send); its size in `reals`; of its links how many, the latency of all
+# (ns), the overhead on the first (ns), and on which of them it is relayed (bits); then these links,
+# each with how long it is held (ns).
 TIMES_SENT, TARGET_RANK, NEEDS, NEEDS_MORE, TURN, PLAIN, ADDING = range(7)
 SEND_REALS, CROSSED, SEND_LATENCY, AHEAD, RELAYED_ON, SEND = range(7, 13)
 # A first-come link: when it is free (ns), messages, and what has passed it and was relayed, in
 # `reals`.
 FREE_AT, PASSED_BY, PASSED_REALS, PLAIN_LINK = range(4)
 # A member of a walk (walk._Member): its worker, the first member; where it is in its sends, where
-# they end, and how often it has sent that; messages that it is sent, that are here, that it received;
-# whether it sends, has entered; members that could send to it (a list, each with its turn, -1 if it
-# is in none), messages not yet added (a list by turn), the same rank in the walk after this one.
+# they end, and how often it has sent that; messages that it is sent, that are here, that it
+# received; whether it sends, has entered; members that could send to it (a list, each with its
+# turn, -1 if it is in none), messages not yet added (a list by turn), the same rank in the walk
+# after this one.
 OF_WORKER, FIRST_MEMBER, NEXT_SEND, END_OF_SENDS, SENT_SO_FAR, RECEIPTS, HERE, RECEIVED = range(8)
 OCCUPIED, ENTERED_WALK, FIRST_WAITER, NEXT_WAITER, WAITS_FOR_TURN = range(8, 13)
 FIRST_UNADDED, LAST_UNADDED, LATER, MEMBER = range(13, 17)
@@ -322,7 +326,7 @@ AT_LAST = 3 << 52
 FOREVER = 1 << 62
 
 # Why the loop is left.
-OVER, DRY, FULL, STANDSTILL, CROWDED = range(1, 6)
+OVER, DRY, FULL, STANDSTILL, CROWDED, ASKS_FOR_ENDS = range(1, 7)
 
 # What stopped a run.
 BY_TIME, BY_STEPS, BY_EXAMPLES, BY_EVENTS = range(1, 5)

@@ -1,6 +1,6 @@
 """Runs of replicas that all-reduce their gradients message by message, in flat memory."""
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -8,11 +8,12 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.arrays import Start, update_times
 from varsim.cluster.flat.building import Building, Ints, NotCoveredError
-from varsim.cluster.flat.plans import FlatPlans
+from varsim.cluster.flat.compiled import Code
 from varsim.cluster.flat.reducing import Reducing
 from varsim.cluster.flat.reductions import of_gradients
-from varsim.cluster.flat.replicas import reduce_on
+from varsim.cluster.flat.replicas import let_end, reduce_on
 from varsim.cluster.flat.run import FlatRun
+from varsim.cluster.flat.walks import FlatWalks
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import LinkRow
 from varsim.values.distribution import BLOCK
@@ -36,13 +37,15 @@ class ReducedRun(FlatRun):
     ) -> None:
         super().__init__(cluster, workload, stop, reducing, start, interpreted=interpreted)
         self._reducing, self._advance = reducing, reduce_on
-        self._plans = FlatPlans(of_gradients(cluster, workload, self._workers, reducing), self._workers)
-        self._transfers, self._hops = _MESSAGES, self._plans.most_hops
+        self._reductions = of_gradients(cluster, workload, self._workers, reducing)
+        self._foreseen = not self._reductions.reason_against
+        self._walks = FlatWalks(self._reductions, self._workers)
+        self._transfers, self._written = _MESSAGES, 6 * self._reductions.number
         if reducing.drop is not None and reducing.micro_batches > BLOCK // 4:
             raise NotCoveredError("too many micro-batches may be given up")
 
     def _lay_out_rules(self, building: Building, workers: Ints, reals: list[float]) -> None:
-        m, drop = building.scalars, self._reducing.drop
+        m, drop, reductions = building.scalars, self._reducing.drop, self._reductions
         m[at.STRATEGY], m[at.ROW] = at.MIRRORED, at.NEXT + 1
         m[at.MICRO_BATCHES] = self._reducing.micro_batches
         m[at.THRESHOLD] = at.FOREVER
@@ -50,14 +53,45 @@ class ReducedRun(FlatRun):
             m[at.PASSED_OVER] = self._reducing.micro_batches
             m[at.THRESHOLD] = min(round(drop.threshold * 1e9), at.FOREVER)
             m[at.BREAKS_OFF] = drop.check == "preempt"
-        self._plans.lay_out(building, reals, self._transfers * self._workers)
-        replicas = np.zeros((self._workers, at.MOMENTS + m[at.BUCKETS]), dtype=np.int64)
+        m[at.FORESEEN] = self._foreseen
+        reals.append(0.0)  # no address is 0
+        m[at.OVERLAPS], m[at.SHARES] = bool(reductions.shares), len(reals)
+        reals += reductions.shares
+        m[at.BUCKETS] = reductions.number
+        plans = [0] * reductions.number
+        if not self._foreseen:
+            plans = self._walks.lay_out(building, reals, self._transfers * self._workers)
+            if reductions.pace is not None:
+                m[at.PACE] = len(reals)
+                reals.append(reductions.pace)
+        m[at.PLANS] = building.add(np.stack((plans, reductions.overheads), axis=1))
+        replicas = np.zeros((self._workers, at.MOMENTS + reductions.number), dtype=np.int64)
+        replicas[:, at.JOINED_AT] = -1
         replicas[:, at.UPDATE] = update_times(self._cluster, self._workers)
         workers[:, at.REPLICA] = building.size + replicas.shape[1] * np.arange(self._workers)
         building.add(replicas)
 
     def _refill(self) -> None:
-        pass
+        """Nothing else is drawn."""
+
+    def _let_end(self, code: Code) -> None:
+        m = self._m
+        entries = np.array(self._joined(), dtype=np.int64)
+        bucket = int(m[at.BUCKET] - 1) % int(m[at.BUCKETS])
+        now, computed = int(m[at.NOW]), int(m[at.COMPUTED_BY])
+        ends: Any = self._reductions.ends(bucket, entries, now, computed)
+        m[at.GATHERED] = 0
+        code[let_end](m, self._heap, ends.tolist() if self._interpreted else ends)
+
+    def _joined(self) -> list[int]:
+        """When each replica joined what not all have; -1: it has not (ns)."""
+        m, size = self._m, at.MOMENTS + self._reductions.number
+        first = m[m[at.WORKERS] + at.REPLICA] + at.JOINED_AT
+        return [int(entry) for entry in m[first : first + size * self._workers : size]]
 
     def _carried(self, workers: Ints, marks: Ints, end: int) -> tuple[list[LinkRow], float]:
-        return self._plans.carried(self._m, self._reals, end)
+        if not self._foreseen:
+            return self._walks.carried(self._m, self._reals, end)
+        entries = [None if entry < 0 else entry for entry in self._joined()]
+        bucket, computed = int(self._m[at.BUCKET]), int(self._m[at.COMPUTED_BY])
+        return self._reductions.carried(bucket, entries, end, computed)

@@ -1,6 +1,7 @@
 """All-reduces of a run by the recurrence there is for their times, one after the other."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -8,6 +9,8 @@ from varsim.cluster.buckets import ready_buckets
 from varsim.cluster.clock import END_OF_TIME, Clock
 from varsim.cluster.collective import Vector, links_between, needs_messages, planned
 from varsim.cluster.collectives import ring
+from varsim.cluster.collectives.choice import Choice
+from varsim.cluster.collectives.plan import Paths, Plan
 from varsim.cluster.collectives.recurrence import Recurrence
 from varsim.cluster.collectives.schedule import Times
 from varsim.cluster.description import Cluster
@@ -15,6 +18,7 @@ from varsim.cluster.exchange import vectors_of
 from varsim.cluster.flat.reducing import Reducing
 from varsim.cluster.network import network
 from varsim.cluster.slowdown import Slowed, shares_of_compute
+from varsim.cluster.topology.base import Topology
 from varsim.cluster.trace import LinkRow
 from varsim.cluster.transport import Network
 from varsim.values.workload import Workload
@@ -38,18 +42,15 @@ class Reductions:
         ready: Sequence[float] = (),
     ) -> None:
         self.network = network(Clock(), cluster.network)
-        places = [self.network.routing.worker(rank) for rank in range(workers)]
-        paths = links_between(self.network, places, around=vectors[0].schedule.around)
+        paths = _paths(self.network, workers, vectors[0])
         rounds = [planned(cluster, workload, vector, paths) for vector in vectors]
         self.plans = [one.plan for one in rounds]
         self.number = len(rounds)
         self.overheads = [one.overhead for one in rounds]
         self.shares = shares_of_compute(cluster, ready)
         self.pace = cluster.overlap_pace if ready else None
-        self.reason_against = ""
+        self.reason_against = _reason_against(cluster.network, self.plans[0])
         self.idle = self.plans[0].idle
-        if needs_messages(cluster, self.plans[0]):
-            self.reason_against = "messages of its collective meet on links, or slow links"
         self._pace = Slowed(0, 1.0)  # of the latest
         self._recurrence = Recurrence(self.plans[0])
 
@@ -67,12 +68,6 @@ class Reductions:
         work = self._recurrence.times(_work_at(self._pace, entries))
         slow = np.rint(computed - (computed - work) / self.pace).astype(np.int64)
         return np.maximum(now, np.where(work >= computed, work, slow))
-
-    @property
-    def messages(self) -> int:
-        """How many there are in all, of all vectors."""
-        patterns = (one for plan in self.plans for one in plan.schedule.patterns)
-        return sum(rounds * len(transfers) for rounds, transfers in patterns)
 
     def state(self) -> tuple[Recurrence, Slowed]:
         """What changes with each of them, to go on from again."""
@@ -109,6 +104,27 @@ def of_gradients(
     return Reductions(cluster, workload, workers, vectors, ready)
 
 
+def foretold(
+    cluster: Cluster, workload: Workload, workers: int, reducing: Reducing
+) -> tuple[str, int]:
+    """Why no recurrence says when those end, as `reason_against`; how many messages, about."""
+    buckets = ready_buckets(workload, reducing.bucketing)
+    asked = (cluster.network, workers, reducing.choice, buckets[0].size)
+    try:
+        reason, messages = _foretold(*asked)
+    except TypeError:  # somebody else's network, that has no hash
+        reason, messages = _foretold.__wrapped__(*asked)
+    return reason, messages * len(buckets)
+
+
+@lru_cache(maxsize=64)
+def _foretold(topology: Topology, workers: int, choice: Choice, size: int) -> tuple[str, int]:
+    vector = Vector(choice.schedule(workers, size), size)
+    plan = Plan(vector.schedule, size, _paths(network(Clock(), topology), workers, vector))
+    messages = sum(rounds * len(transfers) for rounds, transfers in vector.schedule.patterns)
+    return _reason_against(topology, plan), messages
+
+
 def of_copies(cluster: Cluster, workload: Workload, workers: int) -> Reductions:
     """All-reduces of copies of the model."""
     vector = Vector(ring.all_reduce(workers), workload.size())
@@ -127,6 +143,17 @@ def carried(used: Network, end: int) -> tuple[list[LinkRow], float]:
     """What every link has carried by the end (ns), and `Trace.sent`."""
     rows = [LinkRow(link.name, link.bandwidth, link.moved) for link in used.carried(end)]
     return rows, used.sent()
+
+
+def _paths(used: Network, workers: int, vector: Vector) -> Paths:
+    places = [used.routing.worker(rank) for rank in range(workers)]
+    return links_between(used, places, around=vector.schedule.around)
+
+
+def _reason_against(topology: Topology, plan: Plan) -> str:
+    if needs_messages(topology, plan):
+        return "messages of its collective meet on links, or slow links"
+    return ""
 
 
 def _work_at(pace: Slowed, times: Times) -> Times:

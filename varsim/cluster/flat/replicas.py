@@ -62,7 +62,10 @@ def reduce_on(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
             if m[r + at.SEEN]:
                 update_copy(m, reals, log, heap, who)
         elif kind == at.CAUGHT_UP:
-            catch_up(m, reals, log, heap, who)
+            if m[m[who + at.REPLICA] + at.STREAM_DONE]:
+                update_copy(m, reals, log, heap, who)
+            else:
+                await_stream(m, who)
         elif kind == at.STARTS:
             begin_step(m, reals, log, heap, who)
         elif kind == at.TIME_IS_UP:
@@ -106,7 +109,7 @@ def compute_next(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
         return
     offer(m, w, gradient)
     for bucket in range(m[at.BUCKETS]):
-        share = int(round(work * reals[m[at.SHARES] + bucket]))
+        share = round(work * reals[m[at.SHARES] + bucket])
         m[r + at.MOMENTS + bucket] = min(done, paced(m, reals, w, start, share))
     exchange(m, reals, log, heap, w)
 
@@ -162,15 +165,12 @@ def exchange(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     if m[w + at.READY] > m[at.NOW]:
         put(m, heap, m[w + at.READY], w << at.BITS | at.CAUGHT_UP)
     else:
-        catch_up(m, reals, log, heap, w)
+        await_stream(m, w)
 
 
-def catch_up(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
-    """A worker has computed, and waits for its stream if that is not done."""
+def await_stream(m: Ints, w: int) -> None:
+    """A worker has computed, and waits for its stream."""
     r = m[w + at.REPLICA]
-    if m[r + at.STREAM_DONE]:
-        update_copy(m, reals, log, heap, w)
-        return
     m[r + at.SEEN] = 1
     if m[r + at.STREAM_WAITS]:
         m[w + at.PHASE] = m[r + at.STREAM_PHASE]
@@ -192,13 +192,19 @@ def join(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     m[r + at.STREAM_WAITS], m[r + at.STREAM_PHASE] = 1, _BARRIER
     if m[r + at.SEEN]:
         m[w + at.PHASE] = _BARRIER
-    if m[at.WALK] == 0:
-        m[at.WALK] = begin_walk(m, plan_of(m, m[at.BUCKET]))
-    enter_walk(m, heap, m[at.WALK] + m[w + at.RANK] * at.MEMBER)
+    m[r + at.JOINED_AT] = m[at.NOW]
+    if m[at.FORESEEN] == 0:
+        if m[at.WALK] == 0:
+            m[at.WALK] = begin_walk(m, plan_of(m, m[at.BUCKET]))
+        enter_walk(m, heap, m[at.WALK] + m[w + at.RANK] * at.MEMBER)
     m[at.JOINED] += 1
     if m[at.JOINED] < number:
         return
     m[at.WALK_BEFORE], m[at.WALK], m[at.JOINED] = m[at.WALK], 0, 0
+    if m[at.FORESEEN]:
+        m[at.GATHERED] = 1
+        if m[at.HALT] == 0:
+            m[at.HALT] = at.ASKS_FOR_ENDS
     m[at.BUCKET] = (m[at.BUCKET] + 1) % m[at.BUCKETS]
     m[at.MOVED_AT] = m[at.NOW]
     for place in range(number):
@@ -208,6 +214,14 @@ def join(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
         if m[r + at.SEEN]:
             span(m, log, other, m[at.NOW], m[other + at.PHASE])
             m[other + at.PHASE] = _WRITE
+
+
+def let_end(m: Ints, heap: Ints, ends: Ints) -> None:
+    """A reduction that all have joined ends for each rank then (ns)."""
+    for rank in range(m[at.WORKER_COUNT]):
+        w = m[at.WORKERS] + rank * at.WORKER_SIZE
+        m[m[w + at.REPLICA] + at.JOINED_AT] = -1
+        put(m, heap, ends[rank], w << at.BITS | at.REDUCED)
 
 
 def is_reduced(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:

@@ -81,8 +81,8 @@ class FlatRun(ABC):
         self._advance: Callable[..., None]  # the loop of its events
         self._transfers = 1  # there is room for, or messages, of a worker
         self._has_chief = False  # beside its workers
-        self._parts = 1  # in which a worker sends, at most, and over how many links
-        self._hops = 0
+        self._parts = 1  # in which a worker sends, at most
+        self._written = 0  # pairs of the log, for what a worker sends
 
     @abstractmethod
     def _lay_out_rules(self, building: Building, workers: Ints, reals: list[float]) -> None:
@@ -95,6 +95,10 @@ class FlatRun(ABC):
     @abstractmethod
     def _refill(self) -> None:
         """Draw more, where few draws are left of others than compute times."""
+
+    @abstractmethod
+    def _let_end(self, code: Code) -> None:
+        """Say when a reduction that all have joined ends for each rank."""
 
     @uncollected()
     def trace(self, label: str, *, record: bool = True) -> Trace:
@@ -115,6 +119,8 @@ class FlatRun(ABC):
         reader = Reader(code[decode], rows, self._workers)
         while True:
             code[self._advance](self._m, self._reals, self._log, self._heap)
+            if self._m[at.GATHERED]:
+                self._let_end(code)
             why, self._m[at.HALT] = int(self._m[at.HALT]), 0
             if why == at.STANDSTILL:
                 raise NotCoveredError("it deadlocks, or never ends")
@@ -271,7 +277,7 @@ class FlatRun(ABC):
 
     def _most_written(self) -> int:
         """Pairs of the log that are written, at most, before a full one is left."""
-        return (self._workers + 2) * (18 + 2 * self._hops)
+        return (self._workers + 2) * (18 + self._written)
 
     def _most_ended(self) -> int:
         """Gradients that end, at most, before a full log is left."""

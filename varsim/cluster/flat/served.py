@@ -9,6 +9,7 @@ from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.arrays import Start
 from varsim.cluster.flat.building import Building, Ints, NotCoveredError
 from varsim.cluster.flat.choice import NEVER
+from varsim.cluster.flat.compiled import Code
 from varsim.cluster.flat.core import advance
 from varsim.cluster.flat.network import FlatNetwork
 from varsim.cluster.flat.queues import FlatQueues
@@ -49,13 +50,11 @@ class ServedRun(FlatRun):
         self._transfers = 2 if rules.kind == "cutoff" else 1
         self._has_chief = rules.kind == "accumulators"
         self._network = FlatNetwork(cluster, workload, self._workers, self._trained)
-        self._hops = self._network.most_hops
+        self._written = 2 * self._network.most_hops
         self._queues: FlatQueues
 
     def _lay_out_rules(self, building: Building, workers: Ints, reals: list[float]) -> None:
-        self._queues = FlatQueues(
-            self._cluster, self._workload, self._trained, *self._drawn_from
-        )
+        self._queues = FlatQueues(self._cluster, self._workload, self._trained, *self._drawn_from)
         m, number, variables = building.scalars, self._workers, len(self._trained)
         m[at.STRATEGY] = _KINDS[self._rules.kind]
         m[at.RING], m[at.KEPT] = building.room(number), building.room(number * variables)
@@ -84,6 +83,9 @@ class ServedRun(FlatRun):
 
     def _refill(self) -> None:
         self._queues.refill(self._m, self._reals)
+
+    def _let_end(self, code: Code) -> None:
+        raise AssertionError("nothing is reduced")
 
     def _carried(self, workers: Ints, marks: Ints, end: int) -> tuple[list[LinkRow], float]:
         if self._fair:

@@ -201,4 +201,4 @@ def at_its_pace(m: Ints, reals: Floats, message: int) -> int:
     work += now - begun
     if work < until:
         work = until - (until - work) / share
-    return int(round(work))
+    return round(work)

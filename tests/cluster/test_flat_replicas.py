@@ -1,0 +1,255 @@
+"""All-reduces event by event on the engine for times alone: links on which messages meet, drops."""
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+from building import assert_same
+from invariants import drawing
+from pydantic import ValidationError
+
+from varsim.cluster.flat.building import NotCoveredError
+from varsim.cluster.flat.mirrored import MirroredRun
+from varsim.cluster.flat.reduced import ReducedRun
+from varsim.cluster.flat.rules import ENGINE
+from varsim.cluster.trace import Trace
+from varsim.scenario.training import Scenario
+from varsim.strategies.on_write import OnWrite
+from varsim.study.engine import flat_run, machine_code_saves, picks_fast, reason_against
+from varsim.study.simulation import Run, run_one
+from varsim.study.why.levers import times_only
+
+COMPILED = pytest.param(
+    False, marks=pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+)
+
+
+@pytest.fixture(autouse=True)
+def _simpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compared with is the engine on SimPy."""
+    monkeypatch.setenv(ENGINE, "simpy")
+
+
+def compare(
+    scenario: Scenario, index: int = 0, events: int | None = None, *, interpreted: bool = True
+) -> Trace:
+    """Make a run on both engines, event by event."""
+    run, strategy = Run(scenario, index, scenario.seed % 3), scenario.strategies[index]
+    expected = run_one(run, events=events)
+    made = flat_run(scenario, strategy, run.replication, events, interpreted=interpreted)
+    assert isinstance(made, ReducedRun)
+    assert_same(made.trace(strategy.label), expected)
+    return expected
+
+
+def met(seed: int) -> Scenario:
+    """A random scenario of all-reduces on first-come links that are shared, slow, or relay."""
+    for attempt in range(1000):
+        with suppress(ValidationError):
+            described = drawing.described(f"{seed}/met/{attempt}")
+            network = described["cluster"]["network"]
+            network["sharing"] = "first_come"
+            network.pop("forwarding", None)
+            described.pop("events", None)
+            scenario = times_only(Scenario.model_validate(described))
+            strategies = tuple(
+                strategy.model_copy(update={"on": None})
+                for strategy in scenario.strategies
+                if isinstance(strategy, OnWrite) and not reason_against(scenario, strategy)
+            )
+            scenario = scenario.model_copy(update={"strategies": strategies})
+            runs = (flat_run(scenario, one, 0, interpreted=True) for one in strategies)
+            if any(isinstance(made, ReducedRun) for made in runs):
+                return scenario
+    raise AssertionError(f"nothing is drawn for seed {seed}")
+
+
+def compare_drawn(seeds: Iterable[int], *, interpreted: bool) -> Counter[str]:
+    """Make what is made event by event of the scenarios of these seeds; of which kind it was."""
+    seen: Counter[str] = Counter()
+    for seed in seeds:
+        scenario = met(seed)
+        for index, strategy in enumerate(scenario.strategies):
+            assert isinstance(strategy, OnWrite)
+            if isinstance(flat_run(scenario, strategy, 0, interpreted=True), MirroredRun):
+                continue
+            compare(scenario, index, interpreted=interpreted)
+            compare(scenario, index, 20 + seed % 150, interpreted=interpreted)
+            overheads, network = scenario.cluster.overheads, scenario.cluster.network
+            seen.update([network.kind, strategy.collective])
+            seen["slow links"] += bool(network.slow_links)
+            seen["overlap"] += strategy.overlaps
+            seen["pace"] += strategy.overlaps and scenario.cluster.overlap_pace is not None
+            seen["adding"] += overheads is not None and overheads.reduction is not None
+            seen["drop"] += strategy.drop_compute is not None
+    return seen
+
+
+def test_random_scenarios_are_the_same() -> None:
+    seen = compare_drawn(range(80), interpreted=True)
+
+    assert min(seen["slow links"], seen["racks"], seen["nodes"], seen["ring"], seen["drop"]) > 5
+    assert min(seen["overlap"], seen["adding"], seen["double_binary_tree"]) > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("interpreted", [True, COMPILED])
+def test_two_thousand_random_scenarios_are_the_same(interpreted: bool) -> None:
+    seen = compare_drawn(range(80, 2080), interpreted=interpreted)
+
+    assert min(seen["slow links"], seen["racks"], seen["nodes"], seen["drop"]) > 200
+    assert min(seen["overlap"], seen["pace"], seen["adding"]) > 20
+
+
+NETWORKS: dict[str, dict[str, Any]] = {
+    "racks": {"kind": "racks", "hosts_per_rack": 2, "oversubscription": 2.0, "latency": 0.001},
+    "nodes": {
+        "kind": "nodes",
+        "workers_per_node": 3,
+        "nics": 1,
+        "latency": 0.0,
+        "inside": {"bandwidth": 2000.0, "latency": 0.001},
+        "message_overhead": 0.001,
+    },
+    "ring": {"kind": "ring", "latency": 0.001},
+    "slow": {"kind": "star", "latency": 0.0, "slow_links": ({"rank": 2, "factor": 3.0},)},
+    "apart": {"kind": "star", "latency": 0.001},  # nothing meets there
+}
+
+
+def tied(
+    strategy: dict[str, Any],
+    network: str = "racks",
+    stop: dict[str, Any] | None = None,
+    **cluster: Any,
+) -> Scenario:
+    """All times are whole milliseconds, and much happens at once; layers of 1, 2 and 3 ms."""
+    layers = tuple({"backward": 1.0, "size": 6.0 * size} for size in (2, 1, 3))
+    return Scenario.model_validate(
+        {
+            "name": "tied",
+            "seed": 5,
+            "cluster": {
+                "workers": 6,
+                "compute": {"kind": "constant", "value": 0.006},
+                "network": {"bandwidth": 1000.0, "sharing": "first_come", **NETWORKS[network]},
+                **cluster,
+            },
+            "workload": {"problem": {"kind": "timing"}, "layers": layers, "batch_size": 1},
+            "strategies": ({"kind": "on_write", **strategy},),
+            "stop": stop or {"global_steps": 5},
+        }
+    )
+
+
+DROPS: list[dict[str, Any]] = [
+    {"micro_batches": 4, "drop_compute": {"threshold": 0.013}},
+    {"micro_batches": 3, "drop_compute": {"threshold": 0.011}, "overlap": True},
+    {"micro_batches": 3, "drop_compute": {"threshold": 0.011, "check": "preempt"}},
+    {"micro_batches": 2, "drop_compute": {"threshold": 0.006, "check": "preempt"}},
+]
+STRATEGIES: list[dict[str, Any]] = [
+    {"collective": "halving_doubling"},
+    {"collective": "recursive_doubling", "bucketing": "layers"},
+    {"collective": "hierarchical", "ranks_per_group": 3, "overlap": True, "bucketing": "layers"},
+    {"collective": "double_binary_tree", "micro_batches": 2, "overlap": True, "bucketing": "ddp"},
+    *({"collective": "halving_doubling", **drop} for drop in DROPS),
+]
+CLUSTERS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "overheads": {
+        "overheads": {"first_iteration": 0.001, "message": 0.0001, "reduction": 1000.0},
+        "optimizer_time": 0.001,
+    },
+    "slow": {
+        "slow_workers": (
+            {"rank": 1, "factor": 3.0, "after": 0.01, "until": 0.05},
+            {"rank": 2, "factor": 1.5},
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+def test_it_ends_at_any_moment_and_after_any_number_of_events_alike(
+    strategy: dict[str, Any], network: str
+) -> None:
+    if network == "apart" and "drop_compute" not in strategy:
+        pytest.skip("it is made in arrays")
+    for cluster in CLUSTERS.values():
+        if strategy.get("overlap"):
+            cluster = cluster | {"overlap_pace": 0.5, "backward_share": 0.5}
+        for events in range(1, 300, 43):
+            compare(tied(strategy, network, **cluster), events=events)
+        for moment in (1, 17, 38):
+            compare(tied(strategy, network, {"time": moment * 1e-3}, **cluster))
+        compare(tied(strategy, network, {"examples": 40}, **cluster))
+
+
+@pytest.mark.parametrize("drop", DROPS, ids=str)
+def test_micro_batches_are_dropped(drop: dict[str, Any]) -> None:
+    """The slow worker computes fewer of them than the others."""
+    slow = {"slow_workers": ({"rank": 2, "factor": 2.0},)}
+    trace = compare(tied(drop, "apart", **slow))
+
+    rows = trace.gradients
+    counted = Counter(rows[rows[:, 9] == 0, 0].tolist())
+    assert counted[2] < counted[0] == counted[1]
+
+
+def test_it_draws_again_and_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More messages are on their way than there is room for, and the log is often read."""
+    monkeypatch.setattr("varsim.cluster.flat.run._MOST_KEPT", 100)
+    monkeypatch.setattr("varsim.cluster.flat.reduced._MESSAGES", 1)
+    law = {"kind": "exponential", "mean": 0.01}
+    for strategy in (STRATEGIES[3], STRATEGIES[4]):
+        compare(tied(strategy, "racks", {"global_steps": 150}, compute=law))
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+def test_machine_code_gives_the_same() -> None:
+    """Making it takes some seconds the first time; it is kept in the user's cache."""
+    for strategy in STRATEGIES:
+        for cluster in CLUSTERS.values():
+            compare(tied(strategy, "racks", **cluster), interpreted=False)
+    compare(tied(DROPS[0], "apart"), interpreted=False)
+
+
+def test_too_many_micro_batches_are_left_to_the_other() -> None:
+    many = {"micro_batches": 100, "drop_compute": {"threshold": 0.012}}
+    with pytest.raises(NotCoveredError, match="too many micro-batches"):
+        compare(tied(many))
+
+
+def test_it_is_chosen_where_it_is_worth_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six ranks, 5 steps: 30 gradients, each as long as one and those of its messages."""
+    monkeypatch.setattr("varsim.study.engine.can_compile", lambda: True)
+    scenario, apart = tied(STRATEGIES[0]), tied({}, "apart")
+    (strategy,), (foreseen,) = scenario.strategies, apart.strategies
+    (dropping,) = tied(DROPS[0], "apart").strategies
+    monkeypatch.setenv(ENGINE, "auto")
+    saved = machine_code_saves(scenario, strategy)
+
+    assert not picks_fast(scenario, strategy)
+    assert not picks_fast(apart, dropping)
+    assert picks_fast(apart, foreseen)
+    assert machine_code_saves(apart, foreseen) == 0.0
+    monkeypatch.setattr("varsim.study.engine.worth_compiling", lambda _: 30 * saved)
+    assert picks_fast(scenario, strategy)
+    monkeypatch.setattr("varsim.study.engine.worth_compiling", lambda _: 30 * saved + 1)
+    assert not picks_fast(scenario, strategy)
+    monkeypatch.setattr("varsim.study.engine.can_compile", lambda: False)
+    assert not picks_fast(scenario, strategy, among=1e9)
+    assert picks_fast(apart, foreseen)
+
+
+def test_random_scenarios_are_random() -> None:
+    """As many are drawn as there are seeds."""
+    seeds = random.Random(0).sample(range(10_000), 5)
+
+    assert len({met(seed).model_dump_json() for seed in seeds}) == 5
