@@ -1,12 +1,15 @@
 """A plan that promises goodput among failures inside its runs, with the interval to be chosen."""
 
+import math
 from pathlib import Path
 
 from planning import BASE, plan_of, question, searched
 
-from varsim.report.plan import table
+from varsim.report.plan import report, table
+from varsim.report.report import Table
 from varsim.report.words.plan import answer
 from varsim.study.plan.cell import Cell
+from varsim.study.simulation import rules_of
 
 MORTAL = (
     BASE.replace("  - {kind: on_write}\n", "")
@@ -34,6 +37,35 @@ def test_the_interval_is_chosen(tmp_path: Path) -> None:
     assert not of[100.0].feasible
     said = " ".join(answer(plan_of(found, cells, runs.status.done)))
     assert "Target goodput at least 70 %: " in said
+
+
+def test_the_answer_says_what_optimal_means(tmp_path: Path) -> None:
+    """In every file, as a number; of a cell whose interval is a time there is none."""
+    block = BLOCK.replace("[1 s, 5 s, 100 s]", "[optimal, 100 s]")
+    base = MORTAL.replace("write: 1 s", "write: 100 ms")
+    found, runs, cells = searched(question(block, base=base), tmp_path)
+    plan = plan_of(found, cells, runs.status.done)
+    best = found.answer
+    assert best is not None
+    every = best.every.mean
+    strategy = best.cell.scenario.strategies[0]
+    rules = rules_of(best.cell.scenario, strategy)
+    assert rules is not None
+    assert rules.checkpoint is not None
+    assert every == rules.checkpoint.every
+
+    (line,) = (line for line in answer(plan) if "interval" in line)
+    assert line == f"Its optimal interval between checkpoints is {every:.2f} s."
+    told = report(plan)
+    assert told.data is not None
+    place = told.data.columns.index("checkpoint_interval_s")
+    assert told.data.rows[0][place] == every
+    assert math.isnan(float(str(told.data.rows[1][place])))
+    document = told.facts()
+    assert document["answer"]["checkpoint_interval_s"]["mean"] == every
+    (pages,) = (one for one in told.blocks if isinstance(one, Table) and one.label == "All cells")
+    assert "optimal interval" in pages.columns
+    assert pages.axes == ("USD/h", "cost of a million examples")
 
 
 def test_more_throughput_is_more_that_is_kept(tmp_path: Path) -> None:

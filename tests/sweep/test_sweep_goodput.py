@@ -1,13 +1,18 @@
 """A sweep over the checkpoint interval: the same failures at every point, goodput in the table."""
 
+import math
 from pathlib import Path
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from sweep.sweeping import BASE, carried_out, sweep
 
 from varsim.cluster.trace import WORKER, Attempt
+from varsim.report.words.sweep import cells
 from varsim.study.simulation import Run, run_one
+from varsim.study.sweep.table import descriptions
 
 MORTAL = BASE.replace("{kind: uniform, low: 80 ms, high: 120 ms}", "{kind: constant, value: 1 s}")
 MORTAL = MORTAL.replace("  - {kind: backup_workers, replicas_to_aggregate: 2}\n", "") + (
@@ -26,6 +31,55 @@ def test_every_point_meets_the_same_failures(tmp_path: Path) -> None:
     assert frame["goodput_fraction"].idxmax() in (1, 3)
     assert {"checkpoint_fraction", "lost_fraction", "availability_fraction"} <= set(frame)
     assert table.mattering("on_write") == [0]
+
+
+def test_what_optimal_means_is_told_of_each_point(tmp_path: Path) -> None:
+    """The interval t that keeps most: of t / (e^((t + write) / mtbf) - 1), found by search."""
+    block = (
+        "checkpoint.every: [30 min, optimal]\ncheckpoint.write: [1 min, 4 min]\n"
+        "most_replications: 2"
+    )
+    table, _, _ = carried_out(sweep(block, base=MORTAL), tmp_path)
+
+    told = table.frame()["checkpoint_interval_s"].tolist()
+    assert all(map(math.isnan, told[:2]))
+    for found, write in zip(told[2:], (60.0, 240.0), strict=True):
+        mean = 4 * 86_400 / 4  # of the job: there are four workers
+        best = minimize_scalar(
+            lambda tau, mean=mean, write=write: -tau / math.expm1((tau + write) / mean),
+            bounds=(60, 20_000),
+            method="bounded",
+            options={"xatol": 1e-3},
+        )
+        assert found == pytest.approx(best.x, rel=1e-4)
+    minutes = [cell["optimal interval"] for cell in cells(table, table.rows)]
+    assert minutes == ["-", "-", "53 min", "105 min"]
+    assert "every: optimal chose" in descriptions(table)["checkpoint_interval_s"]
+
+
+def test_an_interval_of_whole_rounds_is_told(tmp_path: Path) -> None:
+    """Of rounds of 1,000 s, and no column where no interval is chosen."""
+    base = (
+        MORTAL.replace("{kind: on_write}", "{kind: diloco, inner_steps: 1000}")
+        .replace("every: 30 min", "every: optimal")
+        .replace("{global_steps: 10}", "{global_steps: 2001}")
+    )
+    block = "checkpoint.write: [1 min, 4 min]\nmost_replications: 2"
+    table, _, _ = carried_out(sweep(block, base=base), tmp_path)
+    rounds = table.frame()["checkpoint_interval_s"] / 1000
+    best = [
+        max(
+            range(1, 20),
+            key=lambda number, write=write: number / math.expm1((1000 * number + write) / 86_400),
+        )
+        for write in (60, 240)
+    ]
+    assert rounds.round(1).tolist() == best
+
+    plain = "checkpoint.every: [30 min, 1 h]\nmost_replications: 2"
+    table, _, _ = carried_out(sweep(plain, base=MORTAL), tmp_path / "plain")
+    assert not [name for name in table.columns if "interval" in name]
+    assert "optimal interval" not in cells(table, table.rows)[0]
 
 
 INSIDE = BASE.replace("  - {kind: backup_workers, replicas_to_aggregate: 2}\n", "").replace(

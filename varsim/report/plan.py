@@ -10,12 +10,12 @@ from varsim.report.files.keeping import head
 from varsim.report.parts import plain, plain_estimate
 from varsim.report.report import Data, Figure, Media, Report, Source, Table, Text
 from varsim.report.words.caution import guess_said
-from varsim.report.words.phrases import DOT, plus_minus
+from varsim.report.words.phrases import DOT, lasting, plus_minus
 from varsim.report.words.plan import amount_told, sentences, speed_named
-from varsim.report.words.sweep import meanings
+from varsim.report.words.sweep import OPTIMAL, meanings
 from varsim.scenario.plan import OBJECTIVES
 from varsim.scenario.provenance import MADE_BY, provenance_of_many
-from varsim.study.goodput import throughput
+from varsim.study.goodput import INTERVAL, throughput
 from varsim.study.plan.findings import shown, trade, unpriced
 from varsim.study.plan.plan import Plan
 from varsim.study.plan.search import Found
@@ -84,7 +84,7 @@ def _cells(plan: Plan) -> tuple[Text, Table]:
     places = [plan.places.values(one.cell) for one in shown]
     heads = dict.fromkeys((name for place in places for name in place), "")
     rows = [
-        (one.cell.strategy.title, _numbers(plan, one) | heads | place | _standing(plan, one))
+        (one.cell.strategy.title, _numbers(plan, one) | heads | place | _verdict(plan, one))
         for one, place in zip(shown, places, strict=True)
     ]
     left = len(every) - len(shown)
@@ -146,7 +146,7 @@ def table(plan: Plan, **more: Any) -> Table:
     rows = []
     for one in _with_answer(plan.found):
         where = {"with": plan.places.told(one.cell)}
-        rows.append((one.cell.strategy.title, _numbers(plan, one) | where | _standing(plan, one)))
+        rows.append((one.cell.strategy.title, _numbers(plan, one) | where | _verdict(plan, one)))
     return Table.of(rows, "strategy", caption=_front_told(plan.found), **more)
 
 
@@ -166,8 +166,21 @@ def _numbers(plan: Plan, one: Standing) -> dict[str, str]:
     return cells
 
 
-def _standing(plan: Plan, one: Standing) -> dict[str, str]:
-    return {"targets": verdict(plan.found, one)}
+def _interval(plan: Plan, one: Standing) -> dict[str, str]:
+    """The interval between checkpoints that is chosen in a cell, where some are."""
+    if not _chosen(plan):
+        return {}
+    return {OPTIMAL: "-" if math.isnan(one.every.mean) else lasting(one.every)}
+
+
+def _chosen(plan: Plan) -> bool:
+    """Whether the interval between checkpoints is chosen in some cell."""
+    return any(not math.isnan(one.every.mean) for one in plan.found.looked_at.values())
+
+
+def _verdict(plan: Plan, one: Standing) -> dict[str, str]:
+    """What `every: optimal` means in a cell, and what became of it."""
+    return _interval(plan, one) | {"targets": verdict(plan.found, one)}
 
 
 def _with_answer(found: Found) -> list[Standing]:
@@ -216,6 +229,7 @@ def _columns(plan: Plan) -> list[str]:
     machines = "cost_per_hour" if question.base.prices is not None else "machines"
     objective = question.objective if question.objective != machines else "minimized"
     speed = throughput(question.base)
+    chosen = [f"{INTERVAL}_s", f"{INTERVAL}_s_half_width"] if _chosen(plan) else []
     return [
         "cell",
         "strategy",
@@ -227,6 +241,7 @@ def _columns(plan: Plan) -> list[str]:
         machines,
         speed,
         f"{speed}_half_width",
+        *chosen,
         *(f"{name}_surely" for name in question.targets.bounds),
         "failure",
     ]
@@ -234,6 +249,7 @@ def _columns(plan: Plan) -> list[str]:
 
 def _rows(plan: Plan) -> Iterator[list[object]]:
     """Every cell that was run, in the order of the space."""
+    chosen = _chosen(plan)
     for _, one in sorted(plan.found.looked_at.items()):
         surely = {judgement.target: judgement.surely for judgement in one.judgements}
         yield [
@@ -247,6 +263,7 @@ def _rows(plan: Plan) -> Iterator[list[object]]:
             one.hourly,
             one.speed.mean,
             one.speed.half_width,
+            *((one.every.mean, one.every.half_width) if chosen else ()),
             *(surely.get(name, math.nan) for name in plan.question.targets.bounds),
             one.failure.splitlines()[0] if one.failure else "",
         ]
@@ -308,6 +325,8 @@ def _cell(plan: Plan, one: Standing | None) -> dict[str, Any] | None:
     if one is None:
         return None
     machines = one.cell.machines
+    known = not math.isnan(one.every.mean)
+    chosen = {f"{INTERVAL}_s": plain_estimate(one.every)} if known else {}
     return {
         "cell": one.cell.number,
         "strategy": one.cell.label,
@@ -319,6 +338,7 @@ def _cell(plan: Plan, one: Standing | None) -> dict[str, Any] | None:
         "minimized": plain_estimate(one.objective),
         "cost_per_hour" if machines.prices else "machines": plain(one.hourly),
         throughput(plan.question.base): plain_estimate(one.speed),
+        **chosen,
         "targets": [
             {
                 "target": judgement.target,

@@ -42,6 +42,15 @@ OF_LIVES: Final[dict[str, Metric]] = {
         "s", "when in the life of the job the update is first made that reaches the target loss"
     ),
 }
+# Of a sweep and a plan, where `every: optimal` chooses it.
+INTERVAL: Final = "checkpoint_interval"
+INTERVALS: Final[dict[str, Metric]] = {
+    INTERVAL: Metric(
+        "s",
+        "the interval between checkpoints that every: optimal chose: of work, where a horizon is "
+        "followed, else of time; empty where every is a time",
+    ),
+}
 # In other words: what is told of jobs that are undisturbed as they are simulated, and what where
 # failures strike inside the run, and undo what was done.
 _UNDISTURBED: Final = {

@@ -12,7 +12,7 @@ from varsim.scenario.training import Scenario, steps_are_random
 from varsim.study.goodput import DOWN
 from varsim.study.goodput import TO_TARGET as LATER
 from varsim.study.lives import round_of
-from varsim.study.simulation import rules_of
+from varsim.study.saving import optimal_interval
 from varsim.study.statistics import interval
 from varsim.units import format_rate, format_seconds
 from varsim.values import presets
@@ -320,20 +320,10 @@ def _intervals(scenario: Scenario, rounds: Mapping[str, float]) -> Iterator[tupl
     `rounds`: how long they are (s), of strategies by their labels that are saved after whole ones;
     of those of which that is not known yet as if they were saved at any moment.
     """
-    failures, recovery = scenario.failures, scenario.recovery or Recovery()
     for strategy in scenario.strategies:
-        rules = rules_of(scenario, strategy)
-        if rules is not None and rules.checkpoint is not None:
-            assert rules.checkpoint.every != "optimal"
-            yield strategy.label, rules.checkpoint.every
-        cluster, saved = scenario.cluster_of(strategy), scenario.checkpoint_of(strategy)
-        if failures is None or saved is None or in_run(failures):
-            continue
-        start = 0.0 if cluster.overheads is None else cluster.overheads.first_iteration
-        down = failures.detection + recovery.restart + saved.restore + start
-        rate = failures.rate(cluster, strategy.workers(cluster))
-        each = rounds.get(strategy.label, 0.0)
-        yield strategy.label, saved.interval(failures, rate, down, each)
+        found = optimal_interval(scenario, strategy, rounds.get(strategy.label, 0.0))
+        if not math.isnan(found):
+            yield strategy.label, found
 
 
 def _recovery(one: Recovery) -> str:

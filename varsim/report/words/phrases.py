@@ -6,6 +6,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from varsim.study.statistics import Estimate
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, Ranking, Rival
+from varsim.units import format_seconds
 
 K = TypeVar("K")
 
@@ -41,6 +42,12 @@ def time(found: Estimate | float) -> str:
     size = abs(estimate.mean)
     scale, unit = next((pair for pair in _UNITS_OF_TIME if size >= pair[0]), _UNITS_OF_TIME[-1])
     return plus_minus(estimate, 1 / scale, unit) if size else "0 s"
+
+
+def lasting(found: Estimate) -> str:
+    """Minutes or hours as they are said, `90.3 min`, and how sure they are."""
+    half = found.half_width
+    return format_seconds(found.mean) + (f" ± {format_seconds(half)}" if half > 0 else "")
 
 
 def digits(value: float) -> str:

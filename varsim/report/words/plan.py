@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from varsim.cluster.recovery import in_run
 from varsim.report.words.caution import (
     SPEED_WORDS,
     contradicted,
@@ -13,7 +14,7 @@ from varsim.report.words.caution import (
 )
 from varsim.report.words.memory import misfit, too_large
 from varsim.report.words.names import mention
-from varsim.report.words.phrases import capital, plus_minus, time
+from varsim.report.words.phrases import capital, lasting, plus_minus, time
 from varsim.report.words.rates import rate
 from varsim.report.words.resources import busy, resource
 from varsim.report.words.sweep import SPEED, SPEED_KEPT
@@ -49,6 +50,7 @@ def answer(plan: Plan) -> list[str]:
         return [*_none(plan), *_guesses(plan), *_others(plan, None)]
     return [
         _best(plan, best),
+        *_chosen(best),
         *_margins(plan, best),
         *_checked(plan),
         *_guesses(plan),
@@ -197,6 +199,14 @@ def _best(plan: Plan, best: Standing) -> str:
         f"Answer: {_full(plan, best)}: {_value(plan, best)}{hourly}, the lowest "
         f"{about.removeprefix('the ')} {where}."
     )
+
+
+def _chosen(best: Standing) -> list[str]:
+    """How long the interval is that `every: optimal` means."""
+    if math.isnan(best.every.mean):
+        return []
+    of_work = "" if in_run(best.cell.scenario.failures) else " of work"
+    return [f"Its optimal interval between checkpoints is {lasting(best.every)}{of_work}."]
 
 
 def _full(plan: Plan, one: Standing) -> str:

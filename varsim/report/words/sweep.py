@@ -9,12 +9,20 @@ from varsim.report.words.answer import reaching
 from varsim.report.words.caution import contradicted, guessed, in_vain, marching
 from varsim.report.words.cost import CHEAPEST, for_nothing
 from varsim.report.words.memory import misfit, too_large
-from varsim.report.words.phrases import Wording, capital, joined, plus_minus, time, told
+from varsim.report.words.phrases import (
+    Wording,
+    capital,
+    joined,
+    lasting,
+    plus_minus,
+    time,
+    told,
+)
 from varsim.report.words.rates import rate
 from varsim.report.words.work import short_rows
 from varsim.scenario.targets import counted
 from varsim.scenario.training import Scenario
-from varsim.study.goodput import KEPT, metrics
+from varsim.study.goodput import INTERVAL, INTERVALS, KEPT, metrics
 from varsim.study.statistics import Estimate
 from varsim.study.sweep.campaign import STEERING, TARGET
 from varsim.study.sweep.table import Row, Table, short_names
@@ -22,12 +30,14 @@ from varsim.study.verdict import Ranking, ranked
 
 SPEED: Final = "examples/s"
 SPEED_KEPT: Final = "examples/s kept"
+OPTIMAL: Final = "optimal interval"
 # What the columns of the table say: the metric, or the words.
 _MEANINGS: Final = {
     SPEED: STEERING,
     "goodput": "goodput",
     SPEED_KEPT: KEPT,
     "interruptions": "interruptions",
+    OPTIMAL: INTERVAL,
     "staleness mean": "staleness_mean",
     "p99": "staleness_p99",
     "wasted": "wasted_compute",
@@ -42,7 +52,7 @@ LONGEST_TABLE: Final = 40  # rows that are printed; of more, only the best of ea
 
 def meanings(scenario: Scenario) -> dict[str, str]:
     """What the columns of the table of such scenarios say."""
-    known = metrics(scenario)
+    known = metrics(scenario) | INTERVALS
     said = {name: known[of].description for name, of in _MEANINGS.items() if of in known}
     return said | _SAID
 
@@ -180,6 +190,8 @@ def _numbers(table: Table, row: Row, wants_target: bool) -> dict[str, str]:
             SPEED_KEPT: plus_minus(of[KEPT]),
             "interruptions": plus_minus(of["interruptions"]),
         }
+    if INTERVAL in table.shown:
+        kept[OPTIMAL] = lasting(of[INTERVAL]) if INTERVAL in of else "-"
     found = {
         SPEED: plus_minus(of[STEERING]),
         **kept,

@@ -7,9 +7,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from varsim.scenario.plan import Question
 from varsim.scenario.targets import BOUNDS
 from varsim.scenario.training import is_random, steps_repeat, times_are_random
-from varsim.study.goodput import throughput
+from varsim.study.goodput import INTERVAL, throughput
 from varsim.study.plan.cell import Cell, free
-from varsim.study.statistics import Estimate, interval, one_sided
+from varsim.study.statistics import NOTHING, Estimate, interval, one_sided
 from varsim.study.sweep.case import COMPUTED, Finished
 from varsim.study.targets import Judgement, bounded, judged
 from varsim.study.verdict import paired
@@ -43,6 +43,7 @@ class Standing(NamedTuple):
     exact: bool = False  # nothing random has an effect on what is asked: one run tells all
     free: tuple[float, ...] = ()  # what the objective takes no account of: machines, then rates
     done: Done = Done()
+    every: Estimate = NOTHING  # the interval between checkpoints (s), where it is chosen
 
     @property
     def replications(self) -> int:
@@ -109,6 +110,7 @@ def standing(question: Question, cell: Cell, runs: Sequence[Finished]) -> Standi
         exact=exact,
         free=_free(question, cell),
         done=done,
+        every=interval([run.measured.get(INTERVAL, math.nan) for run in runs], exact=exact),
     )
 
 

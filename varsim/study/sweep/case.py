@@ -20,6 +20,7 @@ from varsim.study import rounds
 from varsim.study.cost import sent_per_second
 from varsim.study.goodput import of_life
 from varsim.study.gradients import Gradients
+from varsim.study.saving import interval_chosen
 from varsim.study.simulation import Run, run_one
 from varsim.version import ENGINE_VERSION
 
@@ -102,7 +103,7 @@ def run_tasks(
 
 
 def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
-    """Every metric of a run but those that compare it with others, and SENT and COMPUTED."""
+    """Every metric of a run but those that compare it with others, INTERVAL, SENT and COMPUTED."""
     window = rounds.window(scenario, trace)
     split = measuring.worker_time(trace, window)
     gradients = Gradients.of(trace)
@@ -110,7 +111,8 @@ def measured(scenario: Scenario, trace: Trace) -> dict[str, float]:
     number = rounds.micro_batches(scenario, trace.strategy)
     computed = measuring.computed_per_worker(trace, gradients, rounds.warm_up(scenario), number)
     more = {SENT: sent_per_second(trace), COMPUTED: computed}
-    return values | of_life(scenario, trace, gradients, values) | more
+    values |= of_life(scenario, trace, gradients, values) | interval_chosen(scenario, trace)
+    return values | more
 
 
 def _run(task: Task, among: float) -> Finished:

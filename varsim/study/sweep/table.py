@@ -13,7 +13,7 @@ from varsim.scenario.training import Scenario, is_random, steps_repeat, times_ar
 from varsim.strategies import Strategy, families
 from varsim.study.cost import COSTS
 from varsim.study.formatter import Shown
-from varsim.study.goodput import KEPT, metrics
+from varsim.study.goodput import INTERVAL, INTERVALS, KEPT, metrics
 from varsim.study.measure import OF_VALUES
 from varsim.study.statistics import Estimate, interval
 from varsim.study.sweep.campaign import STEERING, Books, precise, steering
@@ -217,7 +217,9 @@ class Table(Shown):
     def shown(self) -> dict[str, str]:
         """Metric -> its column."""
         costs = {name: f"{name}_{self.currency}" for name in COSTS} if self.currency else {}
-        return shown_of(self.sweep.points[0].scenario) | costs
+        chosen = any(INTERVAL in row.values for row in self.rows)
+        intervals = {INTERVAL: f"{INTERVAL}_s"} if chosen else {}
+        return shown_of(self.sweep.points[0].scenario) | intervals | costs
 
     @property
     def columns(self) -> list[str]:
@@ -308,7 +310,7 @@ def descriptions(table: Table) -> dict[str, str]:
         FITS: "false where it needs more memory than there is; times are those with enough",
         "failure": "why a run failed; empty if none did",
     }
-    known = metrics(table.sweep.points[0].scenario) | COSTS
+    known = metrics(table.sweep.points[0].scenario) | INTERVALS | COSTS
     for metric, column in table.shown.items():
         unit, about = known[metric]
         said[column] = f"{about} [{unit or '1'}]: mean over replications"
@@ -344,6 +346,8 @@ def _row(sweep: Sweep, point: int, label: str, case: Case, runs: Sequence[Finish
         return row
     shown = shown_of(case.scenario)
     values = {metric: tuple(run.measured[metric] for run in runs) for metric in shown}
+    if all(INTERVAL in run.measured for run in runs):
+        values[INTERVAL] = tuple(run.measured[INTERVAL] for run in runs)
     values |= _costs(sweep.points[point].scenario, label, runs)
     steered = [
         values[metric]
