@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from building import run, scenario
+from pydantic import ValidationError
 
 from varsim.cluster.course import Course, Drawn, Pace, PaceError, Saving, Steady
 from varsim.cluster.trace import Attempt
@@ -241,6 +242,49 @@ def test_a_start_takes_its_time_at_first_and_again() -> None:
     assert first == {"restart": 5}
     # 25 s of an attempt: two cycles and 1 s; then 1 + 3 + 5 s down.
     assert (second["lost"], second["restart"], last["start"]) == (1, 8, 39)
+
+
+LAYERWISE: dict[str, Any] = {
+    "strategy": {"kind": "on_write", "bucketing": "layers", "overlap": "forward"},
+    "cluster": {"workers": 2, "compute": {"kind": "phases", "forward": 1.0, "backward": 1.0}},
+    "network": {"bandwidth": 1000.0, "latency": 0.0, "sharing": "first_come"},
+    "problem": {"kind": "timing"},
+    "workload": {"layers": ({"backward": 0.5, "size": 400.0},) * 2, "optimizer": None},
+}
+
+
+@pytest.mark.parametrize(("moment", "lost", "steps_lost"), [(16.0, 2, 0), (17.0, 3, 1)])
+def test_beside_the_next_forward_pass_a_step_is_over_when_all_is_gathered(
+    moment: float, lost: float, steps_lost: int
+) -> None:
+    # Halves of all-reduces take 0.2 s a layer. Forward 0-1, backward of the last layer 1-1.5, of
+    # the first 1.5-2; reduce-scatters until 1.7 and 2.2, all-gathers until 2.4 and 2.6: the end of
+    # the step. The next one's forward pass begins at 2.4; it ends at 5, and is saved until 7. From
+    # there all is as at the start, with no forward pass that had begun before.
+    first, last = lived(
+        fails((moment, 1000.0)),
+        2,
+        **LAYERWISE,
+        checkpoint={"every": 4.0, "write": 2.0},
+        stop={"global_steps": 8},
+    )
+
+    assert (first["productive"], first["checkpoint"], first["lost"]) == (10, 4, lost)
+    assert (first["steps"], first.get("steps_lost", 0)) == (4, steps_lost)
+    assert last["start"] == moment + 4
+
+
+@pytest.mark.parametrize(
+    ("why", "changes"),
+    [
+        ("updated in the next forward pass", {"cluster": {"optimizer_time": 0.1}}),
+        ("who is left may have some layers", {"recovery": {"policy": "wait"}}),
+    ],
+)
+def test_layers_of_two_versions_are_no_model(why: str, changes: dict[str, Any]) -> None:
+    cluster = {**LAYERWISE["cluster"], **changes.get("cluster", {})}
+    with pytest.raises(ValidationError, match=why):
+        lived(fails((5.0,)), 2, **{**LAYERWISE, **changes, "cluster": cluster})
 
 
 def test_the_same_failures_whatever_the_checkpoint() -> None:

@@ -57,6 +57,8 @@ def asked(strategy: dict[str, Any]) -> list[str]:
     words = {(True, True): "yes", (False, True): "if servers fail", (False, False): "no"}
     (alone,), (with_servers,) = saved
     answers = ["yes" if can else "no" for can in (*with_policy[:2], *dies)]
+    if possible(strategy, failures=lived) and not with_policy[0]:
+        answers[0] = "worker by worker"  # and a checkpoint has no effect
     return [*answers, words[alone, with_servers]]
 
 

@@ -82,7 +82,7 @@ def with_attempts(
         in_vain.append(vain)
         lost += ledger.undone(rank, gone)
         down = [part for fall in own for part in fall.parts()]
-        down.append(((0, min(set_up, end)), _RESTART))
+        down.append(((0, min(set_up, own[0].died if own else end)), _RESTART))
         saving, complete = list[Times](), list[int]()
         if saver is not None and rank == 0:
             saving, complete = saver.cost(trace.span_rows)

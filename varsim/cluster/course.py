@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from varsim.cluster.trace import Attempt
 from varsim.values.distribution import Stream
 
-_LEAST_DRAWN: Final = 20  # random steps from which others are drawn
+LEAST_DRAWN: Final = 20  # random steps from which others are drawn
 _LEAST: Final = 2  # that show a rhythm
 _BLOCK: Final = 1024  # steps that are drawn at once
 
 
 def fewest(*, random: bool, each: int, drifts: bool) -> int:
     """With fewer updates no life is made: in rounds of `each`; of who `drifts` all must go on."""
-    return (_LEAST_DRAWN if random else _LEAST) * each + drifts
+    return (LEAST_DRAWN if random else _LEAST) * each + drifts
 
 
 class PaceError(Exception):
@@ -83,7 +83,7 @@ class Pace(Steps):
 
     def __init__(self, ends: Sequence[int], period: int, each: int = 1) -> None:
         self.each = each
-        self._ends, self._period = ends, period
+        self._ends, self.period = ends, period
         self._lasts = ends[-1] - (ends[-1 - period] if period < len(ends) else 0)
 
     @classmethod
@@ -106,12 +106,12 @@ class Pace(Steps):
         )
 
     def end_of(self, step: int) -> int:
-        more = max(0, -((len(self._ends) - step) // self._period))
-        return self._ends[step - more * self._period - 1] + more * self._lasts
+        more = max(0, -((len(self._ends) - step) // self.period))
+        return self._ends[step - more * self.period - 1] + more * self._lasts
 
     def by(self, time: int) -> int:
         more = max(0, -((self._ends[-1] - time) // self._lasts))
-        return bisect_right(self._ends, time - more * self._lasts) + more * self._period
+        return bisect_right(self._ends, time - more * self._lasts) + more * self.period
 
     def advance(self, steps: int) -> None:
         """See Steps; the rhythm is that of every start."""
@@ -300,11 +300,11 @@ class Drawn(Course):
 
 def _enough(lasted: NDArray[np.int64]) -> NDArray[np.int64]:
     rounds, each = lasted.shape
-    if rounds < _LEAST_DRAWN:
+    if rounds < LEAST_DRAWN:
         what = "random ones" if each == 1 else f"random rounds of {each}"
         raise PaceError(
             f"the life of a job is made of its steps, and only {rounds} {what} were simulated: let "
-            f"the run make {_LEAST_DRAWN * each} updates or more (stop)"
+            f"the run make {LEAST_DRAWN * each} updates or more (stop)"
         )
     return lasted
 

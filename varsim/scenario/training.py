@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import compress
 from typing import Annotated, ClassVar, Self
 
@@ -12,12 +12,13 @@ from varsim.cluster.course import fewest
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent, check_events
 from varsim.cluster.memory import Memory
-from varsim.cluster.mortality import Served, check_beside, check_life, check_steps, left_of
+from varsim.cluster.mortality import check_beside, check_life, check_steps, left_of
 from varsim.cluster.placement import check_parts
 from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, in_run
 from varsim.cluster.stop import Stop
 from varsim.scenario.fitting import MemoryLimits, Misfit, Setting
 from varsim.scenario.targets import Prices, Reporting, Targets
+from varsim.scenario.together import overheads_of, reduces_meanwhile, served
 from varsim.scenario.writing import ShownAsFile
 from varsim.strategies import AnyStrategy, Strategy, meant
 from varsim.values.workload import Workload
@@ -97,7 +98,7 @@ class Scenario(ShownAsFile):
                     raise ValueError(f"{key} has no effect without failures (failures: of: ...)")
             return
         known = self.failures, self.checkpoint, self.events, self.cluster, self.stop
-        check_beside(*known, **_served(self.strategies))
+        check_beside(*known, **served(self.strategies))
         for strategy in running:
             cluster = self.cluster_of(strategy)
             rules = self.failures, self.checkpoint_of(strategy), self.recovery or Recovery()
@@ -119,6 +120,8 @@ class Scenario(ShownAsFile):
         """How a job of a strategy is saved, with the time that takes where that is foreseen."""
         if self.checkpoint is None or in_run(self.failures):
             return self.checkpoint
+        if strategy.lives_apart:
+            return None
         cluster = self.cluster_of(strategy)
         return self.checkpoint.through(cluster.network, strategy.saves(cluster, self.workload))
 
@@ -248,19 +251,19 @@ class Scenario(ShownAsFile):
             workload = workload.model_copy(update={"evaluate_every": None})
         if not any(strategy.looks_at_layers for strategy in strategies):
             cluster, workload = cluster.without_overlap(), workload.without_overlap()
-        if not any(map(_reduces_meanwhile, strategies)):
+        if not any(map(reduces_meanwhile, strategies)):
             cluster = cluster.model_copy(update={"overlap_pace": None})
         if all(strategy.sends.what != "gradients" for strategy in strategies):
             workload = workload.without_gradients_sent()
         if not any(strategy.updates_copies for strategy in strategies):
             cluster = cluster.model_copy(update={"optimizer_time": None})
         known = self.failures, self.checkpoint, self.recovery, self.cluster
-        failing = left_of(*known, **_served(strategies))
+        failing = left_of(*known, **served(strategies))
         tells = self.model_copy(update=failing)._tells_memory
         idle = not (workload.has_values or any(map(tells, strategies)))
         if idle or all(strategy.optimizer is not None for strategy in strategies):
             workload = workload.with_optimizer(None)
-        cluster = cluster.subject_to(_overheads_of(strategies))
+        cluster = cluster.subject_to(overheads_of(strategies))
         most = max(strategy.workers(self.cluster) for strategy in strategies)
         prices = None if self.prices is None else self.prices.used_by(strategies, self.cluster)
         changes = {
@@ -346,7 +349,7 @@ class Scenario(ShownAsFile):
                         "the backward pass (overlap: true)"
                     )
         if self.cluster.overlap_pace is not None and not any(
-            map(_reduces_meanwhile, self.strategies)
+            map(reduces_meanwhile, self.strategies)
         ):
             raise ValueError(
                 "cluster.overlap_pace has no effect: in none of the strategies gradients are "
@@ -362,7 +365,7 @@ class Scenario(ShownAsFile):
         unused = {} if self.prices is None else self.prices.unused(self.strategies, self.cluster)
         for key, why in unused.items():
             raise ValueError(f"prices.{key} has no effect: {why}")
-        self.cluster.check_overheads(_overheads_of(self.strategies))
+        self.cluster.check_overheads(overheads_of(self.strategies))
         if self.cluster.device is not None:
             self.workload.flops_per_example()
         if self.workload.evaluate_every is not None and all(
@@ -395,21 +398,6 @@ class Scenario(ShownAsFile):
                 for key in strategy.about_values:
                     if getattr(strategy, key) != type(strategy).model_fields[key].default:
                         raise ValueError(f"{key} has no effect: problem timing has no values")
-
-
-def _served(strategies: Sequence[Strategy]) -> Served:
-    chief = any(strategy.sends.to == "servers" for strategy in strategies)
-    return {"servers": any(strategy.uses_servers for strategy in strategies), "chief": chief}
-
-
-def _reduces_meanwhile(strategy: Strategy) -> bool:
-    """Whether workers send each other gradients while they compute."""
-    return strategy.overlaps and strategy.sends[:2] == ("gradients", "workers")
-
-
-def _overheads_of(strategies: Iterable[Strategy]) -> frozenset[str]:
-    """The names of all overheads that any of these strategies is subject to."""
-    return frozenset[str]().union(*(strategy.subject_to() for strategy in strategies))
 
 
 def steps_are_random(scenario: Scenario, strategy: Strategy) -> bool:

@@ -225,6 +225,11 @@ class Strategy(Grown, ABC):
         return self.sends.to in ("servers", "centre") or self.leaves_out_the_dead
 
     @property
+    def lives_apart(self) -> bool:
+        """Whether over a horizon each worker fails, and comes back, by itself; here none does."""
+        return False
+
+    @property
     def rolls_back(self) -> bool:
         """Whether a failure ends all of it, to begin again from a checkpoint of a step's end."""
         return not self.against_rollback
@@ -236,11 +241,6 @@ class Strategy(Grown, ABC):
             return (
                 "servers keep the model when a worker dies, and nothing is rolled back: leave "
                 "failures.horizon out, then hosts fail inside the run"
-            )
-        if getattr(self, "overlap", False) == "forward":
-            return (
-                "beside the next forward pass a step is not over when the model is updated, so "
-                "that there is no moment for a checkpoint: write overlap: true"
             )
         return ""
 

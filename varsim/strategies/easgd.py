@@ -11,6 +11,8 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.elastic import ElasticReplicas
 from varsim.cluster.job import Job
 from varsim.cluster.memory import Copies, Holds
+from varsim.cluster.mortality import check_apart
+from varsim.cluster.recovery import RandomFailures, Recovery
 from varsim.cluster.waiting import RoundRobin
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Round, Sends, Strategy
@@ -64,9 +66,35 @@ class ElasticAveraging(Strategy):
     def round(self) -> Round:
         return Round("iteration", steps=self.period, gradients=1)
 
+    def recurs_after(self, cluster: Cluster) -> int:
+        """See Strategy; a round of every worker, of which each has its own."""
+        return self.period * cluster.workers
+
     def holds(self, cluster: Cluster) -> Holds:
         """And the centre that is fetched, which the elastic difference takes the place of."""
         return super().holds(cluster) + Holds(device=(Copies("the fetched centre"),))
+
+    @property
+    def lives_apart(self) -> bool:
+        """See Strategy; but those who take turns wait for the dead."""
+        return self.mode == "asynchronous"
+
+    def check_life(
+        self, failures: RandomFailures | None, recovery: Recovery | None, cluster: Cluster
+    ) -> None:
+        """See Strategy; no failure stops more than the workers that it takes."""
+        if not self.lives_apart:
+            super().check_life(failures, recovery, cluster)
+        elif failures is not None and failures.horizon is not None:
+            check_apart(failures, recovery, cluster, self.label)
+
+    @property
+    def against_rollback(self) -> str:
+        """See Strategy; where workers take turns, how long steps are depends on who is missing."""
+        return (
+            "workers take turns, so that all wait for one that is down, and nothing is rolled "
+            "back: write mode: asynchronous, or leave failures.horizon out"
+        )
 
     def start(self, job: Job) -> None:
         workers = len(job.workers)

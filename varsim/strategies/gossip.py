@@ -110,7 +110,8 @@ class Gossip(Strategy):
         if self.mode == "asynchronous":
             return (
                 "each worker is in a step of its own, so that there is no moment to save all "
-                "copies: write mode: synchronous or push_sum"
+                "copies, and what one does whose partner is dead, AD-PSGD does not say: write "
+                "mode: synchronous or push_sum"
             )
         return super().against_rollback
 

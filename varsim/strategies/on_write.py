@@ -18,6 +18,7 @@ from varsim.cluster.layerwise import LayerwiseStep, Overlap, Sharding, units
 from varsim.cluster.memory import Memory, replica_memory
 from varsim.cluster.present import PresentAllReduce, PresentReplicas
 from varsim.cluster.push_pull import PushPull
+from varsim.cluster.recovery import RandomFailures, Recovery
 from varsim.cluster.replicas import MirroredReplicas
 from varsim.cluster.worker import Worker
 from varsim.strategies.base import Deaths, OnDeath, Pair, Round, Sends, Strategy, cause
@@ -300,6 +301,26 @@ class OnWrite(Strategy):
                 f"drop_compute.threshold must be at least {format_seconds(shortest)}, the shortest "
                 f"that a micro-batch takes, not {format_seconds(drop.threshold)}: all would be "
                 "broken off"
+            )
+
+    def dies_with_workers(self, cluster: Cluster) -> str:
+        """See Strategy; layers that are updated one by one are of two versions in between."""
+        if self.overlap == "forward":
+            return "who is left may have some layers of the model before an update, others after it"
+        return super().dies_with_workers(cluster)
+
+    def check_life(
+        self, failures: RandomFailures | None, recovery: Recovery | None, cluster: Cluster
+    ) -> None:
+        """See Strategy; an update that is made in the next forward pass has no end of its own."""
+        super().check_life(failures, recovery, cluster)
+        lived = failures is not None and failures.horizon is not None
+        lazy = self.overlap == "forward" and self.sharding is None
+        if lived and lazy and cluster.optimizer_time is not None:
+            raise ValueError(
+                "overlap forward does not go with failures.horizon and cluster.optimizer_time: "
+                "layers are then updated in the next forward pass, so that there is no moment for "
+                "a checkpoint between two steps (write overlap: true, or leave optimizer_time out)"
             )
 
     def check_events(self, events: Sequence[Deaths]) -> None:

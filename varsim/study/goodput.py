@@ -10,7 +10,7 @@ from varsim.cluster.recovery import goes_on, in_run
 from varsim.cluster.trace import HOSTS, Attempt, Trace
 from varsim.scenario.training import Scenario
 from varsim.study.gradients import Gradients
-from varsim.study.lives import life_of
+from varsim.study.lives import life_of, of_workers
 from varsim.study.measure import METRICS, NANOSECONDS, Metric
 
 _OF_ALL: Final = "share of all time of all workers, over the whole life of the job,"
@@ -102,9 +102,9 @@ def of_life(
     whole, down = sum(parts.values()), sum(parts[name] for name in DOWN)
     often = int((life[:, Attempt._fields.index("failures")] > 0).sum())
     each, lasted = trace.global_step, whole
-    if in_run(scenario.failures):  # attempts are those of workers, and steps their gradients
+    if of_workers(scenario, trace):  # attempts are theirs, and steps their gradients
         often, each = len(life) - trace.workers, int(gradients.used.sum())
-        lasted = trace.end
+        lasted = whole // trace.workers
     kept = total["steps"]
     if goes_on(scenario.recovery):  # whose updates are of fewer examples
         steps = life[:, Attempt._fields.index("steps")]
@@ -132,9 +132,10 @@ def _to_target(scenario: Scenario, trace: Trace, measured: Mapping[str, float]) 
     step = measured.get("updates_to_target", math.nan)
     if math.isnan(step) or not step:
         return step
-    if goes_on(scenario.recovery):
+    inside = bool(in_run(scenario.failures))
+    if goes_on(scenario.recovery) or (of_workers(scenario, trace) and not inside):
         return math.nan  # other updates than those whose loss is known
-    if in_run(scenario.failures):
+    if inside:
         time = round(measured["time_to_target"] * NANOSECONDS)
         until = np.searchsorted(trace.steps, time, side="right")
         return float(trace.steps[until - 1]) / NANOSECONDS

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from varsim.cluster.rows import BLOCK, Rows
 from varsim.cluster.trace import (
+    WORKER,
     EvaluationRow,
     GradientRow,
     LinkRow,
@@ -28,7 +30,7 @@ from varsim.scenario.training import Scenario
 from varsim.study.gradients import Gradients
 from varsim.study.measure import ACTIVITIES, OUTCOMES
 from varsim.study.result import Result
-from varsim.study.tables import COLUMNS, of_lives, of_sends
+from varsim.study.tables import COLUMNS, as_wide, of_lives, of_sends
 
 # About 60 MB of text; beyond that spans are left out, and it is said.
 MOST_SPANS = 1_000_000
@@ -90,7 +92,8 @@ def save(
     }
     if result.scenario.failures is not None:
         lives = of_lives(result.scenario)["lives"]
-        files[LIVES] = _table(lives, traces, map(_lives, traces))
+        wide = repeat(len(lives) - 2)  # but for strategy and replication
+        files[LIVES] = _table(lives, traces, map(_lives, traces, wide))
     for names in of_sends(traces).values():
         rows = [trace.send_rows for trace in traces]
         files[SENDS] = _table(names, traces, map(_spans, rows, sends))
@@ -191,9 +194,9 @@ def _steps(trace: Trace) -> _Parts:
         yield [np.arange(first + 1, first + len(part) + 1), seconds_text(part)]
 
 
-def _lives(trace: Trace) -> _Parts:
+def _lives(trace: Trace, columns_of_all: int) -> _Parts:
     assert trace.life is not None
-    columns = enumerate(trace.life.T)
+    columns = enumerate(as_wide(trace.life, columns_of_all).T)
     yield [seconds_text(each) if number < 7 else each for number, each in columns]
 
 
@@ -299,6 +302,8 @@ def _trace(run: dict[str, Any], tables: dict[str, _Rows]) -> Trace:
         (steps,) = tables["steps"].whole(run)
         if "lives" in tables:
             life = np.stack(tables["lives"].whole(run), axis=1)
+            if (life[:, -1] == -1).all():  # of a whole job, beside others of workers
+                life = life[:, :WORKER]
         rows = tables["evaluations"].whole(run)
         values = zip(*(column.tolist() for column in rows), strict=True)
         evaluations = [EvaluationRow._make([*row[:-1], bool(row[-1])]) for row in values]

@@ -35,6 +35,7 @@ HEADINGS: Final = {
     "interruptions": "interruptions",
 }
 
+_QUEUE: Final = 0.001  # a share of time that is told
 TO_TARGET: Final = "among failures, time to loss"
 
 
@@ -93,10 +94,14 @@ def sentences(result: "Result") -> Iterator[str]:
             )
             continue
         lives = result.values(strategy, "goodput")
+        its, it_is = "its time", "it is"
+        if result.scenario.strategy(strategy).lives_apart:
+            its, it_is = "the time of its workers", "they are"
+            costs = costs and f"{costs}, of one worker's time"
         worst = f" ({digits(100 * min(lives))} % in the worst of {len(lives)} lives)"
         yield (
             f"Over {_long(horizon)}, {who} keeps {plus_minus(of['goodput'], 100, '%')} of "
-            f"its time{worst if len(set(lives)) > 1 else ''}{f': {rest}' if rest else ''}; it is "
+            f"{its}{worst if len(set(lives)) > 1 else ''}{f': {rest}' if rest else ''}; {it_is} "
             f"interrupted {_times(often)}{costs}."
         )
 
@@ -143,7 +148,8 @@ def notes(result: "Result") -> Iterator[str]:
     if saved is not None and saved.every == "optimal":
         rounds, of = dict[str, float](), ""
         if not in_run(failures):
-            traces = {name: result.trace(name) for name in result.compared}
+            saves = {one.label for one in result.scenario.strategies if not one.lives_apart}
+            traces = {name: result.trace(name) for name in result.compared if name in saves}
             rounds = {name: round_of(result.scenario, one) for name, one in traces.items()}
             of = " of work"
         whole = ", in whole rounds" * (of != "" and all(rounds.values()))
@@ -157,6 +163,7 @@ def notes(result: "Result") -> Iterator[str]:
             "While hosts are missing, updates are made of fewer examples: what is kept counts "
             "them, losses are those of a job that has all its hosts."
         )
+    yield from _as_with_all(result)
     drawn = [one for one in result.scenario.strategies if steps_are_random(result.scenario, one)]
     if drawn:
         names = " and ".join(one.mention for one in drawn)
@@ -165,6 +172,18 @@ def notes(result: "Result") -> Iterator[str]:
             f"The life of {names} is approximate: its {_drawn(result, drawn)} "
             f"independently from the {few:,} that were simulated in each replication."
         )
+
+
+def _as_with_all(result: "Result") -> Iterator[str]:
+    """What is left out of lives of workers that would be faster without those that are missing."""
+    for one in result.scenario.strategies:
+        queue = result.estimate(one.label, "share_queue").mean if one.lives_apart else 0.0
+        if queue > _QUEUE:
+            yield (
+                f"While workers of {one.mention} are missing, the steps of the others are as long "
+                f"as with all there: {digits(100 * queue)} % of their time is queueing, some of "
+                "which they would be spared."
+            )
 
 
 def _together(scenario: Scenario) -> Iterator[str]:
@@ -216,6 +235,8 @@ def described(scenario: Scenario) -> list[str]:
             lines.append(f"  checkpoint   {_checkpoint(scenario)}")
         elif failures.of_servers:
             lines.append("  checkpoint   none: when a server fails, all that was learnt is lost")
+        return [*lines, f"  recovery     {_return(scenario.recovery or Recovery())}"]
+    if all(one.lives_apart for one in scenario.strategies):
         return [*lines, f"  recovery     {_return(scenario.recovery or Recovery())}"]
     if scenario.checkpoint is None:
         lines.append("  checkpoint   none: a job starts over from its beginning")
@@ -310,7 +331,8 @@ def _optimum(scenario: Scenario, rounds: Mapping[str, float], of: str = "") -> s
 
 def _goes_round(scenario: Scenario) -> bool:
     """Whether some jobs can be saved after whole rounds only."""
-    each = ((one, scenario.cluster_of(one)) for one in scenario.strategies)
+    saved = (one for one in scenario.strategies if not one.lives_apart)
+    each = ((one, scenario.cluster_of(one)) for one in saved)
     return any(strategy.recurs_after(cluster) > 1 for strategy, cluster in each)
 
 

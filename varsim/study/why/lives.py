@@ -77,7 +77,7 @@ def _long_enough(scenario: Scenario, trace: Trace) -> Trace:
     try:
         check_pace(scenario, trace)
     except PaceError:
-        return run_alone(times_only(scenario), trace.replication)
+        return run_one(Run(times_only(scenario), 0, trace.replication))
     return trace
 
 
@@ -90,7 +90,9 @@ def _changes(
     """
     failures, checkpoint, recovery = rules
     inside = bool(in_run(failures))
-    if checkpoint is None:
+    if scenario.strategies[0].lives_apart:
+        pass  # nothing is ever rolled back
+    elif checkpoint is None:
         if failures.memoryless and not inside and recovery.policy == "restart":
             every = Checkpoint(every="optimal", write=60.0)
             yield "checkpoints", "checkpoints of a minute, at the optimal interval", _saved(every)
