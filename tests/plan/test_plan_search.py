@@ -327,7 +327,8 @@ def test_what_binds(tmp_path: Path) -> None:
 def test_the_front_is_of_what_meets_the_other_targets(tmp_path: Path) -> None:
     asked = question(sets=["targets.staleness_p99=0"])
     found, _, _ = searched(asked, tmp_path, exhaustive=True)
-    every, front, _ = trade(found)
+    every, front, by_means = trade(found)
+    assert {one.cell.label for one in by_means} == {"on_write"}
     assert {one.cell.label for one in every} == {"on_write", "none"}
     assert {one.cell.label for one in front} == {"on_write"}
     speeds = [one.speed.mean for one in front]
@@ -359,8 +360,10 @@ def test_a_short_run_is_told_of_a_plan_with_an_answer(tmp_path: Path) -> None:
 def test_the_front_says_its_rule_and_what_is_on_it_by_means_alone(tmp_path: Path) -> None:
     asked = question(sets=["report.equal_within=0.3"])
     found, runs, cells = searched(asked, tmp_path, exhaustive=True)
-    every, front, unsure = trade(found)
+    traded = trade(found)
+    every, front, unsure = traded.every, traded.front, traded.unsure
     assert len(unsure) > 1
+    assert set(unsure) <= set(traded.by_means)
     for one in unsure:
         others = [other for other in every if other.hourly <= one.hourly and other is not one]
         assert all(other.speed.mean < one.speed.mean for other in others)

@@ -11,7 +11,7 @@ import matplotlib
 import numpy as np
 import pytest
 from figures import assert_no_text_over_other_text, draw_all
-from handmade import ODD_NAMES, SECOND, a_result, a_scenario, a_trace, result_of
+from handmade import ODD_NAMES, a_result, a_trace, result_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -54,13 +54,6 @@ def drawn(plot: Plot, result: Result, directory: Path) -> tuple[Figure, list[Axe
         save(figure, plot.title(result), plot.legend(result), directory / plot.name)
         figure.draw_without_rendering()
     return figure, axes
-
-
-def _to_the_end(run: Trace) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """Its spans, the last ones as long as the run."""
-    spans = run.spans.copy()
-    spans[spans[:, 3] == 10 * SECOND, 3] = run.end
-    return spans
 
 
 def plot_called(name: str) -> Plot:
@@ -163,26 +156,27 @@ class TestEveryPlot:
 class TestThroughput:
     def test_bars_are_means_and_whiskers_intervals(self) -> None:
         # 25 examples in 10 s, or in 20 s.
-        result = a_result({"a": (1, 2), "b": (1, 1)})
+        result = a_result({"a": (1, 2, 2), "b": (1, 1, 1)})
         _, (axes,) = panels([1.0])
         assert plots.throughput(result, axes) is axes
-        assert [bar.get_width() for bar in axes.patches] == pytest.approx([1.875, 2.5])
+        assert [bar.get_width() for bar in axes.patches] == pytest.approx([5 / 3, 2.5])
         assert len(axes.containers) == 3, "two bars; one whisker: b has no spread"
         (segments,) = axes.containers[1][2]
         low, high = segments.get_segments()[0][:, 0]
         expected = result.estimate("a", "examples_per_s")
         assert (low, high) == pytest.approx((expected.low, expected.high))
 
-    def test_replications_have_dots_where_they_can_be_told_apart(self) -> None:
-        traces = [a_trace("a", n, pace) for n, pace in enumerate((1, 2))]
-        near = [replace(a_trace("b", n), end=10 * SECOND + n) for n in (0, 1)]
-        near = [replace(run, span_rows=Rows.of(_to_the_end(run))) for run in near]
+    def test_two_replications_that_say_nothing_have_no_whisker(self) -> None:
+        result = a_result({"a": (1, 2), "b": (10, 11)})
         _, (axes,) = panels([1.0])
-        plots.throughput(Result(a_scenario("ab", replications=2), [*traces, *near], []), axes)
-        (dots,) = (line for line in axes.lines if line.get_marker() == "o")
-        assert dots.get_xdata() == pytest.approx([2.5, 1.25])
+        plots.throughput(result, axes)
+        assert len(axes.containers) == 3, "two bars; one whisker: that of b says something"
+        said = [text.get_text().split("\n")[0] for text in axes.texts]
+        assert said[0] == "1.875 ± ?", "2.5 and 1.25: a half-width of 7.9"
+        assert said[1].startswith("0.24 ± 0.1")
+        assert axes.get_xlim()[1] < 4, "no room for an interval that is not drawn"
 
-    def test_one_replication_has_no_whisker_and_no_dots(self) -> None:
+    def test_one_replication_has_no_whisker(self) -> None:
         _, (axes,) = panels([1.0])
         plots.throughput(a_result(), axes)
         assert len(axes.containers) == 1
@@ -198,7 +192,16 @@ class TestThroughput:
             ({"a": (1,), "b": (1,)}, "'a' and 'b' are equally fast: 2.500 examples/s"),
             (
                 {"a": (1, 2), "b": (2, 1)},
-                "The fastest is 'a' or 'b', too close to call: 1.9 ± 7.9 examples/s",
+                "The fastest is 'a' or 'b', cannot be told from two replications: 1.875 ± ? "
+                "examples/s",
+            ),
+            (
+                {"a": (1, 2, 2), "b": (2, 1, 2), "c": (2, 2, 1)},
+                "The fastest is 'a', 'b' or 'c', too close to call: 1.7 ± 1.8 examples/s",
+            ),
+            (
+                {name: (1, 2, 2, 2)[at:] + (1, 2, 2, 2)[:at] for at, name in enumerate("abcd")},
+                "The fastest is 'a', 'b' or 2 more, too close to call: 1.56 ± 0.99 examples/s",
             ),
         ],
     )
@@ -268,8 +271,15 @@ class TestTimeSplit:
         _, (axes,) = panels([1.0])
         assert plots.time_split(result, axes) is axes
         edges = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches]
-        assert edges == [pytest.approx(pair) for pair in ((0, 65), (65, 80), (80, 100))]
-        assert [text.get_text() for text in axes.texts] == ["65 %", "15 %", "20 %"]
+        # 13 s of 20 s are computing; 30.8 % of that, 4 s, went into a gradient that was dropped.
+        parts = ((0, 45), (45, 65), (65, 80), (80, 100))
+        assert edges == [pytest.approx(pair) for pair in parts]
+        assert [text.get_text() for text in axes.texts] == ["45 %", "20 %", "15 %", "20 %"]
+        hatches = [bar.get_hatch() for bar in axes.patches]
+        assert hatches == ["", "xx", "///", "\\\\\\"]
+        (split,) = (plot for plot in PLOTS if plot.name == "time_split")
+        handles = [str(handle.get_label()) for handle in split.legend(result)]
+        assert handles == ["compute", "compute, wasted", "read", "write"]
         assert plots.time_split_title(result) == "Workers compute 65 % of the time"
 
     def test_activities_differ_by_hatch_too(self) -> None:

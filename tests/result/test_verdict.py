@@ -5,8 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from varsim.report.words.phrases import Wording, told
-from varsim.study.statistics import ratio
+from varsim.report.words.phrases import (
+    Wording,
+    margin,
+    plus_minus,
+    ratio_cell,
+    says_nothing,
+    times,
+    told,
+)
+from varsim.study.statistics import Estimate, ratio, student_t
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, ranked, verdict
 
 
@@ -112,6 +120,38 @@ class TestRanking:
         assert wrong <= 400 * 0.05
 
 
+class TestSaysNothing:
+    @pytest.mark.parametrize(
+        ("found", "shown"),
+        [
+            (Estimate(0.11, -2.0, 2.2, 2), "0.1100 ± ? s"),
+            (Estimate(-0.11, -2.0, 2.2, 2), "-0.1100 ± ? s"),
+            (Estimate(0.11, -2.0, 2.2, 3), "0.11 ± 2.1 s"),
+            (Estimate(0.11, 0.05, 0.17, 2), "0.110 ± 0.060 s"),
+            (Estimate(0.11, 0.0, 1e300, 3), "0.1100 ± ? s"),
+        ],
+    )
+    def test_an_interval_that_exceeds_the_number(self, found: Estimate, shown: str) -> None:
+        assert plus_minus(found, unit="s") == shown
+        assert says_nothing(found) == ("?" in shown)
+
+    def test_of_a_ratio(self) -> None:
+        wide = Estimate(1.2, 0.001, 1440.0, 2)
+        assert ratio_cell(wide) == "1.20x ± ?"
+        assert times(wide, 3) == "1.20 times"
+        assert times(Estimate(1.2, 1.1, 1.3, 2)) == "1.20 times (95 % interval 1.10 to 1.30)"
+
+    def test_two_replications_are_warned_of(self) -> None:
+        assert margin(3) == "± is the half-width of a 95 % confidence interval over 3 replications"
+        assert margin(2).endswith(
+            "2 replications (± ?: it exceeds the number); over five it would "
+            "be about 7 times as narrow"
+        )
+        # 12.706 / sqrt(2) standard deviations of two, 2.776 / sqrt(5) of five.
+        two, five = student_t(1) / math.sqrt(2), student_t(4) / math.sqrt(5)
+        assert two / five == pytest.approx(7.24, abs=0.01)
+
+
 class TestSentence:
     WORDING = Wording("The fastest is {name}: {value}", "Which strategy is fastest", "throughput")
 
@@ -137,9 +177,15 @@ class TestSentence:
         )
 
     def test_of_what_is_too_close_to_call(self) -> None:
-        assert self.said({"a": [2.0, 1.0], "b": [1.0, 2.0]}).startswith(
-            "Which strategy is fastest is too close to call: a (1.5/s) and b (1.5/s); apart by a "
+        assert self.said({"a": [2.0, 1.0, 1.5], "b": [1.0, 2.0, 1.5]}).startswith(
+            "Which strategy is fastest is too close to call: a (2.25/s) and b (2.25/s); apart by a "
             "factor"
+        )
+
+    def test_two_replications_far_apart_say_nothing(self) -> None:
+        assert self.said({"a": [2.0, 1.0], "b": [1.0, 2.0]}) == (
+            "Which strategy is fastest cannot be told from two replications: a (1.5/s) and b "
+            "(1.5/s); apart by a factor of 1.00; --set replications=5 tells more"
         )
 
     def test_of_many_the_first_few_are_named(self) -> None:

@@ -79,7 +79,7 @@ def report(plan: Plan, question: str = "") -> Report:
 
 def _cells(plan: Plan) -> tuple[Text, Table]:
     """Every cell that was run, cheapest first, for a page: the front can be pointed at."""
-    (every, front, _), speed = trade(plan.found), speed_named(plan.question.base)
+    (every, _, front), speed = trade(plan.found), speed_named(plan.question.base)
     shown = every[:MOST_CELLS]
     places = [plan.places.values(one.cell) for one in shown]
     heads = dict.fromkeys((name for place in places for name in place), "")
@@ -92,7 +92,7 @@ def _cells(plan: Plan) -> tuple[Text, Table]:
     # While nothing fails all are as fast: then throughput says little.
     traded = plan.question.targets.goodput is None
     line = (
-        "; the line joins those of which each is surely faster than all that cost less, of those "
+        "; the line joins those whose mean is higher than that of all that cost less, of those "
         "that meet the other targets"
     )
     more = f"; {left:,} more are in cells.csv" if left else ""
@@ -193,7 +193,8 @@ def _with_answer(found: Found) -> list[Standing]:
 
 def _front_told(found: Found) -> str:
     """What the table of cost and throughput is."""
-    _, front, unsure = trade(found)
+    traded = trade(found)
+    front, unsure = traded.front, traded.unsure
     left = len(front) - len(shown(front, found.answer))
     more = f"; {left} more are in plan.json" if left else ""
     within = f"{100 * found.question.base.report.equal_within:.2g} %"

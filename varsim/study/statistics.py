@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
+_LARGEST = 700.0  # logarithm of an end of an interval; of a larger one there is no number
 
 
 class Estimate(NamedTuple):
@@ -112,7 +113,8 @@ def ratio(
     logs = interval([math.log(value) for value in ratios], comparisons=comparisons, exact=exact)
     if not math.isfinite(logs.mean) or min(ratios) == max(ratios):
         return interval(ratios, exact=exact)
-    return logs._replace(mean=math.exp(logs.mean), low=math.exp(logs.low), high=math.exp(logs.high))
+    low, mean, high = (math.exp(min(end, _LARGEST)) for end in (logs.low, logs.mean, logs.high))
+    return logs._replace(mean=mean, low=low, high=high)
 
 
 def difference(

@@ -2,29 +2,30 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from varsim.report.plots.figure import INK, PAPER, label_rows, plain_numbers
 from varsim.report.plots.looks import Look
-
-APART: Final = 0.03  # of the axis: replications that differ by less are no dots of their own
+from varsim.report.words.phrases import says_nothing
+from varsim.study.statistics import Estimate
 
 
 class Bar(NamedTuple):
-    """One bar: a mean with its interval (nan where there is none), and what is written beside it.
-
-    `values`: those of the replications.
-    """
+    """One bar: a mean, its interval (nan where there is none), and what is written beside it."""
 
     label: str
     mean: float
-    low: float
-    high: float
-    values: list[float]
+    half_width: float
     text: str
+
+    @classmethod
+    def of(cls, label: str, found: Estimate, text: str) -> "Bar":
+        """That of an estimate; an interval that says nothing is none."""
+        half = math.nan if says_nothing(found) else found.half_width
+        return cls(label, found.mean, half, text)
 
 
 def bars(
@@ -34,25 +35,20 @@ def bars(
     ticks: MaxNLocator,
     scale: float = 1.0,
 ) -> None:
-    """Means with intervals and dots for the replications, in units of `scale`."""
+    """Means with intervals, in units of `scale`."""
     limit = 0.0
     for y, bar in enumerate(found):
         mean = bar.mean / scale if math.isfinite(bar.mean) else 0.0
         axes.barh(y, mean, height=0.62, color=look[bar.label].color)
-        right = max([mean, *(value / scale for value in bar.values)])
-        if math.isfinite(bar.low) and bar.high > bar.low:
-            half = (bar.high - bar.low) / 2 / scale
+        right = mean
+        if bar.half_width > 0:
+            half = bar.half_width / scale
             axes.errorbar(mean, y, xerr=half, color=INK, capsize=4, linewidth=1.4)
-            right = max(right, bar.high / scale)
+            right += half
         axes.annotate(bar.text, (right, y), (7, 0), textcoords="offset points", va="center")
         # Room for the text, whose letters are about 1.2 % of the axis wide.
         longest = max(map(len, bar.text.split("\n")))
         limit = max(limit, right / (1 - min(0.03 + 0.012 * longest, 0.7)))
-    for y, bar in enumerate(found):
-        values = [value / scale for value in bar.values]
-        if values and max(values) - min(values) > APART * limit:
-            row = [y + 0.2] * len(values)
-            axes.plot(values, row, "o", color=PAPER, markeredgecolor=INK, markersize=4)
     axes.set_xlim(0, limit or 1)
     label_rows(axes, [bar.label for bar in found])
     axes.xaxis.set_major_locator(ticks)

@@ -85,6 +85,8 @@ ACTIVITIES: Final = {
     "lock": Look("#832db6", "+++"),
     "down": Look("#717581", "//||"),
 }
+# Computing of gradients that are never applied.
+IN_VAIN: Final = Look("#b7d5f2", "xx")
 
 
 class TimeUnit(NamedTuple):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -15,6 +16,7 @@ from varsim.report.plots import curves, links, timeline
 from varsim.report.plots.bars import Bar, bars, cut_bars
 from varsim.report.plots.figure import (
     ACTIVITIES,
+    IN_VAIN,
     INK,
     activity_patch,
     called,
@@ -36,6 +38,11 @@ if TYPE_CHECKING:
     from varsim.study.result import Result
 
 MOST_BINS: Final = 60  # of a staleness distribution
+_LOWER: Final = (
+    "Lower and further left is better, at the learning rates of the table: whoever averages more "
+    "gradients into an update makes fewer steps from the same examples, and needs larger ones. "
+    "Where a curve rises, its steps are too large for that part of the way."
+)
 LEAST: Final = 0.2  # percent of the time: what is less cannot be seen
 
 
@@ -55,13 +62,11 @@ class Staleness(NamedTuple):
 
 
 def throughput(result: "Result", axes: Axes) -> Axes:
-    """Bars of examples applied per second, with intervals and dots for the replications."""
+    """Bars of examples applied per second, with intervals."""
     found = []
     for name in result.strategies:
         of = result.estimate(name, "examples_per_s")
-        values = list(filter(math.isfinite, result.values(name, "examples_per_s")))
-        text = drawable(plus_minus(of)) + _times_first(result, name)
-        found.append(Bar(name, of.mean, of.low, of.high, values, text))
+        found.append(Bar.of(name, of, drawable(plus_minus(of)) + _times_first(result, name)))
     bars(axes, found, looks(families(result.scenario.strategies)), MaxNLocator(6))
     label_rows(axes, _rows(result))
     axes.set_xlabel(f"examples in applied gradients, per second of simulated time{_if(result)}")
@@ -200,13 +205,40 @@ def time_shares(result: "Result") -> dict[str, dict[str, float]]:
     }
 
 
+def in_vain(result: "Result") -> dict[str, float]:
+    """Percent of all worker time in which gradients were computed that were wasted."""
+    found = {}
+    for strategy in result.strategies:
+        of = zip(
+            result.values(strategy, "wasted_compute"),
+            result.values(strategy, "share_compute"),
+            strict=True,
+        )
+        known = [100 * part * share for part, share in of if part > 0]
+        found[strategy] = math.fsum(known) / result.replications
+    return found
+
+
 def time_split(result: "Result", axes: Axes) -> Axes:
-    """One bar of 100 % per strategy, cut into activities."""
-    shares = time_shares(result).values()
-    cut = [
-        [(one[name], look) for name, look in ACTIVITIES.items() if one[name] > 0] for one in shares
-    ]
+    """One bar of 100 % per strategy, cut into activities; computing in vain on its own."""
+    wasted, cut = in_vain(result), []
+    for strategy, shares in time_shares(result).items():
+        parts = [(shares[name], look) for name, look in ACTIVITIES.items() if shares[name] > 0]
+        if wasted[strategy] > 0:
+            (computing, look), *rest = parts
+            parts = [(computing - wasted[strategy], look), (wasted[strategy], IN_VAIN), *rest]
+        cut.append(parts)
     return cut_bars(axes, _rows(result), cut, "share of all worker time (%)")
+
+
+def _activities(result: "Result") -> list[Artist]:
+    """What stands for the activities that can be seen."""
+    found: list[Artist] = [activity_patch(name) for name in seen_activities(result)]
+    if max(in_vain(result).values()) >= LEAST:
+        color, hatch, _ = IN_VAIN
+        wasted = Patch(facecolor=color, hatch=hatch, label="compute, wasted", linewidth=0)
+        found.insert(1, wasted)
+    return found
 
 
 def time_split_title(result: "Result") -> str:
@@ -252,24 +284,27 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
     Plot(
         "throughput",
         "Throughput",
-        "Bars: mean over the replications; whiskers: its 95 % confidence interval; dots: the "
-        "replications, where they can be told apart. Longer is faster.",
+        "Bars: mean over the replications; whiskers: its 95 % confidence interval. Longer is "
+        "faster; why it is, the next figures show.",
         throughput_title,
         lambda result: row_heights(_rows(result)),
         _single(throughput),
         _nothing,
-        alone="Bars: one number each, exact or from one replication. Longer is faster.",
+        alone="Bars: one number each, exact or from one replication. Longer is faster; why it is, "
+        "the next figures show.",
         spreads=_throughput_spreads,
     ),
     Plot(
         "time_split",
         "Where the time went",
         "All workers' time, summed over workers and replications, cut by what they did. Only "
-        "compute makes gradients; the rest is the price of keeping in sync.",
+        "computing that is not wasted trains the model; the rest is the price of keeping in sync. "
+        "What each waits for, and what would help: varsim explain scenario.yaml, in the folder of "
+        "this page.",
         time_split_title,
         lambda result: row_heights(_rows(result)),
         _single(time_split),
-        lambda result: [activity_patch(name) for name in seen_activities(result)],
+        _activities,
     ),
     Plot(
         "timeline",
@@ -285,8 +320,9 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         "staleness",
         "Staleness",
         "How many updates the model had seen between the read of the parameters and the "
-        "application of the gradient computed from them. Dashed: the mean. Each panel has its own "
-        "vertical scale.",
+        "application of the gradient computed from them. Where nobody waits and every gradient is "
+        "an update, each of the other workers makes about one meanwhile: the mean is near their "
+        "number. Dashed: the mean. Each panel has its own vertical scale.",
         staleness_title,
         lambda result: [0.72] * len(result.strategies),
         draw_staleness,
@@ -296,17 +332,13 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
     Plot(
         "loss_time",
         "Loss against time",
-        "Lines: mean over the replications; bands: its 95 % confidence interval. Lower and "
-        "further left is better, at the learning rates of the table: whoever averages more "
-        "gradients into an update makes fewer steps from the same examples, and needs larger ones.",
+        f"Lines: mean over the replications; bands: its 95 % confidence interval. {_LOWER}",
         lambda result: curves.title(result, "time"),
         lambda result: [3.4],
         _single(lambda result, axes: curves.draw(result, axes, "time")),
         lambda result: curves.legend(result, "time"),
         shows=lambda result: bool(curves.curves(result, "time")),
-        alone="Lines: one run of each strategy, exact or the only replication. Lower and further "
-        "left is better, at the learning rates of the table: whoever averages more gradients into "
-        "an update makes fewer steps from the same examples, and needs larger ones.",
+        alone=f"Lines: one run of each strategy, exact or the only replication. {_LOWER}",
         spreads=lambda result: any(
             bool((one.high > one.low).any()) for one in curves.curves(result, "time")
         ),
@@ -315,7 +347,8 @@ PLOTS: Final[tuple[Plot["Result"], ...]] = (
         "loss_updates",
         "Loss against updates",
         "The same losses, counted in updates instead of seconds: what an update is worth, "
-        "whatever it costs in time. Straight lines join the measurements.",
+        "whatever it costs in time. One that averages more gradients is worth more; one of stale "
+        "gradients less. Straight lines join the measurements.",
         lambda result: curves.title(result, "global_step"),
         lambda result: [3.4],
         _single(lambda result, axes: curves.draw(result, axes, "global_step")),

@@ -23,6 +23,7 @@ from varsim.report.words.table import largest
 from varsim.report.words.work import too_short
 from varsim.study.goodput import KEPT
 from varsim.study.measure import METRICS, NANOSECONDS
+from varsim.study.statistics import Estimate
 from varsim.study.tables import ages_by
 from varsim.study.verdict import CLOSE, EQUAL, SAME, UNTOLD, WORSE, Ranking
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from varsim.study.result import Result
 
 
+# How many times as long as the shortest run another is, for their losses at that end to be told.
+_LONGER: Final = 1.05
 FASTEST: Final = Wording(
     "The fastest is {name}: {value}",
     "Which strategy is fastest",
@@ -82,7 +85,7 @@ def _comparison(result: "Result") -> str:
     if not target_reached(result):  # else that is asked, and rates may be chosen for it
         sentences.append(_lowest(result, "final_loss", "final loss"))
         ends = [trace.end for trace in result.traces if trace.strategy in result.compared]
-        if min(ends) != max(ends):
+        if max(ends) > _LONGER * min(ends):
             when = f"at {time(min(ends) / NANOSECONDS)} (the end of the shortest run)"
             sentences.append(_lowest(result, "loss_at_100", f"loss {when}"))
     if result.target_loss is not None:
@@ -151,7 +154,7 @@ def _price(result: "Result", best: str) -> str:
     if of["copy_staleness_max"].mean > 0:
         missed = plus_minus(of["copy_staleness_mean"])
         clauses.append(f"a copy had missed {missed} updates of other replicas when it was read")
-    wasted = _part(of["wasted_compute"].mean)
+    wasted = _part(of["wasted_compute"])
     mine = (trace for trace in result.traces if trace.strategy == best)
     undone = ", or undone" if any(trace.undone for trace in mine) else ""
     clauses.append(f"{wasted} compute time was wasted on gradients that were never applied{undone}")
@@ -180,10 +183,10 @@ def _how_many(result: "Result", metric: str) -> str:
     return "every replication" if any(value > 0 for value in values) else "any replication"
 
 
-def _part(share: float) -> str:
-    if share >= 0.0005:
-        return f"{100 * share:.1f} % of the"
-    return "almost no" if share > 0 else "no"
+def _part(share: Estimate) -> str:
+    if share.mean >= 0.0005:
+        return f"{plus_minus(share, 100, '%')} of the"
+    return "almost no" if share.mean > 0 else "no"
 
 
 def target_reached(result: "Result") -> bool:

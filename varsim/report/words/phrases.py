@@ -12,7 +12,10 @@ K = TypeVar("K")
 
 DOT: Final = " · "  # between facts that are no sentence
 _MOST_LISTED: Final = 4
-_FEW: Final = 2  # pairs of which an interval is hardly one
+_MOST_IN_A_LINE: Final = 2
+_FEW: Final = 2  # replications or pairs of which an interval is hardly one
+_ABSURD: Final = 1e6  # times the number, an interval of any of them says nothing
+_NOTHING: Final = " ± ?"  # instead of an interval that says nothing
 _APART: Final = math.log(1.5)  # of means that nobody would call close
 _TOLD_BY_FEW: Final = "cannot be told from two replications"
 _UNITS_OF_TIME: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
@@ -20,7 +23,16 @@ _UNITS_OF_TIME: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 def margin(count: int, runs: str = "replications") -> str:
     """What `±` says, over so many runs; without the full stop."""
-    return f"± is the half-width of a 95 % confidence interval over {count} {runs}"
+    said = f"± is the half-width of a 95 % confidence interval over {count} {runs}"
+    if count != _FEW:
+        return said
+    return f"{said} (± ?: it exceeds the number); over five it would be about 7 times as narrow"
+
+
+def says_nothing(found: Estimate) -> bool:
+    """Whether an interval is wider than its number is large, as those of two replications are."""
+    size = abs(found.mean) if found.replications == _FEW else _ABSURD * abs(found.mean)
+    return found.half_width > size
 
 
 def plus_minus(found: Estimate, scale: float = 1.0, unit: str = "") -> str:
@@ -28,6 +40,8 @@ def plus_minus(found: Estimate, scale: float = 1.0, unit: str = "") -> str:
     if math.isnan(found.mean):
         return found.note or "-"
     mean, half = found.mean * scale, found.half_width * scale
+    if says_nothing(found):
+        return f"{mean:,.{_decimals(mean, math.nan)}f}{_NOTHING}{unit and ' '}{unit}"
     decimals = _decimals(mean, half)
     shown = "" if math.isnan(half) else f"{half:,.{decimals}f}"
     width = f" ± {shown}" if shown.strip("0.") else ""
@@ -76,13 +90,13 @@ def times(lead: Estimate, comparisons: int = 1, word: str = " times") -> str:
     low, high = factor(lead.low), factor(lead.high)
     together = "simultaneous " if comparisons > 1 else ""
     exact = not lead.low < lead.high or low == high
-    between = "" if exact else f" ({together}95 % interval {low} to {high})"
+    between = "" if exact or says_nothing(lead) else f" ({together}95 % interval {low} to {high})"
     return f"{factor(lead.mean)}{word}{between}"
 
 
-def joined(parts: Sequence[str]) -> str:
+def joined(parts: Sequence[str], word: str = "and") -> str:
     """`a, b and c`."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
 def quoted(name: object) -> str:
@@ -133,9 +147,7 @@ def told(
     """
 
     def listed(keys: Sequence[K]) -> str:
-        parts = [f"{name(key)} ({value(key)})" for key in keys]
-        more = len(parts) - _MOST_LISTED
-        return joined([*parts[:_MOST_LISTED], f"{more} more"] if more > 0 else parts)
+        return joined(_some([f"{name(key)} ({value(key)})" for key in keys], _MOST_LISTED))
 
     if ranking.of(UNTOLD):
         return f"{wording.which} cannot be told from one replication: {listed(ranking.tied)}"
@@ -175,9 +187,7 @@ def headline(
 ) -> str:
     """The same in a line that stands over a figure."""
     tied = [name(key) for key in ranking.tied]
-    several = (
-        f"{', '.join(tied[:2])} or {len(tied) - 2} more" if len(tied) > 2 else " or ".join(tied)
-    )
+    several = joined(_some(tied, _MOST_IN_A_LINE), "or")
     who, size = name(ranking.best), value(ranking.best)
     if ranking.of(UNTOLD):
         who += " in one replication"
@@ -198,10 +208,17 @@ def headline(
     return wording.best.format(name=who, value=size)
 
 
+def _some(parts: Sequence[str], most: int) -> list[str]:
+    """The first `most` of them, and how many more there are; one more is told like the others."""
+    more = len(parts) - most
+    return [*parts[:most], f"{more} more"] if more > 1 else list(parts)
+
+
 def _looks_apart(rival: Rival[K]) -> bool:
     """Whether a rival that is not told from the best looks worse: only replications are missing."""
     lead = rival.lead
-    return lead.replications == _FEW and abs(math.log(max(lead.mean, 1e-9))) > _APART
+    apart = abs(math.log(max(lead.mean, 1e-9))) > _APART or says_nothing(lead)
+    return lead.replications == _FEW and apart
 
 
 def _often(ranking: Ranking[K]) -> str:
@@ -213,6 +230,8 @@ def _often(ranking: Ranking[K]) -> str:
 
 
 def _between(found: Estimate) -> str:
+    if says_nothing(found):
+        return _NOTHING
     low, high = factor(found.low), factor(found.high)
     return "" if math.isnan(found.low) or low == high else f" ({low} to {high})"
 

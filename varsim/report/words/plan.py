@@ -275,10 +275,10 @@ def _runner_up(plan: Plan) -> list[str]:
     lines = [f"Runner-up: {_full(plan, second)}: {_value(plan, second)}, {more}."]
     close = [one for one in plan.found.compared.values() if one.said == CLOSE]
     if close:
-        others = "1 other cell" if len(close) == 1 else f"{len(close)} other cells"
+        others = "another cell that meets" if len(close) == 1 else f"{len(close)} others that meet"
         lines.append(
-            f"Which is the lowest is {CLOSE} between the answer and {others} that meet every "
-            "target: it has the lowest mean."
+            f"Which is the lowest is {CLOSE} between the answer and {others} every target: the "
+            "answer has the lowest mean."
         )
     return lines
 

@@ -197,7 +197,7 @@ def _numbers(table: Table, row: Row, wants_target: bool) -> dict[str, str]:
         **kept,
         "staleness mean": plus_minus(of["staleness_mean"]),
         "p99": plus_minus(of["staleness_p99"]),
-        "wasted": _percent(of["wasted_compute"]),
+        "wasted": plus_minus(of["wasted_compute"], 100, "%"),
     }
     if wants_target:
         found["to target"] = time(of["time_to_target"])
@@ -381,7 +381,3 @@ def _ranking(
 
 def _rate(row: Row) -> str:
     return plus_minus(row.estimates[_speed(row)], unit=speed([row]))
-
-
-def _percent(found: Estimate) -> str:
-    return "-" if math.isnan(found.mean) else f"{100 * found.mean:.1f} %"

@@ -165,12 +165,17 @@ class Trade(NamedTuple):
     """Cells by cost and throughput: `front` are those surely faster than the cheaper ones of it.
 
     On the front are only cells that meet the targets but for throughput itself, which is traded.
-    `unsure`: those that are faster than all that cost less by their means alone.
+    `by_means`: those of them whose mean is higher than that of all that cost less.
     """
 
     every: list[Standing]
     front: list[Standing]
-    unsure: list[Standing]
+    by_means: list[Standing]
+
+    @property
+    def unsure(self) -> list[Standing]:
+        """Those that are faster than all that cost less by their means alone."""
+        return [one for one in self.by_means if one not in self.front]
 
 
 def trade(found: Found) -> Trade:
@@ -195,9 +200,8 @@ def trade(found: Found) -> Trade:
         )
 
     pairs = [(one.hourly, one.speed.mean) for one in fine]
-    best = front(pairs, faster)
-    unsure = [index for index in front(pairs) if index not in best]
-    return Trade(every, [fine[index] for index in best], [fine[index] for index in unsure])
+    sure, by_means = front(pairs, faster), front(pairs)
+    return Trade(every, [fine[index] for index in sure], [fine[index] for index in by_means])
 
 
 def shown(front: list[Standing], answer: Standing | None) -> list[Standing]:

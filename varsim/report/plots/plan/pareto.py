@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from varsim.study.plan.standing import Standing
 
 HEIGHT: Final = 4.2  # inches
+_LINE: Final = (
+    " The line joins those with a higher mean than all that cost less, if they meet the other "
+    "targets."
+)
 _WIDE: Final = 30  # times the cheapest is the dearest where the axis is logarithmic
 
 
@@ -30,7 +34,7 @@ def draw(plan: "Plan", axes: Axes) -> Axes:
     """
     found, question = plan.found, plan.found.question
     look = looks(question.families)
-    every, front, _ = trade(found)
+    every, _, front = trade(found)
     metric, bound = _target(plan)
     for one in every:
         color, marker, _ = look[one.cell.label]
@@ -96,7 +100,7 @@ def legend(plan: "Plan") -> list[Artist]:
     metric, bound = _target(plan)
     if metric == "throughput":
         handles.append(
-            Line2D([], [], color=FAINT, linewidth=1.1, label="most for its cost, other targets met")
+            Line2D([], [], color=FAINT, linewidth=1.1, label="highest mean, other targets met")
         )
     if plan.found.answer is not None:
         ring = _mark("the answer", "o", INK, "none")
@@ -111,7 +115,8 @@ def legend(plan: "Plan") -> list[Artist]:
 PLOT: Final = Plot["Plan"](
     "pareto",
     "Cost and throughput",
-    "Every cell that was run; filled marks meet every target with 95 % certainty.",
+    "Every cell that was run; filled marks meet every target with 95 % certainty, and only one of "
+    "those can be the answer.",
     title,
     lambda plan: [HEIGHT],
     lambda plan, panels: [draw(plan, panels[0])],
@@ -121,7 +126,9 @@ PLOT: Final = Plot["Plan"](
 
 def plot(plan: "Plan") -> Plot["Plan"]:
     """The picture, by what it shows."""
-    return PLOT._replace(heading=f"Cost and {_target(plan)[0]}")
+    metric, _ = _target(plan)
+    caption = PLOT.caption + (_LINE if metric == "throughput" else "")
+    return PLOT._replace(heading=f"Cost and {metric}", caption=caption)
 
 
 def _target(plan: "Plan") -> tuple[str, float | None]:

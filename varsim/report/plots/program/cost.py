@@ -36,8 +36,7 @@ def costs(result: "VariablesResult", metric: str) -> list[Bar]:
             text = f"{size(estimate)} in {plus_minus(messages)} {many}"
         else:
             text = "nothing"
-        values = result.values(mode, metric)
-        found.append(Bar(mode, estimate.mean, estimate.low, estimate.high, values, drawable(text)))
+        found.append(Bar.of(mode, estimate, drawable(text)))
     return found
 
 
@@ -45,7 +44,7 @@ def draw(result: "VariablesResult", panels: list[Axes]) -> list[Axes]:
     """Times on the first of the Axes, bytes on the second."""
     times, sizes = costs(result, "time_per_step"), costs(result, "bytes_per_step")
     look = looks(result.families)
-    unit = time_unit(max(max(bar.values) for bar in times))
+    unit = time_unit(max(bar.mean for bar in times))
     bars(panels[0], times, look, MaxNLocator(7, steps=[1, 2, 5, 10]), unit.seconds)
     panels[0].set_xlabel(f"time per step ({unit.name})")
     most = max(bar.mean for bar in sizes)

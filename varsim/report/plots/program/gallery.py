@@ -11,9 +11,8 @@ if TYPE_CHECKING:
 _COST: Final = Plot["VariablesResult"](
     "cost",
     "What a step costs",
-    "Bars: mean over the replications; whiskers: its 95 % confidence interval; dots: the "
-    "replications, where they can be told apart. What is sent before step 1, to make the "
-    "variables, does not count.",
+    "Bars: mean over the replications; whiskers: its 95 % confidence interval. What is sent before "
+    "step 1, to make the variables, does not count.",
     cost.title,
     cost.heights,
     cost.draw,
@@ -22,7 +21,7 @@ _COST: Final = Plot["VariablesResult"](
     alone="Bars: one number each, exact or from one replication. What is sent before step 1, to "
     "make the variables, does not count.",
     spreads=lambda result: any(
-        bar.high > bar.low
+        bar.half_width > 0
         for metric in ("time_per_step", "bytes_per_step")
         for bar in cost.costs(result, metric)
     ),

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from varsim.report.plots.figure import INK, panel_title, plain_numbers, strategy_line, time_unit
 from varsim.report.plots.looks import looks
 from varsim.report.plots.sweep.axis import main_axis, panels_beside, speed
+from varsim.report.words.phrases import says_nothing
 
 if TYPE_CHECKING:
     from varsim.study.sweep.table import Row, Table
@@ -28,7 +29,10 @@ class Measured(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One strategy in one panel: places on the x axis, means, and halves of their intervals."""
+    """One strategy in one panel: places on the x axis, means, and halves of their intervals.
+
+    An interval that says nothing is none.
+    """
 
     strategy: str
     x: list[float]
@@ -75,7 +79,10 @@ def lines(table: "Table", rows: "list[Row]", measured: Measured) -> list[Line]:
                 strategy,
                 [axis.x(table, row) for row in known],
                 [one.mean / measured.scale for one in estimates],
-                [one.half_width / measured.scale for one in estimates],
+                [
+                    math.nan if says_nothing(one) else one.half_width / measured.scale
+                    for one in estimates
+                ],
                 len({row.case for row in own}) == 1 < len(own),
             )
         )
