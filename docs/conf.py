@@ -1,7 +1,11 @@
 """How the documentation is built: Sphinx, MyST and furo, nothing from elsewhere when it is read."""
 
+import logging
 import sys
 from pathlib import Path
+
+import zmq
+from jupyter_client.manager import KernelManager
 
 from varsim.version import __version__
 
@@ -20,6 +24,9 @@ html_math_renderer = "mathml"
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
+if hasattr(KernelManager, "transport_encryption") and zmq.has("curve"):
+    KernelManager.transport_encryption.default_value = "auto"  # else every kernel warns of it
+logging.getLogger("traitlets").setLevel(logging.WARNING)  # that a lesson is executed is no news
 
 html_theme = "furo"
 html_title = "varsim"
