@@ -1,9 +1,11 @@
 """What is told of failures: throughput that is kept, members that fail together, spares tried."""
 
-from typing import Any
+from typing import Any, ClassVar
 
+import pytest
 from building import DAY, HOUR, MORTAL, scenario
 
+from varsim.report.words.caution import cautions
 from varsim.report.words.life import notes
 from varsim.report.words.scenario import describe
 from varsim.study.simulation import simulate
@@ -119,3 +121,41 @@ def test_one_failure_is_told_as_one() -> None:
 
     assert "it is interrupted once, which cost " in done.answer()
     assert " each" not in done.answer().split("once")[1]
+
+
+class TestNewMembers:
+    WEIBULL: ClassVar[dict[str, Any]] = {"kind": "weibull", "mean": 8_640_000.0, "shape": 0.7}
+
+    def said(self, **changes: Any) -> list[str]:
+        law = {**self.WEIBULL, **changes.pop("law", {})}
+        stop = changes.pop("stop", {"global_steps": 40})
+        of = ({"domain": "worker", "law": law},)
+        failures = {"horizon": 864_000.0, **changes, "of": of}
+        strategy = {"kind": "none"} if failures["horizon"] is None else {"kind": "on_write"}
+        made = scenario(strategy, failures=failures, stop=stop)
+        said = [one for one in cautions(made) if one.startswith("Members are new")]
+        noted = [one for one in notes(simulate(made)) if one.startswith("Members are new")]
+        assert said == noted
+        return said
+
+    def test_they_fail_more_often_than_their_mean_says(self) -> None:
+        # Of 100 days the first 10: 0.244 failures are expected, not 0.1 (see test_renewals).
+        assert self.said() == [
+            "Members are new when the job begins: by its law (weibull, shape 0.7) each worker "
+            "fails 2.44 times as often in the first 10 days as its mean of 100 days says."
+        ]
+
+    def test_or_less_often_where_they_wear_out(self) -> None:
+        (said,) = self.said(law={"shape": 2.0})
+        assert "fails 0.0783 times as often" in said
+
+    def test_inside_a_run_until_its_end(self) -> None:
+        (said,) = self.said(law={"mean": 100.0}, horizon=None, stop={"time": 10.0})
+        assert "2.44 times as often in the first 10 s as its mean of 100 s" in said
+
+    @pytest.mark.parametrize(
+        "changes",
+        [{"law": {"shape": 1.0}}, {"law": {"mean": 3_600.0}}, {"strike": "while_running"}],
+    )
+    def test_nothing_where_it_is_no_matter(self, changes: dict[str, Any]) -> None:
+        assert self.said(**changes) == []

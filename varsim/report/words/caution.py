@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from varsim.cluster.accelerator import DEVICE_SIGMA
 from varsim.cluster.recovery import in_run
+from varsim.report.words.life import new_at_first
 from varsim.report.words.phrases import capital, digits, joined
 from varsim.scenario.training import Scenario
 from varsim.strategies import Strategy
@@ -30,7 +31,11 @@ _SETTLED: Final = 1.1
 
 def cautions(scenario: Scenario) -> list[str]:
     """What misleads, a sentence each; mostly nothing."""
-    every = (marching(scenario), guessed(scenario), contradicted(scenario), *in_vain(scenario))
+    every = (
+        *(marching(scenario), guessed(scenario), contradicted(scenario)),
+        *in_vain(scenario),
+        *new_at_first(scenario),
+    )
     return [said for said in every if said]
 
 

@@ -16,7 +16,7 @@ from varsim.study.saving import optimal_interval
 from varsim.study.statistics import interval
 from varsim.units import format_rate, format_seconds
 from varsim.values import presets
-from varsim.values.distribution import Distribution
+from varsim.values.distribution import Distribution, Weibull
 from varsim.values.measured_times import MeasuredTimes
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ HEADINGS: Final = {
     "interruptions": "interruptions",
 }
 
+_AS_NEW: Final = 0.05  # by which more or fewer failures are told
+_SETTLED: Final = 200.0  # times the mean; over a longer time that is not worked out
 _QUEUE: Final = 0.001  # a share of time that is told
 TO_TARGET: Final = "among failures, time to loss"
 
@@ -156,6 +158,7 @@ def notes(result: "Result") -> Iterator[str]:
         best = _optimum(result.scenario, rounds, of)
         yield f"The optimal interval between checkpoints is {best}{whole}."
     yield from _together(result.scenario)
+    yield from new_at_first(result.scenario)
     if in_run(failures):
         return
     if goes_on(result.scenario.recovery):
@@ -207,6 +210,28 @@ def _together(scenario: Scenario) -> Iterator[str]:
             yield (
                 f"All {most} {one.domain}s fail at the same instants, each time: by their law the "
                 "time between two failures is always the same."
+            )
+
+
+def new_at_first(scenario: Scenario) -> Iterator[str]:
+    """How much more or less often new members fail, all together, than the mean of their law says.
+
+    Told where they age all the time, and it is known for how long.
+    """
+    failures = scenario.failures
+    if failures is None or failures.strike != "always":
+        return
+    lasts = failures.horizon or scenario.stop.time
+    for one in failures.of:
+        law = one.between
+        if lasts is None or not isinstance(law, Weibull) or lasts > _SETTLED * law.mean:
+            continue
+        times = law.renewals(lasts) * law.mean / lasts
+        if abs(times - 1) > _AS_NEW:
+            yield (
+                f"Members are new when the job begins: by its law (weibull, shape {law.shape:g}) "
+                f"each {one.domain} fails {digits(times)} times as often in the first "
+                f"{_long(lasts)} as its mean of {_long(law.mean)} says."
             )
 
 
