@@ -57,7 +57,7 @@ def _unreduced(
         return "a worker alone drops micro-batches"
     if reason and network.forwarding != "cut_through":
         return f"{reason}, and the network forwards with {network.forwarding}"
-    return f"{reason}, which are shared fairly" if reason and network.sharing == "fair" else ""
+    return ""
 
 
 def _unforeseen(

@@ -110,15 +110,10 @@ class FlatNetwork:
         for link, index in self._numbers.items():
             if index >= self._counted:
                 bandwidths[index] = link.bandwidth
-        links = np.zeros((total, at.FAIR_LINK), dtype=np.int64)
-        links[:, at.LINK_REALS] = len(reals) + at.LINK_NUMBERS * np.arange(total)
-        numbers = np.zeros((total, at.LINK_NUMBERS))
-        numbers[:, 0] = bandwidths
-        reals += numbers.ravel().tolist()
-        m[at.FAIR] = building.add(links)
+        lay_out_links(building, reals, bandwidths)
         batches = [batch for both in self._batches for batch in both]
         whole = max(
-            sum(sizes[-1] + len(sizes) * _idle(route) for route, _, sizes in batch.marks)
+            sum(sizes[-1] + len(sizes) * idle(route) for route, _, sizes in batch.marks)
             for batch in batches
         )
         if whole * number / bandwidths.min(initial=math.inf) * 1e9 > _LONGEST:
@@ -130,23 +125,16 @@ class FlatNetwork:
             ]
         )
         workers[:, [at.PULL, at.PUSH]] = made[self._like]
-        most = number * max(len(batch.marks) for batch in batches)  # flows at a time
-        crossed = max(len(route) for batch in batches for route, _, _ in batch.marks)
         items = max(batch.items for batch in batches)
         m[at.FREE_TRANSFER] = pool(building, number + 1, at.PARTS_LEFT + items)
-        flows = at.FLOW_REALS, at.FLOW_NUMBERS
-        m[at.FREE_FLOW] = pool(building, most, at.FLOW_SIZE + crossed, flows, reals)
-        groups = at.GROUP_REALS, at.GROUP_NUMBERS
-        m[at.FREE_GROUP] = pool(building, most, at.GROUP, groups, reals)
-        m[at.MESH] = pool(building, min(most, total) + 1, at.HUB, (at.HUB_REALS, 1), reals)
-        m[at.FREE_HUB] = m[at.MESH] + at.HUB
-        m[at.MESH_FLOWS], m[at.USED] = building.room(most), building.room(total)
-        m[at.UNFILLED], m[at.FILLED] = building.room(most), building.room(most)
-        m[at.PASSED] = building.room(2 * number * self.most_parts)
-        m[at.TOLD] = building.room(2 * number * self.most_parts)
-        m[at.MOST_DUES] = 4 * most + 1024
-        m[at.DUES_AT] = building.room(3 * m[at.MOST_DUES])
-        m[at.WAKE_AT] = at.FOREVER
+        lay_out_flows(
+            building,
+            reals,
+            total,
+            most=number * max(len(batch.marks) for batch in batches),
+            crossed=max(len(route) for batch in batches for route, _, _ in batch.marks),
+            marks=number * self.most_parts,
+        )
 
     def _fair_batch(
         self, building: Building, batch: MessageBatch, like: int, reals: list[float]
@@ -157,13 +145,13 @@ class FlatNetwork:
             relays = sum(link.begins << hop for hop, link in enumerate(route) if hop)
             lag = schedule.latency if schedule.even else sum(link.latency for link in route)
             flows, after = [(numbers, relays, items, marks)], 0
-            if _idle(route):  # before every message
+            if idle(route):  # before every message
                 sizes = [marks[0], *(mark - before for before, mark in pairwise(marks))]
                 flows = [
                     one
                     for item, size in zip(items, sizes, strict=True)
                     for one in (
-                        (numbers[:1], 0, [], [_idle(route)]),
+                        (numbers[:1], 0, [], [idle(route)]),
                         (numbers, relays, [item], [size]),
                     )
                 ]
@@ -184,18 +172,7 @@ class FlatNetwork:
 
     def carried_fairly(self, m: Any, reals: Any, end: int) -> tuple[list[LinkRow], float]:
         """What every link has carried by the end of the run (ns), and `Trace.sent`."""
-        first = int(m[at.FAIR])
-        fair = range(first, first + at.FAIR_LINK * self._total, at.FAIR_LINK)
-        for flow, passed in _under_way(m, reals, end, fair):
-            connection = int(m[flow + at.CONNECTION_OF])
-            if m[connection + at.IDLE]:
-                continue
-            size = reals[m[connection + at.MARKS_AT] + m[connection + at.MARKS] - 1]
-            for hop in range(m[connection + at.LINKS]):
-                own = m[m[flow + at.FLOW_SIZE + hop] + at.LINK_REALS]
-                reals[own + at.MOVED] += min(size, max(0.0, passed))
-                if m[connection + at.RELAYS] >> hop & 1:
-                    reals[own + at.RELAYED] += min(size, max(0.0, passed))
+        count_flows(m, reals, end, self._total)
         first, rows, sent = int(m[m[at.FAIR] + at.LINK_REALS]), list[LinkRow](), list[float]()
         for index, (name, link) in enumerate(self._links()):
             own = first + at.LINK_NUMBERS * index
@@ -306,7 +283,7 @@ class FlatNetwork:
         )
 
 
-def _idle(route: Route) -> float:
+def idle(route: Route) -> float:
     """The bytes for which the overhead of a message keeps the first link of its route busy."""
     return route[0].overhead * route[0].bandwidth / 1e9 if route else 0.0
 
@@ -330,6 +307,51 @@ def pool(
         records[:, field] = len(reals) + each * np.arange(number)
         reals += [0.0] * (each * number)
     return building.add(records)
+
+
+def lay_out_links(building: Building, reals: list[float], bandwidths: Floats) -> None:
+    """Lay out links that are shared fairly, of these bandwidths."""
+    total = len(bandwidths)
+    links = np.zeros((total, at.FAIR_LINK), dtype=np.int64)
+    links[:, at.LINK_REALS] = len(reals) + at.LINK_NUMBERS * np.arange(total)
+    numbers = np.zeros((total, at.LINK_NUMBERS))
+    numbers[:, 0] = bandwidths
+    reals += numbers.ravel().tolist()
+    building.scalars[at.FAIR] = building.add(links)
+
+
+def lay_out_flows(
+    building: Building, reals: list[float], total: int, *, most: int, crossed: int, marks: int
+) -> None:
+    """Lay out room for so many flows at a time, with so many marks in all, over `total` links."""
+    m, flows = building.scalars, (at.FLOW_REALS, at.FLOW_NUMBERS)
+    m[at.FREE_FLOW] = pool(building, most, at.FLOW_SIZE + crossed, flows, reals)
+    groups = at.GROUP_REALS, at.GROUP_NUMBERS
+    m[at.FREE_GROUP] = pool(building, most, at.GROUP, groups, reals)
+    m[at.MESH] = pool(building, min(most, total) + 1, at.HUB, (at.HUB_REALS, 1), reals)
+    m[at.FREE_HUB] = m[at.MESH] + at.HUB
+    m[at.MESH_FLOWS], m[at.USED] = building.room(most), building.room(total)
+    m[at.UNFILLED], m[at.FILLED] = building.room(most), building.room(most)
+    m[at.PASSED], m[at.TOLD] = building.room(2 * marks), building.room(2 * marks)
+    m[at.MOST_DUES] = 4 * most + 1024
+    m[at.DUES_AT] = building.room(3 * m[at.MOST_DUES])
+    m[at.WAKE_AT] = at.FOREVER
+
+
+def count_flows(m: Any, reals: Any, end: int, total: int) -> None:
+    """Count what has passed links of the flows that are there at the end of a run (ns)."""
+    first = int(m[at.FAIR])
+    fair = range(first, first + at.FAIR_LINK * total, at.FAIR_LINK)
+    for flow, passed in _under_way(m, reals, end, fair):
+        connection = int(m[flow + at.CONNECTION_OF])
+        if m[connection + at.IDLE]:
+            continue
+        size = reals[m[connection + at.MARKS_AT] + m[connection + at.MARKS] - 1]
+        for hop in range(m[connection + at.LINKS]):
+            own = m[m[flow + at.FLOW_SIZE + hop] + at.LINK_REALS]
+            reals[own + at.MOVED] += min(size, max(0.0, passed))
+            if m[connection + at.RELAYS] >> hop & 1:
+                reals[own + at.RELAYED] += min(size, max(0.0, passed))
 
 
 def _under_way(m: Any, reals: Any, end: int, links: range) -> list[tuple[int, float]]:

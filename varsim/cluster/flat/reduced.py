@@ -39,7 +39,8 @@ class ReducedRun(FlatRun):
         self._reducing, self._advance = reducing, reduce_on
         self._reductions = of_gradients(cluster, workload, self._workers, reducing)
         self._foreseen = not self._reductions.reason_against
-        self._walks = FlatWalks(self._reductions, self._workers)
+        fair = cluster.network.sharing == "fair"
+        self._walks = FlatWalks(self._reductions, self._workers, fair=fair)
         self._transfers, self._written = _MESSAGES, 6 * self._reductions.number
         if reducing.drop is not None and reducing.micro_batches > BLOCK // 4:
             raise NotCoveredError("too many micro-batches may be given up")
@@ -53,6 +54,7 @@ class ReducedRun(FlatRun):
             m[at.PASSED_OVER] = self._reducing.micro_batches
             m[at.THRESHOLD] = min(round(drop.threshold * 1e9), at.FOREVER)
             m[at.BREAKS_OFF] = drop.check == "preempt"
+        self._parts = 4 * self._transfers  # whatever may pass at a moment
         m[at.FORESEEN] = self._foreseen
         reals.append(0.0)  # no address is 0
         m[at.OVERLAPS], m[at.SHARES] = bool(reductions.shares), len(reals)

@@ -15,6 +15,7 @@ from varsim.cluster.flat.walk import (
     message_comes,
     message_leaves,
     message_passes,
+    messages_pass,
 )
 from varsim.cluster.flat.worker import begin_gradient, next_work
 from varsim.cluster.trace import PHASE_BITS, Phase
@@ -32,14 +33,16 @@ def reduce_on(m: Ints, reals: Floats, log: Ints, heap: Ints) -> None:
         kind, who = what & at.KINDS, what >> at.BITS
         if kind == at.MESSAGE_PASSES:
             message_passes(m, reals, heap, who)
+        elif kind == at.FLOWS_PASS:
+            messages_pass(m, reals, heap)
         elif kind == at.MESSAGE_ARRIVES:
             message_arrives(m, reals, heap, who)
         elif kind == at.MESSAGE_LEAVES:
-            message_leaves(m, heap, who)
+            message_leaves(m, reals, heap, who)
         elif kind == at.MESSAGE_COMES:
-            message_comes(m, heap, who)
+            message_comes(m, reals, heap, who)
         elif kind == at.MESSAGE_ADDED:
-            message_added(m, heap, who)
+            message_added(m, reals, heap, who)
         elif kind == at.COMPUTED:
             has_computed(m, reals, log, heap, who)
         elif kind == at.REDUCED:
@@ -196,7 +199,7 @@ def join(m: Ints, reals: Floats, log: Ints, heap: Ints, w: int) -> None:
     if m[at.FORESEEN] == 0:
         if m[at.WALK] == 0:
             m[at.WALK] = begin_walk(m, plan_of(m, m[at.BUCKET]))
-        enter_walk(m, heap, m[at.WALK] + m[w + at.RANK] * at.MEMBER)
+        enter_walk(m, reals, heap, m[at.WALK] + m[w + at.RANK] * at.MEMBER)
     m[at.JOINED] += 1
     if m[at.JOINED] < number:
         return

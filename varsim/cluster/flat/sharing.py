@@ -122,20 +122,10 @@ def wake(m: Ints, heap: Ints, time: int) -> None:
 
 def settle(m: Ints, reals: Floats, heap: Ints) -> None:
     """Tell what has passed, in the order in which flows were started, then see to the mesh."""
-    now = m[at.NOW]
-    if now != m[at.WAKE_AT]:
+    if m[at.NOW] != m[at.WAKE_AT]:
         return
-    pass_marks(m, reals, heap, now)
-    number, passed = m[at.PASSED_NOW], m[at.PASSED]
-    m[at.PASSED_NOW], m[at.PASSED], m[at.TOLD] = 0, m[at.TOLD], passed
-    for index in range(1, number):
-        place = passed + 2 * index
-        flow, step = m[place], m[place + 1]
-        while place > passed and m[m[place - 2] + at.NTH_FLOW] > m[flow + at.NTH_FLOW]:
-            m[place], m[place + 1] = m[place - 2], m[place - 1]
-            place -= 2
-        m[place], m[place + 1] = flow, step
-    for place in range(passed, passed + 2 * number, 2):
+    number = collect(m, reals, heap)
+    for place in range(m[at.TOLD], m[at.TOLD] + 2 * number, 2):
         flow, connection = m[place], m[m[place] + at.CONNECTION_OF]
         t = m[flow + at.TRANSFER_OF]
         if m[connection + at.IDLE] == 0:
@@ -145,11 +135,31 @@ def settle(m: Ints, reals: Floats, heap: Ints) -> None:
             give_up(m, at.FREE_FLOW, flow)
             if m[connection + at.THEN]:
                 begin_flow(m, reals, heap, t, m[connection + at.THEN])
+    see_to_mesh(m, reals, heap)
+
+
+def collect(m: Ints, reals: Floats, heap: Ints) -> int:
+    """Collect what has passed and is to be told now, in order (TOLD); how many."""
+    pass_marks(m, reals, heap, m[at.NOW])
+    number, passed = m[at.PASSED_NOW], m[at.PASSED]
+    m[at.PASSED_NOW], m[at.PASSED], m[at.TOLD] = 0, m[at.TOLD], passed
+    for index in range(1, number):
+        place = passed + 2 * index
+        flow, step = m[place], m[place + 1]
+        while place > passed and m[m[place - 2] + at.NTH_FLOW] > m[flow + at.NTH_FLOW]:
+            m[place], m[place + 1] = m[place - 2], m[place - 1]
+            place -= 2
+        m[place], m[place + 1] = flow, step
+    return number
+
+
+def see_to_mesh(m: Ints, reals: Floats, heap: Ints) -> None:
+    """Share the mesh anew if flows came or went, and say when the next mark is expected."""
     if m[at.CHANGED]:
         expect(m, heap, m[at.MESH], share_mesh(m, reals))
     m[at.WAKE_AT] = at.FOREVER
     if m[at.PASSED_NOW]:
-        wake(m, heap, now)
+        wake(m, heap, m[at.NOW])
     elif m[at.DUES]:
         wake(m, heap, m[m[at.DUES_AT]])
 

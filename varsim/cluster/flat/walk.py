@@ -1,9 +1,10 @@
-"""Collectives message by message over first-come links: `collectives.walk` over flat memory."""
+"""Collectives message by message: `collectives.walk` over flat memory."""
 
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.books import put
 from varsim.cluster.flat.hub import give_up, taken
 from varsim.cluster.flat.layout import Floats, Ints
+from varsim.cluster.flat.sharing import begin_flow, collect, see_to_mesh
 
 
 def begin_walk(m: Ints, plan: int) -> int:
@@ -27,14 +28,14 @@ def begin_walk(m: Ints, plan: int) -> int:
     return first
 
 
-def enter_walk(m: Ints, heap: Ints, k: int) -> None:
+def enter_walk(m: Ints, reals: Floats, heap: Ints, k: int) -> None:
     """A rank takes part from now on."""
     m[k + at.ENTERED_WALK], m[k + at.OCCUPIED] = 1, 0
-    add(m, heap, k)
-    go_on(m, heap, k)
+    add(m, reals, heap, k)
+    go_on(m, reals, heap, k)
 
 
-def go_on(m: Ints, heap: Ints, k: int) -> None:
+def go_on(m: Ints, reals: Floats, heap: Ints, k: int) -> None:
     """A rank sends what it can send now, or is done."""
     if m[k + at.OCCUPIED]:
         return
@@ -59,11 +60,11 @@ def go_on(m: Ints, heap: Ints, k: int) -> None:
     if time + 1 == m[send]:
         m[k + at.NEXT_SEND] += m[at.SEND_SIZE]
         m[k + at.SENT_SO_FAR] = 0
-    pass_on(m, heap, k, send, turn)
+    pass_on(m, reals, heap, k, send, turn)
 
 
-def pass_on(m: Ints, heap: Ints, k: int, send: int, turn: int) -> None:
-    """A message goes onto its links (FirstComeNetwork.pass_on)."""
+def pass_on(m: Ints, reals: Floats, heap: Ints, k: int, send: int, turn: int) -> None:
+    """A message goes onto its links (Network.pass_on)."""
     if m[m[at.FREE_MESSAGE]] == 0:
         m[at.HALT] = at.CROWDED
         return
@@ -72,6 +73,9 @@ def pass_on(m: Ints, heap: Ints, k: int, send: int, turn: int) -> None:
     m[message + at.SENT_BY], m[message + at.SENT_AS], m[message + at.TURN_OF] = k, send, turn
     m[message + at.SET_OFF], m[message + at.SLOW_UNTIL] = m[at.NOW], m[at.COMPUTED_BY]
     m[message + at.NTH_MESSAGE] = m[at.MESSAGES_SENT]
+    if m[at.FAIR]:
+        begin_flow(m, reals, heap, message, m[send + at.SEND])
+        return
     start = end = m[at.NOW]
     for hop in range(m[send + at.CROSSED]):
         link = m[send + at.SEND + 2 * hop]
@@ -96,23 +100,46 @@ def message_passes(m: Ints, reals: Floats, heap: Ints, message: int) -> None:
         reals[m[link + at.PASSED_REALS]] += size
         if m[send + at.RELAYED_ON] >> hop & 1:
             reals[m[link + at.PASSED_REALS] + 1] += size
+    leave_at_its_pace(m, reals, heap, message)
+
+
+def messages_pass(m: Ints, reals: Floats, heap: Ints) -> None:
+    """Messages have passed links that are shared, in the order in which they began to."""
+    if m[at.NOW] != m[at.WAKE_AT]:
+        return
+    number = collect(m, reals, heap)
+    for place in range(m[at.TOLD], m[at.TOLD] + 2 * number, 2):
+        flow = m[place]
+        message, connection = m[flow + at.TRANSFER_OF], m[flow + at.CONNECTION_OF]
+        give_up(m, at.FREE_FLOW, flow)
+        if m[connection + at.THEN]:
+            begin_flow(m, reals, heap, message, m[connection + at.THEN])
+            continue
+        latency = m[m[message + at.SENT_AS] + at.SEND_LATENCY]
+        leave_at_its_pace(m, reals, heap, message)
+        put(m, heap, m[at.NOW] + latency, message << at.BITS | at.MESSAGE_ARRIVES)
+    see_to_mesh(m, reals, heap)
+
+
+def leave_at_its_pace(m: Ints, reals: Floats, heap: Ints, message: int) -> None:
+    """A message has passed its links, but for the pace it has."""
     end = at_its_pace(m, reals, message)
     if end > m[at.NOW]:
         put(m, heap, end, message << at.BITS | at.MESSAGE_LEAVES)
     else:
-        message_leaves(m, heap, message)
+        message_leaves(m, reals, heap, message)
 
 
-def message_leaves(m: Ints, heap: Ints, message: int) -> None:
+def message_leaves(m: Ints, reals: Floats, heap: Ints, message: int) -> None:
     """Who sends a message is done with it, and its target free to receive the next one."""
     k, send = m[message + at.SENT_BY], m[message + at.SENT_AS]
     if m[send + at.PLAIN] == 0:
-        receive(m, heap, m[k + at.FIRST_MEMBER] + m[send + at.TARGET_RANK] * at.MEMBER)
+        receive(m, reals, heap, m[k + at.FIRST_MEMBER] + m[send + at.TARGET_RANK] * at.MEMBER)
     m[k + at.OCCUPIED] = 0
-    go_on(m, heap, k)
+    go_on(m, reals, heap, k)
 
 
-def receive(m: Ints, heap: Ints, k: int) -> None:
+def receive(m: Ints, reals: Floats, heap: Ints, k: int) -> None:
     """A rank is free to receive the next message, of this walk and the one after it."""
     while k:
         m[k + at.RECEIVED] += 1
@@ -125,7 +152,7 @@ def receive(m: Ints, heap: Ints, k: int) -> None:
             else:
                 m[k + at.FIRST_WAITER] = m[member + at.NEXT_WAITER]
             m[member + at.WAITS_FOR_TURN] = -1
-            go_on(m, heap, member)
+            go_on(m, reals, heap, member)
         k = m[k + at.LATER]
 
 
@@ -135,10 +162,10 @@ def message_arrives(m: Ints, reals: Floats, heap: Ints, message: int) -> None:
     if end > m[at.NOW]:
         put(m, heap, end, message << at.BITS | at.MESSAGE_COMES)
     else:
-        message_comes(m, heap, message)
+        message_comes(m, reals, heap, message)
 
 
-def message_comes(m: Ints, heap: Ints, message: int) -> None:
+def message_comes(m: Ints, reals: Floats, heap: Ints, message: int) -> None:
     """A message is there, to be added."""
     send = m[message + at.SENT_AS]
     k = m[m[message + at.SENT_BY] + at.FIRST_MEMBER] + m[send + at.TARGET_RANK] * at.MEMBER
@@ -147,8 +174,8 @@ def message_comes(m: Ints, heap: Ints, message: int) -> None:
         m[k + at.HERE] += 1
     else:
         keep_in_line(m, k, message)
-        add(m, heap, k)
-    go_on(m, heap, k)
+        add(m, reals, heap, k)
+    go_on(m, reals, heap, k)
 
 
 def keep_in_line(m: Ints, k: int, message: int) -> None:
@@ -167,7 +194,7 @@ def keep_in_line(m: Ints, k: int, message: int) -> None:
     m[message], m[place] = m[place], message
 
 
-def add(m: Ints, heap: Ints, k: int) -> None:
+def add(m: Ints, reals: Floats, heap: Ints, k: int) -> None:
     """Add what has arrived to the rank's own, in order, one at a time."""
     while m[k + at.ENTERED_WALK] and m[k + at.FIRST_UNADDED]:
         message = m[k + at.FIRST_UNADDED]
@@ -182,11 +209,11 @@ def add(m: Ints, heap: Ints, k: int) -> None:
         m[k + at.HERE] += 1
 
 
-def message_added(m: Ints, heap: Ints, k: int) -> None:
+def message_added(m: Ints, reals: Floats, heap: Ints, k: int) -> None:
     """A rank has added a message."""
     m[k + at.HERE] += 1
-    add(m, heap, k)
-    go_on(m, heap, k)
+    add(m, reals, heap, k)
+    go_on(m, reals, heap, k)
 
 
 def at_its_pace(m: Ints, reals: Floats, message: int) -> int:

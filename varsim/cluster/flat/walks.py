@@ -3,12 +3,20 @@
 from functools import cached_property
 from typing import Any, Final
 
+import numpy as np
+
 from varsim.cluster.collectives.plan import Plan, Send
 from varsim.cluster.flat import layout as at
 from varsim.cluster.flat.building import Building, NotCoveredError
-from varsim.cluster.flat.network import pool
+from varsim.cluster.flat.network import (
+    count_flows,
+    idle,
+    lay_out_flows,
+    lay_out_links,
+    pool,
+)
 from varsim.cluster.flat.reductions import Reductions, carried
-from varsim.cluster.link import Booking, Link
+from varsim.cluster.link import Booking, Link, Route
 from varsim.cluster.trace import LinkRow
 
 _LONGEST: Final = 1 << 58  # ns
@@ -17,9 +25,9 @@ _LONGEST: Final = 1 << 58  # ns
 class FlatWalks:
     """Messages of all-reduces, laid out in memory; what links have carried when a run is over."""
 
-    def __init__(self, reductions: Reductions, workers: int) -> None:
+    def __init__(self, reductions: Reductions, workers: int, *, fair: bool) -> None:
         self._network, self._plans = reductions.network, reductions.plans
-        self._workers = workers
+        self._workers, self._fair = workers, fair
         self._sends: dict[int, Send] = {}  # by address
         self._links: dict[Link, int] = {}
         self._messages = range(0)  # addresses
@@ -28,9 +36,17 @@ class FlatWalks:
         """Lay out all, with room for so many messages at a time; where the plans are."""
         m = building.scalars
         m[at.SEND_SIZE], size = at.SEND + 2 * self._hops, at.PASSING + self._hops
-        for link in dict.fromkeys(link for send in self._all for link in send.route):
-            self._links[link] = building.add([0, 0, len(reals)])
-            reals += [0.0, 0.0]
+        crossed = list(dict.fromkeys(link for send in self._all for link in send.route))
+        if self._fair:
+            self._links = {link: number for number, link in enumerate(crossed)}
+            lay_out_links(building, reals, np.array([link.bandwidth for link in crossed]))
+            lay_out_flows(
+                building, reals, len(crossed), most=messages, crossed=self._hops, marks=messages
+            )
+        else:
+            for link in crossed:
+                self._links[link] = building.add([0, 0, len(reals)])
+                reals += [0.0, 0.0]
         m[at.WALKS] = building.room(2 * self._workers * at.MEMBER)
         m[at.FREE_MESSAGE] = pool(building, messages + 1, size)
         self._messages = range(m[at.FREE_MESSAGE], building.size, size)
@@ -41,6 +57,8 @@ class FlatWalks:
 
     def carried(self, m: Any, reals: Any, end: int) -> tuple[list[LinkRow], float]:
         """What every link has carried by the end of the run (ns), and `Trace.sent`."""
+        if self._fair:
+            return self._carried_fairly(m, reals, end)
         for link, place in self._links.items():
             link.messages = int(m[place + at.PASSED_BY])
             first = m[place + at.PASSED_REALS]
@@ -53,6 +71,15 @@ class FlatWalks:
             Booking(send.route, send.size, starts, sets_off=True).count(end)
         return carried(self._network, end)
 
+    def _carried_fairly(self, m: Any, reals: Any, end: int) -> tuple[list[LinkRow], float]:
+        count_flows(m, reals, end, len(self._links))
+        for link, number in self._links.items():
+            own = m[m[at.FAIR] + number * at.FAIR_LINK + at.LINK_REALS]
+            link.messages = int(m[at.MESSAGES_SENT])  # that many at most
+            link.moved = float(reals[own + at.MOVED])
+            link.relayed = float(reals[own + at.RELAYED])
+        return carried(self._network, end)
+
     @cached_property
     def _all(self) -> list[Send]:
         return [send for plan in self._plans for own in plan.sends for send in own]
@@ -61,22 +88,47 @@ class FlatWalks:
     def _hops(self) -> int:
         return max(len(send.route) for send in self._all)
 
+    def _crossed(self, building: Building, send: Send, reals: list[float]) -> list[int]:
+        """The links that a message crosses, or where it is said what it is on fair ones."""
+        route = send.route
+        if not self._fair:
+            holds = [link.hold(send.size) for link in route]
+            if route:
+                holds[0] += route[0].overhead
+            links = [self._links[link] for link in route]
+            return [number for hop in zip(links, holds, strict=True) for number in hop]
+        if not route:
+            raise NotCoveredError("a message of its collective crosses no link")
+        reals += [send.size, idle(route)]
+        numbers, marks = [self._links[link] for link in route], len(reals) - 2
+        found = building.add([len(route), 1, marks, 0, _relayed(route), 0, 0, *numbers])
+        if idle(route):  # its overhead comes before it
+            found = building.add([1, 1, marks + 1, 0, 0, found, 1, numbers[0]])
+        return [found]
+
     def _plan(self, building: Building, plan: Plan, reals: list[float]) -> int:
         ranks: list[int] = []
         for sends, receipts in zip(plan.sends, plan.receipts, strict=True):
+            crossed = [self._crossed(building, send, reals) for send in sends]
             first = building.size
-            for send in sends:
-                self._sends[self._send(building, send, reals)] = send
+            for send, hops in zip(sends, crossed, strict=True):
+                self._sends[self._send(building, send, hops, reals)] = send
             ranks += [first, building.size, receipts]
         return building.add(ranks)
 
-    def _send(self, building: Building, send: Send, reals: list[float]) -> int:
-        route, hops, relayed = send.route, list[int](), 0
+    def _send(self, building: Building, send: Send, hops: list[int], reals: list[float]) -> int:
+        route = send.route
         ahead = route[0].overhead if route else 0
-        for hop, link in enumerate(route):
-            hops += [self._links[link], link.hold(send.size) + (0 if hop else ahead)]
-            relayed += (hop > 0 and route[1].begins and link.begins) << hop
         said = [send.times, send.target, send.needs, send.needs_more, send.turn, send.plain]
         said += [send.adding, len(reals), len(route), sum(link.latency for link in route)]
         reals.append(send.size)
-        return building.add([*said, ahead, relayed, *hops, *[0] * (2 * self._hops - len(hops))])
+        return building.add(
+            [*said, ahead, _relayed(route), *hops, *[0] * (2 * self._hops - len(hops))]
+        )
+
+
+def _relayed(route: Route) -> int:
+    """On which links of a route hosts on the way pass a message on, as bits."""
+    if len(route) < 2 or not route[1].begins:
+        return 0
+    return sum(link.begins << hop for hop, link in enumerate(route) if hop)
