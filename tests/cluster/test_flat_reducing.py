@@ -263,11 +263,6 @@ def test_a_worker_alone_sends_nothing(strategy: dict[str, Any], cluster: dict[st
     [
         (
             {"collective": "halving_doubling"},
-            {"network": {"kind": "ring", "bandwidth": 1e3, "latency": 0.0, "sharing": "fair"}},
-            "messages of its collective meet on links, or slow links, which are shared fairly",
-        ),
-        (
-            {"collective": "halving_doubling"},
             {
                 "network": {
                     "kind": "ring",

@@ -47,12 +47,12 @@ def compare(
 
 
 def met(seed: int) -> Scenario:
-    """A random scenario of all-reduces on first-come links that are shared, slow, or relay."""
+    """A random scenario of all-reduces on links that are shared, slow, or relay."""
     for attempt in range(1000):
         with suppress(ValidationError):
             described = drawing.described(f"{seed}/met/{attempt}")
             network = described["cluster"]["network"]
-            network["sharing"] = "first_come"
+            network["sharing"] = "fair" if seed % 2 else "first_come"
             network.pop("forwarding", None)
             described.pop("events", None)
             scenario = times_only(Scenario.model_validate(described))
@@ -80,7 +80,7 @@ def compare_drawn(seeds: Iterable[int], *, interpreted: bool) -> Counter[str]:
             compare(scenario, index, interpreted=interpreted)
             compare(scenario, index, 20 + seed % 150, interpreted=interpreted)
             overheads, network = scenario.cluster.overheads, scenario.cluster.network
-            seen.update([network.kind, strategy.collective])
+            seen.update([network.kind, network.sharing, strategy.collective])
             seen["slow links"] += bool(network.slow_links)
             seen["overlap"] += strategy.overlaps
             seen["pace"] += strategy.overlaps and scenario.cluster.overlap_pace is not None
@@ -93,6 +93,7 @@ def test_random_scenarios_are_the_same() -> None:
     seen = compare_drawn(range(80), interpreted=True)
 
     assert min(seen["slow links"], seen["racks"], seen["nodes"], seen["ring"], seen["drop"]) > 5
+    assert min(seen["fair"], seen["first_come"]) > 60
     assert min(seen["overlap"], seen["adding"], seen["double_binary_tree"]) > 2
 
 
@@ -116,6 +117,10 @@ NETWORKS: dict[str, dict[str, Any]] = {
         "message_overhead": 0.001,
     },
     "ring": {"kind": "ring", "latency": 0.001},
+    "fair": {
+        **{"kind": "racks", "hosts_per_rack": 2, "uplink_bandwidth": 1500.0, "latency": 0.001},
+        **{"sharing": "fair", "message_overhead": 0.001},
+    },
     "slow": {"kind": "star", "latency": 0.0, "slow_links": ({"rank": 2, "factor": 3.0},)},
     "apart": {"kind": "star", "latency": 0.001},  # nothing meets there
 }
@@ -209,6 +214,7 @@ def test_it_draws_again_and_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     law = {"kind": "exponential", "mean": 0.01}
     for strategy in (STRATEGIES[3], STRATEGIES[4]):
         compare(tied(strategy, "racks", {"global_steps": 150}, compute=law))
+        compare(tied(strategy, "fair", {"global_steps": 60}, compute=law))
 
 
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
@@ -217,6 +223,7 @@ def test_machine_code_gives_the_same() -> None:
     for strategy in STRATEGIES:
         for cluster in CLUSTERS.values():
             compare(tied(strategy, "racks", **cluster), interpreted=False)
+            compare(tied(strategy, "fair", **cluster), interpreted=False)
     compare(tied(DROPS[0], "apart"), interpreted=False)
 
 
@@ -243,6 +250,11 @@ def test_it_is_chosen_where_it_is_worth_its_start(monkeypatch: pytest.MonkeyPatc
     assert picks_fast(scenario, strategy)
     monkeypatch.setattr("varsim.study.engine.worth_compiling", lambda _: 30 * saved + 1)
     assert not picks_fast(scenario, strategy)
+    shared = tied(STRATEGIES[0], "fair")
+    assert machine_code_saves(shared, strategy) > 2 * saved
+    monkeypatch.setattr("varsim.cluster.flat.choice._MOST_FLOWS", 5)
+    assert machine_code_saves(shared, strategy) == 0.0
+    assert not picks_fast(shared, strategy, among=1e9)
     monkeypatch.setattr("varsim.study.engine.can_compile", lambda: False)
     assert not picks_fast(scenario, strategy, among=1e9)
     assert picks_fast(apart, foreseen)

@@ -2,7 +2,7 @@
 
 It makes runs in which no values are worked out and nothing happens to a process, of strategies that
 say their `rules`: with servers, on all networks without store_and_forward; of all-reduces, where
-their recurrence holds or links are first come (`uncovered` says why not). The trace is equal to
+their recurrence holds or links cut through (`uncovered` says why not). The trace is equal to
 that of the engine on SimPy in every field, `heap_events` included. Whatever it does not know how to
 end (a deadlock, times beyond 64 bits) raises NotCoveredError, and is run on SimPy.
 
@@ -41,7 +41,7 @@ order, and that is the rule for whoever changes one of them:
    called off leaves its flows to themselves.
 
 10. A message of an all-reduce puts in two events as it sets off: it has passed its links, and has
-   arrived. At another pace than that of its links, each puts in one for when that is, if later;
+   arrived; on fair links it is a flow, and puts in the latter when it has passed them. At another pace than that of its links, each puts in one for when that is, if later;
    one that takes time to be added, one for that. Who is done with an all-reduce puts in its own.
 
 **The memory** (`layout`): `m`, integers, with scalars at fixed addresses, then records of links,

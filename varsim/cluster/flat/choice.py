@@ -21,10 +21,11 @@ _TO_MAKE: Final = {advance: 2_000_000, reduce_on: 500_000}
 # and for each server where they do not.
 _HUB: Final = 4.0
 _MESH: Final = 12.0
-# With more flows in a mesh than so many SimPy, which has all rates in arrays, is as fast.
+# With more flows at a time than so many SimPy, which has all rates in arrays, is as fast.
 _MOST_FLOWS: Final = 1024
-# And for a message of an all-reduce.
+# And for a message of an all-reduce, over first-come links and over fair ones.
 _MESSAGE: Final = 0.5
+_FAIR_MESSAGE: Final = 1.5
 NEVER: Final = 1 << 62
 # Networks on whose links no two ranks' messages meet, whatever the collective.
 _EACH_ITS_OWN: Final = ("star", "full_mesh")
@@ -101,7 +102,10 @@ def weight(cluster: Cluster, workload: Workload, rules: AnyRules, workers: int) 
         return 0.0
     if isinstance(rules, Reducing):
         reason, messages = foretold(cluster, workload, workers, rules)
-        return 1.0 + _MESSAGE * messages * bool(reason) / (workers * rules.micro_batches)
+        if reason and network.sharing == "fair" and workers > _MOST_FLOWS:
+            return 0.0
+        each = _MESSAGE if network.sharing == "first_come" else _FAIR_MESSAGE
+        return 1.0 + each * messages * bool(reason) / (workers * rules.micro_batches)
     if network.sharing == "first_come":
         return 1.0
     one = cluster.parameter_servers == 1 or cluster.placement == "partitioned"

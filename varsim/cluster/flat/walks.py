@@ -88,43 +88,55 @@ class FlatWalks:
     def _hops(self) -> int:
         return max(len(send.route) for send in self._all)
 
-    def _crossed(self, building: Building, send: Send, reals: list[float]) -> list[int]:
-        """The links that a message crosses, or where it is said what it is on fair ones."""
-        route = send.route
+    def _plan(self, building: Building, plan: Plan, reals: list[float]) -> int:
+        connections, sends, ranks = list[int](), list[int](), list[int]()
+        crossed = [
+            self._crossed(building.size, connections, send, reals)
+            for own in plan.sends
+            for send in own
+        ]
+        building.add(connections)
+        hops = iter(crossed)
+        for own, receipts in zip(plan.sends, plan.receipts, strict=True):
+            first = building.size + len(sends)
+            for send in own:
+                self._sends[building.size + len(sends)] = send
+                sends += self._send(send, next(hops), reals)
+            ranks += [first, building.size + len(sends), receipts]
+        building.add(sends)
+        return building.add(ranks)
+
+    def _crossed(
+        self, first: int, connections: list[int], send: Send, reals: list[float]
+    ) -> list[int]:
+        """The links that a message crosses, or on fair ones its connection, kept from `first` on.
+
+        Its overhead, if it has one, has a connection of its own, and comes before it.
+        """
+        route, links = send.route, [self._links[link] for link in send.route]
         if not self._fair:
             holds = [link.hold(send.size) for link in route]
             if route:
                 holds[0] += route[0].overhead
-            links = [self._links[link] for link in route]
             return [number for hop in zip(links, holds, strict=True) for number in hop]
         if not route:
             raise NotCoveredError("a message of its collective crosses no link")
-        reals += [send.size, idle(route)]
-        numbers, marks = [self._links[link] for link in route], len(reals) - 2
-        found = building.add([len(route), 1, marks, 0, _relayed(route), 0, 0, *numbers])
-        if idle(route):  # its overhead comes before it
-            found = building.add([1, 1, marks + 1, 0, 0, found, 1, numbers[0]])
-        return [found]
+        place, mark = first + len(connections), len(reals)
+        connections += [len(route), 1, mark, 0, _relayed(route), 0, 0, *links]
+        reals.append(send.size)
+        if idle(route):
+            connections += [1, 1, mark + 1, 0, 0, place, 1, links[0]]
+            reals.append(idle(route))
+            place += at.CONNECTION + len(route)
+        return [place]
 
-    def _plan(self, building: Building, plan: Plan, reals: list[float]) -> int:
-        ranks: list[int] = []
-        for sends, receipts in zip(plan.sends, plan.receipts, strict=True):
-            crossed = [self._crossed(building, send, reals) for send in sends]
-            first = building.size
-            for send, hops in zip(sends, crossed, strict=True):
-                self._sends[self._send(building, send, hops, reals)] = send
-            ranks += [first, building.size, receipts]
-        return building.add(ranks)
-
-    def _send(self, building: Building, send: Send, hops: list[int], reals: list[float]) -> int:
+    def _send(self, send: Send, hops: list[int], reals: list[float]) -> list[int]:
         route = send.route
         ahead = route[0].overhead if route else 0
         said = [send.times, send.target, send.needs, send.needs_more, send.turn, send.plain]
         said += [send.adding, len(reals), len(route), sum(link.latency for link in route)]
         reals.append(send.size)
-        return building.add(
-            [*said, ahead, _relayed(route), *hops, *[0] * (2 * self._hops - len(hops))]
-        )
+        return [*said, ahead, _relayed(route), *hops, *[0] * (2 * self._hops - len(hops))]
 
 
 def _relayed(route: Route) -> int:
