@@ -41,8 +41,9 @@ order, and that is the rule for whoever changes one of them:
    called off leaves its flows to themselves.
 
 10. A message of an all-reduce puts in two events as it sets off: it has passed its links, and has
-   arrived; on fair links it is a flow, and puts in the latter when it has passed them. At another pace than that of its links, each puts in one for when that is, if later;
-   one that takes time to be added, one for that. Who is done with an all-reduce puts in its own.
+   arrived; on fair links it is a flow, and puts in the latter when it has passed them. At another
+   pace than that of its links, each puts in one for when that is, if later; one that takes time to
+   be added, one for that. Who is done with an all-reduce puts in its own.
 
 **The memory** (`layout`): `m`, integers, with scalars at fixed addresses, then records of links,
 batches, queues, workers and draws, then rows of gradients in flight; `reals`; and a `log`: columns
