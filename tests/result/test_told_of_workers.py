@@ -12,6 +12,7 @@ from varsim.report.files.save import load_result, save
 from varsim.report.plots.life import attempts
 from varsim.report.words import life
 from varsim.report.words.notes import notes
+from varsim.study.goodput import metrics
 from varsim.study.result import Result
 from varsim.study.simulation import simulate
 from varsim.study.tables import lives
@@ -62,6 +63,17 @@ def test_sentences_say_whose_time(result: Result) -> None:
     )
     assert "of its time: " in job
     assert "; it is interrupted once" in job
+
+
+def test_numbers_say_whose_they_are(result: Result) -> None:
+    job = scenario({"kind": "on_write"}, **CASE)
+
+    assert metrics(result.scenario)["cost_per_interruption"].description == (
+        "time lost and down for each of them, of the job or of one worker"
+    )
+    assert (
+        metrics(job)["cost_per_interruption"].description == "time lost and down for each of them"
+    )
 
 
 def test_lives_are_told_beside_each_other(result: Result, tmp_path: Path) -> None:

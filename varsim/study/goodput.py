@@ -56,6 +56,13 @@ INTERVALS: Final[dict[str, Metric]] = {
 _UNDISTURBED: Final = {
     "examples_per_s": "examples in applied gradients per second, as long as nothing fails",
 }
+_APART: Final = {
+    "interruptions": "how often the job had to begin again, or workers that come back by "
+    "themselves",
+    "cost_per_interruption": "time lost and down for each of them, of the job or of one worker",
+    "steps_discarded": "updates that were thrown away, and made again; where workers come back by "
+    "themselves, gradients",
+}
 _INTERRUPTED: Final = {
     "updates": "updates that were kept: how often global_step rose, but for those undone",
     "gradients_applied": "gradients applied to every variable, and not undone",
@@ -75,6 +82,8 @@ def metrics(scenario: Scenario) -> dict[str, Metric]:
         return METRICS
     known = METRICS | OF_LIVES
     said = _INTERRUPTED if in_run(scenario.failures) else _UNDISTURBED
+    if said is _UNDISTURBED and any(one.lives_apart for one in scenario.strategies):
+        said = said | _APART
     return known | {name: Metric(known[name].unit, about) for name, about in said.items()}
 
 
