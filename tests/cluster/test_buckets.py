@@ -1,9 +1,14 @@
 """Buckets: by hand, as PyTorch assigns them, as TensorFlow packs; nothing is lost."""
 
+from typing import Any
+from unittest.mock import patch
+
 import pytest
+from building import run
 from hypothesis import given
 from hypothesis import strategies as st
 
+from varsim.cluster import collective
 from varsim.cluster.buckets import Bucketing, Rule, ready_buckets
 from varsim.values import presets
 from varsim.values.workload import Workload
@@ -107,3 +112,24 @@ class TestReadyBuckets:
         sizes = [bucket.size for bucket in ready_buckets(model, Bucketing())]
         assert sum(sizes) == 2 * presets.model("resnet50").parameters
         assert sizes[0] == 8196000 // 2
+
+
+@pytest.mark.parametrize("sizes", [(1.0, 4000.0), (4000.0, 1.0)])
+@pytest.mark.parametrize("kind", ["ring", "binomial_tree"])
+def test_a_bucket_that_takes_no_time_to_be_added_goes_beside_others(
+    kind: str, sizes: tuple[float, float]
+) -> None:
+    """A quarter of 1 B at 1 GB/s is rounded to 0 ns; message by message as by the recurrence."""
+    layers = tuple({"backward": 1.0, "size": size} for size in sizes)
+    strategy = {"kind": "on_write", "collective": kind, "bucketing": "layers"}
+    changes: dict[str, Any] = {
+        "cluster": {"workers": 4, "overheads": {"reduction": 1e9}},
+        "network": {"kind": "star", "bandwidth": 1e6, "latency": 1e-3, "sharing": "first_come"},
+        "workload": {"layers": layers},
+    }
+    without = run(strategy, **changes)
+    with patch.object(collective, "needs_messages", lambda *_: True):
+        one_by_one = run(strategy, **changes)
+
+    assert one_by_one.steps.tolist() == without.steps.tolist()
+    assert len(without.steps) == 3

@@ -75,7 +75,7 @@ class Send(NamedTuple):
     The i-th of them, from 0, needs the first `needs + i * needs_more` of all messages that the
     rank is sent, and is itself number `turn + i`, from 0, of those that the target is sent.
     `size`: bytes with the header. `adding`: how long (ns) the target takes to add it. `plain`: the
-    target is sent nothing by others, and nothing that takes time to be added.
+    target is sent nothing by others, and nothing that takes time to be added, of any size.
     """
 
     times: int
@@ -263,12 +263,15 @@ class Plan:
         return list({id(one): one for transfers in patterns for one in transfers}.values())
 
     def _plain_targets(self) -> set[int]:
-        """The ranks that are sent messages by one other only, and need no time to add them."""
+        """The ranks that are sent messages by one other only, and need no time to add any.
+
+        The same for vectors of every size, also where that time is rounded to nothing.
+        """
         sources = dict[int, set[int]]()
         busy = set()
         for transfer in self._kinds:
             sources.setdefault(transfer.target, set()).add(transfer.source)
-            if self._adding(transfer):
+            if self._rate is not None and transfer.adds:
                 busy.add(transfer.target)
         return {target for target, one in sources.items() if len(one) == 1} - busy
 
