@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import zmq
+
 c = get_config()  # noqa: F821
 
 c.NbConvertApp.export_format = "slides"
@@ -10,6 +12,9 @@ c.SlidesExporter.extra_template_basedirs = [str(Path(__file__).parent)]
 c.SlidesExporter.template_name = "slides"
 c.TagRemovePreprocessor.enabled = True
 c.TagRemovePreprocessor.remove_cell_tags = {"hide-cell", "remove-cell"}
+
+# Else the kernel warns that others on the machine could listen to it.
+c.KernelManager.transport_encryption = "auto" if zmq.has("curve") else "disabled"
 
 # What slides load, where `npm install --prefix slides` has put it beside them: no network then.
 if Path("slides/node_modules").is_dir():

@@ -7,7 +7,7 @@ from matplotlib.axis import Axis
 from matplotlib.lines import Line2D
 
 from varsim.report.plots import figure
-from varsim.report.plots.figure import TimeUnit
+from varsim.report.plots.figure import TimeUnit, arrange, panels, style
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,18 @@ def test_labels_are_wrapped_and_never_lost() -> None:
 )
 def test_a_time_gets_the_unit_it_reads_well_in(longest: float, unit: TimeUnit) -> None:
     assert figure.time_unit(longest) == unit
+
+
+@pytest.mark.parametrize("letters", ["wwww ", "workers = 12, ", "il "])
+def test_no_line_of_a_title_is_wider_than_the_figure(letters: str) -> None:
+    title = letters * 40
+    with style():
+        made, _ = panels([1.0])
+        arrange(made, title, [])
+    (heading,) = made.texts
+    assert " ".join(heading.get_text().split()) == title.strip()
+    box = heading.get_window_extent(made.canvas.get_renderer())
+    assert 0.5 * made.bbox.width < box.x1 <= made.bbox.width
 
 
 def test_a_longer_title_and_a_legend_make_the_figure_higher(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ FAINT: Final = "#59636e"
 GRID: Final = "#d9dee3"
 PAPER: Final = "#ffffff"
 WIDTH: Final = 8.0  # inches
+_LETTERS: Final = (84, 78, 72, 66, 60)  # of a line of the title: the most that have room
 _GAP: Final = 0.1  # inches below the title and the legend
 _PAD: Final = (0.07, 0.05)  # inches beside and above what belongs to a panel
 _LEAST_PANEL: Final = 0.1  # of the room, where the labels would leave less
@@ -230,8 +231,11 @@ def save(figure: Figure, title: str, legend: Sequence[Artist], path: Path) -> Dr
 
 def arrange(figure: Figure, title: str, legend: Sequence[Artist]) -> float:
     """Give title and legend room above the panels, as much as they need; inches of the title."""
-    lines = "\n".join(textwrap.wrap(drawable(title), 84))
-    heading = figure.text(0, 1, lines, va="top", fontsize=11.5, fontweight="bold", linespacing=1.3)
+    heading = figure.text(0, 1, "", va="top", fontsize=11.5, fontweight="bold", linespacing=1.3)
+    for width in _LETTERS:
+        heading.set_text("\n".join(textwrap.wrap(drawable(title), width)))
+        if _extent(figure, heading).width <= (WIDTH - 0.2) * figure.dpi:
+            break
     key = _legend(figure, legend) if legend else None
     above = [_inches(figure, artist) + _GAP for artist in (heading, key) if artist is not None]
     height = float(figure.get_figheight()) + sum(above)
@@ -326,7 +330,12 @@ def _legend(figure: Figure, handles: Sequence[Artist]) -> Legend:
 
 def _inches(figure: Figure, artist: Text | Legend) -> float:
     """How high it is."""
-    return float(artist.get_window_extent(_ruler(float(figure.dpi))).height / figure.dpi)
+    return float(_extent(figure, artist).height / figure.dpi)
+
+
+def _extent(figure: Figure, artist: Text | Legend) -> BboxBase:
+    """Where it lies, in dots."""
+    return artist.get_window_extent(_ruler(float(figure.dpi)))
 
 
 def _svg(figure: Figure) -> str:
