@@ -1,0 +1,105 @@
+"""Loads of links and servers over time, noted by a run that is watched, and by no other."""
+
+from array import array
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from varsim.cluster.clock import END_OF_TIME
+
+# Notes that something is busy from a moment to another (ns), by default with all it can do.
+Note: TypeAlias = Callable[..., None]
+
+
+class Load(NamedTuple):
+    """Load as a step function: from each moment (ns) on a share of capacity, 0 before the first."""
+
+    times: NDArray[np.int64]
+    shares: NDArray[np.float64]
+
+    def within(self, bounds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Mean share between each of these moments, rising, and the next."""
+        lengths = np.diff(self.times, append=self.times[-1:])
+        whole = np.append(0.0, np.cumsum(self.shares * lengths))
+        at = np.searchsorted(self.times, bounds, "right") - 1
+        past = np.where(at < 0, 0.0, whole[at] + self.shares[at] * (bounds - self.times[at]))
+        means: NDArray[np.float64] = np.diff(past) / np.maximum(np.diff(bounds), 1)
+        return means
+
+
+class Pieces(NamedTuple):
+    """Pieces of time (ns) in which a share of something is in use, `at` its place in `names`."""
+
+    names: Sequence[str]
+    at: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    shares: NDArray[np.float64]
+
+
+class Loads:
+    """Loads of everything that is used, by name, of which at most so many pieces are noted.
+
+    `until`: up to when all of them are (ns). A link is busy while a message holds it, its overhead
+    included; with what share of its bandwidth, where messages share it.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.until = END_OF_TIME
+        self._left = most
+        self._numbers: dict[str, int] = {}
+        self._rows = array("q")  # number, start, end
+        self._shares = array("d")
+
+    def note(self, name: str, start: int, end: int, share: float = 1.0) -> None:
+        """A share of something is in use from `start` to `end` (ns)."""
+        if end > start and self.has_room(1, start):
+            self._rows.extend((self._number(name), start, end))
+            self._shares.append(share)
+
+    def noted(self, name: str) -> Note:
+        """Note for one of them."""
+        return partial(self.note, name)
+
+    def note_all(self, pieces: Pieces) -> None:
+        """The same of many, for which there `has_room`."""
+        names, *columns = pieces
+        at, starts, ends, shares = (column[pieces.ends > pieces.starts] for column in columns)
+        numbers = np.array([self._number(name) for name in names], dtype=np.int64)
+        rows = np.stack([numbers[at], starts, ends], axis=1)
+        self._rows.frombytes(rows.tobytes())
+        self._shares.frombytes(shares.tobytes())
+
+    def has_room(self, pieces: int, start: int) -> bool:
+        """Whether there is room for more, which begin at a moment (ns); else that is the end."""
+        self._left -= pieces
+        if self._left < 0:
+            self.until = min(self.until, start)
+        return self._left >= 0
+
+    def found(self, end: int) -> dict[str, Load]:
+        """The load of everything that was used, up to a moment (ns)."""
+        rows = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, 3)
+        order = np.argsort(rows[:, 0], kind="stable")
+        rows, shares = rows[order], np.frombuffer(self._shares)[order]
+        bounds = np.searchsorted(rows[:, 0], np.arange(len(self._numbers) + 1))
+        return {
+            name: _summed(rows[low:high, 1:], shares[low:high], end)
+            for name, low, high in zip(self._numbers, bounds, bounds[1:], strict=False)
+        }
+
+    def _number(self, name: str) -> int:
+        return self._numbers.setdefault(name, len(self._numbers))
+
+
+def _summed(pieces: NDArray[np.int64], shares: NDArray[np.float64], end: int) -> Load:
+    """The sum of pieces (start, end) with these shares, up to a moment (ns)."""
+    moments, places = np.unique(np.minimum(pieces, end).T.ravel(), return_inverse=True)
+    changes = np.bincount(places, np.concatenate([shares, -shares]), minlength=len(moments))
+    # What floats leave over is none of it.
+    loads = np.cumsum(changes).round(12) + 0.0
+    changed = np.append(True, loads[1:] != loads[:-1])
+    return Load(moments[changed], loads[changed])
