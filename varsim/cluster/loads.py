@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,35 @@ class Load(NamedTuple):
         past = np.where(at < 0, 0.0, whole[at] + self.shares[at] * (bounds - self.times[at]))
         means: NDArray[np.float64] = np.diff(past) / np.maximum(np.diff(bounds), 1)
         return means
+
+    def before(self, end: int) -> "Load":
+        """Its changes before a moment (ns)."""
+        kept = self.times < end
+        return Load(self.times[kept], self.shares[kept])
+
+    def at_most(self, changes: int) -> tuple["Load", int]:
+        """The same mean in not many more changes, and the window (ns) within which they are one.
+
+        That is 0 where none are. Of the changes in a window the first and the last are kept.
+        """
+        window, kept = 0, np.arange(len(self.times))
+        while len(kept) > changes:
+            window = max(2 * window, int(np.diff(self.times).min()))
+            at = self.times // window
+            new = np.flatnonzero(np.diff(at, prepend=-1))
+            kept = np.unique([new, np.append(new[1:], len(at)) - 1])
+        if not window:
+            return self, 0
+        times = self.times[kept]
+        means = self.within(times)
+        return Load(times, np.append(means, self.shares[kept[-1:]])), window
+
+
+def mean_load(loads: Sequence[Load]) -> Load:
+    """The mean of several."""
+    moments, places = np.unique(np.concatenate([one.times for one in loads]), return_inverse=True)
+    changes = np.concatenate([np.diff(one.shares, prepend=0.0) for one in loads])
+    return _stepped(moments, np.bincount(places, changes, minlength=len(moments)) / len(loads))
 
 
 class Pieces(NamedTuple):
@@ -98,8 +127,12 @@ class Loads:
 def _summed(pieces: NDArray[np.int64], shares: NDArray[np.float64], end: int) -> Load:
     """The sum of pieces (start, end) with these shares, up to a moment (ns)."""
     moments, places = np.unique(np.minimum(pieces, end).T.ravel(), return_inverse=True)
-    changes = np.bincount(places, np.concatenate([shares, -shares]), minlength=len(moments))
-    # What floats leave over is none of it.
-    loads = np.cumsum(changes).round(12) + 0.0
-    changed = np.append(True, loads[1:] != loads[:-1])
+    changes = np.concatenate([shares, -shares])
+    return _stepped(moments, np.bincount(places, changes, minlength=len(moments)))
+
+
+def _stepped(moments: NDArray[np.int64], changes: NDArray[Any]) -> Load:
+    """A load that changes so much at these moments (ns)."""
+    loads = np.cumsum(changes).round(12) + 0.0  # what floats leave over is none of it
+    changed = np.append(True, loads[1:] != loads[:-1])[: len(loads)]
     return Load(moments[changed], loads[changed])

@@ -36,8 +36,9 @@ def loads(result: "Result") -> dict[str, Watched]:
     A run is a function of its scenario, so that what it did need not be kept. Values are left
     out where times do not depend on them.
     """
-    ends = tuple(result.trace(name).end for name in result.strategies)
-    again = _again(result.scenario, ends)
+    labels = [one.label for one in result.scenario.strategies]
+    asked = tuple((labels.index(name), result.trace(name).end) for name in result.strategies)
+    again = _again(result.scenario, asked)
     found = {}
     for name, (watched, steps) in zip(result.strategies, again, strict=True):
         made = result.trace(name).steps
@@ -47,20 +48,22 @@ def loads(result: "Result") -> dict[str, Watched]:
 
 
 @lru_cache(maxsize=1)
-def _again(scenario: Scenario, ends: tuple[int, ...]) -> list[tuple[Watched, list[int]]]:
-    """What each strategy showed, and when its updates were, up to these ends (ns)."""
+def _again(
+    scenario: Scenario, asked: tuple[tuple[int, int], ...]
+) -> list[tuple[Watched, list[int]]]:
+    """What some strategies show up to some moment (ns) each, and when their updates are."""
     stop = scenario.stop.model_copy(update={"loss": None})
     targets = scenario.targets.model_copy(update={"loss": None, "time_to_loss": None})
     timed = times_only(scenario.model_copy(update={"stop": stop, "targets": targets}))
     found: list[tuple[Watched, list[int]]] = []
-    for index, end in enumerate(ends):
+    for index, end in asked:
         strategy = scenario.strategies[index]
         if strategy.workers(scenario.cluster_of(strategy)) > MOST_WORKERS:
             found.append((Watched(0, {}), []))
             continue
-        noted = Loads(PIECES // len(ends))
+        noted = Loads(PIECES // len(asked))
         job, _ = started(Run(timed, index, 0), record=False, loads=noted)
-        job.end_after(EVENTS // len(ends))
+        job.end_after(EVENTS // len(asked))
         job.carried_by(end)
         until = min(end, noted.until, job.clock.time if job.stopped_by == "events" else end)
         found.append((Watched(until, noted.found(until)), [*job.recorder.steps]))

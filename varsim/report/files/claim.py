@@ -59,7 +59,7 @@ def _with_plots(files: str, plots: str) -> frozenset[str]:
 FILES: Final[dict[Kind, frozenset[str]]] = {
     "training": _with_plots(
         "report.html scenario.yaml summary.json summary.csv updates.csv spans.csv evaluations.csv "
-        "steps.csv lives.csv sends.csv trace.json.gz",
+        "steps.csv links.csv lives.csv sends.csv trace.json.gz",
         "throughput time_split timeline staleness loss_time loss_updates links life",
     ),
     "variables": _with_plots(

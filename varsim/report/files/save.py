@@ -31,6 +31,7 @@ from varsim.study.gradients import Gradients
 from varsim.study.measure import ACTIVITIES, OUTCOMES
 from varsim.study.result import Result
 from varsim.study.tables import COLUMNS, as_wide, of_lives, of_sends
+from varsim.study.tables import links as link_columns
 
 # About 60 MB of text; beyond that spans are left out, and it is said.
 MOST_SPANS = 1_000_000
@@ -88,6 +89,7 @@ def save(
         ),
         "evaluations.csv": _table(COLUMNS["evaluations"], traces, map(_evaluations, traces)),
         "steps.csv": _table(COLUMNS["steps"], traces, map(_steps, traces)),
+        "links.csv": _table(COLUMNS["links"], traces, map(_links, traces)),
         FILE: timeline,
     }
     if result.scenario.failures is not None:
@@ -192,6 +194,14 @@ def _steps(trace: Trace) -> _Parts:
     for first in range(0, len(trace.steps), BLOCK):
         part = trace.steps[first : first + BLOCK]
         yield [np.arange(first + 1, first + len(part) + 1), seconds_text(part)]
+
+
+def _links(trace: Trace) -> _Parts:
+    names, *numbers = link_columns(trace)
+    yield [
+        [field(name) for name in names],
+        *([repr(one) for one in each.tolist()] for each in numbers),
+    ]
 
 
 def _lives(trace: Trace, columns_of_all: int) -> _Parts:

@@ -1,7 +1,6 @@
 """The links of a result: how much of what they could carry they carried."""
 
 import math
-import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -11,9 +10,9 @@ from matplotlib.axes import Axes
 from varsim.report.parts import by_use
 from varsim.report.plots.figure import called, label_rows, marked, short, strategy_line
 from varsim.report.plots.looks import looks
-from varsim.report.words.resources import numbers
+from varsim.report.words.resources import link_name
 from varsim.strategies import families
-from varsim.study.why.resources import joined_name, one_kind
+from varsim.study.why.resources import NUMBERED_LINK, joined_name, one_kind
 
 if TYPE_CHECKING:
     from varsim.study.result import Result
@@ -23,9 +22,6 @@ LEAST_OTHERS: Final = 2  # rows that are not of servers
 SERVER: Final = "ps "
 LEAST: Final = 0.5  # percent: what is less cannot be seen
 ALIKE: Final = 2.0  # percent points, about the width of a mark
-
-_OF_HOSTS: Final = re.compile(r"(worker|ps|rack) ([\d., ]+) (up|down)")
-_NUMBERED: Final = re.compile(r"(.*? )(\d+)( (?:up|down|clockwise|back))")
 
 
 class LinkUse(NamedTuple):
@@ -108,22 +104,9 @@ def said(link: str) -> str:
     return link_name(link)[1]
 
 
-def link_name(link: str) -> tuple[bool, str]:
-    """Whether it is several links, and what they are called."""
-    found = _OF_HOSTS.fullmatch(link)
-    if found is None:
-        return False, link
-    host, ranks, way = found.groups()
-    several = not ranks.isdigit()
-    s = "s" if several else ""
-    noun = {"ps": "server"}.get(host, host)
-    ranks = numbers(ranks).replace(" to ", "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}")
-    return several, f"{way}link{s} of {noun}{s} {ranks}"
-
-
 def _alike(first: LinkUse, other: LinkUse) -> bool:
     """Whether both are of one kind and direction, and within ALIKE percent points."""
-    if not one_kind(first.link, other.link, _NUMBERED):
+    if not one_kind(first.link, other.link, NUMBERED_LINK):
         return False
     pairs = zip(first.percent.values(), other.percent.values(), strict=True)
     return all(abs(x - y) < ALIKE or (math.isnan(x) and math.isnan(y)) for x, y in pairs)
@@ -137,4 +120,4 @@ def _joined(row: list[LinkUse]) -> LinkUse:
         strategy: math.fsum(use.percent[strategy] for use in row) / len(row)
         for strategy in row[0].percent
     }
-    return LinkUse(joined_name([use.link for use in row], _NUMBERED), percent)
+    return LinkUse(joined_name([use.link for use in row], NUMBERED_LINK), percent)

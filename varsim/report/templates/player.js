@@ -46,6 +46,13 @@
   const valueAt = (points, at) => points[first(points, ([moment]) => moment > at) - 1]?.[1];
   const inView = (points) => points.slice(Math.max(first(points, ([at]) => at > view.from) - 1, 0), first(points, ([at]) => at > view.to) + 1);
 
+  // The link or server of a strategy that is drawn: that of a name, or else the busiest.
+  const choose = ({ use, loads }, name) => {
+    use.load = loads.find((load) => load.name === name) || loads[0];
+    use.lists = [use.load?.points];
+    return use.load;
+  };
+
   // What is shown of the data: a stretch of time, a cursor, a chosen gradient; if it plays, its frame.
   const view = { from: 0, to: data.end, cursor: 0, chosen: null, playing: 0 };
 
@@ -93,6 +100,12 @@
       stale: [stale.sort((a, b) => a[0] - b[0])],
     };
     one.strips = Object.entries(strips).map(([name, lists]) => ({ name, lists, high: Math.max(...lists.at(-1).map(([, value]) => value), 0) })).filter(({ high }) => high);
+    for (const load of one.loads) {
+      let at = 0;
+      load.points = load.apart.map((apart, i) => [(at += apart), load.values[i]]);
+    }
+    one.use = { name: "in use", high: 100 };
+    if (choose(one)) one.strips.splice(1, 0, one.use);
     one.pitch = sends.length ? ROW + LANE : ROW;
     one.rows = one.workers.length * one.pitch;
   }
@@ -121,6 +134,16 @@
     entry.append(name);
   }
   for (const said of [...data.marks, ...Object.keys(highest).map((name) => `${name}: ${data.strips[name][0]}`)]) make("span", key, {}, said);
+  const loads = data.strategies.flatMap((one) => one.loads).sort((a, b) => b.share - a.share);
+  if (loads.length) {
+    const pick = make("select", make("label", key, {}, "in use: "));
+    make("option", pick, { value: "" }, "the busiest of each");
+    for (const { name, share } of loads) if (![...pick.options].some(({ value }) => value === name)) make("option", pick, { value: name }, `${name}: ${share} %`);
+    on(pick, "change", () => {
+      for (const one of data.strategies) choose(one, pick.value);
+      draw();
+    });
+  }
   if (data.cut) make("p", root, { class: "caption" }, data.cut);
   const paint = canvas.getContext("2d");
   const colors = {}, fills = {};
@@ -183,9 +206,12 @@
     tellStory();
   }
 
-  const write = (text, px, y, align, color = colors.faint) => {
+  const write = (text, px, y, align, color = colors.faint, halo = "transparent") => {
     paint.fillStyle = color;
     paint.textAlign = align;
+    paint.strokeStyle = halo;
+    paint.lineWidth = 3;
+    paint.strokeText(text, px, y);
     paint.fillText(text, px, y);
   };
 
@@ -252,7 +278,7 @@
   }
 
   // How many there are of something over time, as steps that can be seen however short; how stale each gradient was, as dots.
-  function strip(one, { name, lists }, top) {
+  function strip(one, { name, lists, load }, top) {
     const base = top + STRIP, y = (value) => base - (value / highest[name]) * STRIP;
     write(name, LEFT - 6, top + STRIP / 2, "right");
     write(valueAt(lists.at(-1), view.cursor) ?? "", width, top + STRIP / 2, "right");
@@ -263,6 +289,7 @@
         else for (const [at, value] of points) fill(color, [[-1.5, -1.5], [1.5, -1.5], [1.5, 1.5], [-1.5, 1.5]].map(([a, b]) => [x(at) + a, y(value) + b]));
       });
       stroke(colors.line, 1, [[LEFT, base], [width, base]]);
+      if (load) write(load.name + load.means, LEFT + 4, top + STRIP / 2, "left", colors.ink, colors.paper);
     });
   }
 
@@ -329,10 +356,11 @@
   // In words: what happens at the cursor, in every strategy shown.
   function tellStory() {
     const lines = [`At ${time(view.cursor)}:`];
-    for (const { name, moments, workers, updates } of shown()) {
+    for (const { name, moments, workers, updates, use } of shown()) {
       const latest = moments[first(moments, ({ at }) => at > view.cursor) - 1];
       const said = !latest ? "nothing yet" : (latest.at < view.cursor ? `since ${time(latest.at)}: ` : "") + happens(moments, latest.at);
-      lines.push(`${name}: ${said}. Now ${state(workers, updates)}.`);
+      const used = use.load && valueAt(use.load.points, view.cursor);
+      lines.push(`${name}: ${said}. Now ${state(workers, updates)}.` + (used == null ? "" : ` In use: ${used} % of ${use.load.name}.`));
     }
     if (view.chosen) lines.push(`Chosen in ${view.chosen.one.name}: ${path(view.chosen.gradient)}`);
     story.replaceChildren();
@@ -393,8 +421,8 @@
     const found = under(event);
     const place = { left: event.clientX + 14, bottom: event.clientY + 10 };
     if (found?.strip) {
-      const { name, lists } = found.strip, values = lists.map((points) => valueAt(points, at(event.offsetX)) ?? 0);
-      tell(values.map((value, i) => `${data.strips[name][i + 1]}: ${value - (values[i - 1] || 0)}`), place);
+      const { name, lists, load } = found.strip, values = lists.map((points) => valueAt(points, at(event.offsetX)) ?? 0);
+      tell(values.map((value, i) => `${load?.name || ""}${data.strips[name][i + 1]}: ${value - (values[i - 1] || 0)}`), place);
     }
     if (!found?.span) { if (!found?.strip) hush(); return; }
     const { one, span, gradient } = found;

@@ -10,6 +10,8 @@ from varsim.study.why.account import Account
 from varsim.study.why.path import SERVER, Piece
 from varsim.study.why.resources import Use
 
+_OF_HOSTS = re.compile(r"(worker|ps|rack) ([\d., ]+) (up|down|handling|applying)")
+_DOES = {"handling": "handling requests", "applying": "applying gradients"}
 _NUMBERS = re.compile(r"\d+(?:\.\.\d+)?(?:, \d+(?:\.\.\d+)?)+|\d+\.\.\d+")
 
 
@@ -36,6 +38,21 @@ def workers(ranks: Sequence[int]) -> str:
 def numbers(ranks: str) -> str:
     """`0..3, 5` in words: `0 to 3 and 5`."""
     return " and ".join(ranks.replace("..", " to ").rsplit(", ", 1))
+
+
+def link_name(link: str) -> tuple[bool, str]:
+    """Whether it is several links, or what servers do, and what they are called."""
+    found = _OF_HOSTS.fullmatch(link)
+    if found is None:
+        return False, link
+    host, ranks, way = found.groups()
+    several = not ranks.isdigit()
+    s = "s" if several else ""
+    noun = {"ps": "server"}.get(host, host)
+    ranks = numbers(ranks).replace(" to ", "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}")
+    if way in _DOES:
+        return several, f"{noun}{s} {ranks}, {_DOES[way]}"
+    return several, f"{way}link{s} of {noun}{s} {ranks}"
 
 
 def article(unit: str) -> str:

@@ -16,6 +16,8 @@ from varsim.study.measure import NANOSECONDS, utilization, worker_time
 Kind: TypeAlias = Literal["port", "link", "shared", "handling", "compute"]
 
 _NUMBERED: Final = re.compile(r"(.*?)(\d+)(?:\.\.\d+|(?:, \d+)+)?(.*)")
+# Of a link, or of what a server does.
+NUMBERED_LINK: Final = re.compile(r"(.*? )(\d+)( (?:up|down|clockwise|back|handling|applying))")
 _OWN: Final = re.compile(r"(worker|ps) [0-9., ]+ (up|down)")
 ALIKE: Final = 0.02  # shares nearer to each other than this share a row
 
