@@ -22,7 +22,7 @@ from varsim.study.simulation import simulate_variables
 CORRUPTIONS = 200
 NAMES = {
     "training": "summary.json summary.csv updates.csv spans.csv evaluations.csv steps.csv "
-    "trace.json.gz scenario.yaml",
+    "links.csv trace.json.gz scenario.yaml",
     "variables": "result.json summary.csv runs.csv acts.csv sent.csv links.csv scenario.yaml",
 }
 TELL: dict[str, Callable[[Path], str]] = {

@@ -32,7 +32,7 @@ from varsim.study.tables import COLUMNS, OF_SENDS
 
 FILES = {
     *("summary.json", "summary.csv", "updates.csv", "spans.csv", "evaluations.csv", "steps.csv"),
-    *("scenario.yaml", "trace.json.gz"),
+    *("scenario.yaml", "trace.json.gz", "links.csv"),
 }
 TABLES = ("summary", "runs", "updates", "spans", "evaluations", "steps", "links", "workers")
 AWKWARD = 'a, "b" 100% {x} <i>'
@@ -134,7 +134,7 @@ def test_a_real_result_survives_saving(tmp_path: Path) -> None:
 
 def test_csv_files_have_the_documented_columns(result: Result, tmp_path: Path) -> None:
     directory = save(result, tmp_path / "run").directory
-    for name in ("summary", "updates", "spans", "evaluations", "steps"):
+    for name in ("summary", "updates", "spans", "evaluations", "steps", "links"):
         header, *rows = rows_of(directory / f"{name}.csv")
         assert header == list(COLUMNS[name])
         assert len(rows) == len(getattr(result, name))
@@ -146,6 +146,12 @@ def test_csv_files_have_the_documented_columns(result: Result, tmp_path: Path) -
     ).split("|")
     pending = updates[5]
     assert pending[-7:] == ["", "", "", "pending", "0.0", "", ""]
+    # 250 and 500 bytes in 10 s over 100 bytes/s.
+    links = rows_of(directory / "links.csv")[1:3]
+    assert links == [
+        [AWKWARD, "0", "worker 0 up", "100.0", "250.0", "0.25"],
+        [AWKWARD, "0", "worker 0 down", "100.0", "500.0", "0.5"],
+    ]
     # No accuracy: empty.
     assert rows_of(directory / "evaluations.csv")[2][-3:] == ["", "0.5", "0"]
 

@@ -118,6 +118,7 @@ class Loads:
         return {
             name: _summed(rows[low:high, 1:], shares[low:high], end)
             for name, low, high in zip(self._numbers, bounds, bounds[1:], strict=False)
+            if low < high
         }
 
     def _number(self, name: str) -> int:

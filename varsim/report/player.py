@@ -171,7 +171,7 @@ def _known(result: "Result", watched: Mapping[str, Watched], end: int) -> str:
     ends = [
         f"{watched[name].until / 1e9:.4g} s of '{visible(title(result.scenario, name))}'"
         for name in result.strategies
-        if watched[name].until < end and result.trace(name).links
+        if watched[name].until < min(end, result.trace(name).end) and result.trace(name).links
     ]
     return f"What is in use is known up to {', '.join(ends)}." if ends else ""
 

@@ -248,10 +248,10 @@ def _loads(trace: Trace, process: int, watched: Watched, most: int) -> Iterator[
     changes = np.sort(np.concatenate([np.empty(0, np.int64), *(one.load.times for one in shown)]))
     until = int(changes[most]) if len(changes) > most else watched.until
     for name, _, (times, shares) in shown:
-        known = times[times < until]
+        known = times[times < until + (until == trace.end)]  # its last change, too
         whose, said = np.full(len(known), process), [json.dumps(name)] * len(known)
         yield from filled(_LOAD, [whose, *_micro(known), said, 100 * shares[: len(known)]])
-    if until < trace.end and trace.links:
+    if shown and until < trace.end:
         end = [until // 1000, until % 1000]
         yield from filled(_NO_MORE, [np.array([one]) for one in (process, 0, *end)])
 
