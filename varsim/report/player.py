@@ -31,7 +31,7 @@ _SAID: Final = {
     Phase.COMPUTE: "computing",
     Phase.READ: "receiving",
     Phase.WRITE: "sending",
-    Phase.QUEUE: "waiting for its turn on a link or at a server",
+    Phase.QUEUE: "waiting for a turn on a link or at a server",
     Phase.BARRIER: "waiting for other workers",
     Phase.TOKEN: "waiting for a token",
     Phase.LOCK: "waiting for the lock",
