@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,18 @@ _WAITS: Final = (Phase.BARRIER, Phase.TOKEN, Phase.LOCK, Phase.DOWN)
 _Integers: TypeAlias = NDArray[np.int64]
 # A span of time, from start to end (ns).
 Times: TypeAlias = tuple[int, int]
+
+
+class Gone(NamedTuple):
+    """The model was rolled back: what workers did `since`, by rank, `until` (ns) is undone.
+
+    `died`: all that worked on it had.
+    """
+
+    since: Sequence[int]
+    until: int
+    died: bool
+
 
 # What time is told as: in the order of Attempt's fields.
 _CHECKPOINT, _LOST, _DETECTION, _REPAIR, _RESTART = 1, 2, 3, 4, 5
@@ -53,8 +65,8 @@ def with_attempts(
     trace: Trace,
     failures: Failures,
     falls: Sequence[Sequence[Fall]],
-    gone: Sequence[tuple[Times, bool]],
-    saver: Saver | None,
+    gone: Sequence[Gone],
+    saver: Saver[Any] | None,
     set_up: int,
 ) -> Trace:
     """The trace with each worker's attempts as its `life`, and with what was done `in_vain`.
@@ -62,8 +74,8 @@ def with_attempts(
     An Attempt in a row, and whose it is (WORKER). It ends with the worker's death, and has the
     time down that follows. While every worker that is there waits and one is down, the run
     stands still: that is time down of all of them, of the same kind as that of whoever died
-    last. `falls`: of each worker; `gone`: when what was done to the model was undone, and whether
-    all that worked on it had died; `set_up`: what each beginning takes besides (ns).
+    last. `falls`: of each worker; `gone`: of each rollback; `set_up`: what each beginning takes
+    besides (ns).
     """
     end = trace.end
     for own in falls:
@@ -77,16 +89,16 @@ def with_attempts(
     for rank, own in enumerate(falls):
         starts = np.array([0, *(fall.back for fall in own)], dtype=np.int64)
         lost = ledger.lost(rank, starts, [fall.died for fall in own])
-        lost += [times for times, died in gone if died]
+        lost += [(one.since[rank], one.until) for one in gone if one.died]
         counts, vain = ledger.counts(rank, starts, lost)
         in_vain.append(vain)
         lost += ledger.undone(rank, gone)
         down = [part for fall in own for part in fall.parts()]
         down.append(((0, min(set_up, own[0].died if own else end)), _RESTART))
         saving, complete = list[Times](), list[int]()
-        if saver is not None and rank == 0:
-            saving, complete = saver.cost(trace.span_rows)
-            lost += saver.thrown_away
+        if saver is not None:
+            saving, complete = saver.cost(trace.span_rows, rank)
+            lost += saver.thrown_away(rank)
         times = _sums(starts, end, still, lost, down, saving)
         saved = np.searchsorted(starts, complete, side="left") - 1
         for row, start in enumerate(starts.tolist()):
@@ -202,16 +214,16 @@ class _Handed:
         begun = starts[np.array(attempts, dtype=np.int64)]
         return list(zip(np.maximum(handed, begun).tolist(), ends.tolist(), strict=True))
 
-    def undone(self, rank: int, gone: Sequence[tuple[Times, bool]]) -> list[Times]:
+    def undone(self, rank: int, gone: Sequence[Gone]) -> list[Times]:
         """When a worker did what was undone though it went on: till it had handed all of it over.
 
         What it did after that is for what came then.
         """
         found = []
-        for ((since, _), died), (_, _, first, last) in zip(gone, self._rolled_back, strict=True):
+        for one, (_, _, first, last) in zip(gone, self._rolled_back, strict=True):
             worker, arrived, used = self._rows[first:last].T
-            until = int(arrived[(worker == rank) & (used > 0)].max(initial=since))
-            found += [(since, until)] * (not died)
+            until = int(arrived[(worker == rank) & (used > 0)].max(initial=one.since[rank]))
+            found += [(one.since[rank], until)] * (not one.died)
         return found
 
     def counts(

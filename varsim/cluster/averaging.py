@@ -11,6 +11,7 @@ from varsim.cluster.clock import Activity
 from varsim.cluster.collective import Collective, Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.job import Job
+from varsim.cluster.leading import Held
 from varsim.cluster.quorum import Quorum
 from varsim.cluster.replicas import LocalReplicas, OutsideRead
 from varsim.cluster.worker import Worker
@@ -50,13 +51,8 @@ class AveragedReplicas(LocalReplicas):
         self._copy = self._gradient * (1 + (self.full_slots() if with_state else 0))
         wanted = {(ranks, self._gradient) for ranks in of_gradients if ranks > 1}
         wanted |= {(ranks, self._copy) for ranks in of_copies if ranks > 1}
-        self._quorum: Quorum | None = None
         if leaves_out:
             wanted.clear()
-            whole = self._gradient * (1 + self.full_slots())  # a copy and its slots
-            self._quorum = Quorum(
-                job, job.workers, partial(_copies, choice, self._copy), whole, self
-            )
         # Where several take turns on the links, one may begin while another still sends.
         by_message = True if len(wanted) > 1 else None
         self._reductions = {
@@ -75,10 +71,17 @@ class AveragedReplicas(LocalReplicas):
         # Updates by each replica that there have been, and that each copy (row) contains.
         self._updates = np.zeros(len(job.workers), dtype=np.int64)
         self._contained = np.zeros((len(job.workers), len(job.workers)), dtype=np.int64)
+        self._holdings.rows.append(self._contained)
         self._contained_then = self._updates  # in what is had by who begins again
         self._offered: dict[Meeting, dict[int, Gradient]] = {}
         self._means: _Results[list[Value]] = _Results()
         self._averages: _Results[_Average] = _Results()
+        self._quorum: Quorum | None = None
+        if leaves_out:
+            whole = self._gradient * (1 + self.full_slots())  # a copy and its slots
+            self._quorum = Quorum(
+                job, job.workers, partial(_copies, choice, self._copy), whole, self
+            )
 
     def reduce(self, worker: Worker, gradient: Gradient, ranks: int) -> Activity[None]:
         """Average a gradient with those of the worker's group, for the update that comes next."""
@@ -144,6 +147,7 @@ class AveragedReplicas(LocalReplicas):
         self.end_read(worker)
         if self._quorum is not None:
             self._quorum.passes(worker)
+            yield from self._quorum.save(worker)
 
     def recover(self, worker: Worker) -> Activity[None]:
         """A worker that begins again gets what all averaged last, from another one; new slots.
@@ -162,9 +166,9 @@ class AveragedReplicas(LocalReplicas):
         for rank in ranks:
             self._updates[rank] = self._contained[self.members, rank].max(initial=0)
 
-    def hand_over(self, source: int, rank: int) -> None:
-        super().hand_over(source, rank)
-        self._contained[rank] = self._contained[source]
+    def restore(self, held: Held) -> None:
+        super().restore(held)
+        np.copyto(self._updates, self._contained[0])
 
     def missed(self, rank: int) -> int:
         return int(self._updates.sum() - self._contained[rank].sum())

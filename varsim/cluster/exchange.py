@@ -215,7 +215,7 @@ class BackgroundCollectives(Generic[T]):
         # When the vectors of those not yet begun are ready (ns).
         self._moments: list[deque[int]] = [deque() for _ in job.workers]
         self._busy: list[Process | None] = [None] * ranks
-        self._done = [0] * ranks
+        self.done = [0] * ranks  # how many, by worker
         self._results: list[T | None] = [None] * ranks  # of the latest
         self._awaited: list[int | None] = [None] * ranks  # how many are to be done, who waits
         self._told = done
@@ -235,7 +235,7 @@ class BackgroundCollectives(Generic[T]):
         """Wait until so many are done; what taking part in the latest of all has come to."""
         yield from worker.catch_up()
         rank, stream = worker.rank, self._streams[worker.rank]
-        if self._done[rank] < number:
+        if self.done[rank] < number:
             self._awaited[rank] = number
             stream.begins(self._job.clock.time)
             yield from stream.end()
@@ -243,18 +243,14 @@ class BackgroundCollectives(Generic[T]):
             stream.begins(END_OF_TIME)
         return self._results[rank]
 
-    def hand_over(self, source: int, rank: int) -> None:
-        """A worker has done as many as another one."""
-        self._done[rank] = self._done[source]
-
     def _carry_out(self, stream: "Stream") -> Activity[None]:
         rank = stream.rank
         while self._moments[rank]:
             yield from self._job.clock.sleep_until(self._moments[rank].popleft())
             self._results[rank] = yield from self._take_part(stream)
-            self._done[rank] += 1
-            self._told(rank, self._done[rank])
-            if self._done[rank] == self._awaited[rank]:
+            self.done[rank] += 1
+            self._told(rank, self.done[rank])
+            if self.done[rank] == self._awaited[rank]:
                 stream.done.succeed()
         self._busy[rank] = None
 

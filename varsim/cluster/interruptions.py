@@ -4,11 +4,11 @@ A failed host is noticed after `detection`, there again after its repair, or wit
 workers begin again `restart` after that. What that costs is told worker by worker, in attempts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from varsim.cluster.attempts import Fall, Times, with_attempts
+from varsim.cluster.attempts import Fall, Gone, with_attempts
 from varsim.cluster.clock import LAST, Clock
 from varsim.cluster.description import Cluster
 from varsim.cluster.failures import Failures
@@ -29,6 +29,7 @@ class Rules(NamedTuple):
     checkpoint: Checkpoint | None
     recovery: Recovery
     chief: bool = False  # worker 0 restores the model whenever it begins again
+    copies: bool = False  # of workers are the model, lost when nobody is left
 
 
 class Session(NamedTuple):
@@ -40,7 +41,7 @@ class Session(NamedTuple):
     roll_back: Callable[[], None]
     measure: Callable[[], None]
     anew: Callable[[], None]
-    saver: Saver | None
+    saver: Saver[Any] | None
 
 
 class Interruptions:
@@ -74,9 +75,7 @@ class Interruptions:
         self._model_lost = False  # it was on servers; or all copies of it:
         self._copies_lost = False
         failures.copies_lost = self._lose_copies
-        # Of what was done to the model then nothing is left, as often as it was rolled back; and
-        # whether all that worked on it had died.
-        self._gone: list[tuple[Times, bool]] = []
+        self._gone: list[Gone] = []  # as often as the model was rolled back
         self._turns = 0
         self._each, self._set_up = cluster.workers_of_a_host, set_up
         self._detection = round(rules.failures.detection * _NS)
@@ -119,7 +118,7 @@ class Interruptions:
             strikes.append(self._strikes[self._next])
             self._next += 1
         struck, hosts = self._source.happen(strikes, now)
-        gone = 0 in struck.away and self._saver is not None and self._saver.host_goes()
+        gone = self._saver is not None and self._saver.hosts_go(struck.away, self._each)
         if gone and self._model_lost:
             self._go_back(now)
         hit = []
@@ -134,7 +133,7 @@ class Interruptions:
             self._servers_there = max(self._servers_there, now + self._detection, *there_again)
             self._go_back(now)
             self._model_lost = True
-        waits = self._model_lost and (self._copies_lost or 0 in hosts)
+        waits = self._model_lost and bool(hosts if self._copies_lost else 0 in hosts)
         if len(machines) < len(hosts) or waits:
             hit += self._begin_session(now, now + self._detection)
         if hit:
@@ -157,9 +156,9 @@ class Interruptions:
         fall = self._falls[rank][-1]
         fall.waits.append((now, noticed, there))
         fall.ready = there + self._restart
-        if rank == 0 and self._saver is not None:
-            self._saver.breaks_off()
-            fall.ready += self._saver.restores * self._chief
+        if self._saver is not None:
+            self._saver.breaks_off(rank)
+            fall.ready += self._saver.restores * (self._chief and rank == 0)
         self._turns += 1
         fall.turn = self._turns
         self._clock.call_first(fall.ready, partial(self._return, fall, fall.turn))
@@ -167,12 +166,15 @@ class Interruptions:
 
     def _go_back(self, now: int, *, died: bool = True) -> None:
         """The model is what was saved; whether all that worked on it have died."""
-        since = 0 if self._saver is None else self._saver.saved_at
-        self._gone.append(((since, now), died))
+        since: Sequence[int] = [0] * len(self._falls)
+        if self._saver is not None:
+            self._saver.settle()
+            since = self._saver.since
+        self._gone.append(Gone(since, now, died))
         self._session.roll_back()
 
     def _lose_copies(self) -> None:
-        """Nobody has a copy of the model any more: once all are there, all is as at the start."""
+        """Nobody has a copy of the model any more: once all are there, all is as it was saved."""
         if self._copies_lost:
             return
         now = self._clock.time

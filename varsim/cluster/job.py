@@ -4,8 +4,8 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, count, repeat
-from typing import Final, TypeVarTuple
+from itertools import chain, count, islice, repeat
+from typing import Any, Final, TypeVarTuple
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.failures import Cutoff, Failures
 from varsim.cluster.interruptions import MOST, Interruptions, Rules, Session
+from varsim.cluster.leading import CopySaver
 from varsim.cluster.ledger import Balance, Ledger
 from varsim.cluster.loads import Loads
 from varsim.cluster.network import network
-from varsim.cluster.saving import Saver
+from varsim.cluster.saving import Saver, ServerSaver
 from varsim.cluster.slowdown import windows
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import EvaluationRow, LinkRow, Recorder, Standstill, Trace
@@ -26,7 +27,7 @@ from varsim.cluster.worker import Worker
 from varsim.values.distribution import Floats, Stream
 from varsim.values.gradient import Gradients, Parameters
 from varsim.values.stream import stream
-from varsim.values.task import Batches, Floor
+from varsim.values.task import BLOCK, Batches, Floor
 from varsim.values.workload import Workload
 
 Ts = TypeVarTuple("Ts")
@@ -105,7 +106,7 @@ class Job:
             self.allow_breaking_off()
         known = self.clock, self.workers, self.network, self.ledger, events
         self.failures = Failures(*known, random=rules is not None)
-        self.saver: Saver | None = None
+        self.saver: Saver[Any] | None = None
         self._start: Callable[[], None] = lambda: None
         self._interruptions = None if rules is None else self._struck_by(rules)
         if stop.time is not None:
@@ -113,7 +114,7 @@ class Job:
 
     @property
     def global_step(self) -> int:
-        """Updates that the model is made of; it falls when servers go back to what was saved."""
+        """Updates that the model is made of; it falls when that goes back to what was saved."""
         return self.ledger.global_step - self.ledger.undone
 
     @property
@@ -122,17 +123,17 @@ class Job:
         return self.ledger.global_step
 
     def begin(self, start: Callable[["Job"], None]) -> None:
-        """Let a strategy start its processes, and start them anew when servers are lost."""
+        """Let a strategy start its processes, and start them anew when the model is lost."""
         self._start = partial(start, self)
         self._start()
 
     def _start_anew(self) -> None:
-        """Servers that were lost are there again: all is made anew, as it was saved last."""
+        """What was lost is there again: all is made anew, as it was saved last."""
         self.failures.forget()
         self._start()
 
     def _roll_back(self) -> None:
-        """The model on the servers is what was saved last, or what it was at the start."""
+        """The model is what was saved last, or what it was at the start."""
         if self.saver is not None:
             self.saver.restore()
         else:  # nobody has a copy: until all begin anew an outsider finds what they will begin as
@@ -397,8 +398,14 @@ class Job:
 
     def _struck_by(self, rules: Rules) -> Interruptions:
         rate = self.cluster.network.worker_rate
-        self.saver = Saver.of(rules.checkpoint, rules.failures, rate, self.ledger)
-        known = rules, self.clock, self.failures, self.cluster, len(self.workers)
+        saved, ledger, workers = rules.checkpoint, self.ledger, self.workers
+        if not rules.copies:
+            self.saver = ServerSaver.of(saved, rules.failures, rate, ledger, len(workers))
+        elif saved is not None:
+            self.saver = CopySaver(saved, rate, ledger, workers, self.clock)
+            for worker in workers:
+                worker.repeat_batches(partial(self._batches, worker.rank))
+        known = rules, self.clock, self.failures, self.cluster, len(workers)
         return Interruptions(
             *known,
             lambda: self._end(_TOO_MANY),
@@ -417,14 +424,13 @@ class Job:
         cluster = self.cluster
         slowdown = windows(cluster.slow_workers, rank)
         always = slowdown[0][1] if len(slowdown) == 1 else 1.0
-        batches = self._batches(rank) if self.task.has_values else repeat(_NOTHING)
         worker = Worker(
             self.clock,
             rank,
             self.network.routing.worker(rank),
             self._compute_times(rank, always),
             slowdown if len(slowdown) > 1 else [],
-            batches,
+            self._batches(rank),
             self.ledger.in_flight,
             self.recorder.spans,
             round((cluster.optimizer_time or 0.0) * always * 1e9),
@@ -437,9 +443,13 @@ class Job:
         blocks = self._law.blocks(rank, self.streams("compute", rank))
         return chain.from_iterable(map(partial(_nanoseconds, factor), blocks))
 
-    def _batches(self, rank: int) -> Iterator[Batches]:
-        size = self.workload.batch_size
-        return chain.from_iterable(self.task.batches(rank, block, size) for block in count())
+    def _batches(self, rank: int, first: int = 0) -> Iterator[Batches]:
+        if not self.task.has_values:
+            return repeat(_NOTHING)
+        size, (block, row) = self.workload.batch_size, divmod(first, BLOCK)
+        blocks = (self.task.batches(rank, number, size) for number in count(block))
+        batches = chain.from_iterable(blocks)
+        return islice(batches, row, None) if row else batches
 
 
 def _nanoseconds(factor: float, block: Floats) -> Iterable[int]:

@@ -5,7 +5,8 @@ from typing import Final, TypedDict
 
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
-from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, in_run
+from varsim.cluster.failing import hosts
+from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery, end_workers, in_run
 from varsim.cluster.stop import Stop
 from varsim.units import format_seconds
 from varsim.values.measured_times import MeasuredTimes
@@ -14,12 +15,14 @@ from varsim.values.measured_times import MeasuredTimes
 class Served(TypedDict):
     """What is known of strategies: whether any has servers, any of them the model and a chief.
 
-    `apart`: whether over a horizon the workers of all live by themselves.
+    `apart`: whether over a horizon the workers of all live by themselves; `copies`: whether copies
+    of workers are the model of some, which those who are left keep.
     """
 
     servers: bool
     chief: bool
     apart: bool
+    copies: bool
 
 
 # So many failures are followed in a few seconds.
@@ -36,6 +39,7 @@ def check_beside(
     servers: bool,
     chief: bool,
     apart: bool,
+    copies: bool,
 ) -> None:
     """Raise ValueError where something does not go with failures at random; see Served."""
     if failures.of_servers and failures.horizon is not None:
@@ -53,13 +57,13 @@ def check_beside(
             "random"
         )
     if checkpoint is not None and checkpoint.keep_on == "host":
-        _check_kept_on_host(failures, checkpoint, cluster)
+        _check_kept_on_host(failures, checkpoint, cluster, copies=copies)
     if in_run(failures):
-        if checkpoint is not None and not restores(failures, cluster, servers, chief):
+        if checkpoint is not None and not restores(failures, cluster, servers, chief, copies):
             raise ValueError(
                 "checkpoint has no effect: inside a run it is read back when servers fail, or "
-                "worker 0 where servers have the model; here servers, or the workers that are "
-                "left, keep it (copies of workers are saved with failures.horizon alone)"
+                "worker 0 where servers have the model, or where copies of workers are the model "
+                "all of them; here servers, or workers that never fail, keep it"
             )
         played = failures.recorded
         if played and stop.time is not None and (first := min(played.failures)[0]) > stop.time:
@@ -80,9 +84,26 @@ def check_beside(
         )
 
 
-def restores(failures: RandomFailures, cluster: Cluster, servers: bool, chief: bool) -> bool:
-    """Whether failures inside a run ever take a model back to what was saved; as check_beside."""
-    return (failures.of_servers and servers) or (chief and failures.of_chief(cluster))
+def restores(
+    failures: RandomFailures, cluster: Cluster, servers: bool, chief: bool, copies: bool
+) -> bool:
+    """Whether failures inside a run may take a model back to what was saved; as check_beside."""
+    of_servers = failures.of_servers and servers
+    return (
+        of_servers
+        or (chief and failures.of_chief(cluster))
+        or (copies and _of_all(failures, cluster))
+    )
+
+
+def _of_all(failures: RandomFailures, cluster: Cluster) -> bool:
+    """Whether every worker may fail."""
+    if end_workers(failures.model_copy(update={"recorded": None})):
+        return True
+    played = failures.recorded.failures if failures.recorded is not None else ()
+    machines, number = cluster.network.machines(cluster.workers), cluster.workers
+    struck = {host for _, domain, one in played for host in hosts(domain, cluster, number, one)}
+    return struck >= set(range(machines))
 
 
 def left_of(
@@ -94,10 +115,11 @@ def left_of(
     servers: bool,
     chief: bool,
     apart: bool,
+    copies: bool,
 ) -> dict[str, RandomFailures | Checkpoint | Recovery | None]:
     """What of them has an effect on such strategies as check_beside has, by key of a scenario."""
     for inside in in_run(failures):
-        if not restores(inside, cluster, servers, chief):
+        if not restores(inside, cluster, servers, chief, copies):
             checkpoint = None
         failures = inside if servers else inside.without_servers()
         if recovery is not None and all(repair is None for _, repair in failures.repairs):
@@ -107,7 +129,9 @@ def left_of(
     return {"failures": failures, "checkpoint": checkpoint, "recovery": recovery}
 
 
-def _check_kept_on_host(failures: RandomFailures, checkpoint: Checkpoint, cluster: Cluster) -> None:
+def _check_kept_on_host(
+    failures: RandomFailures, checkpoint: Checkpoint, cluster: Cluster, *, copies: bool
+) -> None:
     """Raise ValueError where it makes no difference, or is not known which host takes it along."""
     if failures.horizon is not None:
         raise ValueError(
@@ -116,9 +140,13 @@ def _check_kept_on_host(failures: RandomFailures, checkpoint: Checkpoint, cluste
             "failed"
         )
     faster = checkpoint.storage is not None and checkpoint.storage > cluster.network.worker_rate
-    if not faster and not failures.of_chief(cluster, repaired=True):
+    gone, whose = failures.of_chief(cluster, repaired=True), "worker 0"
+    if copies:
+        whose = "a worker that leads"
+        gone = any(repair and domain != "server" for domain, repair in failures.repairs)
+    if not faster and not gone:
         raise ValueError(
-            "checkpoint.keep_on: host has no effect: no failure sends the host of worker 0, whose "
+            f"checkpoint.keep_on: host has no effect: no failure sends the host of {whose}, whose "
             "disk it is, to repair, and storage is no faster than its link"
         )
 
@@ -147,9 +175,12 @@ def check_life(
     recovery: Recovery,
     cluster: Cluster,
     workers: int,
+    *,
     servers: bool = True,
+    chief: bool = False,
+    copies: bool = False,
 ) -> None:
-    """Raise ValueError where a job, with `servers` or not, cannot fail or come back like that."""
+    """Raise ValueError where a job cannot fail or come back like that; as check_beside."""
     if not servers and not failures.without_servers().repairs:
         raise ValueError(
             "failures of servers alone do not meet a strategy that uses no parameter servers: let "
@@ -194,6 +225,12 @@ def check_life(
         _check_policy(failures, checkpoint, recovery, cluster, workers)
     if checkpoint is None:
         return
+    if checkpoint.every == "optimal" and copies and in_run(failures):
+        raise ValueError(
+            "checkpoint.every: optimal does not go with copies of workers inside a run: those who "
+            "are left keep the model, and how often nobody is left is not known beforehand; give "
+            "a time, or sweep over it"
+        )
     if checkpoint.every == "optimal" and not failures.memoryless:
         raise ValueError(
             "checkpoint.every: optimal is known for exponential times between failures alone; "

@@ -11,6 +11,7 @@ from varsim.cluster.collective import Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.exchange import BackgroundCollectives, Stream
 from varsim.cluster.job import Job
+from varsim.cluster.leading import Held
 from varsim.cluster.quorum import Quorum
 from varsim.cluster.replicas import LocalReplicas, full_slots
 from varsim.cluster.slowdown import shares_of_compute
@@ -72,12 +73,14 @@ class OuterReplicas(LocalReplicas):
         slots = self.full_slots() + full_slots(self._states[0], self._points[0])
         streams = [Stream(job, worker) for worker in job.workers]
         self._reduction = BackgroundCollectives(job, streams, self._take_part)
-        self._quorum = Quorum(job, streams, vectors, job.workload.size() * (2 + slots), self)
         self.failed = [0] * len(job.workers)  # syncs, by worker
         self._sent: dict[int, dict[int, Array]] = {}  # outer gradients by sync and rank
         self._steps_made: dict[int, _OuterStep] = {}  # by sync, until all have merged it
         # After which step of all each copy had each fragment from; 0: it never had.
         self._had = np.zeros((len(job.workers), fragments), dtype=np.int64)
+        self._holdings.counts.extend([self.failed, self._reduction.done])
+        self._holdings.rows.append(self._had)
+        self._quorum = Quorum(job, streams, vectors, job.workload.size() * (2 + slots), self)
 
     def compute(self, worker: Worker, *, sends: bool) -> Activity[Gradient]:
         """Compute a gradient on a worker's copy; `sends`: its outer gradient follows at once."""
@@ -135,13 +138,16 @@ class OuterReplicas(LocalReplicas):
         if rank == self.members[0]:
             self._job.evaluate(self.shared(), made.divergence)
         self._quorum.passes(worker)
+        yield from self._quorum.save(worker)
 
-    def hand_over(self, source: int, rank: int) -> None:
-        """See LocalReplicas; what is shared is the same for all."""
-        super().hand_over(source, rank)
-        self._reduction.hand_over(source, rank)
-        self._had[rank] = self._had[source]
-        self.failed[rank] = self.failed[source]
+    def held(self, rank: int) -> Held:
+        shared = tuple(self._points), tuple(self._states)
+        return super().held(rank)._replace(shared=shared)
+
+    def restore(self, held: Held) -> None:
+        super().restore(held)
+        points, states = held.shared
+        self._points, self._states = list(points), list(states)
 
     def shared(self) -> Parameters:
         """The model after the latest outer step of every fragment."""

@@ -7,6 +7,7 @@ from varsim.cluster.collective import Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.exchange import GradientExchange
 from varsim.cluster.job import Job
+from varsim.cluster.leading import Held, Holdings
 from varsim.cluster.quorum import Quorum
 from varsim.cluster.replicas import MirroredReplicas, full_slots
 from varsim.cluster.worker import Worker
@@ -29,8 +30,9 @@ class PresentReplicas(MirroredReplicas):
         def vectors(ranks: int) -> list[Vector]:
             return [Vector(choice.schedule(ranks, size), size, number_bytes=of_number)]
 
-        self._quorum = Quorum(job, job.workers, vectors, whole, self)
         self._updates: dict[int, _Update] = {}  # by the step they make, until all have applied it
+        self._holdings = Holdings(self.variables, [self._steps], [])
+        self._quorum = Quorum(job, job.workers, vectors, whole, self)
 
     def recover(self, worker: Worker) -> Activity[None]:
         """A worker that begins again gets the model after an update, with the optimizer's slots."""
@@ -80,10 +82,33 @@ class PresentReplicas(MirroredReplicas):
 
     def hand_over(self, source: int, rank: int) -> None:
         """A worker is present, with the copy of another one."""
-        for variable in self.variables:
-            variable.values[rank] = variable.values[source]
-            variable.states[rank] = variable.states[source]
-        self._steps[rank] = self._steps[source]
+        self._holdings.take(rank, self.held(source))
+
+    def save(self, worker: Worker) -> Activity[None]:
+        """Save a worker's copy, if it leads the others and that is due."""
+        return self._quorum.save(worker)
+
+    @property
+    def steps(self) -> Sequence[int]:
+        """Updates made to each copy."""
+        return self._steps
+
+    def held(self, rank: int) -> Held:
+        """All that a worker has."""
+        return self._holdings.of(rank)
+
+    def restore(self, held: Held) -> None:
+        """All workers have what one of them had."""
+        for rank in range(len(self._steps)):
+            self._holdings.take(rank, held)
+        self.parameters = self._copy(0)
+
+    def count_up_to(self, steps: int) -> None:
+        """So many updates are made, whoever has still to apply them."""
+        for step in sorted(self._updates):
+            if step < steps:
+                self._updates[step].left.clear()
+                self._close(step)
 
     def _close(self, step: int) -> None:
         """The update is made if all who are left have applied it."""

@@ -11,6 +11,7 @@ from simpy.events import Event
 from varsim.cluster.clock import Activity
 from varsim.cluster.deadlock import restart_all
 from varsim.cluster.job import Job
+from varsim.cluster.leading import Held, Holdings
 from varsim.cluster.trace import Phase
 from varsim.cluster.transport import nothing
 from varsim.cluster.worker import Read, Worker
@@ -153,6 +154,9 @@ class LocalReplicas:
         self._met = [0] * len(job.workers)  # after which step each last met the others for a read
         self._read = [0] * len(job.workers)  # after which step each last was read
         self._unfinished: dict[int, int] = {}  # step: replicas that still have to make it
+        self._holdings = Holdings(
+            self.variables, [self.steps, self._seen, self._met, self._read], []
+        )
         self.members = list(range(len(job.workers)))  # whose copies make up the model
         self._died: set[int] = set()  # whose copies died with them
         self._recovery = Recovery(job)
@@ -250,15 +254,28 @@ class LocalReplicas:
     def hand_over(self, source: int, rank: int) -> None:
         """A copy becomes part of the model again, with all that another one has and counts."""
         insort(self.members, rank)
-        for variable in self.variables:
-            variable.values[rank] = variable.values[source]
-            variable.states[rank] = variable.states[source]
-        for counts in (self.steps, self._seen, self._met, self._read):
-            counts[rank] = counts[source]
+        self._holdings.take(rank, self.held(source))
         self._made += self.steps[rank]
         self._died.discard(rank)
         for step in self._unfinished:
             self._unfinished[step] += step >= self.steps[rank]
+
+    def held(self, rank: int) -> Held:
+        """All that a worker has, and counts."""
+        return self._holdings.of(rank)
+
+    def restore(self, held: Held) -> None:
+        """All workers have what one of them had."""
+        for rank in range(len(self.steps)):
+            self._holdings.take(rank, held)
+        self._made = sum(self.steps)
+
+    def count_up_to(self, steps: int) -> None:
+        """So many steps count, whoever has still to make them."""
+        for step in sorted(self._unfinished):
+            if step < steps:
+                del self._unfinished[step]
+                self._job.count_step()
 
     def outside_read(self, worker: Worker) -> OutsideRead:
         """What an outsider reads when a replica has met the others; all of them get the same.

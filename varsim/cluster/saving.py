@@ -1,14 +1,16 @@
-"""Checkpoints of the variables on parameter servers, written in a run by the chief."""
+"""Checkpoints that are written in a run: by the chief, of the variables on parameter servers."""
 
 import math
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from varsim.cluster.batch import MessageBatch
-from varsim.cluster.clock import Activity
+from varsim.cluster.clock import Activity, Clock
 from varsim.cluster.ledger import Balance, Ledger
 from varsim.cluster.recovery import Checkpoint, RandomFailures
 from varsim.cluster.rows import Rows
@@ -21,37 +23,42 @@ from varsim.values.optimizer import MovingAverages, State
 
 _NS: Final = 1e9
 
+C = TypeVar("C")
 
-class Saved(NamedTuple):
-    """What a checkpoint holds: values, slots and averages of all variables, of one moment (ns)."""
 
-    values: Sequence[Array]
-    states: Sequence[State]
-    averages: tuple[int, Parameters] | None  # as MovingAverages.state
-    at: int
-    balance: Balance
+@dataclass(eq=False)
+class Saved(Generic[C]):
+    """What a checkpoint holds, of one moment; and by which worker it is written.
+
+    `since`: from when on (ns) what a worker does is not in it, by rank. `balance`: what that is
+    made of; None as long as an update that is in it has not been counted.
+    """
+
+    content: C
+    by: int
+    since: list[int]
+    balance: Balance | None
 
 
 class Written(NamedTuple):
-    """A complete checkpoint: the chief stopped for it from `begun` to `resumed` (ns).
+    """A complete checkpoint: a worker stopped for it from `begun` to `resumed` (ns).
 
-    It was `complete` then, or later, if it was written beside the chief's work.
+    It was `complete` then, or later, if it was written beside the worker's work.
     """
 
+    by: int
     begun: int
     resumed: int
     complete: int
 
 
-class Saver:
-    """Checkpoints of a run: the chief reads all variables, and writes them to storage.
+class Saver(ABC, Generic[C]):
+    """Checkpoints of a run: when one is due, who stops for it, when it is complete.
 
-    It does so before it reads them for an iteration, once `every` has passed since the last one or
-    since it began, and trains on when the checkpoint is written, or `snapshot` later if it writes
-    beside its work; nobody else waits. What it holds is of the moment at which it was asked for.
-    The reading shares the links with all else; the writing does not where the disk is that of the
-    chief's host, which takes it along. Without a description none is ever written, and what there
-    is to go back to is the start.
+    One is due once `every` has passed since the last one, or since the job began. Who writes it
+    trains on when it is written, or `snapshot` later if it writes beside its work; nobody else
+    waits. Where the disk is that of the writer's host, this takes it along. Without a description
+    none is ever written, and what there is to go back to is the start.
     """
 
     def __init__(self, described: Checkpoint | None, rate: float, ledger: Ledger) -> None:
@@ -64,22 +71,20 @@ class Saver:
         self._on_host = self._described.keep_on == "host"
         self._size = 0.0
         self._since = self._busy = 0
-        self._session = 0  # which of the chief's it is
+        self._writer = 0  # of the latest
+        self._session = 0  # which of the writers' it is
         self._under_way: tuple[int, int] | None = None  # stopped for a write that is not complete
-        self._batch: MessageBatch
-        self._variables: Sequence[DistributedVariable] = ()
-        self._averages: MovingAverages | None = None
-        self._start: Saved | None = None
-        self._saved: Saved | None = None
+        self._start: Saved[C] | None = None
+        self._saved: Saved[C] | None = None
         self.written: list[Written] = []
-        self.thrown_away: list[tuple[int, int]] = []  # stops for writes that were never complete
+        self._thrown_away: list[tuple[int, tuple[int, int]]] = []  # stops in vain, by whom
 
-    @classmethod
-    def of(
-        cls, described: Checkpoint | None, failures: RandomFailures, rate: float, ledger: Ledger
-    ) -> "Saver | None":
-        """That of a run; none where no model on servers is ever lost, or saved."""
-        return cls(described, rate, ledger) if described or failures.of_servers else None
+    @abstractmethod
+    def restore(self) -> None:
+        """All is as it was saved last, or at the start."""
+
+    def settle(self) -> None:
+        """The model is lost: what has been saved of it counts."""
 
     @property
     def takes(self) -> int:
@@ -91,43 +96,137 @@ class Saver:
 
     @property
     def restores(self) -> int:
-        """How long the chief takes to bring the latest one back to the servers (ns)."""
+        """How long it takes to bring the latest one back (ns)."""
         if self._saved is self._start:
             return 0
         again = 0 if self._described.storage is None else self.takes
         return again + round(self._described.restore * _NS)
 
     @property
-    def saved_at(self) -> int:
-        """Updates after this moment (ns) are gone when a server is."""
-        return self._last.at
+    def since(self) -> Sequence[int]:
+        """From when on (ns) what workers do is gone when the model is, by rank."""
+        return self._last.since
 
     @property
     def balance(self) -> Balance:
         """What that is made of that was saved last, or of which there was a start."""
+        assert self._last.balance is not None, "it was not settled"
         return self._last.balance
 
     @property
-    def _last(self) -> Saved:
-        assert self._saved is not None, "nothing is served"
+    def _last(self) -> Saved[C]:
+        assert self._saved is not None, "there is no model"
         return self._saved
 
-    def cost(self, spans: Rows) -> tuple[list[tuple[int, int]], list[int]]:
-        """Time of the chief that complete checkpoints cost, and when they were; of a run's spans.
+    def cost(self, spans: Rows, rank: int) -> tuple[list[tuple[int, int]], list[int]]:
+        """Time of a worker that complete checkpoints cost, and when they were; of a run's spans.
 
         From each computation beside a write the end of it, as long as that had become by it (ns).
         """
-        stops = [(one.begun, one.resumed) for one in self.written]
+        own = [one for one in self.written if one.by == rank]
+        stops = [(one.begun, one.resumed) for one in own]
         slowdown = self._described.slowdown if self._beside else 0.0
-        worker, phase, start, end, _ = map(spans.column, range(spans.columns))
-        computing = (worker == 0) & (phase == Phase.COMPUTE)
-        start, end = start[computing], end[computing]
-        for one in self.written if slowdown else ():
+        if own and slowdown:
+            worker, phase, start, end, _ = map(spans.column, range(spans.columns))
+            computing = (worker == rank) & (phase == Phase.COMPUTE)
+            start, end = start[computing], end[computing]
+        for one in own if slowdown else ():
             first, last = np.maximum(start, one.resumed), np.minimum(end, one.complete)
             longer = np.rint((last - first) * (slowdown / (1 + slowdown))).astype(np.int64)
             found = zip((last - longer).tolist(), last.tolist(), longer.tolist(), strict=True)
             stops += [(since, until) for since, until, by in found if by > 0]
-        return stops, [one.complete for one in self.written]
+        return stops, [one.complete for one in own]
+
+    def thrown_away(self, rank: int) -> list[tuple[int, int]]:
+        """When a worker stopped for writes that were never complete."""
+        return [times for by, times in self._thrown_away if by == rank]
+
+    def begins(self, now: int) -> None:
+        """The model is there, at the start of a session."""
+        self._since = now
+
+    def breaks_off(self, rank: int) -> None:
+        """A worker has died: what it writes is never complete."""
+        if rank != self._writer:
+            return
+        self._session += 1
+        if self._under_way is not None:
+            self._thrown_away.append((rank, self._under_way))
+            self._under_way = None
+        self._busy = 0
+
+    def hosts_go(self, hosts: Collection[int], each: int) -> bool:
+        """Hosts, of so many workers `each`, go to repair; whether what was saved goes with them."""
+        last = self._saved
+        gone = self._on_host and last is not self._start and self._last.by // each in hosts
+        if gone:
+            self._saved = self._start
+        return gone
+
+    def _due(self, now: int) -> bool:
+        return now - self._since >= self._every and now >= self._busy
+
+    def _write(self, worker: Worker, clock: Clock, saved: Saved[C], begun: int) -> Activity[None]:
+        """A worker, which has had all of it since it had `begun` (ns), writes it to storage."""
+        stops = round(self._described.snapshot * _NS) if self._beside else self.takes
+        end = clock.time + stops
+        worker.transferred(int(Phase.WRITE), end, stops)
+        yield end
+        self._since = end
+        stopped = begun, end
+        if not self._beside:
+            self._complete(saved, stopped, end, self._session)
+            return
+        self._busy = end + self.takes
+        self._under_way = stopped
+        worker.slows_down(end, self._busy, 1.0 + self._described.slowdown)
+        then = partial(self._complete, saved, stopped, self._busy, self._session)
+        clock.call_at(self._busy, then)
+
+    def _complete(self, saved: Saved[C], stopped: tuple[int, int], now: int, session: int) -> None:
+        if session == self._session:
+            self._saved = saved
+            self.written.append(Written(saved.by, *stopped, now))
+            if self._under_way == stopped:
+                self._under_way = None
+
+
+class Served(NamedTuple):
+    """Values, slots and averages of all variables on servers."""
+
+    values: Sequence[Array]
+    states: Sequence[State]
+    averages: tuple[int, Parameters] | None  # as MovingAverages.state
+
+
+class ServerSaver(Saver[Served]):
+    """Checkpoints of what servers have: the chief reads all variables, and writes them to storage.
+
+    It does so before it reads them for an iteration. What a checkpoint holds is of the moment at
+    which it was asked for. The reading shares the links with all else; the writing does not.
+    """
+
+    def __init__(
+        self, described: Checkpoint | None, rate: float, ledger: Ledger, workers: int
+    ) -> None:
+        super().__init__(described, rate, ledger)
+        self._workers = workers
+        self._batch: MessageBatch
+        self._variables: Sequence[DistributedVariable] = ()
+        self._averages: MovingAverages | None = None
+
+    @classmethod
+    def of(
+        cls,
+        described: Checkpoint | None,
+        failures: RandomFailures,
+        rate: float,
+        ledger: Ledger,
+        workers: int,
+    ) -> "ServerSaver | None":
+        """That of a run; none where no model on servers is ever lost, or saved."""
+        there = described or failures.of_servers
+        return cls(described, rate, ledger, workers) if there else None
 
     def serves(
         self,
@@ -148,67 +247,29 @@ class Saver:
         self.restore()
 
     def restore(self) -> None:
-        """All is as it was saved last, or at the start."""
-        last = self._last
-        for variable, value, state in zip(self._variables, last.values, last.states, strict=True):
+        values, states, averages = self._last.content
+        for variable, value, state in zip(self._variables, values, states, strict=True):
             variable.write(0, value)
             variable.states[0] = state
         if self._averages is not None:
-            self._averages.restore(last.averages or (0, tuple(last.values)))
+            self._averages.restore(averages or (0, tuple(values)))
         self._changed()
-
-    def begins(self, now: int) -> None:
-        """The chief's session begins."""
-        self._since = now
-
-    def breaks_off(self) -> None:
-        """The chief has died: what it writes is never complete."""
-        self._session += 1
-        if self._under_way is not None:
-            self.thrown_away.append(self._under_way)
-            self._under_way = None
-        self._busy = 0
-
-    def host_goes(self) -> bool:
-        """The chief's host goes to repair; whether what was saved goes with it."""
-        gone = self._on_host and self._saved is not self._start
-        if gone:
-            self._saved = self._start
-        return gone
 
     def save(self, worker: Worker, network: Network) -> Activity[None]:
         """Save the variables, if that is due."""
         yield from worker.catch_up()
         begun = network.clock.time
-        if begun - self._since < self._every or begun < self._busy:
+        if not self._due(begun):
             return
         saved = self._now(begun)
         yield from network.fetch(worker, self._batch, nothing)
         yield from worker.catch_up()
-        stops = round(self._described.snapshot * _NS) if self._beside else self.takes
-        end = network.clock.time + stops
-        worker.transferred(int(Phase.WRITE), end, stops)
-        yield end
-        self._since = end
-        if not self._beside:
-            self._complete(saved, end, end, self._session)
-            return
-        self._busy = end + self.takes
-        self._under_way = begun, end
-        worker.slows_down(end, self._busy, 1.0 + self._described.slowdown)
-        then = partial(self._complete, saved, end, self._busy, self._session)
-        network.clock.call_at(self._busy, then)
+        yield from self._write(worker, network.clock, saved, begun)
 
-    def _complete(self, saved: Saved, resumed: int, now: int, session: int) -> None:
-        if session == self._session:
-            self._saved = saved
-            self.written.append(Written(saved.at, resumed, now))
-            if self._under_way == (saved.at, resumed):
-                self._under_way = None
-
-    def _now(self, time: int) -> Saved:
+    def _now(self, time: int) -> Saved[Served]:
         """What there is to be saved now."""
         values = [variable.values[0] for variable in self._variables]
         states = [variable.states[0] for variable in self._variables]
         averages = None if self._averages is None else self._averages.state
-        return Saved(values, states, averages, time, self._ledger.balance)
+        content = Served(values, states, averages)
+        return Saved(content, 0, [time] * self._workers, self._ledger.balance)

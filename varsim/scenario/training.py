@@ -102,7 +102,9 @@ class Scenario(ShownAsFile):
         for strategy in running:
             cluster = self.cluster_of(strategy)
             rules = self.failures, self.checkpoint_of(strategy), self.recovery or Recovery()
-            check_life(*rules, cluster, strategy.workers(cluster), strategy.uses_servers)
+            whose = served([strategy])
+            known_of = strategy.workers(cluster), whose["servers"], whose["copies"]
+            check_life(*rules, cluster, *known_of)
         if not in_run(self.failures):
             needs = {one.label: self.least_steps(one) for one in running}
             check_steps(self.stop, needs, random=any(steps_are_random(self, o) for o in running))

@@ -41,7 +41,8 @@ class LocalSgd(Strategy):
     hierarchical ones: `levels` average group by group.
     With `on_death: continue_with_fewer` the others go on without a worker that dies. An average
     that it dies in changes no copy (torchft); one that begins again (0) waits for the end of an
-    average, takes all that another worker has then, and goes on at its step.
+    average, takes all that another worker has then, and goes on at its step. After an average the
+    lowest rank that is left saves what it has, if there are checkpoints.
     Stich, 2019; Lin et al., 2020 (post-local and hierarchical). Also known as periodic averaging.
     """
 

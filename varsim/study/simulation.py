@@ -19,6 +19,7 @@ from varsim.cluster.recovery import Recovery, in_run
 from varsim.cluster.rows import handed_over_in
 from varsim.cluster.trace import Trace
 from varsim.scenario.extensions import packed, unpacked
+from varsim.scenario.together import served
 from varsim.scenario.training import Scenario, runs_made
 from varsim.strategies import Single, Strategy
 from varsim.study.engine import fast_trace
@@ -239,15 +240,15 @@ def rules_of(scenario: Scenario, strategy: Strategy) -> Rules | None:
     for failures in in_run(scenario.failures):
         there = failures if strategy.uses_servers else failures.without_servers()
         chief, cluster = strategy.sends.to == "servers", scenario.cluster_of(strategy)
-        read_back = restores(there, cluster, strategy.uses_servers, chief)
-        saved = scenario.checkpoint if read_back else None
+        whose = served([strategy])
+        saved = scenario.checkpoint if restores(there, cluster, whose["servers"], whose["chief"], whose["copies"]) else None
         if saved is not None and saved.every == "optimal":
             size = strategy.saves(cluster, scenario.workload_of(strategy))
             rate = there.rate_of_rollbacks(cluster, chief=chief)
             # Where nobody waits for others, the chief alone stops for a checkpoint.
             share = 1.0 if strategy.round.of == "step" else 1.0 / strategy.workers(cluster)
             saved = saved.in_run(cluster.network, size, rate, share)
-        return Rules(there, saved, scenario.recovery or Recovery(), chief)
+        return Rules(there, saved, scenario.recovery or Recovery(), chief, whose["copies"])
     return None
 
 

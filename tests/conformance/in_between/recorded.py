@@ -15,6 +15,7 @@ from building import MS, NO_TIME
 from conformance.files import files, of_between
 from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
+from varsim.cluster.interruptions import Rules
 from varsim.cluster.job import Job
 from varsim.cluster.stop import Stop
 from varsim.cluster.trace import Phase, Trace
@@ -153,7 +154,7 @@ class Replay:
     """A case as a job of its strategy that takes the recorded times, and no time to send.
 
     `parts`: of which elements of x each variable is made; by default one holds all of them.
-    `events`: who dies and comes back.
+    `events`: who dies and comes back; `rules`: or at random.
     `updates`: (ms, x) after every update of the model, once it was `run`.
     """
 
@@ -164,6 +165,7 @@ class Replay:
         parts: Sequence[Sequence[int]] | None = None,
         stop: Mapping[str, Any] | None = None,
         events: Sequence[ProcessEvent] = (),
+        rules: Rules | None = None,
     ) -> None:
         problem = record.get("problem", {})
         initial = problem.get("initial", [0.0])
@@ -192,6 +194,7 @@ class Replay:
             replication=0,
             workers=strategy.workers(cluster),
             events=events,
+            rules=rules,
         )
         self.strategy = strategy
         self.updates: list[tuple[float, Any]] = []
@@ -208,7 +211,7 @@ class Replay:
             self.updates.append((job.clock.time / MS, self.task.whole(job.model())))
 
         job.count_step = counted  # type: ignore[method-assign]
-        self.strategy.start(job)
+        job.begin(self.strategy.start)
         return job.run(self.strategy.label)
 
 

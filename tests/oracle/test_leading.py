@@ -1,0 +1,137 @@
+"""Copies are saved and restored as an independent model of it has it, values and all time.
+
+More: pytest tests/oracle/test_leading.py --scenarios 10000 --first 1000.
+"""
+
+from collections import Counter
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from building import MS
+from conformance.in_between.recorded import Replay
+
+from oracle import leading
+from oracle.leading import PARTS, UNTIL, Drawn
+from varsim.cluster.interruptions import Rules
+from varsim.cluster.quorum import Quorum
+from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery
+from varsim.cluster.trace import Attempt, GradientRow, Outcome, Trace
+from varsim.strategies import STRATEGIES
+
+KINDS = ("on_write", "local_sgd", "diloco")
+COLUMNS = [
+    Attempt._fields.index(name) for name in ("start", *PARTS, "steps", "steps_lost", "checkpoints")
+]
+SCENARIOS = 200  # of each, unless told otherwise
+
+
+def rules_of(case: Drawn) -> Rules:
+    repair = {} if case["repair"] is None else {"repair": case["repair"] / 1e3}
+    ranks = range(case["workers"])
+    gaps = tuple(tuple(gap / 1e3 for gap in row) for row in case["deaths"])
+    shocks = tuple((at / 1e3, "worker", rank) for at in case["shocks"] for rank in ranks)
+    failures = {
+        "detection": case["detection"] / 1e3,
+        "of": ({"domain": "worker", "law": {"kind": "trace", "seconds": gaps}, **repair},),
+        "recorded": {"failures": shocks, **repair},
+    }
+    checkpoint = {key: case[key] / 1e3 for key in ("every", "write", "restore")}
+    if case["snapshot"] is not None:
+        beside = {"snapshot": case["snapshot"] / 1e3, "slowdown": 0.25}
+        checkpoint |= {"mode": "asynchronous", **beside}
+    if case["on_host"]:
+        checkpoint["keep_on"] = "host"
+    return Rules(
+        RandomFailures.model_validate(failures),
+        Checkpoint.model_validate(checkpoint),
+        Recovery.model_validate({"restart": case["restart"] / 1e3}),
+        copies=True,
+    )
+
+
+def settings_of(case: Drawn) -> dict[str, Any]:
+    if case["kind"] == "diloco":
+        outer = {"kind": "momentum", "learning_rate": 0.7, "momentum": 0.9, "nesterov": True}
+        turns = {"inner_steps": case["turn"] * case["fragments"], "fragments": case["fragments"]}
+        return {**turns, "outer": outer}
+    period = {"period": case["turn"]} if case["kind"] == "local_sgd" else {}
+    return {**period, "on_death": "continue_with_fewer"}
+
+
+def check(case: Drawn) -> Counter[str]:
+    """Compare gradients, what they were computed at, updates, and what all time went into."""
+    if case["kind"] == "on_write":
+        case["turn"] = 1
+    strategy = STRATEGIES[case["kind"]].model_validate(settings_of(case))
+    parts, stop = case.get("fragment_elements"), {"time": UNTIL / 1e3}
+    replay = Replay(case, strategy, parts, stop, rules=rules_of(case))
+    sources: dict[tuple[int, float], int] = {}
+    read: dict[tuple[int, int], list[Any]] = {}
+    passes, gradient = Quorum.passes, replay.task.gradient
+
+    def noted(self: Quorum, worker: Any) -> None:
+        for rank in self._waiting:
+            sources[rank, self._job.clock.time / MS] = worker.rank
+        passes(self, worker)
+
+    def computed(worker: int, number: int, x: Any) -> Any:
+        read.setdefault((worker, number), []).append(np.array(x).tolist())
+        return gradient(worker, number, x)
+
+    with patch.object(Quorum, "passes", noted), patch.object(replay.task, "gradient", computed):
+        trace = replay.run()
+    expected = leading.Run(case, lambda rank, now: sources[rank, now])
+    compare_gradients(trace, expected, read)
+    times = [time / MS for time in trace.steps.tolist()]
+    assert [*zip(times, trace.kept_steps.tolist(), strict=True)] == [
+        (time, kept) for time, kept in expected.counted
+    ]
+    assert trace.global_step == sum(kept for _, kept in expected.counted)
+    assert trace.life is not None
+    found = [
+        [*(time / MS for time in row[:7]), *row[7:]] for row in trace.life[:, COLUMNS].tolist()
+    ]
+    assert found == expected.accounts()
+    met = Counter(restored=expected.restored, host=expected.went, taken=expected.taken)
+    met["written by others"] = sum(len(worker.complete) for worker in expected.workers[1:])
+    met["undone"] = sum(not kept for _, kept in expected.counted)
+    return met
+
+
+def compare_gradients(trace: Trace, expected: leading.Run, read: dict[Any, list[Any]]) -> None:
+    of = GradientRow._fields.index
+    found = {
+        (row[0], row[1]): (row[of("compute_start")] / MS, row[of("computed")] / MS)
+        for row in trace.gradients.tolist()
+    }
+    ended = {
+        key: (one.start, one.end if one.end <= cut else -1 / MS)
+        for key, one in expected.rows()
+        for cut in [one.cut]
+        if one.end <= UNTIL or cut <= UNTIL
+    }
+    assert found == ended
+    used = trace.gradients[:, of("outcome")] == Outcome.APPLIED
+    kept = trace.gradients[used & trace.kept_gradients][:, :2].tolist()
+    assert sorted(map(tuple, kept)) == sorted(
+        key for key, one in expected.rows() if one.used and one.kept
+    )
+    begun: dict[tuple[int, int], list[Any]] = {}
+    for (rank, _), one in expected.rows():
+        begun.setdefault((rank, one.batch), []).append(one.x.tolist())
+        assert not one.used or one.x.tolist() in read[rank, one.batch]
+    assert all(x in begun[key] for key, values in read.items() for x in values)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_checkpoints_of_copies_to_the_last_bit(kind: str, seeds: range) -> None:
+    met: Counter[str] = Counter()
+    for seed in seeds:
+        case = leading.drawn(seed, kind)
+        try:
+            met += check(case)
+        except AssertionError as error:
+            pytest.fail(f"case {seed}: {error}\n{case}")
+    assert min(met[what] for what in ("restored", "host", "taken", "written by others")) > 10, met
