@@ -202,8 +202,8 @@ class Run:
             if not worker.down and rank in self.members:
                 self.known[rank] = now + detection
             self.fall(worker, now, now + detection, max(now + detection, self.there[rank]))
+        self.struck_since |= any((now, rank) in self.strikes for rank in range(len(self.workers)))
         if self.lost and hit:
-            self.struck_since = True
             self.begin_session(now, now + detection)
 
     def fall(self, worker: Worker, now: int, noticed: int, there: int) -> None:
@@ -244,9 +244,7 @@ class Run:
         for worker in self.workers:
             if worker.down and worker.ready == now:
                 self.account(worker, now)
-                self.known.pop(worker.rank, None)
                 self.back.add(worker.rank)
-                self.leave({worker.rank}, now)
 
     def learn(self, now: int) -> None:
         self.leave({rank for rank, when in self.known.items() if when <= now}, now)

@@ -72,7 +72,7 @@ class Restorable(Protocol):
 
 
 class Pass(NamedTuple):
-    """A worker has met the others: after which of its steps, when (ns), after how many batches."""
+    """A worker has met the others: after how many steps, when (ns), after how many batches."""
 
     steps: int
     time: int
@@ -110,8 +110,8 @@ class CopySaver(Saver[Led]):
         super().__init__(described, rate, ledger)
         self._workers, self._clock = workers, clock
         self._copies: Restorable
-        self._passed = [Pass(0, 0, 0) for _ in workers]  # the latest
-        self._uncounted: Saved[Led] | None = None
+        self._passed: dict[int, Pass] = {}  # the latest since all began, by rank
+        self._latest: Saved[Led] | None = None  # since then
 
     def keeps(self, copies: Restorable, size: float) -> None:
         """Copies, of so many bytes, to save; they are as they were saved last."""
@@ -123,6 +123,8 @@ class CopySaver(Saver[Led]):
             self.restore()
 
     def restore(self) -> None:
+        self._passed.clear()
+        self._latest = None
         held, drawn = self._last.content
         self._copies.restore(held)
         for worker, batches in zip(self._workers, drawn, strict=True):
@@ -131,7 +133,7 @@ class CopySaver(Saver[Led]):
     def passes(self, worker: Worker) -> None:
         """A worker has met the others, and has what all have."""
         rank = worker.rank
-        steps, saved = self._copies.steps[rank], self._uncounted
+        steps, saved = self._copies.steps[rank], self._latest
         self._passed[rank] = Pass(steps, self._clock.time, worker.batches)
         if saved is not None and saved.content.steps == steps:
             saved.since[rank] = self._clock.time
@@ -144,27 +146,26 @@ class CopySaver(Saver[Led]):
         begun = self._clock.time
         if not self._due(begun):
             return
-        held = self._copies.held(worker.rank)
-        now = [Pass(held.counts[0], begun, other.batches) for other in self._workers]
-        passed = [
-            own if own.steps == at.steps else at for own, at in zip(self._passed, now, strict=True)
-        ]
+        held, passed = self._copies.held(worker.rank), []
+        for other in self._workers:
+            now = Pass(held.counts[0], begun, other.batches)
+            latest = self._passed.get(other.rank, now)
+            passed.append(latest if latest.steps == now.steps else now)
         self._writer = worker.rank
         content = Led(held, [one.batches for one in passed])
-        self._uncounted = saved = Saved(content, worker.rank, [one.time for one in passed], None)
+        self._latest = saved = Saved(content, worker.rank, [one.time for one in passed], None)
         self.count()
         yield from self._write(worker, self._clock, saved, begun)
 
     def count(self) -> None:
         """Once all steps that a checkpoint has count: what it is made of."""
-        saved, now = self._uncounted, self._ledger.balance
-        if saved is None or now.kept < saved.content.steps:
+        saved, now = self._latest, self._ledger.balance
+        if saved is None or saved.balance is not None or now.kept < saved.content.steps:
             return
         steps = saved.content.steps
         ahead = sum(max(0, own - steps) for own in self._copies.steps)
         parts = now.parts - ahead * self._ledger.variables
         saved.balance = Balance(steps, parts, now.updates - (now.kept - steps), now.rows)
-        self._uncounted = None
 
     def settle(self) -> None:
         if self._last.balance is None:
@@ -173,5 +174,5 @@ class CopySaver(Saver[Led]):
 
     def breaks_off(self, rank: int) -> None:
         super().breaks_off(rank)
-        if rank == self._writer and self._uncounted is not self._saved:
-            self._uncounted = None
+        if rank == self._writer and self._latest is not self._saved:
+            self._latest = None
