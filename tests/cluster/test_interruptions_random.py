@@ -94,6 +94,13 @@ def random_scenario(seed: int) -> dict[str, Any]:
     saved = changes.get("checkpoint", {"every": "optimal"})
     if returns and saved["every"] != "optimal" and draw.random() < 0.5:
         saved["keep_on"] = "host"
+    if declared(strategy).sends.to == "workers":
+        own = random.Random(f"{seed} copies")
+        saved = {**checkpoint, **mode, "every": own.choice([0.15, 0.4]), "restore": 0.1}
+        if own.random() < 0.7:
+            changes["checkpoint"] = saved
+            if own.random() < 0.3 and any("repair" in one for one in sources):
+                changes["checkpoint"] = {**saved, "keep_on": "host"}
     return {"strategy": strategy, **changes}
 
 
@@ -135,7 +142,8 @@ def check(trace: Trace, settings: dict[str, Any]) -> None:
         assert own[:, 4:7].sum() >= lasted[spans[:, 1] == Phase.DOWN].sum()
         rows = trace.gradients[kept & (trace.gradients[:, 0] == rank)]
         assert own[:, Attempt._fields.index("steps")].sum() <= len(rows)
-        assert (own[:, Attempt._fields.index("checkpoints")] == 0).all() or rank == 0
+        alone = rank == 0 or mortal_sends(settings["strategy"]["kind"]) == "workers"
+        assert (own[:, Attempt._fields.index("checkpoints")] == 0).all() or alone
         # What was computed and kept is nowhere time down; nor lost, where servers have the model.
         computed = (rows[:, 5] - rows[:, 4]).sum()
         assert own[:, 1:4].sum() >= computed

@@ -2,9 +2,10 @@
 
 Written from the rules of MODEL.md, with no code of varsim's. Whole milliseconds, a network that
 takes no time: nobody dies in an all-reduce. At one instant who is back begins first, then failures
-strike (but first, where all are to begin together that were not struck since), then a checkpoint is complete, then those who are left learn of deaths, then what is
-computed is there, then copies meet. What every ms of every worker went into is written down ms by
-ms, in three layers: its own time down and its checkpoints, standing still with others, lost work.
+strike (but first, where all are to begin together and nothing struck since), then a checkpoint is
+complete, then those who are left learn of deaths, then what is computed is there, then copies meet.
+What every ms of every worker went into is written down ms by ms, in three layers: its own time down
+and its checkpoints, standing still with others, lost work.
 """
 
 import random

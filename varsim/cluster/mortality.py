@@ -121,6 +121,8 @@ def left_of(
     for inside in in_run(failures):
         if not restores(inside, cluster, servers, chief, copies):
             checkpoint = None
+        if checkpoint is not None and not _goes_with_host(inside, checkpoint, cluster, copies):
+            checkpoint = checkpoint.model_copy(update={"keep_on": "remote"})
         failures = inside if servers else inside.without_servers()
         if recovery is not None and all(repair is None for _, repair in failures.repairs):
             recovery = recovery.model_copy(update={"spares": None})
@@ -139,16 +141,23 @@ def _check_kept_on_host(
             "foreseen (failures.horizon) each goes back to the last checkpoint, whichever host "
             "failed"
         )
-    faster = checkpoint.storage is not None and checkpoint.storage > cluster.network.worker_rate
-    gone, whose = failures.of_chief(cluster, repaired=True), "worker 0"
-    if copies:
-        whose = "a worker that leads"
-        gone = any(repair and domain != "server" for domain, repair in failures.repairs)
-    if not faster and not gone:
+    if not _goes_with_host(failures, checkpoint, cluster, copies):
+        whose = "a worker that leads" if copies else "worker 0"
         raise ValueError(
             f"checkpoint.keep_on: host has no effect: no failure sends the host of {whose}, whose "
             "disk it is, to repair, and storage is no faster than its link"
         )
+
+
+def _goes_with_host(
+    failures: RandomFailures, checkpoint: Checkpoint, cluster: Cluster, copies: bool
+) -> bool:
+    """Whether it makes a difference that a checkpoint is kept on a host."""
+    if checkpoint.storage is not None and checkpoint.storage > cluster.network.worker_rate:
+        return True
+    if copies:  # any worker may lead
+        return any(repair and domain != "server" for domain, repair in failures.repairs)
+    return failures.of_chief(cluster, repaired=True)
 
 
 def check_steps(stop: Stop, needs: Mapping[str, tuple[int, int]], *, random: bool) -> None:

@@ -123,7 +123,7 @@ class PresentReplicas(MirroredReplicas):
         now = self._job.clock.time
         for gradient in together:
             gradient.arrived, gradient.applied, gradient.open = now, gradient.open, 0
-            self._job.ledger.ended(gradient, now)
+            self._job.ledger.ended(gradient, now, step)
         self.parameters = update.parameters
         self._job.count_step()
 

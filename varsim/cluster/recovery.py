@@ -171,8 +171,10 @@ class Checkpoint(Grown):
     stops (`asynchronous`); a checkpoint counts when its write is complete. `restore`: how long a
     job that begins again reads the last one, beside what `storage` takes.
     Inside a run (`failures` without `horizon`) servers are saved: the chief reads all variables,
-    and it alone stops, or goes on beside its write; time counts, not work. `keep_on: host` writes
-    to the disk of the chief's host, which goes to repair with that host.
+    and it alone stops, or goes on beside its write; time counts, not work. Of copies of workers
+    the lowest rank that is there saves its own after a step, an average or a sync, for when nobody
+    is left. `keep_on: host` writes to the disk of the host of who saves, which goes to repair with
+    that host.
     """
 
     later: ClassVar[tuple[str, ...]] = ("keep_on",)
@@ -192,7 +194,7 @@ class Checkpoint(Grown):
     restore: Seconds = Field(0.0, ge=0)
     """How long a job that begins again reads its last checkpoint."""
     keep_on: Literal["remote", "host"] = "remote"
-    """Where it is kept; `host`: on the disk of worker 0's host, gone when that goes to repair."""
+    """Where it is kept; `host`: on the disk of the writer's host, gone when that goes to repair."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

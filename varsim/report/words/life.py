@@ -9,6 +9,7 @@ from varsim.cluster.recovery import RandomFailures, Recovery, goes_on, in_run
 from varsim.report.words.names import mention
 from varsim.report.words.phrases import digits, joined, plus_minus, time
 from varsim.scenario.training import Scenario, steps_are_random
+from varsim.strategies import served
 from varsim.study.goodput import DOWN
 from varsim.study.goodput import TO_TARGET as LATER
 from varsim.study.lives import round_of
@@ -322,7 +323,7 @@ def _checkpoint(scenario: Scenario) -> str:
     else:
         said, more = f"every {format_seconds(one.every)}", " or more, in whole rounds"
     if inside:
-        said = f"of the servers' variables, by worker 0: {said}"
+        said = f"{_whose(scenario)}: {said}"
     else:
         said += f" of work{more * _goes_round(scenario)}"
     if one.storage is None:
@@ -333,7 +334,7 @@ def _checkpoint(scenario: Scenario) -> str:
             saved = map(scenario.checkpoint_of, scenario.strategies)
             takes = sorted({format_seconds(each.lasts) for each in saved if each is not None})
             said += f" in {' or '.join(takes)}"
-    said += ", on the host of worker 0" if one.keep_on == "host" else ""
+    said += ", on the host of who writes it" if one.keep_on == "host" else ""
     said += f", {one.mode}"
     if one.mode == "asynchronous":
         said += f" after a snapshot of {format_seconds(one.snapshot)}"
@@ -342,6 +343,18 @@ def _checkpoint(scenario: Scenario) -> str:
         more = f" and {format_seconds(one.restore)}" if one.restore else ""
         return f"{said}, read back in as long{more}"
     return f"{said}, read back in {format_seconds(one.restore)}"
+
+
+def _whose(scenario: Scenario) -> str:
+    """What is saved inside a run, and by whom."""
+    assert scenario.failures is not None
+    whose = served(scenario.strategies)
+    found = []
+    if whose["chief"] or (whose["servers"] and scenario.failures.of_servers):
+        found.append("of the servers' variables, by worker 0")
+    if whose["copies"]:
+        found.append("of workers' copies, by the lowest rank that is there")
+    return "; ".join(found)
 
 
 def _optimum(scenario: Scenario, rounds: Mapping[str, float], of: str = "") -> str:
