@@ -201,7 +201,7 @@ class Run:
         for rank in hit:
             worker = self.workers[rank]
             if not worker.down and rank in self.members:
-                self.known[rank] = now + detection
+                self.known.setdefault(rank, now + detection)
             self.fall(worker, now, now + detection, max(now + detection, self.there[rank]))
         self.struck_since |= any((now, rank) in self.strikes for rank in range(len(self.workers)))
         if self.lost and hit:
@@ -248,7 +248,10 @@ class Run:
                 self.back.add(worker.rank)
 
     def learn(self, now: int) -> None:
-        self.leave({rank for rank, when in self.known.items() if when <= now}, now)
+        known = {rank for rank, when in self.known.items() if when <= now}
+        # Where nobody is left, nobody learns before the last death is known.
+        if known and not (self.known.keys() >= self.members and len(known) < len(self.known)):
+            self.leave(known, now)
 
     def leave(self, ranks: set[int], now: int) -> None:
         """Others know that these are no members any more."""

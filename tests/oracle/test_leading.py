@@ -134,4 +134,4 @@ def test_checkpoints_of_copies_to_the_last_bit(kind: str, seeds: range) -> None:
             met += check(case)
         except AssertionError as error:
             pytest.fail(f"case {seed}: {error}\n{case}")
-    assert min(met[what] for what in ("restored", "host", "taken", "written by others")) > 10, met
+    assert min(met[what] for what in ("restored", "host", "taken", "written by others")) > 1, met

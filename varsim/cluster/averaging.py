@@ -12,13 +12,13 @@ from varsim.cluster.collective import Collective, Vector
 from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.job import Job
 from varsim.cluster.leading import Held
+from varsim.cluster.members import MemberReplicas
 from varsim.cluster.quorum import Quorum
-from varsim.cluster.replicas import LocalReplicas, OutsideRead
+from varsim.cluster.replicas import OutsideRead
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Array, Gradient, Value
 from varsim.values.gradient_form import sum_in_order
 from varsim.values.optimizer import State
-from varsim.values.variable import Aggregation
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 Meeting = tuple[int, int]
 
 
-class AveragedReplicas(LocalReplicas):
+class AveragedReplicas(MemberReplicas):
     """Every worker's own copy of the model; gradients or copies are averaged by all-reduces.
 
     Groups are of so many neighbouring ranks each: `of_gradients` and `of_copies` are the sizes that
@@ -45,7 +45,7 @@ class AveragedReplicas(LocalReplicas):
         with_state: bool = False,
         leaves_out: bool = False,
     ) -> None:
-        super().__init__(job, Aggregation.MEAN)
+        super().__init__(job)
         self._with_state = with_state
         self._gradient = job.workload.size()
         self._copy = self._gradient * (1 + (self.full_slots() if with_state else 0))
@@ -161,7 +161,7 @@ class AveragedReplicas(LocalReplicas):
         self._contained[worker.rank] = self._contained_then
 
     def leave(self, ranks: Sequence[int]) -> None:
-        """See LocalReplicas; what only a dead worker's copy contained is lost."""
+        """See MemberReplicas; what only a dead worker's copy contained is lost."""
         super().leave(ranks)
         for rank in ranks:
             self._updates[rank] = self._contained[self.members, rank].max(initial=0)

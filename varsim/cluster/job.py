@@ -15,7 +15,7 @@ from varsim.cluster.description import Cluster
 from varsim.cluster.events import ProcessEvent
 from varsim.cluster.failures import Cutoff, Failures
 from varsim.cluster.interruptions import MOST, Interruptions, Rules, Session
-from varsim.cluster.leading import CopySaver
+from varsim.cluster.leading import saver_of
 from varsim.cluster.ledger import Balance, Ledger
 from varsim.cluster.loads import Loads
 from varsim.cluster.network import network
@@ -108,6 +108,7 @@ class Job:
         self.failures = Failures(*known, random=rules is not None)
         self.saver: Saver[Any] | None = None
         self._start: Callable[[], None] = lambda: None
+        self._observed: Callable[[], Parameters]
         self._interruptions = None if rules is None else self._struck_by(rules)
         if stop.time is not None:
             self.clock.call_last(round(stop.time * 1e9), self._time_is_up)
@@ -136,8 +137,10 @@ class Job:
         """The model is what was saved last, or what it was at the start."""
         if self.saver is not None:
             self.saver.restore()
-        else:  # nobody has a copy: until all begin anew an outsider finds what they will begin as
-            self._model, self._divergence = lambda: self._initial, None
+        if not isinstance(self.saver, ServerSaver):
+            # Nobody has a copy: until all begin anew an outsider finds what they will begin as.
+            found = self._initial if self.saver is None else self._observed()
+            self._model, self._divergence = lambda: found, None
         self.ledger.roll_back(Balance() if self.saver is None else self.saver.balance)
         steps, examples = self._stop.most
         self._last_step = steps + self.ledger.undone
@@ -204,7 +207,7 @@ class Job:
         unless it has none and is looked at from outside (`at_any_time`). But until a loss is
         reached that is waited for, every update is looked at, of any strategy.
         """
-        self._model = model
+        self._model = self._observed = model
         self._divergence = divergence
         self._at_reads_only = divergence is not None and not at_any_time
         self._initial = model()
@@ -397,15 +400,9 @@ class Job:
         return self.clock.idle or (struck is not None and struck.alone)
 
     def _struck_by(self, rules: Rules) -> Interruptions:
-        rate = self.cluster.network.worker_rate
-        saved, ledger, workers = rules.checkpoint, self.ledger, self.workers
-        if not rules.copies:
-            self.saver = ServerSaver.of(saved, rules.failures, rate, ledger, len(workers))
-        elif saved is not None:
-            self.saver = CopySaver(saved, rate, ledger, workers, self.clock)
-            for worker in workers:
-                worker.repeat_batches(partial(self._batches, worker.rank))
-        known = rules, self.clock, self.failures, self.cluster, len(workers)
+        parts = self.ledger, self.workers, self.clock, self._batches
+        self.saver = saver_of(rules, self.cluster.network.worker_rate, *parts)
+        known = rules, self.clock, self.failures, self.cluster, len(self.workers)
         return Interruptions(
             *known,
             lambda: self._end(_TOO_MANY),
@@ -446,10 +443,9 @@ class Job:
     def _batches(self, rank: int, first: int = 0) -> Iterator[Batches]:
         if not self.task.has_values:
             return repeat(_NOTHING)
-        size, (block, row) = self.workload.batch_size, divmod(first, BLOCK)
-        blocks = (self.task.batches(rank, number, size) for number in count(block))
-        batches = chain.from_iterable(blocks)
-        return islice(batches, row, None) if row else batches
+        size, block = self.workload.batch_size, first // BLOCK
+        found = chain.from_iterable(self.task.batches(rank, one, size) for one in count(block))
+        return islice(found, first % BLOCK, None) if first else found
 
 
 def _nanoseconds(factor: float, block: Floats) -> Iterable[int]:

@@ -1,19 +1,22 @@
 """Checkpoints of workers' copies of a model, written in a run by the one that leads the others."""
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from varsim.cluster.clock import Activity, Clock
+from varsim.cluster.interruptions import Rules
 from varsim.cluster.ledger import Balance, Ledger
 from varsim.cluster.recovery import Checkpoint
-from varsim.cluster.saving import Saved, Saver
+from varsim.cluster.saving import Saved, Saver, ServerSaver
 from varsim.cluster.worker import Worker
 from varsim.distribute.variable import DistributedVariable
 from varsim.values.gradient import Array, Parameters
 from varsim.values.optimizer import State
+from varsim.values.task import Batches
 
 
 class Held(NamedTuple):
@@ -176,3 +179,25 @@ class CopySaver(Saver[Led]):
         super().breaks_off(rank)
         if rank == self._writer and self._latest is not self._saved:
             self._latest = None
+
+
+def saver_of(
+    rules: Rules,
+    rate: float,
+    ledger: Ledger,
+    workers: Sequence[Worker],
+    clock: Clock,
+    batches: Callable[[int, int], Iterator[Batches]],
+) -> Saver[Any] | None:
+    """That of a run; none where no model on servers is ever lost, nor any saved.
+
+    `rate`: of a worker's link. `batches`: of a worker, from that of some number on.
+    """
+    described = rules.checkpoint
+    if not rules.copies:
+        return ServerSaver.of(described, rules.failures, rate, ledger, workers)
+    if described is None:
+        return None
+    for worker in workers:
+        worker.repeat_batches(partial(batches, worker.rank))
+    return CopySaver(described, rate, ledger, workers, clock)

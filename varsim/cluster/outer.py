@@ -12,17 +12,17 @@ from varsim.cluster.collectives.choice import Choice
 from varsim.cluster.exchange import BackgroundCollectives, Stream
 from varsim.cluster.job import Job
 from varsim.cluster.leading import Held
+from varsim.cluster.members import MemberReplicas
 from varsim.cluster.quorum import Quorum
-from varsim.cluster.replicas import LocalReplicas, full_slots
+from varsim.cluster.replicas import full_slots
 from varsim.cluster.slowdown import shares_of_compute
 from varsim.cluster.worker import Worker
 from varsim.values.gradient import Array, Gradient, Parameters
 from varsim.values.gradient_form import BYTES_ALL, Precision, Quantized, rounded, sum_in_order
 from varsim.values.optimizer import Optimizer
-from varsim.values.variable import Aggregation
 
 
-class OuterReplicas(LocalReplicas):
+class OuterReplicas(MemberReplicas):
     """Every worker's own copy of the model, and the shared one that outer steps change.
 
     The numbers of the model, in the order of its variables, are cut into `fragments` of as equal
@@ -46,7 +46,7 @@ class OuterReplicas(LocalReplicas):
         *,
         overlap: bool = False,
     ) -> None:
-        super().__init__(job, Aggregation.MEAN)
+        super().__init__(job)
         self._outer, self._mixing, self._precision = outer, mixing, precision
         own = job.workload.bytes_per_parameter
         number_bytes = own if precision is None else BYTES_ALL[precision]

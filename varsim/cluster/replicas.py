@@ -1,6 +1,5 @@
 """Copies of a model on the workers: mirrored (ON_WRITE), or each its own (ON_READ)."""
 
-from bisect import insort
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -11,7 +10,6 @@ from simpy.events import Event
 from varsim.cluster.clock import Activity
 from varsim.cluster.deadlock import restart_all
 from varsim.cluster.job import Job
-from varsim.cluster.leading import Held, Holdings
 from varsim.cluster.trace import Phase
 from varsim.cluster.transport import nothing
 from varsim.cluster.worker import Read, Worker
@@ -154,9 +152,6 @@ class LocalReplicas:
         self._met = [0] * len(job.workers)  # after which step each last met the others for a read
         self._read = [0] * len(job.workers)  # after which step each last was read
         self._unfinished: dict[int, int] = {}  # step: replicas that still have to make it
-        self._holdings = Holdings(
-            self.variables, [self.steps, self._seen, self._met, self._read], []
-        )
         self.members = list(range(len(job.workers)))  # whose copies make up the model
         self._died: set[int] = set()  # whose copies died with them
         self._recovery = Recovery(job)
@@ -237,45 +232,6 @@ class LocalReplicas:
         """Whether the copies are gone of which the model would be made."""
         there = self._there
         return not (0 in there if self._is_first else there)
-
-    def leave(self, ranks: Sequence[int]) -> None:
-        """Copies are no part of the model any more; steps that only they had to make count."""
-        for rank in ranks:
-            self.members.remove(rank)
-            self._made -= self.steps[rank]
-        if not self.members:
-            self._unfinished.clear()
-        for step in sorted(self._unfinished):
-            self._unfinished[step] -= sum(step >= self.steps[rank] for rank in ranks)
-            if not self._unfinished[step]:
-                del self._unfinished[step]
-                self._job.count_step()
-
-    def hand_over(self, source: int, rank: int) -> None:
-        """A copy becomes part of the model again, with all that another one has and counts."""
-        insort(self.members, rank)
-        self._holdings.take(rank, self.held(source))
-        self._made += self.steps[rank]
-        self._died.discard(rank)
-        for step in self._unfinished:
-            self._unfinished[step] += step >= self.steps[rank]
-
-    def held(self, rank: int) -> Held:
-        """All that a worker has, and counts."""
-        return self._holdings.of(rank)
-
-    def restore(self, held: Held) -> None:
-        """All workers have what one of them had."""
-        for rank in range(len(self.steps)):
-            self._holdings.take(rank, held)
-        self._made = sum(self.steps)
-
-    def count_up_to(self, steps: int) -> None:
-        """So many steps count, whoever has still to make them."""
-        for step in sorted(self._unfinished):
-            if step < steps:
-                del self._unfinished[step]
-                self._job.count_step()
 
     def outside_read(self, worker: Worker) -> OutsideRead:
         """What an outsider reads when a replica has met the others; all of them get the same.

@@ -207,10 +207,10 @@ class ServerSaver(Saver[Served]):
     """
 
     def __init__(
-        self, described: Checkpoint | None, rate: float, ledger: Ledger, workers: int
+        self, described: Checkpoint | None, rate: float, ledger: Ledger, workers: Sequence[Worker]
     ) -> None:
         super().__init__(described, rate, ledger)
-        self._workers = workers
+        self._workers = len(workers)
         self._batch: MessageBatch
         self._variables: Sequence[DistributedVariable] = ()
         self._averages: MovingAverages | None = None
@@ -222,7 +222,7 @@ class ServerSaver(Saver[Served]):
         failures: RandomFailures,
         rate: float,
         ledger: Ledger,
-        workers: int,
+        workers: Sequence[Worker],
     ) -> "ServerSaver | None":
         """That of a run; none where no model on servers is ever lost, or saved."""
         there = described or failures.of_servers
