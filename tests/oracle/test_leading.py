@@ -3,6 +3,7 @@
 More: pytest tests/oracle/test_leading.py --scenarios 10000 --first 1000.
 """
 
+import random
 from collections import Counter
 from typing import Any
 from unittest.mock import patch
@@ -13,7 +14,8 @@ from building import MS
 from conformance.in_between.recorded import Replay
 
 from oracle import leading
-from oracle.leading import PARTS, UNTIL, Drawn
+from oracle.leading import PARTS, UNTIL
+from oracle.periodic import Drawn, optimizer
 from varsim.cluster.interruptions import Rules
 from varsim.cluster.quorum import Quorum
 from varsim.cluster.recovery import Checkpoint, RandomFailures, Recovery
@@ -25,6 +27,52 @@ COLUMNS = [
     Attempt._fields.index(name) for name in ("start", *PARTS, "steps", "steps_lost", "checkpoints")
 ]
 SCENARIOS = 200  # of each, unless told otherwise
+
+
+def drawn(seed: int, kind: str) -> Drawn:
+    """A random case; all workers fail now and then, some alone; many ties."""
+    source = random.Random(f"{seed} {kind} leading")
+    whole = source.randint
+    workers, size = whole(1, 4), whole(1, 3)
+
+    def vector() -> list[float]:
+        return [round(source.uniform(-3, 3), 2) for _ in range(size)]
+
+    asynchronous = source.random() < 0.4
+    repair = 5 * whole(1, 20) if source.random() < 0.6 else None
+    case: Drawn = {
+        "id": "drawn",
+        "kind": kind,
+        "workers": workers,
+        "turn": whole(1, 3),
+        "step_ms": [[20 * whole(1, 3) for _ in range(whole(1, 3))] for _ in range(workers)],
+        "problem": {
+            "initial": vector(),
+            "gradient": "quadratic_micro",
+            "a": [
+                [round(source.uniform(0.2, 1.6), 2) for _ in range(size)] for _ in range(workers)
+            ],
+            "micro_target": [[vector() for _ in range(whole(1, 5))] for _ in range(workers)],
+        },
+        "optimizer": optimizer(source, 0.08),
+        "deaths": [[5 * whole(20, 400) for _ in range(whole(1, 3))] for _ in range(workers)],
+        "shocks": sorted({5 * whole(4, UNTIL // 5) for _ in range(whole(1, 5))}),
+        "repair": repair,
+        "detection": 5 * whole(0, 4),
+        "restart": 5 * whole(0, 6),
+        "every": 10 * whole(3, 25),
+        "write": 5 * whole(0, 6),
+        "snapshot": 5 * whole(0, 3) if asynchronous else None,
+        "restore": 5 * whole(0, 4),
+        "on_host": repair is not None and source.random() < 0.3,
+        "fragments": 1,
+    }
+    if kind == "diloco":
+        case["fragments"] = whole(1, size)
+        elements = np.array_split(np.arange(size), case["fragments"])
+        case["fragment_elements"] = [part.tolist() for part in elements]
+        case["outer"] = {"name": "momentum", "lr": 0.7, "momentum": 0.9, "nesterov": True}
+    return case
 
 
 def rules_of(case: Drawn) -> Rules:
@@ -129,7 +177,7 @@ def compare_gradients(trace: Trace, expected: leading.Run, read: dict[Any, list[
 def test_checkpoints_of_copies_to_the_last_bit(kind: str, seeds: range) -> None:
     met: Counter[str] = Counter()
     for seed in seeds:
-        case = leading.drawn(seed, kind)
+        case = drawn(seed, kind)
         try:
             met += check(case)
         except AssertionError as error:
