@@ -184,12 +184,13 @@ def check_life(
     recovery: Recovery,
     cluster: Cluster,
     workers: int,
-    *,
     servers: bool = True,
-    chief: bool = False,
     copies: bool = False,
 ) -> None:
-    """Raise ValueError where a job cannot fail or come back like that; as check_beside."""
+    """Raise ValueError where a job cannot fail or come back like that.
+
+    `servers`, `copies`: whether it has such, as in Served.
+    """
     if not servers and not failures.without_servers().repairs:
         raise ValueError(
             "failures of servers alone do not meet a strategy that uses no parameter servers: let "

@@ -103,8 +103,8 @@ class Scenario(ShownAsFile):
             cluster = self.cluster_of(strategy)
             rules = self.failures, self.checkpoint_of(strategy), self.recovery or Recovery()
             whose = served([strategy])
-            known_of = strategy.workers(cluster), whose["servers"], whose["copies"]
-            check_life(*rules, cluster, *known_of)
+            has = strategy.workers(cluster), whose["servers"], whose["copies"]
+            check_life(*rules, cluster, *has)
         if not in_run(self.failures):
             needs = {one.label: self.least_steps(one) for one in running}
             check_steps(self.stop, needs, random=any(steps_are_random(self, o) for o in running))

@@ -241,7 +241,11 @@ def rules_of(scenario: Scenario, strategy: Strategy) -> Rules | None:
         there = failures if strategy.uses_servers else failures.without_servers()
         chief, cluster = strategy.sends.to == "servers", scenario.cluster_of(strategy)
         whose = served([strategy])
-        saved = scenario.checkpoint if restores(there, cluster, whose["servers"], whose["chief"], whose["copies"]) else None
+        saved = (
+            scenario.checkpoint
+            if restores(there, cluster, whose["servers"], whose["chief"], whose["copies"])
+            else None
+        )
         if saved is not None and saved.every == "optimal":
             size = strategy.saves(cluster, scenario.workload_of(strategy))
             rate = there.rate_of_rollbacks(cluster, chief=chief)

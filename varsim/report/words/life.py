@@ -8,8 +8,8 @@ from varsim.cluster.failing import FailureSource, RecordedFailures, members
 from varsim.cluster.recovery import RandomFailures, Recovery, goes_on, in_run
 from varsim.report.words.names import mention
 from varsim.report.words.phrases import digits, joined, plus_minus, time
+from varsim.scenario.together import served
 from varsim.scenario.training import Scenario, steps_are_random
-from varsim.strategies import served
 from varsim.study.goodput import DOWN
 from varsim.study.goodput import TO_TARGET as LATER
 from varsim.study.lives import round_of
