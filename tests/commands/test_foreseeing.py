@@ -264,3 +264,32 @@ def test_runs_in_which_too_much_fails_are_refused(tmp_path: Path, saved: bool, a
             "varsim: async PS (none): more than a trillion failures would strike"
         )
         assert advice in line
+
+
+@pytest.mark.parametrize(
+    ("command", "block", "found", "code"),
+    [
+        ("sweep", "sweep: {failures.of.0.mtbf: [1 s, 1000 s]}\n", "failed at mtbf = 1 s: ", 4),
+        (
+            "plan",
+            PLAN.replace("cluster.workers: [2, 4]", "failures.of.0.mtbf: [1 s, 1000 s]"),
+            "1 cell failed, such as async PS (none) with mtbf = 1 s: ",
+            0,
+        ),
+    ],
+)
+def test_a_point_at_which_too_much_fails_is_told_at_once_and_the_others_are_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, block: str, found: str, code: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "vain.yaml"
+    file.write_text(f"{VAIN}failures: {{of: [{{domain: server, mtbf: 1 s}}]}}\n{block}")
+    begun = time.process_time()
+    done = varsim(command, file, "--quiet", "--jobs", "1", "--format", "json")
+    assert time.process_time() - begun < 10  # of 100,000 failures alone it would be minutes
+    assert done.exit_code == code
+    told = varsim(command, file, "--quiet", "--jobs", "1").stdout
+    assert f"{found}more than a trillion failures would strike before a run ends" in told
+    assert {"sweep": "does 19.37 examples/s kept wherever it did not fail", "plan": "Answer: async"}[
+        command
+    ] in told

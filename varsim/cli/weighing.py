@@ -22,7 +22,6 @@ LONG, TOO_LONG = 120.0, 3600.0
 LARGE, TOO_LARGE = 2e9, 4e9
 _LARGE_BATCH: Final = 10_000
 _MANY_TOKENS: Final = 1_000_000
-_TRILLION: Final = 1e12
 _FEW_STEPS: Final = 4  # in all the time that the clock counts
 
 
@@ -149,25 +148,11 @@ def weigh_step(scenario: "Scenario") -> None:
 
 def weigh_failures(scenario: "Scenario") -> None:
     """Refuse a scenario whose runs would be given up after minutes, for all that fails in them."""
-    from varsim.cluster.interruptions import MOST
     from varsim.study.effort import hopeless
-    from varsim.units import format_count
 
-    found = hopeless(scenario)
-    if found is None:
-        return
-    saved = ", save the model more often (checkpoint.every)" if scenario.checkpoint else ""
-    if found.rolled_back and not saved:
-        saved = ", save the model (checkpoint)"
-    many = "more than a trillion"
-    if found.failures < _TRILLION:
-        many = f"about {format_count(found.failures)} or more"
-    complain(
-        f"varsim: {found.strategy}: {many} failures would strike before a run ends, at most "
-        f"{MOST:,} are followed: make failures rarer (failures.of){saved * found.rolled_back}, or "
-        "stop the run earlier"
-    )
-    raise typer.Exit(USAGE)
+    if (found := hopeless(scenario)) is not None:
+        complain(f"varsim: {found.strategy}: {found.reason}")
+        raise typer.Exit(USAGE)
 
 
 def weigh_cases(

@@ -21,7 +21,7 @@ from varsim.study.engine import makes_in_arrays
 from varsim.study.lives import groups_met
 from varsim.study.simulation import rules_of
 from varsim.study.why.levers import times_only
-from varsim.units import format_bytes, format_rate, format_seconds
+from varsim.units import format_bytes, format_count, format_rate, format_seconds
 from varsim.values.gradient import EXAMPLES, STACK
 from varsim.values.problem import VariableSpec
 from varsim.values.workload import Workload
@@ -36,6 +36,7 @@ _TRIAL: Final = 0.3  # seconds of a short run, at these rates: a fifth of that w
 _BASE: Final = 150e6  # bytes of the program itself
 _NUMBER: Final = 8  # bytes
 _LARGEST: Final = 300.0  # of exponents
+_TRILLION: Final = 1e12
 
 
 class Effort(NamedTuple):
@@ -162,19 +163,36 @@ def longest_step(scenario: Scenario) -> LongStep:
 class Hopeless(NamedTuple):
     """A run in which more failures strike than are followed; `rolled_back`: work is lost to some.
 
-    `failures`: how many, on average, or more, as nobody computes while hosts are missing.
+    `failures`: how many, on average, or more, as nobody computes while hosts are missing. `saved`:
+    the model is, in checkpoints.
     """
 
     strategy: str
     failures: float
     rolled_back: bool
+    saved: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why it would come to nothing, and what would help."""
+        many = "more than a trillion"
+        if self.failures < _TRILLION:
+            many = f"about {format_count(self.failures)} or more"
+        instead = ""
+        if self.rolled_back:
+            instead = ", save the model (checkpoint)"
+            if self.saved:
+                instead = ", save the model more often (checkpoint.every)"
+        return (
+            f"{many} failures would strike before a run ends, at most {MOST:,} are followed: make failures rarer (failures.of){instead}, or stop the run earlier"
+        )
 
 
 def hopeless(scenario: Scenario) -> Hopeless | None:
     """That of the most failures, if a strategy meets more than are followed inside a run."""
     met = [_failures_met(scenario, strategy) for strategy in scenario.strategies]
-    worst = max(met, key=lambda one: one.failures)
-    return worst if worst.failures > MOST else None
+    worst = max(met, key=lambda one: one.failures, default=None)
+    return worst if worst is not None and worst.failures > MOST else None
 
 
 def _failures_met(scenario: Scenario, strategy: Strategy) -> Hopeless:
@@ -203,7 +221,8 @@ def _failures_met(scenario: Scenario, strategy: Strategy) -> Hopeless:
             between = min(lasts, saved.every)
         lasts *= math.expm1(min(lost * between, _LARGEST)) / (lost * between)
     until = min(lasts, stop.time or math.inf)
-    return Hopeless(strategy.mention, rate * until, rolled_back=lost > 0 and until == lasts)
+    rolled_back = lost > 0 and until == lasts
+    return Hopeless(strategy.mention, rate * until, rolled_back, scenario.checkpoint is not None)
 
 
 def _gradients(scenario: Scenario, strategy: Strategy, rate: float | None) -> float:

@@ -265,6 +265,8 @@ def _at_its_best(table: Table, row: Row) -> str:
     ranking = _ranking(table, rows, _speed(row))
     assert ranking is not None, "one has the highest throughput"
     if len(ranking.same) == len(rows):
+        if any(one.strategy == label for one in table.failed):
+            return f"{capital(who)} does {_rate(row)} wherever it did not fail."
         why = no_effect or "what is swept has no effect on that"
         return f"{capital(who)} does {_rate(row)} at every point: {why}."
     only = len(table.strategies) == 1

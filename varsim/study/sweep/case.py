@@ -18,6 +18,7 @@ from varsim.strategies import Strategy, meant
 from varsim.study import measure as measuring
 from varsim.study import rounds
 from varsim.study.cost import sent_per_second
+from varsim.study.effort import hopeless
 from varsim.study.goodput import of_life
 from varsim.study.gradients import Gradients
 from varsim.study.saving import interval_chosen
@@ -93,6 +94,8 @@ def run_tasks(
 ) -> list[Finished]:
     """Make some runs, here, one after the other. One that fails is no reason not to go on.
 
+    One in which more failures would strike than are followed is not begun.
+
     `among`: gradients of all runs that this process is to make.
     """
     if engine != ENGINE_VERSION:
@@ -121,6 +124,8 @@ def _run(task: Task, among: float) -> Finished:
     digest = ""
     try:
         scenario = _unpacked(task.packed)
+        if (vain := hopeless(scenario)) is not None:
+            return Finished(task.key, task.replication, 0.0, {}, vain.reason)
         trace = run_one(Run(scenario, 0, task.replication), among=among)
         digest = trace_sha256(trace)
         if trace.standstill is None:
